@@ -1,0 +1,1 @@
+"""Pure functions over text: cleaning, splitting, analysing, estimating, hashing, and times."""
