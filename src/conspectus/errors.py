@@ -1,0 +1,160 @@
+"""Every error Conspectus raises, as one tree.
+
+ConspectusError
+├── InvalidInput            a value the caller gave cannot be used
+│   ├── TooLarge            it is over a limit named in the settings
+│   └── UnknownTokenizer    no token counter has that name
+├── NotFound                nothing with that name exists, or none that the caller may see
+├── Conflict                it exists already, or changed meanwhile
+├── UnreadableFile          a file could not be taken in
+├── MissingExtra            an optional dependency is not installed
+├── ProviderError           a model provider refused
+│   └── ProviderUnavailable the provider may answer later
+└── StorageError            a store could not do its work
+    ├── StorageTooNew       the data were written by a newer version
+    ├── StorageBusy         another process holds the store
+    └── IndexDamaged        derived data cannot be read and has to be rebuilt
+"""
+
+from typing import ClassVar
+
+
+class ConspectusError(Exception):
+    """The base of all errors raised on purpose; `code` is stable across versions."""
+
+    code: ClassVar[str] = "error"
+
+
+class InvalidInput(ConspectusError):
+    """A value that the caller gave cannot be used; `field` names it, `reason` says what to change."""
+
+    code = "invalid_input"
+
+    def __init__(self, field: str, reason: str) -> None:
+        super().__init__(f"{field}: {reason}")
+        self.field = field
+        self.reason = reason
+
+
+class TooLarge(InvalidInput):
+    """A value is over a limit; `size` and `limit` are in the unit that the message names."""
+
+    code = "too_large"
+
+    def __init__(self, field: str, *, size: int, limit: int, unit: str = "bytes") -> None:
+        super().__init__(field, f"is {size} {unit}, the limit is {limit}; split it or raise the limit")
+        self.size = size
+        self.limit = limit
+
+
+class UnknownTokenizer(InvalidInput):
+    """No token counter has the given `name`."""
+
+    code = "unknown_tokenizer"
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            "tokenizer",
+            f"{name!r} is unknown; use o200k_base, cl100k_base, hf:PATH or an estimator such as chars4_ceil",
+        )
+        self.name = name
+
+
+class NotFound(ConspectusError):
+    """Nothing of this `kind` with this `name` exists for the caller."""
+
+    code = "not_found"
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f"no {kind} {name!r}")
+        self.kind = kind
+        self.name = name
+
+
+class Conflict(ConspectusError):
+    """The write contradicts what is stored; `reason` says how."""
+
+    code = "conflict"
+
+    def __init__(self, kind: str, name: str, reason: str) -> None:
+        super().__init__(f"{kind} {name!r}: {reason}")
+        self.kind = kind
+        self.name = name
+        self.reason = reason
+
+
+class UnreadableFile(ConspectusError):
+    """A file could not be taken in; nothing of it was stored."""
+
+    code = "unreadable_file"
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+class MissingExtra(ConspectusError):
+    """An optional dependency is missing; the message is the line that installs it."""
+
+    code = "missing_extra"
+
+    def __init__(self, extra: str, package: str) -> None:
+        super().__init__(f"this needs {package}: pip install 'conspectus[{extra}]'")
+        self.extra = extra
+        self.package = package
+
+
+class ProviderError(ConspectusError):
+    """A model provider refused the request for good; asking again will not help."""
+
+    code = "provider_error"
+
+    def __init__(self, provider: str, reason: str) -> None:
+        super().__init__(f"{provider}: {reason}")
+        self.provider = provider
+        self.reason = reason
+
+
+class ProviderUnavailable(ProviderError):
+    """A model provider cannot answer now; `retry_after` is in seconds where the provider gave it."""
+
+    code = "provider_unavailable"
+
+    def __init__(self, provider: str, reason: str, *, retry_after: float | None = None) -> None:
+        super().__init__(provider, reason)
+        self.retry_after = retry_after
+
+
+class StorageError(ConspectusError):
+    """A store could not do its work; nothing was half written."""
+
+    code = "storage_error"
+
+
+class StorageTooNew(StorageError):
+    """The data at `path` were written by a newer version of Conspectus."""
+
+    code = "storage_too_new"
+
+    def __init__(self, path: str, version: str) -> None:
+        super().__init__(f"{path} has version {version}, newer than this program; upgrade conspectus")
+        self.path = path
+        self.version = version
+
+
+class StorageBusy(StorageError):
+    """Another process held the store for longer than the time limit; trying again is safe."""
+
+    code = "storage_busy"
+
+
+class IndexDamaged(StorageError):
+    """Derived data at `path` cannot be read; `conspectus reindex` rebuilds it from the records."""
+
+    code = "index_damaged"
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(f"{path}: {reason}; run `conspectus reindex`, no record is lost")
+        self.path = path
+        self.reason = reason

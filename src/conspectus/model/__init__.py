@@ -1,0 +1,1 @@
+"""What Conspectus knows, as frozen dataclasses of the standard library."""

@@ -1,0 +1,189 @@
+"""Filters are data. `matches` is their meaning; every adapter has to agree with it.
+
+A field is a name of `FIELDS`, or a tuple of strings: the path of a value inside the metadata. A value
+that is null counts as missing. A list matches when any of its elements does. Numbers compare with
+numbers, strings with strings, truth values with truth values, instants with instants or with strings
+that are ISO 8601 instants with a zone; anything else does not match. `Not` is plain negation, so it
+holds for rows where the field is missing.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal, TypeAlias, assert_never, get_args
+
+from conspectus.model.records import Period
+
+Scalar: TypeAlias = str | int | float | bool | datetime
+FieldName = Literal[
+    "source", "document", "kind", "author", "role", "thread", "parent",
+    "sequence", "position", "occurred", "recorded",
+]  # fmt: skip
+FIELDS: frozenset[str] = frozenset(get_args(FieldName))
+Field: TypeAlias = FieldName | tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Eq:
+    """The value equals `value`."""
+
+    field: Field
+    value: Scalar
+
+
+@dataclass(frozen=True, slots=True)
+class In:
+    """The value equals one of `values`; with none, nothing matches."""
+
+    field: Field
+    values: tuple[Scalar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """low ≤ value < high, where None is open; numbers, strings or instants. Not for `occurred`."""
+
+    field: Field
+    low: Scalar | None = None
+    high: Scalar | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Overlaps:
+    """The event time `occurred` shares an instant with [start, end), where None is open."""
+
+    start: datetime | None = None
+    end: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """The field has a value other than null."""
+
+    field: Field
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """The inner filter does not match."""
+
+    inner: "Filter"
+
+
+@dataclass(frozen=True, slots=True)
+class And:
+    """All match; with none, everything matches."""
+
+    inner: tuple["Filter", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Or:
+    """At least one matches; with none, nothing matches."""
+
+    inner: tuple["Filter", ...] = ()
+
+
+Leaf: TypeAlias = Eq | In | Between | Overlaps | Exists
+Filter: TypeAlias = Leaf | Not | And | Or
+Row: TypeAlias = Mapping[str, object]
+
+EVERYTHING = And()
+
+
+def matches(condition: Filter, row: Row) -> bool:
+    """Whether a row (field name → value, with `metadata` a nested mapping) satisfies the filter."""
+    match condition:
+        case Not():
+            return not matches(condition.inner, row)
+        case And():
+            return all(matches(part, row) for part in condition.inner)
+        case Or():
+            return any(matches(part, row) for part in condition.inner)
+        case Overlaps():
+            return holds(condition, row.get("occurred"))
+        case Eq() | In() | Between() | Exists():
+            return holds(condition, value_at(row, condition.field))
+        case _:
+            assert_never(condition)
+
+
+def value_at(row: Row, field: Field) -> object:
+    """The value of a named field or metadata path; None where it is missing or null."""
+    if isinstance(field, str):
+        return row.get(field)
+    value: object = row.get("metadata")
+    for step in field:
+        if not isinstance(value, Mapping) or step not in value:
+            return None
+        value = value[step]
+    return value
+
+
+def holds(leaf: Leaf, value: object) -> bool:
+    """Whether one value satisfies a leaf: what adapters may evaluate once per distinct value."""
+    if value is None:
+        return False
+    match leaf:
+        case Exists():
+            return True
+        case Overlaps():
+            return isinstance(value, Period) and value.overlaps(leaf.start, leaf.end)
+        case _ if isinstance(value, list | tuple):
+            return any(holds(leaf, element) for element in value)
+        case Eq():
+            return _equal(value, leaf.value)
+        case In():
+            return any(_equal(value, wanted) for wanted in leaf.values)
+        case Between():
+            return _at_least(value, leaf.low) and _below(value, leaf.high)
+        case _:
+            assert_never(leaf)
+
+
+def leaves(condition: Filter) -> Iterator[Leaf]:
+    """Every leaf of a filter, in order."""
+    match condition:
+        case Not():
+            yield from leaves(condition.inner)
+        case And() | Or():
+            for part in condition.inner:
+                yield from leaves(part)
+        case _:
+            yield condition
+
+
+def instant(value: object) -> datetime | None:
+    """The UTC instant of an aware datetime or of an ISO 8601 string with a zone; None for anything else."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC)
+    return None
+
+
+def _at_least(value: object, low: Scalar | None) -> bool:
+    return low is None or _order(value, low) in {0, 1}
+
+
+def _below(value: object, high: Scalar | None) -> bool:
+    return high is None or _order(value, high) == -1
+
+
+def _equal(value: object, wanted: Scalar) -> bool:
+    return _order(value, wanted) == 0
+
+
+def _order(value: object, bound: Scalar) -> int | None:
+    """-1, 0 or 1 as the value is below, at or above the bound; None where the two cannot be compared."""
+    if isinstance(bound, datetime):
+        moment, limit = instant(value), instant(bound)
+        return None if moment is None or limit is None else (moment > limit) - (moment < limit)
+    if isinstance(bound, str):
+        return (value > bound) - (value < bound) if isinstance(value, str) else None
+    if isinstance(bound, bool) is not isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return (value > bound) - (value < bound) if value == value and bound == bound else None

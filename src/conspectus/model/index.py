@@ -1,0 +1,65 @@
+"""What an index takes in and what it says of itself."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from conspectus.model.ids import ChunkId
+from conspectus.model.records import Chunk, Document
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedChunk:
+    """A chunk as an index takes it in: words come from title and text, filters read the document."""
+
+    chunk: Chunk
+    document: Document
+    vector: bytes | None = None
+
+    def row(self) -> Mapping[str, object]:
+        """The chunk as `matches` sees it."""
+        document = self.document
+        return {
+            "source": document.source,
+            "document": document.id,
+            "kind": document.kind,
+            "author": document.author,
+            "role": document.role,
+            "thread": document.thread,
+            "parent": document.parent,
+            "sequence": document.sequence,
+            "position": self.chunk.position,
+            "occurred": document.occurred,
+            "recorded": document.recorded,
+            "metadata": document.metadata,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class TermStatistic:
+    """One distinct term of a question: in how many chunks it occurs, and its BM25 idf."""
+
+    term: str
+    documents: int
+    idf: float
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """One difference between records and index that `check` found."""
+
+    chunk: ChunkId
+    problem: Literal["missing", "ghost", "stale", "damaged"]
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatus:
+    """Size of an index: live rows, rows with a vector, bytes on disk, and how the rows are cut."""
+
+    chunks: int
+    vectors: int
+    bytes: int
+    segments: int
+    applied: int
+    details: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,40 @@
+"""What a caller asks: a question, under a filter, for a number of hits or a number of tokens."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from conspectus.model.filter import EVERYTHING, Filter
+
+Arm = Literal["words", "vectors"]
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question to one collection.
+
+    `vector` is the question's own vector where the caller has it already; `floor` the least raw cosine
+    similarity of a hit (0 to 1, None: no floor); `limit` the most hits; `arms` the ways to look.
+    """
+
+    text: str
+    collection: str = "default"
+    where: Filter = EVERYTHING
+    limit: int = 10
+    floor: float | None = None
+    arms: tuple[Arm, ...] = ("words", "vectors")
+    vector: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """How many tokens there are, who counts them, and what else they have to pay for.
+
+    `system` and `question` are texts that will stand beside the window in the same prompt; `answer` is
+    the number of tokens kept free for the model's reply. 0 tokens means none.
+    """
+
+    tokens: int
+    tokenizer: str = "o200k_base"
+    system: str = ""
+    question: str = ""
+    answer: int = 0

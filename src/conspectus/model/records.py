@@ -1,0 +1,193 @@
+"""Collections, sources, documents and chunks: one uniform model for every domain."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+from typing import Literal, TypeAlias
+
+from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
+
+Json: TypeAlias = str | int | float | bool | list["Json"] | dict[str, "Json"] | None
+Metadata: TypeAlias = Mapping[str, Json]
+Kind = Literal["page", "message", "caption", "task", "memory"]
+Status = Literal["pending", "embedded", "error"]
+Syntax = Literal["plain", "markdown", "code"]
+
+NOTHING: Metadata = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingSpace:
+    """Vectors can be compared only inside one space: the same model, size and version."""
+
+    model: str
+    dimensions: int
+    version: str = "1"
+
+    @property
+    def name(self) -> str:
+        """The space in one word, as stores and messages show it."""
+        return f"{self.model}/{self.dimensions}/{self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """A half-open span of event time [start, end); an instant when both are equal. Both have zones."""
+
+    start: datetime
+    end: datetime
+
+    def overlaps(self, start: datetime | None, end: datetime | None) -> bool:
+        """Whether an instant is shared with [start, end), where None is open; an instant counts as itself."""
+        if end is not None and self.start >= end:
+            return False
+        return start is None or self.end > start or self.start >= start
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A named set of sources that share a language and an embedding space (None: words only)."""
+
+    id: CollectionId
+    name: str
+    space: EmbeddingSpace | None
+    language: str | None
+    created: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The unit of permission: a folder, a channel, a stream, a session."""
+
+    id: SourceId
+    collection: CollectionId
+    name: str
+    metadata: Metadata = NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One stored item. `occurred` is when it happened, `recorded` and `updated` when we learnt of it.
+
+    `key` is the caller's own name for it, unique in its source; `sequence` its place in a thread or
+    stream; `chunks` how many pieces its text was split into; `fingerprint` changes with any field.
+    """
+
+    id: DocumentId
+    collection: CollectionId
+    source: SourceId
+    kind: Kind
+    key: str
+    title: str
+    content_hash: str
+    fingerprint: str
+    recorded: datetime
+    updated: datetime
+    metadata: Metadata = NOTHING
+    author: str | None = None
+    role: str | None = None
+    occurred: Period | None = None
+    sequence: int | None = None
+    parent: DocumentId | None = None
+    thread: str | None = None
+    syntax: Syntax = "plain"
+    status: Status = "pending"
+    error: str | None = None
+    chunks: int = 0
+    characters: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of a document: text is the document's text[start:end]; tokens counted with o200k_base."""
+
+    id: ChunkId
+    document: DocumentId
+    position: int
+    text: str
+    start: int
+    end: int
+    tokens: int
+    content_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class NewDocument:
+    """What a caller hands in; `occurred` may be anything that conspectus.text.times can read.
+
+    With a `key`, writing the same key into the same source replaces what was there. Without one the
+    document is new each time.
+    """
+
+    text: str
+    title: str = ""
+    kind: Kind = "page"
+    key: str | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    author: str | None = None
+    role: str | None = None
+    occurred: datetime | Period | str | float | None = None
+    sequence: int | None = None
+    parent: str | None = None
+    thread: str | None = None
+    syntax: Syntax = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedChunk:
+    """A chunk that has no identity yet."""
+
+    position: int
+    text: str
+    start: int
+    end: int
+    tokens: int
+    content_hash: str
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedDocument:
+    """A document with its chunks, ready to be written in one transaction."""
+
+    document: Document
+    chunks: tuple[PreparedChunk, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a write did to one document."""
+
+    id: DocumentId
+    outcome: Literal["added", "replaced", "updated", "unchanged"]
+    chunks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """Proof of a deletion: how many of each thing are gone; `purged` says that the files hold none of it."""
+
+    documents: int = 0
+    chunks: int = 0
+    vectors: int = 0
+    purged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One step of the history an index follows: chunks first..last were put or removed at `sequence`."""
+
+    sequence: int
+    operation: Literal["put", "remove"]
+    first: ChunkId
+    last: ChunkId
+
+
+@dataclass(frozen=True, slots=True)
+class StoredChunk:
+    """A chunk with its document (without the text) and its neighbours in thread or stream order."""
+
+    chunk: Chunk
+    document: Document
+    previous: ChunkId | None = None
+    next: ChunkId | None = None

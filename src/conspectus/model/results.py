@@ -1,0 +1,98 @@
+"""What comes back: hits with their reasons, and windows with their trace."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from conspectus.model.records import Chunk, Document
+
+Outcome = Literal["found", "nothing_relevant"]
+Fate = Literal["in", "truncated", "duplicate", "below_floor", "over_budget"]
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One chunk found. `score` is the sum of `parts`; `words` is raw BM25, `similarity` the raw cosine.
+
+    `words` is None where no word of the question occurs, `similarity` where there is no vector.
+    """
+
+    chunk: Chunk
+    document: Document
+    score: float
+    parts: Mapping[str, float]
+    words: float | None
+    similarity: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieval:
+    """The hits, best first, and how they came about.
+
+    `below_floor` are candidates that the floor kept out; `plan` names what was decided before looking;
+    `notices` say what the answer could not take into account (for instance texts not embedded yet);
+    `timings` are milliseconds per step.
+    """
+
+    outcome: Outcome
+    hits: tuple[Hit, ...]
+    below_floor: tuple[Hit, ...] = ()
+    plan: Mapping[str, str] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """Where a numbered part of the window comes from: characters [start, end) of the document."""
+
+    number: int
+    document: str
+    source: str
+    key: str
+    title: str
+    start: int
+    end: int
+    chunks: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TraceEntry:
+    """One candidate's way: its rank, its score by parts, and why it is in or out."""
+
+    rank: int
+    chunk: int
+    document: str
+    title: str
+    score: float
+    parts: Mapping[str, float]
+    fate: Fate
+    reason: str
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One chat message of a rendered window."""
+
+    role: str
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class ContextWindow:
+    """Rendered context that costs exactly `tokens` ≤ `allowed`, with its citations and its trace.
+
+    `messages` is filled by the chat renderer only; `text` is what was counted in every other form.
+    """
+
+    outcome: Outcome
+    text: str
+    tokens: int
+    allowed: int
+    tokenizer: str
+    citations: tuple[Citation, ...]
+    trace: tuple[TraceEntry, ...]
+    messages: tuple[Message, ...] = ()
+    notices: tuple[str, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)

@@ -1,0 +1,296 @@
+"""Every port of the core. Adapters satisfy these protocols; only `bootstrap` knows which one is used."""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conspectus.model.filter import Filter
+from conspectus.model.ids import ChunkId, CollectionId, DocumentId
+from conspectus.model.index import Disagreement, IndexedChunk, IndexStatus, TermStatistic
+from conspectus.model.records import (
+    Change,
+    Collection,
+    Document,
+    EmbeddingSpace,
+    NewDocument,
+    PreparedDocument,
+    Receipt,
+    Source,
+    StoredChunk,
+    Written,
+)
+
+Floats: TypeAlias = NDArray[np.float64]
+Vectors: TypeAlias = NDArray[np.float32]
+Ids: TypeAlias = NDArray[np.int64]
+
+CountTokens: TypeAlias = Callable[[str], int]
+Clock: TypeAlias = Callable[[], datetime]
+Progress: TypeAlias = Callable[[str, int, int], None]
+"""Called with what is being done, how much of it is done, and how much there is (0: not known)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A question for an index: a filter, words and/or a unit vector of the index's space, k per arm."""
+
+    where: Filter
+    words: str | None
+    vector: Vectors | None
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The union of both arms, sorted by chunk id, with the raw scores of both.
+
+    `words` is BM25 (0 where no term matches), `cosine` is NaN where the chunk has no vector or the probe
+    had none. `terms` are the question's distinct terms in order of first appearance, `total` the number
+    of live chunks in the index, whatever the filter.
+    """
+
+    ids: Ids
+    words: Floats
+    cosine: Floats
+    terms: tuple[TermStatistic, ...]
+    total: int
+
+
+class Reader(Protocol):
+    """All of Records that an index may see: one collection, with the vectors of one space."""
+
+    async def last_sequence(self) -> int:
+        """The sequence of the newest committed change, 0 if there is none."""
+        ...
+
+    async def changes_since(self, sequence: int, *, limit: int) -> Sequence[Change]:
+        """Committed changes after `sequence`, oldest first; never ends inside a transaction's changes."""
+        ...
+
+    async def chunks(self, first: ChunkId, last: ChunkId) -> Sequence[IndexedChunk]:
+        """The live chunks with first ≤ id ≤ last, by id, as they are now."""
+        ...
+
+    def scan(self, after: ChunkId | None = None) -> AsyncIterator[Sequence[IndexedChunk]]:
+        """All live chunks by id (those after `after`), in batches."""
+        ...
+
+
+class Index(Protocol):
+    """Which chunks, how similar. Derived from Records: a pure function of them up to `applied()`."""
+
+    def applied(self) -> int:
+        """The sequence number up to which queries see the records."""
+        ...
+
+    async def apply(self, changes: Sequence[Change]) -> None:
+        """Take in changes in order; visible to the next query all at once. Applying twice is harmless."""
+        ...
+
+    async def search(self, probe: Probe) -> Candidates:
+        """The best `limit` chunks of each arm under the filter, as one union with both raw scores."""
+        ...
+
+    async def score(self, ids: Ids, probe: Probe) -> Candidates:
+        """Raw scores of the given chunks; those that do not exist or fail the filter are left out."""
+        ...
+
+    async def check(self) -> Sequence[Disagreement]:
+        """Every difference from the records, at the sequence that the index has applied."""
+        ...
+
+    async def rebuild(self, progress: Progress | None = None) -> None:
+        """Build everything anew from the records while the old state keeps answering."""
+        ...
+
+    async def purge(self) -> None:
+        """Return only when no file of the index holds anything of removed chunks."""
+        ...
+
+    async def status(self) -> IndexStatus:
+        """Sizes and counts."""
+        ...
+
+    async def close(self) -> None:
+        """Release files; what was applied but not written down is read from Records at the next opening."""
+        ...
+
+
+class Embedder(Protocol):
+    """Texts to unit vectors of one space. Documents and questions may be embedded differently."""
+
+    @property
+    def space(self) -> EmbeddingSpace:
+        """The space of all vectors this embedder makes."""
+        ...
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Unit rows of shape (len(texts), dimensions)."""
+        ...
+
+    async def embed_query(self, text: str) -> Vectors:
+        """A unit vector of shape (dimensions,)."""
+        ...
+
+    async def close(self) -> None:
+        """Release what the embedder holds."""
+        ...
+
+
+class Records(Protocol):
+    """The system of record. Every method is one transaction; every write appends its change rows."""
+
+    async def create_collection(self, collection: Collection) -> Collection:
+        """Store it, or return the stored one of that name."""
+        ...
+
+    async def collection(self, name: str) -> Collection | None:
+        """The collection of that name."""
+        ...
+
+    async def collections(self) -> Sequence[Collection]:
+        """All collections by name."""
+        ...
+
+    async def delete_collection(self, collection: CollectionId) -> Receipt:
+        """Delete it with everything in it."""
+        ...
+
+    async def put_source(self, source: Source) -> Source:
+        """Store it, or replace the metadata of the stored one of that name in that collection."""
+        ...
+
+    async def sources(self, collection: CollectionId) -> Sequence[Source]:
+        """All sources of a collection by name."""
+        ...
+
+    async def fingerprints(self, ids: Sequence[DocumentId]) -> dict[DocumentId, str]:
+        """The fingerprints of those documents that exist."""
+        ...
+
+    async def write(self, documents: Sequence[PreparedDocument]) -> Sequence[Written]:
+        """Add or replace documents with their chunks, all in one transaction, in the order given.
+
+        A replaced document keeps its `recorded` time; its old chunks and vectors go in the same commit.
+        A document whose new chunks are the same as the stored ones (by content hash and span) keeps its
+        chunks and vectors, and only its fields change. Raises NotFound for an unknown source or parent.
+        """
+        ...
+
+    async def documents(self, ids: Sequence[DocumentId]) -> Sequence[Document]:
+        """Those documents that exist, in the order asked."""
+        ...
+
+    async def list(
+        self, collection: CollectionId, where: Filter, *, after: str | None = None, limit: int = 100
+    ) -> tuple[Sequence[Document], str | None]:
+        """A page of documents that match, in order of recording, and the cursor of the next page.
+
+        The filter is applied before the limit; `position` does not exist for a document.
+        """
+        ...
+
+    async def count(self, collection: CollectionId, where: Filter) -> int:
+        """How many documents match."""
+        ...
+
+    async def text(self, document: DocumentId) -> str:
+        """The full text, put together from the chunks. Raises NotFound."""
+        ...
+
+    async def document_chunks(self, document: DocumentId) -> Sequence[StoredChunk]:
+        """A document's chunks by position."""
+        ...
+
+    async def delete(self, ids: Sequence[DocumentId]) -> Receipt:
+        """Delete documents with children, chunks and vectors in one transaction; unknown ids count 0."""
+        ...
+
+    async def hydrate(self, ids: Sequence[ChunkId]) -> Sequence[StoredChunk]:
+        """Those chunks that exist, in the order asked, with their neighbours.
+
+        Neighbours are the chunks before and after in the order (sequence, occurred start, document,
+        position) of the same source and thread; without a thread, in the same document.
+        """
+        ...
+
+    async def state(self, collection: CollectionId) -> tuple[int, EmbeddingSpace | None]:
+        """The newest change's sequence and the space that answers, read in one go."""
+        ...
+
+    async def unembedded(
+        self, collection: CollectionId, space: EmbeddingSpace, *, limit: int
+    ) -> Sequence[IndexedChunk]:
+        """Chunks without a vector in the space, oldest first, of documents that are not in error."""
+        ...
+
+    async def count_unembedded(self, collection: CollectionId, space: EmbeddingSpace) -> int:
+        """How many chunks have no vector in the space, documents in error left out."""
+        ...
+
+    async def put_vectors(self, space: EmbeddingSpace, vectors: Sequence[tuple[ChunkId, bytes]]) -> int:
+        """Store little-endian float16 vectors, and say how many; those of chunks that are gone are dropped."""
+        ...
+
+    async def fail(self, document: DocumentId, error: str) -> None:
+        """Mark a document as impossible to embed; its words stay searchable."""
+        ...
+
+    async def switch_space(self, collection: CollectionId, space: EmbeddingSpace) -> int:
+        """Let the space answer from now on and delete the vectors of all others; returns how many went."""
+        ...
+
+    def reader(self, collection: CollectionId, space: EmbeddingSpace | None) -> Reader:
+        """The narrow view an index gets."""
+        ...
+
+    async def counts(self, collection: CollectionId) -> dict[str, int]:
+        """Numbers for status: sources, documents, chunks, vectors, pending, error."""
+        ...
+
+    async def check(self) -> Sequence[str]:
+        """What the database itself finds wrong with its files and references; empty if nothing."""
+        ...
+
+    async def purge(self) -> None:
+        """Return only when no file of the store holds deleted content any more."""
+        ...
+
+    async def close(self) -> None:
+        """Release connections."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFile:
+    """A file to take in: where it is, and its name relative to what the user named."""
+
+    path: Path
+    name: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedFile:
+    """The documents of one file; `notice` says what a reader should know, e.g. a guessed encoding."""
+
+    documents: tuple[NewDocument, ...]
+    encoding: str | None = None
+    notice: str | None = None
+
+
+class Files(Protocol):
+    """Files and folders to documents."""
+
+    def discover(self, paths: Sequence[Path]) -> Iterator[FoundFile]:
+        """Every file that can be taken in below the paths, by name; link loops are entered once."""
+        ...
+
+    def parse(self, found: FoundFile) -> ParsedFile:
+        """The file's documents. Raises UnreadableFile or TooLarge."""
+        ...
