@@ -234,7 +234,7 @@ class Records(Protocol):
         ...
 
     async def put_vectors(self, space: EmbeddingSpace, vectors: Sequence[tuple[ChunkId, bytes]]) -> int:
-        """Store little-endian float16 vectors, and say how many; those of chunks that are gone are dropped."""
+        """Store little-endian float16 vectors and say how many; those of chunks that are gone are dropped."""
         ...
 
     async def fail(self, document: DocumentId, error: str) -> None:

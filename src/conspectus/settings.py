@@ -1,0 +1,60 @@
+"""Every setting and limit, with its default; the only module that reads the environment."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+
+from conspectus.errors import InvalidInput
+
+PREFIX = "CONSPECTUS_"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What an engine is opened with. Each field can be set as CONSPECTUS_<FIELD> in the environment.
+
+    `embedder` is `minilm` (shipped), `none` (words only), `static:PATH` or a hosted `vendor:model`.
+    Sizes are in bytes unless the name says otherwise.
+    """
+
+    path: str = "conspectus-data"
+    collection: str = "default"
+    embedder: str = "minilm"
+    embedder_threads: int = 0
+    language: str = "english"
+    chunk_size: int = 2000
+    chunk_overlap: int = 200
+    max_file_bytes: int = 50_000_000
+    max_document_characters: int = 50_000_000
+    max_metadata_bytes: int = 65_536
+    max_metadata_depth: int = 16
+    max_query_characters: int = 10_000
+    max_limit: int = 1_000
+    max_files: int = 1_000_000
+    max_folder_depth: int = 64
+    busy_seconds: int = 30
+    tail_chunks: int = 10_000
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> "Settings":
+        """The defaults with what the environment sets. Raises InvalidInput for a value it cannot read."""
+        given = os.environ if environment is None else environment
+        settings = cls()
+        for field in fields(cls):
+            name = PREFIX + field.name.upper()
+            if name in given:
+                current = getattr(settings, field.name)
+                settings = replace(settings, **{field.name: _read(name, given[name], current)})
+        return settings
+
+
+def _read(name: str, text: str, default: object) -> str | int:
+    if not isinstance(default, int):
+        return text
+    try:
+        number = int(text)
+    except ValueError:
+        raise InvalidInput(name, f"{text!r} is not a whole number") from None
+    if number < 0:
+        raise InvalidInput(name, "must not be negative")
+    return number
