@@ -1,0 +1,54 @@
+# Everything runs in .venv, made here with PYTHON (3.11 to 3.14) from requirements/dev.txt.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+UV_VERSION := 0.13.9
+
+export DATA QUESTIONS
+
+.PHONY: demo test lint bench lock clean
+
+demo: $(READY)  ## ingest real text, ask three questions, show the windows; DATA=dir, QUESTIONS="a? | b?"
+	@$(BIN)/python scripts/demo.py
+
+test: lint  ## everything CI checks
+	$(BIN)/python -m pytest -n 2 -m "not slow" --ignore=tests/style
+
+lint: $(READY)  ## style, types, imports and the style budget
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q tests/style
+
+bench: $(READY)  ## the slow tests, then the benchmarks (see docs/benchmarks.md)
+	$(BIN)/python -m pytest -m slow
+	$(BIN)/python -m benchmarks
+
+lock: $(VENV)/.lock  ## pin requirements/*.txt anew; UPGRADE=--upgrade takes the newest releases
+	$(call compile,requirements/base.txt)
+	$(call compile,requirements/dev.txt,--group pyproject.toml:dev --constraint requirements/base.txt)
+
+clean:  ## remove what can be made again, the environment included
+	rm -rf $(VENV) .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
+	find src tests scripts benchmarks -name __pycache__ -prune -exec rm -rf {} +
+
+# The versions hold for every Python in requires-python and every platform; no registry address is written.
+define compile
+$(VENV)/lock/bin/uv --no-config pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(UPGRADE) \
+	pyproject.toml $(2) --output-file $(1)
+endef
+
+$(READY): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.lock: Makefile
+	$(PYTHON) -m venv $(VENV)/lock
+	$(VENV)/lock/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@touch $@
