@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
+from typing import Any
 
 from conspectus.errors import InvalidInput
 
@@ -39,13 +40,12 @@ class Settings:
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "Settings":
         """The defaults with what the environment sets. Raises InvalidInput for a value it cannot read."""
         given = os.environ if environment is None else environment
-        settings = cls()
+        values: dict[str, Any] = {}
         for field in fields(cls):
             name = PREFIX + field.name.upper()
             if name in given:
-                current = getattr(settings, field.name)
-                settings = replace(settings, **{field.name: _read(name, given[name], current)})
-        return settings
+                values[field.name] = _read(name, given[name], field.default)
+        return cls(**values)
 
 
 def _read(name: str, text: str, default: object) -> str | int:

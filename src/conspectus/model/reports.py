@@ -17,7 +17,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class CollectionStatus:
-    """One collection in numbers. `pending` chunks have words but no vector yet; `lag` is unapplied changes."""
+    """One collection in numbers. `pending` chunks have no vector yet; `lag` is changes not indexed yet."""
 
     name: str
     space: str | None

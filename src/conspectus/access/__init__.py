@@ -1,0 +1,1 @@
+"""Permission: who may see what."""

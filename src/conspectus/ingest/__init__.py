@@ -1,0 +1,1 @@
+"""Writing: from what a caller hands in to records, index and vectors."""

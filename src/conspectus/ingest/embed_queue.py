@@ -1,0 +1,161 @@
+"""Filling in vectors behind the writers: one worker per collection, restartable at any moment.
+
+What is left to do is read from Records each time, so a killed worker loses at most one batch of work.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+
+import numpy as np
+
+from conspectus.errors import ConspectusError, ProviderError, ProviderUnavailable
+from conspectus.model.ids import ChunkId
+from conspectus.model.index import IndexedChunk
+from conspectus.model.records import Collection
+from conspectus.ports import Embedder, Progress, Records, Vectors
+
+Turn = Callable[[], AbstractContextManager[bool]]
+"""Opens a context that is true when this process is the one that may embed now."""
+
+BATCH = 256
+ATTEMPTS = 5
+POLL_SECONDS = 0.2
+
+
+def passage(indexed: IndexedChunk) -> str:
+    """What is embedded for a chunk: a page's title gives its text a subject; turns speak for themselves."""
+    title = indexed.document.title
+    return f"{title}\n{indexed.chunk.text}" if title else indexed.chunk.text
+
+
+def packed(vectors: Vectors) -> list[bytes]:
+    """Vectors as Records keep them: little-endian float16."""
+    return [row.tobytes() for row in vectors.astype("<f2")]
+
+
+async def embed_pending(
+    records: Records, collection: Collection, embedder: Embedder, *, report: Callable[[int], None]
+) -> None:
+    """Embed until no chunk of the collection lacks a vector in the embedder's space.
+
+    A text that the provider refuses is tried alone and its document marked; others are not held up.
+    """
+    while batch := await records.unembedded(collection.id, embedder.space, limit=BATCH):
+        try:
+            vectors = await embedder.embed_documents([passage(each) for each in batch])
+            stored = await _store(records, embedder, batch, vectors)
+        except ProviderUnavailable:
+            raise
+        except ProviderError:
+            stored = await _embed_alone(records, embedder, batch)
+        report(stored)
+
+
+async def _embed_alone(records: Records, embedder: Embedder, batch: Sequence[IndexedChunk]) -> int:
+    stored = 0
+    for each in batch:
+        try:
+            vectors = await embedder.embed_documents([passage(each)])
+        except ProviderUnavailable:
+            raise
+        except ProviderError as refusal:
+            await records.fail(each.document.id, str(refusal))
+        else:
+            stored += await _store(records, embedder, [each], vectors)
+    return stored
+
+
+async def _store(
+    records: Records, embedder: Embedder, batch: Sequence[IndexedChunk], vectors: Vectors
+) -> int:
+    if not np.isfinite(vectors).all():
+        raise ProviderError(embedder.space.model, "returned a vector that is not finite")
+    pairs = zip((ChunkId(each.chunk.id) for each in batch), packed(vectors), strict=True)
+    return await records.put_vectors(embedder.space, list(pairs))
+
+
+@dataclass(slots=True)
+class Work:
+    """One collection's worker: how far it is, and whether there came more while it ran."""
+
+    task: asyncio.Task[None] | None = None
+    again: bool = False
+    done: int = 0
+    error: ConspectusError | None = None
+
+
+class EmbedQueue:
+    """Starts, watches and stops the workers of one engine."""
+
+    def __init__(self, records: Records, turn: Turn) -> None:
+        self._records = records
+        self._turn = turn
+        self._works: dict[str, Work] = {}
+
+    def wake(self, collection: Collection, embedder: Embedder) -> Work:
+        """Make sure that a worker is running that will see everything committed before this call."""
+        work = self._works.setdefault(collection.id, Work())
+        work.again = True
+        if work.task is None or work.task.done():
+            work.error = None
+            work.task = asyncio.create_task(self._run(work, collection, embedder))
+        return work
+
+    def problem(self, collection: Collection) -> ConspectusError | None:
+        """Why the last worker of the collection gave up, if it did."""
+        work = self._works.get(collection.id)
+        return work.error if work else None
+
+    async def settle(
+        self, collection: Collection, embedder: Embedder, progress: Progress | None = None
+    ) -> int:
+        """Wait until everything is embedded and say how many vectors came. Raises what stopped the worker."""
+        work = self.wake(collection, embedder)
+        before, total = work.done, await self._records.count_unembedded(collection.id, embedder.space)
+        while work.task is not None and not work.task.done():
+            if progress is not None:
+                progress("embedding", min(work.done - before, total), total)
+            await asyncio.wait({work.task}, timeout=POLL_SECONDS)
+        if work.error is not None:
+            raise work.error
+        if progress is not None and total:
+            progress("embedding", total, total)
+        return work.done - before
+
+    async def close(self) -> None:
+        """Stop all workers; what they did not finish is found again at the next start."""
+        tasks = [work.task for work in self._works.values() if work.task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _run(self, work: Work, collection: Collection, embedder: Embedder) -> None:
+        def report(stored: int) -> None:
+            work.done += stored
+
+        failures = 0
+        while work.again:
+            work.again = False
+            try:
+                await self._drain(collection, embedder, report)
+                failures = 0
+            except ProviderUnavailable as fault:
+                failures += 1
+                if failures == ATTEMPTS:
+                    work.error = fault
+                    return
+                work.again = True
+                await asyncio.sleep(fault.retry_after or 2.0**failures)
+            except ConspectusError as fault:
+                work.error = fault
+                return
+
+    async def _drain(self, collection: Collection, embedder: Embedder, report: Callable[[int], None]) -> None:
+        while await self._records.count_unembedded(collection.id, embedder.space):
+            with self._turn() as mine:
+                if mine:
+                    await embed_pending(self._records, collection, embedder, report=report)
+                    return
+            await asyncio.sleep(POLL_SECONDS)

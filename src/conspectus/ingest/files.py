@@ -1,0 +1,142 @@
+"""Files and folders into a collection: new and changed ones written, vanished ones pruned on request."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from conspectus.errors import ConspectusError
+from conspectus.ingest.pipeline import BATCH_CHARACTERS, BATCH_DOCUMENTS
+from conspectus.model.filter import Eq, Filter
+from conspectus.model.ids import DocumentId
+from conspectus.model.records import Document, NewDocument, Source, Written
+from conspectus.model.reports import FileFailure, FilesReport, Page
+from conspectus.ports import Files, FoundFile, Progress
+
+Write = Callable[[Sequence[NewDocument], Source], Awaitable[Sequence[Written]]]
+"""Writes documents into a source."""
+Pages = Callable[[Filter, str | None], Awaitable[Page]]
+"""A page of the stored documents that match, from a cursor on."""
+Delete = Callable[[Sequence[DocumentId]], Awaitable[object]]
+
+
+@dataclass(slots=True)
+class Root:
+    """One path that the user named: the source it goes to, and what was seen below it."""
+
+    path: Path
+    source: Source
+    prefix: str
+    names: set[str] = field(default_factory=set)
+    parsed: set[str] = field(default_factory=set)
+    keys: set[str] = field(default_factory=set)
+
+    def misses(self, document: Document, *, prune: bool) -> bool:
+        """Whether a stored document below this root is no longer in its file, or its file is gone."""
+        name = document.metadata.get("path")
+        if not isinstance(name, str) or not name.startswith(self.prefix):
+            return False
+        if name in self.parsed:
+            return document.key not in self.keys
+        return prune and self.path.is_dir() and name not in self.names
+
+
+@dataclass(slots=True)
+class Intake:
+    """One run over files, with what it has counted so far."""
+
+    files: Files
+    write: Write
+    progress: Progress | None
+    report: FilesReport = field(default_factory=FilesReport)
+    buffer: list[NewDocument] = field(default_factory=list)
+    buffered: int = 0
+
+    async def take(self, root: Root, found: FoundFile) -> None:
+        """Parse one file and buffer its documents; a failure is counted, and the run goes on."""
+        name = root.prefix + found.name
+        root.names.add(name)
+        try:
+            parsed = await asyncio.to_thread(self.files.parse, found)
+        except ConspectusError as fault:
+            failure = FileFailure(name=str(found.path), code=fault.code, reason=str(fault))
+            self.report = replace(self.report, failures=(*self.report.failures, failure))
+            return
+        if parsed.notice is not None:
+            self.report = replace(self.report, notices={**self.report.notices, name: parsed.notice})
+        root.parsed.add(name)
+        for document in parsed.documents:
+            await self._add(root, name, document)
+
+    async def flush(self, root: Root) -> None:
+        """Write what is buffered as one batch."""
+        if not self.buffer:
+            return
+        for each in await self.write(self.buffer, root.source):
+            self.count(each.outcome, each.chunks)
+        self.buffer, self.buffered = [], 0
+
+    def count(self, outcome: str, chunks: int = 0) -> None:
+        """Add one document to the report."""
+        number = getattr(self.report, outcome) + 1
+        self.report = replace(self.report, chunks=self.report.chunks + chunks, **{outcome: number})
+
+    async def _add(self, root: Root, name: str, document: NewDocument) -> None:
+        key = root.prefix + (document.key or name.removeprefix(root.prefix))
+        root.keys.add(key)
+        self.buffer.append(replace(document, key=key, metadata={**document.metadata, "path": name}))
+        self.buffered += len(document.text)
+        if len(self.buffer) >= BATCH_DOCUMENTS or self.buffered >= BATCH_CHARACTERS:
+            await self.flush(root)
+
+
+def placed(path: Path, source: str | None) -> tuple[str, str]:
+    """The source a path goes to and the prefix of its keys there.
+
+    Without a given source, the folder is the source; in a given one the folder's name keeps keys apart.
+    """
+    folder = path if path.is_dir() else path.parent
+    if source is None:
+        return folder.as_posix(), ""
+    return source, f"{folder.name}/" if path.is_dir() else ""
+
+
+async def take_in(intake: Intake, places: Sequence[Root]) -> FilesReport:
+    """Take in every file below the roots. A path that does not exist raises UnreadableFile at once."""
+    found = [(root, each) for root in places for each in intake.files.discover([root.path])]
+    for done, (root, each) in enumerate(found):
+        if intake.progress is not None:
+            intake.progress("reading", done, len(found))
+        await intake.take(root, each)
+        if done + 1 == len(found) or found[done + 1][0] is not root:
+            await intake.flush(root)
+    if intake.progress is not None:
+        intake.progress("reading", len(found), len(found))
+    return intake.report
+
+
+async def remove_stale(
+    intake: Intake, places: Sequence[Root], pages: Pages, delete: Delete, *, prune: bool
+) -> FilesReport:
+    """Delete documents that their file no longer holds and, with `prune`, those of files that are gone."""
+    for root in places:
+        gone: list[DocumentId] = []
+        async for document in _documents(pages, Eq("source", root.source.id)):
+            if root.misses(document, prune=prune):
+                gone.append(document.id)
+        for start in range(0, len(gone), BATCH_DOCUMENTS):
+            await delete(gone[start : start + BATCH_DOCUMENTS])
+        for _ in gone:
+            intake.count("pruned")
+    return intake.report
+
+
+async def _documents(pages: Pages, where: Filter) -> AsyncIterator[Document]:
+    cursor: str | None = None
+    while True:
+        page = await pages(where, cursor)
+        for document in page.documents:
+            yield document
+        cursor = page.next
+        if cursor is None:
+            return

@@ -1,0 +1,63 @@
+"""add → split → Records, in batches that are each one transaction."""
+
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+
+from conspectus.errors import ConspectusError
+from conspectus.ingest.prepare import Preparation, describe, prepare
+from conspectus.model.ids import DocumentId
+from conspectus.model.records import Document, NewDocument, PreparedDocument, Written
+from conspectus.ports import Records
+
+BATCH_DOCUMENTS = 500
+BATCH_CHARACTERS = 4_000_000
+
+
+def batches(documents: Iterable[NewDocument]) -> Iterator[list[NewDocument]]:
+    """Documents in the order given, in batches bounded by number and by size of text."""
+    batch: list[NewDocument] = []
+    size = 0
+    for document in documents:
+        if batch and (len(batch) == BATCH_DOCUMENTS or size + len(document.text) > BATCH_CHARACTERS):
+            yield batch
+            batch, size = [], 0
+        batch.append(document)
+        size += len(document.text)
+    if batch:
+        yield batch
+
+
+async def write(records: Records, batch: Sequence[NewDocument], by: Preparation) -> list[Written]:
+    """Write a batch in one transaction; documents that are stored just so already cost nothing.
+
+    Raises InvalidInput, TooLarge or NotFound, with the document's place as a note; then nothing is written.
+    """
+    described = await asyncio.to_thread(_describe_all, batch, by)
+    known = {document.id: document for document in await records.documents([each.id for each in described])}
+    fresh = [
+        (new, document)
+        for new, document in zip(batch, described, strict=True)
+        if document.id not in known or known[document.id].fingerprint != document.fingerprint
+    ]
+    prepared = await asyncio.to_thread(_prepare_all, fresh, by)
+    written = {each.id: each for each in await records.write(prepared)} if prepared else {}
+    return [written.get(document.id) or _unchanged(document.id, known) for document in described]
+
+
+def _describe_all(batch: Sequence[NewDocument], by: Preparation) -> list[Document]:
+    described = []
+    for place, new in enumerate(batch):
+        try:
+            described.append(describe(new, by))
+        except ConspectusError as fault:
+            fault.add_note(f"document {place + 1} of {len(batch)}, key {new.key!r}")
+            raise
+    return described
+
+
+def _prepare_all(fresh: Sequence[tuple[NewDocument, Document]], by: Preparation) -> list[PreparedDocument]:
+    return [prepare(new, document, by) for new, document in fresh]
+
+
+def _unchanged(document: DocumentId, known: dict[DocumentId, Document]) -> Written:
+    return Written(id=document, outcome="unchanged", chunks=known[document].chunks)

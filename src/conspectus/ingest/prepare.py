@@ -1,0 +1,164 @@
+"""From a new document to one that is ready to be written: checked, cleaned, split, counted, named."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import uuid4
+
+from conspectus.errors import InvalidInput, TooLarge
+from conspectus.model.ids import DocumentId
+from conspectus.model.records import (
+    Document,
+    Json,
+    Metadata,
+    NewDocument,
+    Period,
+    PreparedChunk,
+    PreparedDocument,
+    Source,
+)
+from conspectus.ports import CountTokens
+from conspectus.text.clean import clean
+from conspectus.text.hashing import content_hash, stable_id
+from conspectus.text.split import SplitOptions, split
+from conspectus.text.times import canonical, parse_instant
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one document may hold; sizes in characters, metadata in bytes of JSON and levels."""
+
+    characters: int
+    metadata_bytes: int
+    metadata_depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Preparation:
+    """Everything that preparing a document depends on besides the document."""
+
+    source: Source
+    limits: Limits
+    chunk_size: int
+    chunk_overlap: int
+    count: CountTokens
+    now: datetime
+
+
+def describe(new: NewDocument, by: Preparation) -> Document:
+    """The document's fields without its chunks: cheap, so that unchanged documents cost no splitting.
+
+    Raises InvalidInput for a field that cannot be stored and TooLarge for one over a limit.
+    """
+    text = clean(new.text)
+    if len(text) > by.limits.characters:
+        raise TooLarge("text", size=len(text), limit=by.limits.characters, unit="characters")
+    key = clean(new.key) if new.key is not None else str(uuid4())
+    metadata = storable(new.metadata, by.limits)
+    occurred = period(new.occurred)
+    digest = content_hash(text)
+    shape = [digest, new.title, new.kind, new.author, new.role, new.sequence, new.parent, new.thread]
+    shape += [new.syntax, by.chunk_size, by.chunk_overlap, metadata]
+    shape += [canonical(occurred.start), canonical(occurred.end)] if occurred else []
+    return Document(
+        id=DocumentId(stable_id("document", by.source.id, key)),
+        collection=by.source.collection,
+        source=by.source.id,
+        kind=new.kind,
+        key=key,
+        title=clean(new.title),
+        content_hash=digest,
+        fingerprint=content_hash(json.dumps(shape, sort_keys=True)),
+        recorded=by.now,
+        updated=by.now,
+        metadata=metadata,
+        author=_cleaned(new.author),
+        role=_cleaned(new.role),
+        occurred=occurred,
+        sequence=_sequence(new.sequence),
+        parent=DocumentId(new.parent) if new.parent is not None else None,
+        thread=_cleaned(new.thread),
+        syntax=new.syntax,
+        characters=len(text),
+    )
+
+
+def prepare(new: NewDocument, document: Document, by: Preparation) -> PreparedDocument:
+    """Split the text of a described document; text without any visible character has no chunks."""
+    text = clean(new.text)
+    options = SplitOptions(size=by.chunk_size, overlap=by.chunk_overlap, syntax=new.syntax)
+    pieces = split(text, options) if text.strip() else []
+    return PreparedDocument(
+        document=document,
+        chunks=tuple(
+            PreparedChunk(
+                position=piece.position,
+                text=piece.text,
+                start=piece.start,
+                end=piece.end,
+                tokens=by.count(piece.text),
+                content_hash=content_hash(piece.text),
+            )
+            for piece in pieces
+        ),
+    )
+
+
+def period(value: datetime | Period | str | float | None) -> Period | None:
+    """The event time a caller gave, with zones; an instant is a period without length."""
+    if value is None:
+        return None
+    if not isinstance(value, Period):
+        instant = parse_instant(value)
+        return Period(instant, instant)
+    start, end = parse_instant(value.start), parse_instant(value.end)
+    if end < start:
+        raise InvalidInput("occurred", "ends before it starts")
+    return Period(start, end)
+
+
+def storable(metadata: Mapping[str, object], limits: Limits) -> Metadata:
+    """Metadata as plain JSON with instants as canonical strings. Raises InvalidInput or TooLarge."""
+    result = {_name(key): _json(value, limits.metadata_depth) for key, value in metadata.items()}
+    size = len(json.dumps(result, ensure_ascii=False).encode())
+    if size > limits.metadata_bytes:
+        raise TooLarge("metadata", size=size, limit=limits.metadata_bytes)
+    return result
+
+
+def _json(value: object, depth: int) -> Json:
+    if depth <= 0:
+        raise InvalidInput("metadata", "is nested too deeply; flatten it")
+    match value:
+        case None | bool() | int():
+            return value
+        case str():
+            return clean(value)
+        case float() if math.isfinite(value):
+            return value
+        case datetime() if value.tzinfo is not None:
+            return canonical(value)
+        case Mapping():
+            return {_name(key): _json(inner, depth - 1) for key, inner in value.items()}
+        case list() | tuple():
+            return [_json(inner, depth - 1) for inner in value]
+        case _:
+            raise InvalidInput("metadata", f"{value!r:.80} is not JSON, nor an instant with a zone")
+
+
+def _name(key: object) -> str:
+    if not isinstance(key, str):
+        raise InvalidInput("metadata", f"the name {key!r:.80} is not a string")
+    return clean(key)
+
+
+def _sequence(value: int | None) -> int | None:
+    if value is not None and not -(2**63) <= value < 2**63:
+        raise InvalidInput("sequence", "does not fit into 64 bits")
+    return value
+
+
+def _cleaned(value: str | None) -> str | None:
+    return None if value is None else clean(value)

@@ -1,0 +1,72 @@
+"""The open indexes of an engine, each brought up to the records before it is asked."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from conspectus.ingest.sync import catch_up
+from conspectus.model.records import Collection, EmbeddingSpace
+from conspectus.ports import Index, Reader, Records
+
+OpenIndex = Callable[[Collection, EmbeddingSpace | None, Reader], Awaitable[Index]]
+
+
+@dataclass(slots=True)
+class Shelf:
+    """One collection's index in the space that answers now."""
+
+    collection: Collection
+    space: EmbeddingSpace | None
+    reader: Reader
+    index: Index
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+
+class Shelves:
+    """Opens indexes when they are first needed and follows a collection into another space."""
+
+    def __init__(self, records: Records, open_index: OpenIndex) -> None:
+        self._records = records
+        self._open_index = open_index
+        self._shelves: dict[str, Shelf] = {}
+        self._opening = asyncio.Lock()
+
+    async def current(self, collection: Collection) -> Shelf:
+        """The collection's shelf, holding every change committed before this call."""
+        sequence, space = await self._records.state(collection.id)
+        shelf = self._shelves.get(collection.id)
+        if shelf is None or shelf.space != space:
+            shelf = await self._open(collection, space)
+        if shelf.index.applied() < sequence:
+            async with shelf.lock:
+                await catch_up(shelf.index, shelf.reader, sequence)
+        return shelf
+
+    async def another(self, collection: Collection, space: EmbeddingSpace | None) -> Shelf:
+        """A shelf in a space that does not answer yet; the caller closes its index."""
+        reader = self._records.reader(collection.id, space)
+        return Shelf(collection, space, reader, await self._open_index(collection, space, reader))
+
+    async def drop(self, collection: Collection) -> None:
+        """Close the collection's index; the next call to `current` opens it anew."""
+        async with self._opening:
+            shelf = self._shelves.pop(collection.id, None)
+            if shelf is not None:
+                await shelf.index.close()
+
+    async def close(self) -> None:
+        """Close every index."""
+        for shelf in self._shelves.values():
+            await shelf.index.close()
+        self._shelves.clear()
+
+    async def _open(self, collection: Collection, space: EmbeddingSpace | None) -> Shelf:
+        async with self._opening:
+            held = self._shelves.get(collection.id)
+            if held is not None and held.space == space:
+                return held
+            shelf = await self.another(collection, space)
+            self._shelves[collection.id] = shelf
+            if held is not None:
+                await held.index.close()
+            return shelf
