@@ -1,0 +1,1 @@
+"""Where documents come from: files and folders, and the formats they are in."""

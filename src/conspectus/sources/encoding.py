@@ -1,0 +1,198 @@
+"""Bytes to text: what the file itself says first, then charset-normalizer, then its ties are settled.
+
+The order: byte order mark, UTF-16 or UTF-32 by their zero bytes, ISO 2022 by its escapes, UTF-8, the
+encoding that the file declares, kana for Japanese, charset-normalizer, and the letters of the languages
+that use an encoding where several encodings of one script remain possible.
+"""
+
+import codecs
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from charset_normalizer import from_bytes
+
+SAMPLE_BYTES = 200_000
+MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+WIDER = {
+    "shift_jis": ("shift_jis", "cp932"),
+    "euc_jp": ("euc_jp",),
+    "gb2312": ("gb2312", "gbk", "gb18030"),
+    "big5": ("big5", "cp950", "big5hkscs"),
+    "euc_kr": ("euc_kr", "cp949"),
+    "tis_620": ("tis_620", "cp874"),
+}
+NARROWER = {
+    "cp932": "shift_jis", "shift_jis_2004": "shift_jis", "euc_jis_2004": "euc_jp", "gbk": "gb2312",
+    "gb18030": "gb2312", "cp950": "big5", "big5hkscs": "big5", "cp949": "euc_kr", "johab": "euc_kr",
+    "cp874": "tis_620", "iso8859_11": "tis_620",
+}  # fmt: skip
+LABELS = {
+    "x-sjis": "shift_jis", "windows-31j": "cp932", "x-euc-jp": "euc_jp", "ks_c_5601-1987": "euc_kr",
+    "windows-949": "cp949", "x-gbk": "gbk", "x-mac-cyrillic": "mac_cyrillic", "windows-874": "cp874",
+    "iso-8859-1": "cp1252", "iso8859-1": "cp1252", "latin1": "cp1252", "us-ascii": "cp1252",
+    "iso-8859-9": "cp1254",
+}  # fmt: skip
+SCRIPTS = (
+    ("cp1252", "cp1250", "iso8859_2", "cp1254", "cp1257", "iso8859_15"),
+    ("cp1251", "koi8_r", "koi8_u", "iso8859_5", "cp866", "cp855", "mac_cyrillic"),
+    ("cp1253", "iso8859_7"),
+)
+ALPHABETS = (
+    "àâæçéèêëîïôùûüÿœ", "äöüß", "áéíñóúü", "àèéìíòóù", "áâãàçéêíóôõúü", "åäö", "åæøéöäü", "áðéíóúýþæö",
+    "ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíľĺňóôŕšťúýž", "áéíóöőúüű", "čćđšž", "ăâîșțşţ", "çğıiöşüâîû",
+    "ąčęėįšųūž", "āčēģīķļņšūž", "äõöüšž",
+    "абвгдежзийклмнопрстуфхцчшщъыьэюяё", "абвгґдеєжзиіїйклмнопрстуфхцчшщьюя",
+    "абвгдђежзијклљмнњопрстћуфхцчџш", "αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋΐΰ",
+)  # fmt: skip
+LETTERS = tuple(frozenset(alphabet + alphabet.upper()) for alphabet in ALPHABETS)
+PUNCTUATION = frozenset("‘’‚“”„«»‹›–—…•·°§©®™€£№\xa0\xad¡¿ªº´")
+DECLARED = re.compile(rb"""(?:encoding|charset|coding)\s*[=:]\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""", re.I)
+KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
+ESCAPES = ((b"\x1b$)C", "iso2022_kr"), (b"\x1b$B", "iso2022_jp"), (b"\x1b$@", "iso2022_jp"))
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """Text with the encoding it was read in; `guessed` when the file did not say, `damaged` bytes replaced."""
+
+    text: str
+    encoding: str
+    guessed: bool = False
+    damaged: int = 0
+
+
+def decode(data: bytes) -> Decoded | None:
+    """The text of a file in whatever encoding it is in; None where no encoding fits."""
+    return _certain(data) or _likely(data) or _guessed(data)
+
+
+def _certain(data: bytes) -> Decoded | None:
+    for mark, encoding in MARKS:
+        if data.startswith(mark):
+            return _strict(data, (encoding,)) or _damaged(data, encoding, 0.01)
+    wide = _wide(data)
+    if wide:
+        return _strict(data, wide, guessed=True)
+    escaped = tuple(encoding for escape, encoding in ESCAPES if escape in data)
+    return _strict(data, (*escaped, "utf-8"))
+
+
+def _likely(data: bytes) -> Decoded | None:
+    """Mostly UTF-8, or what the file declares, be it with a few damaged bytes."""
+    declared = tuple(_declared(data))
+    return (
+        _damaged(data, "utf-8", 0.1)
+        or _strict(data, declared)
+        or next((found for name in declared[-1:] if (found := _damaged(data, name, 0.01))), None)
+    )
+
+
+def _guessed(data: bytes) -> Decoded | None:
+    sample = _sample(data)
+    japanese = [name for name in ("euc_jp", "shift_jis", "cp932") if _kana(data, name) > 0.2]
+    ranked = [match.encoding for match in from_bytes(sample)]
+    names = [wider for name in ranked for wider in _family(name)]
+    best = [name for name in names if name in WIDER or name in NARROWER or not _script(name)]
+    script = _script(ranked[0]) if ranked else SCRIPTS[0]
+    if script:
+        order = [name for name in ranked if name in script]
+        order += [name for name in script if name not in order]
+        best = sorted(order, key=lambda name: -_fit(sample, name))
+    return _strict(data, [*japanese, *best, *names, *SCRIPTS[0], "latin-1"], guessed=True)
+
+
+def _strict(data: bytes, encodings: Iterable[str], *, guessed: bool = False) -> Decoded | None:
+    for encoding in encodings:
+        try:
+            return Decoded(data.decode(encoding), encoding, guessed)
+        except UnicodeError:
+            continue
+    return None
+
+
+def _damaged(data: bytes, encoding: str, share: float) -> Decoded | None:
+    """The text with its damaged bytes replaced, where they are few beside the sound characters."""
+    text = data.decode(encoding, errors="replace")
+    lost = text.count("\ufffd")
+    sound = sum(map(len, re.findall("[^\x00-\x7f\ufffd]+", text)))
+    return Decoded(text, encoding, damaged=lost) if 0 < lost <= share * sound else None
+
+
+def _wide(data: bytes) -> tuple[str, ...]:
+    """UTF-16 or UTF-32 without a mark: in every unit the same bytes are zero most of the time."""
+    sample = data[:4096]
+    zeros = [sample[offset::4].count(0) / max(1, len(sample) // 4) for offset in range(4)]
+    if len(data) % 4 == 0 and zeros[2] > 0.9 and zeros[3] > 0.9:
+        return ("utf-32-le",)
+    if len(data) % 4 == 0 and zeros[0] > 0.9 and zeros[1] > 0.9:
+        return ("utf-32-be",)
+    even, odd = zeros[0] + zeros[2], zeros[1] + zeros[3]
+    if len(data) % 2 or max(even, odd) < 0.4 or min(even, odd) > 0.1:
+        return ()
+    return ("utf-16-le",) if odd > even else ("utf-16-be",)
+
+
+def _declared(data: bytes) -> Iterator[str]:
+    for found in DECLARED.findall(data[:4096]):
+        label = found.decode("ascii").lower()
+        try:
+            name = codecs.lookup(LABELS.get(label, label)).name.replace("-", "_")
+        except LookupError:
+            continue
+        if not name.startswith(("utf", "ascii")):
+            yield from _family(name)
+
+
+def _family(name: str) -> tuple[str, ...]:
+    """The encoding and its supersets, narrowest first; a superset named outright stays as it is."""
+    narrow = NARROWER.get(name, name)
+    return WIDER.get(narrow, (name,))
+
+
+def _sample(data: bytes) -> bytes:
+    """The lines that are not plain ASCII, up to a limit: only they tell encodings apart."""
+    if len(data) <= SAMPLE_BYTES:
+        return data
+    telling = b"\n".join(line for line in data[: 20 * SAMPLE_BYTES].split(b"\n") if not line.isascii())
+    return telling[:SAMPLE_BYTES] or data[:SAMPLE_BYTES]
+
+
+def _kana(data: bytes, encoding: str) -> float:
+    found = _strict(data, (encoding,))
+    if found is None:
+        return 0.0
+    letters = sum(character.isalpha() for character in re.sub("[\x00-\x7f]", "", found.text))
+    return len(KANA.findall(found.text)) / max(1, letters)
+
+
+def _script(encoding: str) -> tuple[str, ...]:
+    """The usual encodings of the script that an encoding is for; none if it is no such encoding."""
+    for script in SCRIPTS[1:]:
+        if encoding in script:
+            return script
+    western = encoding.startswith(("iso8859_", "cp12", "hp_", "mac_", "cp437", "cp775", "cp85"))
+    others = ("cp1255", "cp1256", "cp1258", "iso8859_6", "iso8859_8", "iso8859_11", "cp856", "cp857")
+    return SCRIPTS[0] if western and encoding not in others else ()
+
+
+def _fit(sample: bytes, encoding: str) -> float:
+    """The share of the characters outside ASCII that one language would use, capitals inside words off."""
+    text = sample.decode(encoding, errors="replace")
+    found = Counter(text)
+    telling = {character: count for character, count in found.items() if character > "\x7f"}
+    total = max(1, sum(telling.values()))
+    usual = sum(count for character, count in telling.items() if character in PUNCTUATION)
+    swapped = sum(a.islower() and b.isupper() for a, b in pairwise(text) if a > "\x7f" < b)
+    return max(
+        (usual - swapped + sum(count for character, count in telling.items() if character in letters)) / total
+        for letters in LETTERS
+    )
