@@ -1,0 +1,28 @@
+"""What all tests share: Hypothesis profiles and the place of the evaluation data."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parents[1]
+SLOW_MACHINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
+
+settings.register_profile("dev", deadline=None, max_examples=100, suppress_health_check=SLOW_MACHINE)
+settings.register_profile("ci", parent=settings.get_profile("dev"), derandomize=True, print_blob=True)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
+
+
+@pytest.fixture(scope="session")
+def evaluation() -> Callable[[str], Path]:
+    """The folder of a named evaluation set; the test is skipped where it is not on this machine."""
+    place = Path(os.environ.get("CONSPECTUS_EVAL") or ROOT.parent / "shared" / "eval")
+
+    def find(name: str) -> Path:
+        if not (place / name).is_dir():
+            pytest.skip(f"no evaluation data at {place / name}; set CONSPECTUS_EVAL")
+        return place / name
+
+    return find

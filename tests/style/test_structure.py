@@ -1,0 +1,108 @@
+"""Rules of structure that the import contract cannot say."""
+
+import ast
+import re
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "conspectus"
+MODULES = sorted(PACKAGE.rglob("*.py"))
+CORE = {"access", "graph", "ingest", "memory", "model", "ports", "retrieval", "text", "window"}
+PORTS = {"Clock", "Embedder", "Files", "Index", "Reader", "Records"}
+PURE = ("window/", "retrieval/fuse", "retrieval/plan", "retrieval/boost", "retrieval/neighbours")
+FULLY_DOCUMENTED = ("ports.py", "engine.py", "sync.py", "errors.py", "settings.py", "model/")
+
+
+def imported(source: str) -> set[str]:
+    """Every imported module or name, in full."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return names
+
+
+def foreign(source: str) -> set[str]:
+    """Imported packages that are neither ours nor of the standard library."""
+    return {name.split(".")[0] for name in imported(source)} - sys.stdlib_module_names - {"conspectus"}
+
+
+def ports_used(source: str) -> set[str]:
+    """Ports with methods that a module imports."""
+    return {name.removeprefix("conspectus.ports.") for name in imported(source)} & (
+        PORTS | {"conspectus.ports"}
+    )
+
+
+def undocumented(source: str) -> list[str]:
+    """Public classes, functions and methods without a docstring."""
+    module = ast.parse(source)
+    bodies = [module.body, *(node.body for node in ast.walk(module) if isinstance(node, ast.ClassDef))]
+    kinds = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+    public = [n for body in bodies for n in body if isinstance(n, kinds) and not n.name.startswith("_")]
+    return [node.name for node in public if ast.get_docstring(node) is None]
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in MODULES if name_of(path).startswith(("model/", "errors"))], ids=name_of
+)
+def test_the_model_needs_nothing_but_the_standard_library(path: Path) -> None:
+    assert foreign(path.read_text(encoding="utf-8")) == set()
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if name_of(path).startswith(PURE)], ids=name_of)
+def test_ranking_and_packing_touch_no_port(path: Path) -> None:
+    assert ports_used(path.read_text(encoding="utf-8")) == set()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_modules_say_what_they_are(path: Path) -> None:
+    source = path.read_text(encoding="utf-8")
+    assert not source or ast.get_docstring(ast.parse(source))
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in MODULES if name_of(path).startswith(FULLY_DOCUMENTED)], ids=name_of
+)
+def test_what_callers_see_is_documented(path: Path) -> None:
+    assert undocumented(path.read_text(encoding="utf-8")) == []
+
+
+def test_every_part_of_the_core_is_in_its_contract() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = {contract["name"]: contract for contract in settings["tool"]["importlinter"]["contracts"]}
+    present = {f"conspectus.{name_of(path).split('/')[0].removesuffix('.py')}" for path in MODULES}
+    core = {f"conspectus.{name}" for name in CORE}
+    assert set(contracts["The core is plain Python"]["source_modules"]) == present & core
+
+
+def test_the_notice_names_everything_that_is_installed() -> None:
+    pins = (ROOT / "requirements" / "base.txt").read_text(encoding="utf-8")
+    notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
+    installed = set(re.findall(r"^([a-z0-9.-]+)==", pins, re.MULTILINE))
+    assert installed == set(re.findall(r"^([a-z0-9.-]+)  +\S", notice, re.MULTILINE))
+
+
+@pytest.mark.parametrize("name", ["base.txt", "dev.txt"])
+def test_requirements_are_pinned_hashed_and_name_no_registry(name: str) -> None:
+    text = (ROOT / "requirements" / name).read_text(encoding="utf-8")
+    entries = re.split(r"\n(?=[a-z])", re.sub(r"^\s*#.*\n", "", text, flags=re.MULTILINE).strip())
+    assert [entry for entry in entries if "==" not in entry or "--hash=sha256:" not in entry] == []
+    assert re.findall(r"https?://|file:|--(?:extra-)?index|--find-links|--trusted", text) == []
+
+
+def test_planted_offences_are_found() -> None:
+    assert foreign("import numpy as np\nfrom datetime import UTC\n") == {"numpy"}
+    assert ports_used("from conspectus.ports import CountTokens, Records\n") == {"Records"}
+    assert ports_used("import conspectus.ports\n") == {"conspectus.ports"}
+    assert undocumented('class A:\n    """A."""\n    def f(self): ...\n    def _g(self): ...\n') == ["f"]
