@@ -90,15 +90,16 @@ class Intake:
             await self.flush(root)
 
 
-def placed(path: Path, source: str | None) -> tuple[str, str]:
-    """The source a path goes to and the prefix of its keys there.
+def placed(path: str | Path, source: str | None) -> tuple[Path, str, str]:
+    """A path made absolute, the source it goes to, and the prefix of its keys there.
 
     Without a given source, the folder is the source; in a given one the folder's name keeps keys apart.
     """
-    folder = path if path.is_dir() else path.parent
+    whole = Path(path).expanduser().absolute()
+    folder = whole if whole.is_dir() else whole.parent
     if source is None:
-        return folder.as_posix(), ""
-    return source, f"{folder.name}/" if path.is_dir() else ""
+        return whole, folder.as_posix(), ""
+    return whole, source, f"{folder.name}/" if whole.is_dir() else ""
 
 
 async def take_in(intake: Intake, places: Sequence[Root]) -> FilesReport:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal, TypeAlias, assert_never, get_args
 
-from conspectus.model.records import Period
+from conspectus.model.records import Document, Period
 
 Scalar: TypeAlias = str | int | float | bool | datetime
 FieldName = Literal[
@@ -139,6 +139,24 @@ def holds(leaf: Leaf, value: object) -> bool:
             return _at_least(value, leaf.low) and _below(value, leaf.high)
         case _:
             assert_never(leaf)
+
+
+def document_row(document: Document, position: int | None = None) -> Row:
+    """A document, or its chunk at `position`, as `matches` sees it."""
+    return {
+        "source": document.source,
+        "document": document.id,
+        "kind": document.kind,
+        "author": document.author,
+        "role": document.role,
+        "thread": document.thread,
+        "parent": document.parent,
+        "sequence": document.sequence,
+        "position": position,
+        "occurred": document.occurred,
+        "recorded": document.recorded,
+        "metadata": document.metadata,
+    }
 
 
 def leaves(condition: Filter) -> Iterator[Leaf]:

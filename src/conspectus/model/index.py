@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from conspectus.model.filter import Row, document_row
 from conspectus.model.ids import ChunkId
 from conspectus.model.records import Chunk, Document
 
@@ -16,23 +17,9 @@ class IndexedChunk:
     document: Document
     vector: bytes | None = None
 
-    def row(self) -> Mapping[str, object]:
+    def row(self) -> Row:
         """The chunk as `matches` sees it."""
-        document = self.document
-        return {
-            "source": document.source,
-            "document": document.id,
-            "kind": document.kind,
-            "author": document.author,
-            "role": document.role,
-            "thread": document.thread,
-            "parent": document.parent,
-            "sequence": document.sequence,
-            "position": self.chunk.position,
-            "occurred": document.occurred,
-            "recorded": document.recorded,
-            "metadata": document.metadata,
-        }
+        return document_row(self.document, self.chunk.position)
 
 
 @dataclass(frozen=True, slots=True)

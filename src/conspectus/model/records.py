@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
@@ -13,8 +12,6 @@ Metadata: TypeAlias = Mapping[str, Json]
 Kind = Literal["page", "message", "caption", "task", "memory"]
 Status = Literal["pending", "embedded", "error"]
 Syntax = Literal["plain", "markdown", "code"]
-
-NOTHING: Metadata = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +60,7 @@ class Source:
     id: SourceId
     collection: CollectionId
     name: str
-    metadata: Metadata = NOTHING
+    metadata: Metadata = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +81,7 @@ class Document:
     fingerprint: str
     recorded: datetime
     updated: datetime
-    metadata: Metadata = NOTHING
+    metadata: Metadata = field(default_factory=dict)
     author: str | None = None
     role: str | None = None
     occurred: Period | None = None

@@ -1,0 +1,90 @@
+"""Real text that every machine with Python has, cut into paragraphs: for measuring, not for judging answers.
+
+Paragraphs come from the source code and documents below the given folders, each about 250 characters,
+no two alike, in an order that depends only on the files.
+"""
+
+import hashlib
+import os
+import random
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+SUFFIXES = {".py", ".pyi", ".rst", ".md", ".txt", ".h", ".c", ".html", ".js", ".json", ".xml", ".pod"}
+SHORTEST, LONGEST = 120, 400
+SEPARATOR = re.compile(r"\n\s*\n")
+
+
+def default_folders() -> list[Path]:
+    """The standard library, installed packages and the system's documents."""
+    names = [sys.base_prefix, sys.prefix, "/usr/share", "/usr/lib", "/usr/include", str(Path.home())]
+    return [Path(name) for name in dict.fromkeys(names) if Path(name).is_dir()]
+
+
+def paragraphs(number: int, folders: Sequence[Path] | None = None) -> list[str]:
+    """`number` different paragraphs, shuffled so that neighbours come from different files."""
+    found: dict[bytes, str] = {}
+    for folder in folders or default_folders():
+        for text in _texts(folder):
+            for paragraph in _cut(text):
+                found.setdefault(hashlib.blake2b(paragraph.encode(), digest_size=12).digest(), paragraph)
+            if len(found) >= number * 1.2:
+                return _shuffled(found, number)
+    if len(found) < number:
+        raise SystemExit(f"only {len(found)} paragraphs below the folders, {number} are needed")
+    return _shuffled(found, number)
+
+
+def questions(texts: Sequence[str], number: int, seed: int = 7) -> list[str]:
+    """Runs of 5 to 9 words out of random paragraphs."""
+    chance = random.Random(seed)
+    result: list[str] = []
+    while len(result) < number:
+        words = re.findall(r"\w{2,}", chance.choice(texts))
+        if len(words) > 12:
+            start = chance.randrange(len(words) - 9)
+            result.append(" ".join(words[start : start + chance.randint(5, 9)]))
+    return result
+
+
+def vectors(texts: Sequence[str], table: NDArray[np.float32], tokenizer: object) -> NDArray[np.float32]:
+    """Fast stand-ins for embeddings with the structure of real ones: weighted means of word vectors."""
+    result = np.empty((len(texts), table.shape[1]), dtype=np.float32)
+    weight = 1.0 / (1.0 + np.arange(len(table), 0, -1) / 3_000.0)
+    for start in range(0, len(texts), 4_096):
+        batch = list(texts[start : start + 4_096])
+        for row, encoded in enumerate(tokenizer.encode_batch_fast(batch, add_special_tokens=False)):
+            ids = np.asarray(encoded.ids[:128] or [0])
+            mean = (table[ids] * weight[ids, None]).sum(axis=0)
+            result[start + row] = mean / max(float(np.linalg.norm(mean)), 1e-9)
+    return result
+
+
+def _texts(folder: Path) -> Iterator[str]:
+    for root, folders, names in os.walk(folder):
+        folders.sort()
+        for name in sorted(names):
+            path = Path(root) / name
+            if path.suffix in SUFFIXES and path.is_file() and path.stat().st_size < 2_000_000:
+                yield path.read_text(encoding="utf-8", errors="ignore")
+
+
+def _cut(text: str) -> Iterator[str]:
+    buffer = ""
+    for block in SEPARATOR.split(text):
+        block = block.strip()
+        buffer = f"{buffer}\n{block}" if buffer else block
+        if len(buffer) >= SHORTEST:
+            yield from (buffer[at : at + LONGEST] for at in range(0, min(len(buffer), 8 * LONGEST), LONGEST))
+            buffer = ""
+
+
+def _shuffled(found: dict[bytes, str], number: int) -> list[str]:
+    texts = [found[key] for key in sorted(found)][:number]
+    random.Random(11).shuffle(texts)
+    return texts

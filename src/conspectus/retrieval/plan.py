@@ -1,0 +1,56 @@
+"""From what a caller asks to what will be looked for, decided before any store is touched."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from conspectus.errors import InvalidInput, TooLarge
+from conspectus.model.query import Query
+from conspectus.settings import Settings
+from conspectus.text.clean import clean
+
+DEPTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What one search will do: the arms it uses, how deep each looks, how many rows are read whole."""
+
+    words: bool
+    vectors: bool
+    depth: int
+    notices: tuple[str, ...] = ()
+
+    def described(self) -> dict[str, str]:
+        """The plan in words, for the trace."""
+        arms = [name for name, used in (("words", self.words), ("vectors", self.vectors)) if used]
+        return {"arms": " and ".join(arms) or "none", "depth": str(self.depth)}
+
+
+def asked(query: str | Query, fields: Mapping[str, Any], settings: Settings) -> Query:
+    """The query with the given fields, checked. Raises InvalidInput or TooLarge."""
+    known = Query.__dataclass_fields__.keys()
+    for name in fields:
+        if name not in known:
+            raise InvalidInput(name, f"is not a part of a query; there are {', '.join(known)}")
+    whole = replace(query, **fields) if isinstance(query, Query) else Query(text=query, **fields)
+    if not 0 <= whole.limit <= settings.max_limit:
+        raise InvalidInput("limit", f"must be from 0 to {settings.max_limit}")
+    if whole.floor is not None and not -1.0 <= whole.floor <= 1.0:
+        raise InvalidInput("floor", "is a cosine similarity, from -1 to 1")
+    if len(whole.text) > settings.max_query_characters:
+        size, limit = len(whole.text), settings.max_query_characters
+        raise TooLarge("question", size=size, limit=limit, unit="characters")
+    return replace(whole, text=clean(whole.text))
+
+
+def plan(query: Query, *, can_embed: bool) -> Plan:
+    """Which arms look, and how deep; what cannot be used is said in a notice."""
+    vectors = "vectors" in query.arms and (can_embed or query.vector is not None)
+    notices = () if vectors or "vectors" not in query.arms else ("no vectors: the collection is words only",)
+    return Plan(
+        words="words" in query.arms and bool(query.text.strip()),
+        vectors=vectors and (query.vector is not None or bool(query.text.strip())),
+        depth=max(DEPTH, 2 * query.limit),
+        notices=notices,
+    )

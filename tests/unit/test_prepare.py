@@ -1,0 +1,118 @@
+"""Documents at the border: what is stored of them, and what is refused."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from conspectus.errors import InvalidInput, TooLarge
+from conspectus.ingest.prepare import Limits, Preparation, describe, prepare
+from conspectus.model.ids import CollectionId, SourceId
+from conspectus.model.records import NewDocument, Period, PreparedDocument, Source
+from conspectus.text.tokens import ESTIMATORS
+
+NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
+BY = Preparation(
+    source=Source(SourceId("s"), CollectionId("c"), "notes"),
+    limits=Limits(characters=10_000, metadata_bytes=200, metadata_depth=3),
+    chunk_size=100,
+    chunk_overlap=10,
+    count=ESTIMATORS["chars4_min1"],
+    now=NOW,
+)
+
+
+def prepared(**fields: object) -> PreparedDocument:
+    new = NewDocument(**{"text": "some text", "key": "k", **fields})
+    return prepare(new, describe(new, BY), BY)
+
+
+def test_the_same_key_in_the_same_source_is_the_same_document() -> None:
+    assert prepared(text="one").document.id == prepared(text="two").document.id
+    assert prepared().document.id != prepared(key="other").document.id
+
+
+def test_without_a_key_every_document_is_new() -> None:
+    assert prepared(key=None).document.id != prepared(key=None).document.id
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"text": "x"},
+        {"title": "x"},
+        {"metadata": {"a": 1}},
+        {"author": "x"},
+        {"sequence": 1},
+        {"thread": "x"},
+    ],
+)
+def test_the_fingerprint_changes_with_every_field(change: dict[str, object]) -> None:
+    assert prepared(**change).document.fingerprint != prepared().document.fingerprint
+    assert prepared().document.fingerprint == prepared().document.fingerprint
+
+
+def test_text_without_a_visible_character_has_no_chunks() -> None:
+    assert prepared(text=" \n\t ").chunks == ()
+    assert prepared(text="").chunks == ()
+
+
+def test_what_cannot_be_encoded_is_replaced_not_refused() -> None:
+    document = prepared(text="a\ud800b\x00c", title="\udfff", metadata={"k\ud800": "\x00"})
+    assert document.chunks[0].text == "a\ufffdb\ufffdc"
+    assert document.document.title == "\ufffd"
+    assert document.document.metadata == {"k\ufffd": "\ufffd"}
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"a": float("nan")},
+        {"a": object()},
+        {1: "a"},
+        {"a": {"b": {"c": {"d": 1}}}},
+        {"a": datetime(2026, 1, 1)},
+    ],
+)
+def test_metadata_that_is_not_plain_json_is_refused(metadata: dict[str, object]) -> None:
+    with pytest.raises(InvalidInput) as refusal:
+        prepared(metadata=metadata)
+    assert refusal.value.field == "metadata"
+
+
+def test_instants_in_metadata_are_kept_in_universal_time() -> None:
+    at = datetime(2026, 1, 5, 14, tzinfo=timezone(timedelta(hours=2)))
+    assert prepared(metadata={"at": at}).document.metadata == {"at": "2026-01-05T12:00:00.000000Z"}
+
+
+def test_sizes_over_a_limit_are_refused_with_both_numbers() -> None:
+    with pytest.raises(TooLarge) as text:
+        prepared(text="x" * 10_001)
+    assert (text.value.size, text.value.limit) == (10_001, 10_000)
+    with pytest.raises(TooLarge):
+        prepared(metadata={"a": "x" * 200})
+
+
+def test_a_period_that_ends_before_it_starts_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="ends before"):
+        prepared(occurred=Period(NOW, NOW - timedelta(seconds=1)))
+
+
+def test_event_times_may_come_as_text_number_or_instant() -> None:
+    instant = Period(NOW, NOW)
+    for value in ("2026-01-05T12:00:00Z", NOW.timestamp(), NOW, instant):
+        assert prepared(occurred=value).document.occurred == instant
+
+
+def test_chunks_cover_the_text_and_carry_their_place() -> None:
+    text = "word " * 100
+    chunks = prepared(text=text).chunks
+    assert len(chunks) > 1
+    assert [chunk.position for chunk in chunks] == list(range(len(chunks)))
+    assert all(chunk.text == text[chunk.start : chunk.end] for chunk in chunks)
+    assert max(len(chunk.text) for chunk in chunks) <= 100
+    assert chunks[-1].end == len(text)
+
+
+def test_a_sequence_beyond_64_bits_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="64 bits"):
+        prepared(sequence=2**63)
