@@ -1,0 +1,147 @@
+"""The default embedder: all-MiniLM-L6-v2 as int8 ONNX, packaged with Conspectus, on the processor."""
+
+import asyncio
+import json
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from importlib import resources
+from itertools import groupby
+from typing import Any, Protocol
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+from tokenizers import Tokenizer
+
+from conspectus.model.records import EmbeddingSpace
+from conspectus.ports import Vectors
+
+WINDOW = 256
+"""Tokens the model sees at once, its two markers included; it was trained on no more."""
+BATCH_TOKENS = 512
+_MARKERS = 2
+_TEXTS_A_SLICE = 256
+
+_Ids = NDArray[np.int32]
+
+
+class _Session(Protocol):
+    def run(self, outputs: None, inputs: dict[str, NDArray[np.int64]]) -> Sequence[Vectors]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    text: int
+    ids: _Ids
+
+
+class OnnxEmbedder:
+    """Embeds texts with the packaged model; no network, no GPU, no torch.
+
+    A text has the same vector, to the last bit, whatever it is embedded with and on however many threads:
+    only windows of one length share a batch, every batch runs on one thread, and the model's activation
+    scales are fixed or per token. (Another processor may round the last bits differently.)
+
+    A text longer than `WINDOW` tokens is cut into windows of equal length; its vector is the mean of theirs,
+    weighted by length, normalised. Nothing is dropped. The vector of an empty or blank text is that of the
+    model's two markers alone. Lone surrogates count as question marks.
+    """
+
+    def __init__(self, *, threads: int | None = None, window: int = WINDOW) -> None:
+        """`threads` batches run at once; by default one for each processor core this process may use."""
+        folder = resources.files("conspectus.providers") / "minilm"
+        manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+        self._space = EmbeddingSpace(manifest["model"], manifest["dimensions"], manifest["version"])
+        self._tokenizer = Tokenizer.from_str((folder / "tokenizer.json").read_text(encoding="utf-8"))
+        self._session = _open_session((folder / "model.onnx").read_bytes())
+        self._threads = threads or _available_cores()
+        self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="embedder")
+        self._window = window
+
+    @property
+    def space(self) -> EmbeddingSpace:
+        return self._space
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Unit rows of shape (len(texts), 384); a cancelled call stops after the batches it is in."""
+        loop = asyncio.get_running_loop()
+        windows: list[_Window] = []
+        for start in range(0, len(texts), _TEXTS_A_SLICE):
+            part = texts[start : start + _TEXTS_A_SLICE]
+            windows += await loop.run_in_executor(self._pool, self._windows, part, start)
+        batches = list(_batches(windows))
+        vectors: list[Vectors] = [np.empty(0, dtype=np.float32)] * len(batches)
+        waiting = iter(range(len(batches)))
+
+        async def work() -> None:
+            for batch in waiting:
+                vectors[batch] = await loop.run_in_executor(self._pool, self._run, batches[batch])
+
+        await asyncio.gather(*(work() for _ in range(self._threads)))
+        return self._collect(batches, vectors, len(texts))
+
+    async def embed_query(self, text: str) -> Vectors:
+        """A unit vector of shape (384,); does not wait for the documents that are being embedded."""
+        return await asyncio.to_thread(self._embed_one, text)
+
+    async def close(self) -> None:
+        """Wait for the batches that are running, start no others."""
+        await asyncio.to_thread(self._pool.shutdown, wait=True, cancel_futures=True)
+
+    def _embed_one(self, text: str) -> Vectors:
+        batches = list(_batches(self._windows([text], 0)))
+        vector: Vectors = self._collect(batches, [self._run(batch) for batch in batches], 1)[0]
+        return vector
+
+    def _windows(self, texts: Sequence[str], first: int) -> list[_Window]:
+        start, *_, end = self._tokenizer.encode("").ids
+        encodings = self._tokenizer.encode_batch_fast(
+            [text.encode("utf-8", "replace").decode() for text in texts], add_special_tokens=False
+        )
+        windows: list[_Window] = []
+        for text, encoding in enumerate(encodings, first):
+            count = max(1, -(-len(encoding.ids) // (self._window - _MARKERS)))
+            parts = np.array_split(np.array(encoding.ids, dtype=np.int32), count)
+            windows += [_Window(text, np.pad(part, 1, constant_values=(start, end))) for part in parts]
+        return windows
+
+    def _run(self, batch: list[_Window]) -> Vectors:
+        ids = np.stack([window.ids for window in batch]).astype(np.int64)
+        return self._session.run(None, {"ids": ids})[0]
+
+    def _collect(self, batches: list[list[_Window]], vectors: list[Vectors], count: int) -> Vectors:
+        """The unit row of each text: the mean of its windows, weighted by length, added in their order."""
+        sums = np.zeros((count, self._space.dimensions), dtype=np.float64)
+        for batch, rows in zip(batches, vectors, strict=True):
+            lengths = np.array([[max(1, len(window.ids) - _MARKERS)] for window in batch])
+            np.add.at(sums, [window.text for window in batch], rows * lengths)
+        units: Vectors = (sums / np.linalg.norm(sums, axis=1, keepdims=True)).astype(np.float32)
+        return units
+
+
+def _batches(windows: list[_Window]) -> Iterator[list[_Window]]:
+    """Windows of one length together, the longest first, at most `BATCH_TOKENS` unless one is longer."""
+    ordered = sorted(windows, key=lambda window: -len(window.ids))
+    for length, group in groupby(ordered, key=lambda window: len(window.ids)):
+        alike = list(group)
+        size = max(1, BATCH_TOKENS // length)
+        for start in range(0, len(alike), size):
+            yield alike[start : start + size]
+
+
+def _open_session(model: bytes) -> _Session:
+    options: Any = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.inter_op_num_threads = 1
+    options.log_severity_level = 3
+    # Higher levels fuse operators into slower ones here (SkipLayerNormalization).
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    session: _Session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    return session
+
+
+def _available_cores() -> int:
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
