@@ -1,0 +1,86 @@
+"""BM25 and cosine, written once: every adapter calls these, so scores agree to the last bit.
+
+The formula is that of Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond"
+(2009), with the idf that Lucene uses, which is never negative. Arithmetic is float64, one operation
+after the other on each row alone, so no result depends on which rows are scored together.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conspectus.model.index import IndexedChunk, TermStatistic
+from conspectus.ports import Floats, Ids, Vectors
+
+Analyse: TypeAlias = Callable[[str], Sequence[str]]
+"""A text to the occurrences of its terms, in order; one and the same for chunks and questions."""
+
+MOST_OCCURRENCES = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class Bm25:
+    """`k1` says how soon further occurrences stop to count, `b` how much long chunks are held back (0..1)."""
+
+    k1: float = 1.2
+    b: float = 0.75
+
+    def contributions(self, idf: float, counts: Floats, lengths: Floats, average: float) -> Floats:
+        """What one term adds to the score of rows that have it `counts` times (at least once)."""
+        norms = self.k1 * (1.0 - self.b) + (self.k1 * self.b / average) * lengths
+        return (idf * (self.k1 + 1.0)) * counts / (counts + norms)
+
+
+@dataclass(frozen=True, slots=True)
+class Corpus:
+    """What BM25 must know of all live chunks: how many they are, and their mean length in terms."""
+
+    total: int
+    length: int
+
+    @property
+    def average(self) -> float:
+        """The mean number of terms in a chunk; 1 where there are none, so that it may divide."""
+        return self.length / self.total if self.length else 1.0
+
+    def statistic(self, term: str, documents: int) -> TermStatistic:
+        """The term with its inverse document frequency."""
+        idf = math.log(1.0 + (self.total - documents + 0.5) / (documents + 0.5))
+        return TermStatistic(term, documents, idf)
+
+
+def occurrences(chunk: IndexedChunk, analyse: Analyse) -> tuple[Counter[str], int]:
+    """How often each term occurs in title and text together, and how many occurrences there are."""
+    terms = analyse(f"{chunk.document.title}\n{chunk.chunk.text}")
+    counts = Counter(terms)
+    if len(terms) > MOST_OCCURRENCES:
+        counts = Counter({term: min(count, MOST_OCCURRENCES) for term, count in counts.items()})
+    return counts, len(terms)
+
+
+def question_terms(words: str | None, analyse: Analyse) -> tuple[str, ...]:
+    """The distinct terms of a question in order of first appearance."""
+    return tuple(dict.fromkeys(analyse(words))) if words else ()
+
+
+def cosines(vectors: NDArray[np.float16], query: Vectors) -> Floats:
+    """The cosine of each unit row with a unit vector, from the stored half-precision values."""
+    rows: Vectors = vectors.astype(np.float32)
+    rows *= query.astype(np.float32)
+    scores: Floats = rows.sum(axis=1).astype(np.float64)
+    return scores
+
+
+def best(ids: Ids, scores: Floats, limit: int) -> NDArray[np.intp]:
+    """Positions of the `limit` highest scores, best first; of equal ones the smaller id comes first."""
+    if len(ids) > 4 * limit > 0:
+        threshold = np.partition(scores, len(scores) - limit)[len(scores) - limit]
+        kept = np.flatnonzero(scores >= threshold)
+    else:
+        kept = np.arange(len(ids))
+    return kept[np.lexsort((ids[kept], -scores[kept]))[: max(limit, 0)]]

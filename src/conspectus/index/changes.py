@@ -1,0 +1,43 @@
+"""Changes of the records to what an index has to read again."""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+
+from conspectus.model.ids import ChunkId
+from conspectus.model.index import IndexedChunk
+from conspectus.model.records import Change
+from conspectus.ports import Reader
+
+Range = tuple[int, int]
+
+_GAP = 64
+_STEP = 4_096
+
+
+def merged(ranges: Iterable[Range], gap: int = 0) -> list[Range]:
+    """The same ids in as few ranges as possible, in order; ranges up to `gap` ids apart become one."""
+    found: list[Range] = []
+    for first, last in sorted(ranges):
+        if found and first <= found[-1][1] + 1 + gap:
+            found[-1] = (found[-1][0], max(found[-1][1], last))
+        else:
+            found.append((first, last))
+    return found
+
+
+def put_ranges(changes: Iterable[Change]) -> list[Range]:
+    """What to read again. Neighbouring ranges are joined: reading more than was put does no harm."""
+    return merged(((c.first, c.last) for c in changes if c.operation == "put"), _GAP)
+
+
+def touched_ranges(changes: Sequence[Change]) -> list[Range]:
+    """Every id of which an older row is out of date once the changes are applied."""
+    return merged([*put_ranges(changes), *((change.first, change.last) for change in changes)])
+
+
+async def read(reader: Reader, ranges: Iterable[Range]) -> AsyncIterator[Sequence[IndexedChunk]]:
+    """The live chunks of the ranges as they are now, in batches of bounded size."""
+    for first, last in ranges:
+        for start in range(first, last + 1, _STEP):
+            batch = await reader.chunks(ChunkId(start), ChunkId(min(start + _STEP - 1, last)))
+            if batch:
+                yield batch
