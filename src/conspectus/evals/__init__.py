@@ -1,0 +1,1 @@
+"""How well the production path answers judged questions."""

@@ -1,0 +1,28 @@
+"""Measures of a ranking, as trec_eval and BEIR define them."""
+
+import math
+from collections.abc import Mapping, Sequence, Set
+
+
+def ndcg(ranking: Sequence[str], grades: Mapping[str, float], *, depth: int) -> float:
+    """Normalized discounted cumulative gain of the first `depth` distinct documents, from 0 to 1.
+
+    The gain of a document is its grade, discounted by log2(rank + 1) with ranks from 1 (Järvelin and
+    Kekäläinen 2002, with the linear gain of trec_eval). `grades` holds positive grades, at least one.
+    """
+    ideal = _discounted(sorted(grades.values(), reverse=True)[:depth])
+    return _discounted([grades.get(document, 0.0) for document in ranking[:depth]]) / ideal
+
+
+def recall(ranking: Sequence[str], relevant: Set[str], *, depth: int) -> float:
+    """The share of the relevant documents among the first `depth`, from 0 to 1; `relevant` is not empty."""
+    return len(relevant & set(ranking[:depth])) / len(relevant)
+
+
+def percent(values: Sequence[float]) -> float:
+    """The mean of values from 0 to 1 as a percentage with two decimals; 0 for none."""
+    return round(100 * math.fsum(values) / len(values), 2) if values else 0.0
+
+
+def _discounted(gains: Sequence[float]) -> float:
+    return math.fsum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))

@@ -1,0 +1,192 @@
+"""Evaluations over the production path: a fresh store, its ingest, its retrieval and its windows."""
+
+import tempfile
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypedDict
+
+from conspectus import bootstrap
+from conspectus.engine import Engine
+from conspectus.errors import InvalidInput
+from conspectus.evals.datasets import (
+    CitedQuestion,
+    ConversationSet,
+    JudgedQuery,
+    RetrievalSet,
+    read_conversation_set,
+    read_retrieval_set,
+)
+from conspectus.evals.metrics import ndcg, percent, recall
+from conspectus.model.filter import Eq
+from conspectus.model.query import Arm, Budget, Query
+from conspectus.model.records import NewDocument
+from conspectus.model.results import Hit
+from conspectus.ports import Progress
+from conspectus.settings import Settings
+
+ARMS: Mapping[str, tuple[Arm, ...]] = {
+    "words": ("words",),
+    "vectors": ("vectors",),
+    "hybrid": ("words", "vectors"),
+}
+RetrievalReport = TypedDict("RetrievalReport", {"ndcg@10": float, "recall@10": float, "recall@100": float})
+ConversationReport = TypedDict(
+    "ConversationReport",
+    {
+        "turn_recall@10": float,
+        "by_category": dict[str, float],
+        "evidence_in_budget": float,
+        "session_hit@1": float,
+        "questions": int,
+    },
+)
+
+
+async def retrieval(
+    directory: str | Path, *, settings: Settings | None = None, progress: Progress | None = None
+) -> dict[str, RetrievalReport]:
+    """nDCG@10, recall@10 and recall@100 from 0 to 100, for `words`, `vectors` and `hybrid`.
+
+    Documents are ranked by their best chunk. Raises InvalidInput for a directory without `corpus.jsonl`,
+    `queries.jsonl` and `qrels.tsv`, or with something unreadable in them.
+    """
+    chosen = settings or Settings.from_environment()
+    given = read_retrieval_set(Path(directory))
+    async with _fresh_engine(chosen) as engine:
+        keys = await _store(engine, {"corpus": given.documents}, progress)
+        run = _Run(engine, chosen, keys["corpus"], progress)
+        return {name: await _judge(run, given, name) for name in ARMS}
+
+
+async def conversation(
+    directory: str | Path,
+    *,
+    budget: int = 2048,
+    settings: Settings | None = None,
+    progress: Progress | None = None,
+) -> ConversationReport:
+    """How much of the cited evidence is found, from 0 to 100, each question in its own conversation.
+
+    `turn_recall@10` is the share of evidence among the ten best turns, `evidence_in_budget` the share in
+    a window of `budget` tokens of o200k_base, `session_hit@1` how often the best turn's session holds
+    evidence; all are means over questions. Raises InvalidInput for a directory without `messages.jsonl`
+    and `questions.jsonl`, or with something unreadable in them.
+    """
+    if budget < 0:
+        raise InvalidInput("budget", "must not be negative")
+    chosen = settings or Settings.from_environment()
+    given = read_conversation_set(Path(directory))
+    async with _fresh_engine(chosen) as engine:
+        keys = await _store(engine, given.conversations, progress)
+        answers = []
+        for done, question in enumerate(given.questions, start=1):
+            run = _Run(engine, chosen, keys[question.conversation], progress)
+            answers.append(await _answer(run, given, question, budget))
+            run.report("asking", done, len(given.questions))
+    return _summary(given.questions, answers)
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A filled engine; `keys` leads from stored documents back to those of the set."""
+
+    engine: Engine
+    settings: Settings
+    keys: Mapping[str, str]
+    progress: Progress | None
+
+    def report(self, what: str, done: int, total: int) -> None:
+        if self.progress is not None:
+            self.progress(what, done, total)
+
+    async def hits(self, query: Query, *, depth: int) -> Sequence[Hit]:
+        """The best hit of each of the best `depth` documents, or of all there are."""
+        best: dict[str, Hit] = {}
+        for limit in (2 * depth, self.settings.max_limit):
+            asked = replace(query, limit=min(limit, self.settings.max_limit))
+            hits = (await self.engine.retrieve(asked)).hits
+            best = {}
+            for hit in hits:
+                best.setdefault(hit.document.id, hit)
+            if len(best) >= depth or len(hits) < asked.limit:
+                break
+        return list(best.values())[:depth]
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    turn_recall: float
+    in_budget: float
+    session_hit: float
+
+
+@asynccontextmanager
+async def _fresh_engine(settings: Settings) -> AsyncIterator[Engine]:
+    with tempfile.TemporaryDirectory(prefix="conspectus-eval-") as folder:
+        async with bootstrap.open(folder, settings=settings) as engine:
+            yield engine
+
+
+async def _store(
+    engine: Engine, sources: Mapping[str, Sequence[NewDocument]], progress: Progress | None
+) -> dict[str, dict[str, str]]:
+    """Add and embed everything; the stored documents' ids with their keys, by source."""
+    keys: dict[str, dict[str, str]] = {}
+    for source, documents in sources.items():
+        written = await engine.add(documents, source=source, progress=progress)
+        pairs = zip(written, documents, strict=True)
+        keys[source] = {stored.id: document.key or "" for stored, document in pairs}
+    await engine.settle(progress=progress)
+    return keys
+
+
+async def _judge(run: _Run, given: RetrievalSet, name: str) -> RetrievalReport:
+    rankings = []
+    for done, judged in enumerate(given.queries, start=1):
+        rankings.append((judged, await _ranking(run, judged, ARMS[name])))
+        run.report(f"asking by {name}", done, len(given.queries))
+    return {
+        "ndcg@10": percent([ndcg(ranking, judged.grades, depth=10) for judged, ranking in rankings]),
+        "recall@10": percent(
+            [recall(ranking, judged.grades.keys(), depth=10) for judged, ranking in rankings]
+        ),
+        "recall@100": percent(
+            [recall(ranking, judged.grades.keys(), depth=100) for judged, ranking in rankings]
+        ),
+    }
+
+
+async def _ranking(run: _Run, judged: JudgedQuery, arms: tuple[Arm, ...]) -> list[str]:
+    hits = await run.hits(Query(judged.text, where=judged.where, arms=arms), depth=100)
+    return [run.keys[hit.document.id] for hit in hits]
+
+
+async def _answer(run: _Run, given: ConversationSet, question: CitedQuestion, budget: int) -> _Answer:
+    source = await run.engine.source(question.conversation)
+    query = Query(question.text, where=Eq("source", source.id))
+    hits = await run.hits(query, depth=10)
+    window = await run.engine.window(query, Budget(budget, tokenizer="o200k_base"))
+    cited = [run.keys[citation.document] for citation in window.citations]
+    turns = given.conversations[question.conversation]
+    sessions = {turn.thread for turn in turns if turn.key in question.evidence}
+    return _Answer(
+        turn_recall=recall([run.keys[hit.document.id] for hit in hits], question.evidence, depth=10),
+        in_budget=recall(cited, question.evidence, depth=len(cited)),
+        session_hit=float(bool(hits) and hits[0].document.thread in sessions),
+    )
+
+
+def _summary(questions: Sequence[CitedQuestion], answers: Sequence[_Answer]) -> ConversationReport:
+    categories: dict[str, list[float]] = defaultdict(list)
+    for question, answer in zip(questions, answers, strict=True):
+        categories[question.category].append(answer.turn_recall)
+    return {
+        "turn_recall@10": percent([answer.turn_recall for answer in answers]),
+        "by_category": {name: percent(categories[name]) for name in sorted(categories)},
+        "evidence_in_budget": percent([answer.in_budget for answer in answers]),
+        "session_hit@1": percent([answer.session_hit for answer in answers]),
+        "questions": len(questions),
+    }
