@@ -1,0 +1,1 @@
+"""Records on SQLAlchemy Core: the system of record."""

@@ -1,0 +1,74 @@
+"""Collections and sources."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from conspectus.errors import NotFound
+from conspectus.model.ids import CollectionId
+from conspectus.model.records import Collection, EmbeddingSpace, Source
+from conspectus.records.rows import (
+    COLLECTION_COLUMNS,
+    SOURCE_COLUMNS,
+    collection_values,
+    to_collection,
+    to_json,
+    to_source,
+    to_space,
+)
+from conspectus.records.tables import collections, sources
+
+_BY_NAME = select(*COLLECTION_COLUMNS).where(collections.c.name == bindparam("called"))
+_STATE = select(
+    collections.c.sequence, collections.c.model, collections.c.dimensions, collections.c.version
+).where(collections.c.id == bindparam("wanted"))
+
+
+def create_collection(connection: Connection, collection: Collection) -> Collection:
+    """Store it, or return the stored one of that name."""
+    stored = find_collection(connection, collection.name)
+    if stored is not None:
+        return stored
+    connection.execute(insert(collections), collection_values(collection))
+    return collection
+
+
+def find_collection(connection: Connection, name: str) -> Collection | None:
+    """The collection of that name."""
+    row = connection.execute(_BY_NAME, {"called": name}).one_or_none()
+    return None if row is None else to_collection(row)
+
+
+def all_collections(connection: Connection) -> list[Collection]:
+    """All collections by name."""
+    rows = connection.execute(select(*COLLECTION_COLUMNS).order_by(collections.c.name))
+    return [to_collection(row) for row in rows]
+
+
+def state(connection: Connection, collection: CollectionId) -> tuple[int, EmbeddingSpace | None]:
+    """The newest change's sequence and the space that answers. Raises NotFound."""
+    row = connection.execute(_STATE, {"wanted": collection}).one_or_none()
+    if row is None:
+        raise NotFound("collection", collection)
+    return row[0], to_space(*row[1:])
+
+
+def put_source(connection: Connection, source: Source) -> Source:
+    """Store it, or replace the metadata of the one of that name. Raises NotFound."""
+    state(connection, source.collection)
+    same = (sources.c.collection == source.collection, sources.c.name == source.name)
+    metadata = to_json(source.metadata)
+    row = connection.execute(select(sources.c.id).where(*same)).one_or_none()
+    if row is not None:
+        connection.execute(update(sources).where(*same).values(metadata=metadata))
+        return Source(row.id, source.collection, source.name, source.metadata)
+    values = {"id": source.id, "collection": source.collection, "name": source.name}
+    connection.execute(insert(sources), {**values, "metadata": metadata})
+    return source
+
+
+def sources_of(connection: Connection, collection: CollectionId) -> Sequence[Source]:
+    """All sources of a collection by name. Raises NotFound."""
+    state(connection, collection)
+    chosen = select(*SOURCE_COLUMNS).where(sources.c.collection == collection)
+    return [to_source(row) for row in connection.execute(chosen.order_by(sources.c.name))]

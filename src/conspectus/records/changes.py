@@ -1,0 +1,102 @@
+"""The history that indexes follow: numbers that grow as commits do, and what happened to which chunks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import Connection, bindparam, insert, select, update
+
+from conspectus.model.ids import CollectionId
+from conspectus.model.records import Change
+from conspectus.records.rows import to_change
+from conspectus.records.tables import changes, collections, counters
+
+_COLUMNS = (changes.c.sequence, changes.c.operation, changes.c.first, changes.c.last)
+_TAKE = update(counters).where(counters.c.name == bindparam("counter"))
+_TAKEN = select(counters.c.value).where(counters.c.name == bindparam("counter"))
+_SINCE = (
+    select(*_COLUMNS, changes.c.transaction)
+    .where(changes.c.collection == bindparam("of"), changes.c.sequence > bindparam("after"))
+    .order_by(changes.c.sequence)
+    .limit(bindparam("most"))
+)
+_REST = (
+    select(*_COLUMNS)
+    .where(
+        changes.c.collection == bindparam("of"),
+        changes.c.sequence > bindparam("after"),
+        changes.c.transaction == bindparam("begun"),
+    )
+    .order_by(changes.c.sequence)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something that happened to the chunks first..last of a collection."""
+
+    collection: CollectionId
+    operation: Literal["put", "remove"]
+    first: int
+    last: int
+
+    def continued_by(self, other: "Step") -> bool:
+        """Whether the other step is the same thing done to the chunks right after these."""
+        return (
+            other.collection == self.collection
+            and other.operation == self.operation
+            and other.first == self.last + 1
+        )
+
+
+def allocate(connection: Connection, counter: str, amount: int) -> int:
+    """The first of `amount` consecutive numbers that nobody had before; holds back other writers."""
+    connection.execute(_TAKE.values(value=counters.c.value + amount), {"counter": counter})
+    last: int = connection.execute(_TAKEN, {"counter": counter}).scalar_one()
+    return last - amount + 1
+
+
+def append(connection: Connection, steps: Sequence[Step]) -> None:
+    """Write a transaction's steps down; call it once per transaction, with everything it did."""
+    merged = _merged(steps)
+    if not merged:
+        return
+    begun = allocate(connection, "change", len(merged))
+    rows = [
+        {
+            "sequence": sequence,
+            "collection": step.collection,
+            "operation": step.operation,
+            "first": step.first,
+            "last": step.last,
+            "transaction": begun,
+        }
+        for sequence, step in enumerate(merged, start=begun)
+    ]
+    connection.execute(insert(changes), rows)
+    for collection, newest in {step.collection: begun + place for place, step in enumerate(merged)}.items():
+        row = update(collections).where(collections.c.id == collection)
+        connection.execute(row.values(sequence=newest))
+
+
+def changes_since(
+    connection: Connection, collection: CollectionId, *, sequence: int, limit: int
+) -> list[Change]:
+    """At least one whole transaction after `sequence` where there is one, and about `limit` changes."""
+    rows = connection.execute(_SINCE, {"of": collection, "after": sequence, "most": limit}).all()
+    found = [to_change(row[:4]) for row in rows]
+    if len(rows) == limit:
+        last = rows[-1]
+        rest = {"of": collection, "after": last.sequence, "begun": last.transaction}
+        found += [to_change(row) for row in connection.execute(_REST, rest)]
+    return found
+
+
+def _merged(steps: Sequence[Step]) -> list[Step]:
+    merged: list[Step] = []
+    for step in steps:
+        if merged and merged[-1].continued_by(step):
+            previous = merged.pop()
+            step = Step(step.collection, step.operation, previous.first, step.last)
+        merged.append(step)
+    return merged

@@ -1,0 +1,69 @@
+"""Deleting documents and collections with everything that hangs on them."""
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, bindparam, delete, func, select
+
+from conspectus.model.ids import CollectionId, DocumentId
+from conspectus.model.records import Receipt
+from conspectus.records.catalog import state
+from conspectus.records.changes import Step, append
+from conspectus.records.rows import blocks
+from conspectus.records.tables import chunks, collections, documents, vectors
+
+_ROOTS = select(documents.c.id).where(documents.c.id.in_(bindparam("ids", expanding=True)))
+_TREE = _ROOTS.cte("tree", recursive=True)
+_WHOLE = _TREE.union(select(documents.c.id).join(_TREE, documents.c.parent == _TREE.c.id))
+_FOUND = (
+    select(documents.c.number, documents.c.collection, documents.c.chunks, documents.c.last_chunk)
+    .where(documents.c.id.in_(select(_WHOLE.c.id)))
+    .order_by(documents.c.last_chunk)
+)
+_VECTORS = (
+    select(func.count())
+    .select_from(chunks.join(vectors, vectors.c.chunk == chunks.c.id))
+    .where(chunks.c.document.in_(bindparam("numbers", expanding=True)))
+)
+_DELETE = delete(documents).where(documents.c.number.in_(bindparam("numbers", expanding=True)))
+
+
+def delete_documents(connection: Connection, ids: Sequence[DocumentId]) -> Receipt:
+    """Delete documents with children, chunks and vectors; unknown ids count 0."""
+    steps: list[Step] = []
+    receipt = Receipt()
+    for block in blocks(ids):
+        rows = connection.execute(_FOUND, {"ids": block}).all()
+        for row in rows:
+            if row.last_chunk is not None:
+                first = row.last_chunk - row.chunks + 1
+                steps.append(Step(row.collection, "remove", first, row.last_chunk))
+        receipt = Receipt(
+            documents=receipt.documents + len(rows),
+            chunks=receipt.chunks + sum(row.chunks for row in rows),
+            vectors=receipt.vectors + _remove(connection, [row.number for row in rows]),
+        )
+    append(connection, steps)
+    return receipt
+
+
+def delete_collection(connection: Connection, collection: CollectionId) -> Receipt:
+    """Delete a collection with everything in it, its history included. Raises NotFound."""
+    state(connection, collection)
+    own = documents.c.collection == collection
+    totals = select(func.count(), func.coalesce(func.sum(documents.c.chunks), 0)).where(own)
+    number_of_documents, number_of_chunks = connection.execute(totals).one()
+    joined = documents.join(chunks, chunks.c.document == documents.c.number)
+    joined = joined.join(vectors, vectors.c.chunk == chunks.c.id)
+    counted = select(func.count()).select_from(joined).where(own)
+    number_of_vectors = connection.execute(counted).scalar_one()
+    connection.execute(delete(collections).where(collections.c.id == collection))
+    return Receipt(number_of_documents, number_of_chunks, number_of_vectors)
+
+
+def _remove(connection: Connection, numbers: Sequence[int]) -> int:
+    gone = 0
+    for block in blocks(numbers):
+        gone += connection.execute(_VECTORS, {"numbers": block}).scalar_one()
+    for block in blocks(numbers):
+        connection.execute(_DELETE, {"numbers": block})
+    return gone

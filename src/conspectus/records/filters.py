@@ -1,0 +1,226 @@
+"""Filters as SQL conditions on documents: never too narrow, and exact where SQL can say it.
+
+`matches` stays the meaning. A condition that is not exact lets more rows through; who reads them has to
+ask `matches` again.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, assert_never
+
+from sqlalchemy import Column, ColumnElement, and_, false, not_, or_, true
+
+from conspectus.model.filter import (
+    And,
+    Between,
+    Eq,
+    Exists,
+    Filter,
+    In,
+    Leaf,
+    Not,
+    Or,
+    Overlaps,
+    Scalar,
+    instant,
+)
+from conspectus.model.records import Document
+from conspectus.records.tables import documents
+from conspectus.text.times import to_microseconds
+
+MOST_TERMS = 400
+DEEPEST = 30
+MOST_VALUES = 5_000
+"""Databases limit how deep an expression is and how many values it names; Python does what is beyond."""
+
+_LIMIT = 2**63
+
+_TEXTS: Mapping[str, Column[Any]] = {
+    "source": documents.c.source,
+    "document": documents.c.id,
+    "kind": documents.c.kind,
+    "author": documents.c.author,
+    "role": documents.c.role,
+    "thread": documents.c.thread,
+    "parent": documents.c.parent,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition on `documents` that holds for every match and, if exact, for nothing else."""
+
+    sql: ColumnElement[bool]
+    exact: bool
+
+
+_ALL = Condition(true(), exact=True)
+_NONE = Condition(false(), exact=True)
+_UNKNOWN = Condition(true(), exact=False)
+
+Compare = Callable[[Column[Any], Any], ColumnElement[bool]]
+
+
+def compile_filter(where: Filter) -> Condition:
+    """The condition for a filter."""
+    if isinstance(where, And):
+        return _all_of([_within_limits(part) for part in where.inner])
+    return _within_limits(where)
+
+
+def document_row(document: Document) -> Mapping[str, object]:
+    """A document as `matches` sees it; a document has no position."""
+    return {
+        "source": document.source,
+        "document": document.id,
+        "kind": document.kind,
+        "author": document.author,
+        "role": document.role,
+        "thread": document.thread,
+        "parent": document.parent,
+        "sequence": document.sequence,
+        "occurred": document.occurred,
+        "recorded": document.recorded,
+        "metadata": document.metadata,
+    }
+
+
+def _within_limits(where: Filter) -> Condition:
+    if _terms(where, DEEPEST) > MOST_TERMS:
+        return _UNKNOWN
+    return _compiled(where)
+
+
+def _terms(where: Filter, depth: int) -> int:
+    if depth == 0:
+        return MOST_TERMS + 1
+    if isinstance(where, Not):
+        return 1 + _terms(where.inner, depth - 1)
+    if isinstance(where, And | Or):
+        return 1 + sum(_terms(part, depth - 1) for part in where.inner)
+    return 1
+
+
+def _compiled(where: Filter) -> Condition:
+    match where:
+        case And():
+            return _all_of([_compiled(part) for part in where.inner])
+        case Or():
+            return _any_of([_compiled(part) for part in where.inner])
+        case Not():
+            inner = _compiled(where.inner)
+            return Condition(not_(inner.sql), exact=True) if inner.exact else _UNKNOWN
+        case _:
+            return _leaf(where)
+
+
+def _leaf(where: Leaf) -> Condition:
+    match where:
+        case Overlaps():
+            return _overlaps(where)
+        case Exists():
+            return _exists(where)
+        case Eq():
+            return _equal(where.field, where.value)
+        case In():
+            return _one_of(where)
+        case Between():
+            return _between(where)
+        case _:
+            assert_never(where)
+
+
+def _all_of(parts: Sequence[Condition]) -> Condition:
+    return Condition(and_(true(), *(part.sql for part in parts)), all(part.exact for part in parts))
+
+
+def _any_of(parts: Sequence[Condition]) -> Condition:
+    return Condition(or_(false(), *(part.sql for part in parts)), all(part.exact for part in parts))
+
+
+def _exists(where: Exists) -> Condition:
+    if where.field == "position":
+        return _NONE
+    if where.field == "occurred":
+        return Condition(documents.c.occurred_start.is_not(None), exact=True)
+    if isinstance(where.field, tuple):
+        return _UNKNOWN
+    column = _TEXTS[where.field] if where.field in _TEXTS else documents.c[where.field]
+    return Condition(column.is_not(None), exact=True)
+
+
+def _overlaps(where: Overlaps) -> Condition:
+    start, end = documents.c.occurred_start, documents.c.occurred_end
+    parts: list[ColumnElement[bool]] = [start.is_not(None)]
+    if where.end is not None:
+        parts.append(start < to_microseconds(where.end))
+    if where.start is not None:
+        since = to_microseconds(where.start)
+        parts.append(or_(end > since, start >= since))
+    return Condition(and_(*parts), exact=True)
+
+
+def _equal(field: str | tuple[str, ...], value: Scalar) -> Condition:
+    return _compared(field, value, lambda column, bound: column == bound)
+
+
+def _one_of(where: In) -> Condition:
+    texts = [value for value in where.values if isinstance(value, str)]
+    if isinstance(where.field, str) and where.field in _TEXTS and len(texts) == len(where.values):
+        storable = [value for value in texts if _is_storable(value)]
+        if len(storable) > MOST_VALUES:
+            return _UNKNOWN
+        column = _TEXTS[where.field]
+        return Condition(and_(column.is_not(None), column.in_(storable)), exact=True)
+    if len(where.values) > MOST_TERMS:
+        return _UNKNOWN
+    return _any_of([_equal(where.field, value) for value in where.values])
+
+
+def _between(where: Between) -> Condition:
+    parts = [_exists(Exists(where.field))]
+    if where.low is not None:
+        parts.append(_compared(where.field, where.low, lambda column, bound: column >= bound))
+    if where.high is not None:
+        parts.append(_compared(where.field, where.high, lambda column, bound: column < bound))
+    return _all_of(parts)
+
+
+def _compared(field: str | tuple[str, ...], bound: Scalar, compare: Compare) -> Condition:
+    if isinstance(field, tuple):
+        return _UNKNOWN
+    if field in _TEXTS:
+        return _compared_text(_TEXTS[field], bound, compare)
+    if field == "sequence":
+        return _compared_number(documents.c.sequence, bound, compare)
+    if field == "recorded":
+        moment = instant(bound) if isinstance(bound, datetime) else None
+        recorded = documents.c.recorded
+        return _NONE if moment is None else Condition(compare(recorded, to_microseconds(moment)), exact=True)
+    return _NONE
+
+
+def _compared_text(column: Column[Any], bound: Scalar, compare: Compare) -> Condition:
+    if isinstance(bound, datetime):
+        return Condition(column.is_not(None), exact=False)
+    if not isinstance(bound, str):
+        return _NONE
+    if not _is_storable(bound):
+        return Condition(column.is_not(None), exact=False)
+    return Condition(and_(column.is_not(None), compare(column, bound)), exact=True)
+
+
+def _compared_number(column: Column[Any], bound: Scalar, compare: Compare) -> Condition:
+    if isinstance(bound, bool) or not isinstance(bound, int | float):
+        return _NONE
+    if isinstance(bound, float) and math.isnan(bound):
+        return _NONE
+    if not -_LIMIT <= bound < _LIMIT:
+        return Condition(column.is_not(None), exact=False)
+    return Condition(and_(column.is_not(None), compare(column, bound)), exact=True)
+
+
+def _is_storable(value: str) -> bool:
+    return "\x00" not in value and not any("\ud800" <= character <= "\udfff" for character in value)

@@ -1,0 +1,13 @@
+"""Run by Alembic: migrate over the connection that was handed in, inside its transaction."""
+
+from alembic import context
+
+from conspectus.records.tables import schema
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=schema,
+    transactional_ddl=True,
+)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,255 @@
+"""Reading documents and chunks back, for people, for retrieval and for indexes."""
+
+import base64
+import binascii
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    ScalarSelect,
+    Select,
+    and_,
+    bindparam,
+    case,
+    func,
+    literal_column,
+    null,
+    select,
+    tuple_,
+)
+
+from conspectus.errors import InvalidInput, NotFound
+from conspectus.model.filter import Filter, matches
+from conspectus.model.ids import ChunkId, CollectionId, DocumentId
+from conspectus.model.index import IndexedChunk
+from conspectus.model.records import Document, EmbeddingSpace, StoredChunk
+from conspectus.records.catalog import state
+from conspectus.records.filters import compile_filter, document_row
+from conspectus.records.rows import (
+    CHUNK_COLUMNS,
+    DOCUMENT_COLUMNS,
+    blocks,
+    to_chunk,
+    to_document,
+    to_indexed,
+)
+from conspectus.records.tables import chunks, documents, vectors
+
+PAGE = 500
+SCAN = 2_000
+
+_OTHER = documents.alias("other")
+
+
+def _place(table: Any) -> ColumnElement[Any]:
+    return tuple_(table.c.order_sequence, table.c.order_start, table.c.id)
+
+
+def _in_thread(wanted: ColumnElement[Any], beyond: ColumnElement[bool], *, back: bool) -> ScalarSelect[Any]:
+    """The end of the next document of the same thread in one direction, by one step in an index."""
+    place = (_OTHER.c.order_sequence, _OTHER.c.order_start, _OTHER.c.id)
+    chosen = select(wanted).where(
+        _OTHER.c.source == documents.c.source,
+        _OTHER.c.thread == documents.c.thread,
+        _OTHER.c.chunks > literal_column("0"),
+        beyond,
+    )
+    ordered = chosen.order_by(*(column.desc() if back else column for column in place))
+    return ordered.limit(1).correlate(documents).scalar_subquery()
+
+
+_BEFORE = _in_thread(_OTHER.c.last_chunk, _place(_OTHER) < _place(documents), back=True)
+_AFTER = _in_thread(_OTHER.c.last_chunk - _OTHER.c.chunks + 1, _place(_OTHER) > _place(documents), back=False)
+_THREADED = documents.c.thread.is_not(None)
+
+_BY_ID = select(*DOCUMENT_COLUMNS).where(documents.c.id.in_(bindparam("ids", expanding=True)))
+_BY_NUMBER = select(*DOCUMENT_COLUMNS).where(documents.c.number.in_(bindparam("numbers", expanding=True)))
+_WITH_NEIGHBOURS = select(
+    *DOCUMENT_COLUMNS,
+    documents.c.last_chunk,
+    case((_THREADED, _BEFORE), else_=None),
+    case((_THREADED, _AFTER), else_=None),
+).where(documents.c.number.in_(bindparam("numbers", expanding=True)))
+_CHUNKS = select(*CHUNK_COLUMNS).where(chunks.c.id.in_(bindparam("ids", expanding=True)))
+_OF_DOCUMENT = (
+    select(*CHUNK_COLUMNS)
+    .join(documents, documents.c.number == chunks.c.document)
+    .where(documents.c.id == bindparam("wanted"))
+    .order_by(chunks.c.position)
+)
+
+
+def documents_by_id(connection: Connection, ids: Sequence[DocumentId]) -> list[Document]:
+    """Those documents that exist, in the order asked."""
+    found = {
+        row[1]: to_document(row)
+        for block in blocks(ids)
+        for row in connection.execute(_BY_ID, {"ids": block})
+    }
+    return [found[each] for each in ids if each in found]
+
+
+def documents_by_number(connection: Connection, numbers: Iterable[int]) -> dict[int, Document]:
+    """Documents by the number that chunks refer to."""
+    return {
+        row[0]: to_document(row)
+        for block in blocks(list(numbers))
+        for row in connection.execute(_BY_NUMBER, {"numbers": block})
+    }
+
+
+def fingerprints(connection: Connection, ids: Sequence[DocumentId]) -> dict[DocumentId, str]:
+    """The fingerprints of those documents that exist."""
+    chosen = select(documents.c.id, documents.c.fingerprint)
+    chosen = chosen.where(documents.c.id.in_(bindparam("ids", expanding=True)))
+    rows = (row for block in blocks(ids) for row in connection.execute(chosen, {"ids": block}))
+    return {DocumentId(row.id): row.fingerprint for row in rows}
+
+
+def list_documents(
+    connection: Connection, collection: CollectionId, *, where: Filter, after: str | None, limit: int
+) -> tuple[list[Document], str | None]:
+    """A page of documents that match, in order of recording, and the cursor of the next page."""
+    if limit < 1:
+        raise InvalidInput("limit", "must be at least 1")
+    state(connection, collection)
+    found: list[tuple[Any, Document]] = []
+    for row, document in _matching(connection, collection, where=where, after=after):
+        if len(found) == limit:
+            return [each for _, each in found], _to_cursor(found[-1][0])
+        found.append((row, document))
+    return [each for _, each in found], None
+
+
+def count_documents(connection: Connection, collection: CollectionId, *, where: Filter) -> int:
+    """How many documents match."""
+    state(connection, collection)
+    condition = compile_filter(where)
+    if not condition.exact:
+        return sum(1 for _ in _matching(connection, collection, where=where, after=None))
+    counted = select(func.count()).select_from(documents)
+    chosen = counted.where(documents.c.collection == collection, condition.sql)
+    total: int = connection.execute(chosen).scalar_one()
+    return total
+
+
+def text_of(connection: Connection, document: DocumentId) -> str:
+    """The full text; pieces overlap, so each adds what is beyond the one before. Raises NotFound."""
+    pieces: list[str] = []
+    covered = 0
+    for _, _, _, start, end, _, _, text in chunk_rows(connection, document):
+        pieces.append(text[covered - start :])
+        covered = end
+    return "".join(pieces)
+
+
+def document_chunks(connection: Connection, document: DocumentId) -> list[StoredChunk]:
+    """A document's chunks by position. Raises NotFound."""
+    rows = chunk_rows(connection, document)
+    return _stored_chunks(connection, rows)
+
+
+def chunk_rows(connection: Connection, document: DocumentId) -> Sequence[Sequence[Any]]:
+    """CHUNK_COLUMNS of a document by position. Raises NotFound."""
+    rows = connection.execute(_OF_DOCUMENT, {"wanted": document}).all()
+    if not rows and not documents_by_id(connection, [document]):
+        raise NotFound("document", document)
+    return rows
+
+
+def hydrate(connection: Connection, ids: Sequence[ChunkId]) -> list[StoredChunk]:
+    """Those chunks that exist, in the order asked, with their neighbours."""
+    plain = [int(each) for each in ids]
+    rows = [row for block in blocks(plain) for row in connection.execute(_CHUNKS, {"ids": block})]
+    found = {stored.chunk.id: stored for stored in _stored_chunks(connection, rows)}
+    return [found[ChunkId(each)] for each in plain if each in found]
+
+
+def chunks_between(
+    connection: Connection, collection: CollectionId, *, space: EmbeddingSpace | None, first: int, last: int
+) -> list[IndexedChunk]:
+    """A collection's chunks with first ≤ id ≤ last, by id, with their vectors in the space."""
+    chosen = _indexed(space).where(
+        documents.c.collection == collection, chunks.c.id >= first, chunks.c.id <= last
+    )
+    return _indexed_chunks(connection, chosen.order_by(chunks.c.id))
+
+
+def scan(
+    connection: Connection, collection: CollectionId, *, space: EmbeddingSpace | None, after: int
+) -> list[IndexedChunk]:
+    """The next batch of a collection's chunks after one, by id; the collection's documents lead the way."""
+    chosen = _indexed(space).where(
+        documents.c.collection == collection, documents.c.last_chunk > after, chunks.c.id > after
+    )
+    ordered = chosen.order_by(documents.c.last_chunk, chunks.c.position).limit(SCAN)
+    return _indexed_chunks(connection, ordered)
+
+
+def _matching(
+    connection: Connection, collection: CollectionId, *, where: Filter, after: str | None
+) -> Iterator[tuple[Sequence[Any], Document]]:
+    """Every document that matches, in order of recording, read in pages of growing size."""
+    condition = compile_filter(where)
+    place = None if after is None else _from_cursor(after)
+    chosen = select(*DOCUMENT_COLUMNS).where(documents.c.collection == collection, condition.sql)
+    key = (documents.c.recorded, documents.c.id)
+    while True:
+        page = chosen if place is None else chosen.where(tuple_(*key) > place)
+        rows = connection.execute(page.order_by(*key).limit(PAGE)).all()
+        for row in rows:
+            document = to_document(row)
+            if condition.exact or matches(where, document_row(document)):
+                yield row, document
+        if len(rows) < PAGE:
+            return
+        place = (rows[-1].recorded, rows[-1].id)
+
+
+def _stored_chunks(connection: Connection, rows: Sequence[Sequence[Any]]) -> list[StoredChunk]:
+    owners: dict[int, tuple[Document, int, int | None, int | None]] = {}
+    for block in blocks(list({row[1] for row in rows})):
+        for found in connection.execute(_WITH_NEIGHBOURS, {"numbers": block}):
+            owners[found[0]] = (to_document(found), found[-3], found[-2], found[-1])
+    stored = []
+    for row in rows:
+        document, last, before, following = owners[row[1]]
+        number = row[0]
+        previous = number - 1 if row[2] > 0 else before
+        successor = number + 1 if number < last else following
+        chunk = to_chunk(row, document.id)
+        stored.append(StoredChunk(chunk, document, _chunk_id(previous), _chunk_id(successor)))
+    return stored
+
+
+def _chunk_id(number: int | None) -> ChunkId | None:
+    return None if number is None else ChunkId(number)
+
+
+def _indexed(space: EmbeddingSpace | None) -> Select[*tuple[Any, ...]]:
+    joined = documents.join(chunks, chunks.c.document == documents.c.number)
+    if space is None:
+        return select(*CHUNK_COLUMNS, null()).select_from(joined)
+    here = and_(vectors.c.chunk == chunks.c.id, vectors.c.space == space.name)
+    return select(*CHUNK_COLUMNS, vectors.c.vector).select_from(joined.outerjoin(vectors, here))
+
+
+def _indexed_chunks(connection: Connection, chosen: Select[*tuple[Any, ...]]) -> list[IndexedChunk]:
+    rows = connection.execute(chosen).all()
+    return to_indexed(rows, documents_by_number(connection, {row[1] for row in rows}))
+
+
+def _to_cursor(row: Any) -> str:
+    return base64.urlsafe_b64encode(f"{row.recorded}:{row.id}".encode()).decode()
+
+
+def _from_cursor(cursor: str) -> tuple[int, str]:
+    try:
+        recorded, _, document = (
+            base64.b64decode(cursor, altchars=b"-_", validate=True).decode().partition(":")
+        )
+        return int(recorded), document
+    except (ValueError, binascii.Error) as error:
+        raise InvalidInput("after", "is not a cursor that a page gave") from error

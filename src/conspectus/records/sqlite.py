@@ -1,0 +1,132 @@
+"""Everything that only SQLite needs: how it is opened, locked, checked and emptied of deleted content."""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from conspectus.errors import Conflict, InvalidInput, StorageBusy, StorageError
+
+WRITES = "conspectus_writes"
+"""The execution option of connections that take the write lock when they begin."""
+
+SETTINGS = (
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA secure_delete = ON",
+    "PRAGMA cache_size = -16384",
+    "PRAGMA wal_autocheckpoint = 4000",
+    "PRAGMA journal_size_limit = 67108864",
+)
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_PRIMARY_CODE = 0xFF
+_PAUSE_SECONDS = 0.02
+
+
+def sqlite_engine(path: Path, *, busy_seconds: float, connections: int) -> Engine:
+    """An engine whose transactions begin when told, and with the write lock where `WRITES` is set."""
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)),
+        connect_args={"check_same_thread": False, "timeout": busy_seconds, "cached_statements": 256},
+        pool_size=connections,
+        max_overflow=0,
+    )
+    event.listen(engine, "connect", _configure)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def prepare_file(engine: Engine, *, busy_seconds: float) -> None:
+    """Switch a new database to the write-ahead log; two processes may do this at the same time."""
+    give_up = time.monotonic() + busy_seconds
+    with engine.connect() as connection:
+        driver = _driver(connection)
+        while not _in_wal(driver):
+            if time.monotonic() > give_up:
+                raise StorageBusy("another process keeps the database from being opened")
+            time.sleep(_PAUSE_SECONDS)
+
+
+def erase_free_space(engine: Engine, *, busy_seconds: float) -> None:
+    """Rewrite the database without its free pages, then empty the log; waits for readers to leave."""
+    give_up = time.monotonic() + busy_seconds
+    with engine.connect() as connection:
+        driver = _driver(connection)
+        driver.execute("VACUUM")
+        while _log_is_held(driver):
+            if time.monotonic() > give_up:
+                raise StorageBusy("a reader still needs the log that holds deleted content")
+            time.sleep(_PAUSE_SECONDS)
+
+
+def file_problems(connection: Connection) -> list[str]:
+    """What SQLite finds wrong with its pages and references."""
+    pages = [row[0] for row in connection.exec_driver_sql("PRAGMA integrity_check")]
+    broken = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+    references = [f"{table} row {row} refers to no {parent}" for table, row, parent, _ in broken]
+    return [line for line in pages if line != "ok"] + references
+
+
+@contextmanager
+def translated_errors() -> Iterator[None]:
+    """The one border where errors of database and driver become ours."""
+    try:
+        yield
+    except IntegrityError as error:
+        raise Conflict("row", str(error.orig), "contradicts what is stored") from error
+    except DBAPIError as error:
+        raise _translated(error.orig) from error
+    except sqlite3.Error as error:
+        raise _translated(error) from error
+    except SQLAlchemyError as error:
+        raise StorageError(str(error)) from error
+    except UnicodeEncodeError as error:
+        raise InvalidInput("text", "holds half of a surrogate pair, which cannot be stored") from error
+    except OverflowError as error:
+        raise InvalidInput("number", "does not fit into 64 bits") from error
+
+
+def _translated(error: BaseException | None) -> StorageError:
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is not None and code & _PRIMARY_CODE in _BUSY:
+        return StorageBusy(f"the database is in use: {error}")
+    return StorageError(str(error))
+
+
+def _configure(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+    # The driver's own idea of when a transaction begins would let reads see two states and hide DDL.
+    connection.isolation_level = None
+    for setting in SETTINGS:
+        connection.cursor().execute(setting)
+
+
+def _begin(connection: Connection) -> None:
+    writes = connection.get_execution_options().get(WRITES, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _driver(connection: Connection) -> sqlite3.Connection:
+    driver = connection.connection.driver_connection
+    if not isinstance(driver, sqlite3.Connection):
+        raise StorageError("the database is not SQLite")
+    return driver
+
+
+def _in_wal(driver: sqlite3.Connection) -> bool:
+    try:
+        return bool(driver.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",))
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & _PRIMARY_CODE in _BUSY:
+            return False
+        raise
+
+
+def _log_is_held(driver: sqlite3.Connection) -> bool:
+    busy, _, _ = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    return bool(busy)

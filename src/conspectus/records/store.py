@@ -1,0 +1,312 @@
+"""The system of record on one database, behind the port `Records`.
+
+SQLAlchemy and the driver work in threads of this store: one that writes, so that writers of this process
+queue in order, and a few that read. A whole transaction is one job of one thread, which costs a tenth of
+a millisecond; the asynchronous drivers cost that for every statement.
+"""
+
+import asyncio
+import importlib
+from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from sqlalchemy import Connection, Engine, inspect, text
+
+from conspectus.errors import InvalidInput, StorageError, StorageTooNew
+from conspectus.model.filter import Filter
+from conspectus.model.ids import ChunkId, CollectionId, DocumentId
+from conspectus.model.index import IndexedChunk
+from conspectus.model.records import (
+    Change,
+    Collection,
+    Document,
+    EmbeddingSpace,
+    PreparedDocument,
+    Receipt,
+    Source,
+    StoredChunk,
+    Written,
+)
+from conspectus.ports import Reader
+from conspectus.records import catalog, changes, checking, deleting, embedding, reading, writing
+from conspectus.records.sqlite import (
+    WRITES,
+    erase_free_space,
+    file_problems,
+    prepare_file,
+    sqlite_engine,
+    translated_errors,
+)
+from conspectus.records.tables import VERSION
+
+READERS = 4
+
+Result = TypeVar("Result")
+
+
+async def open_records(path: str | Path, *, busy_seconds: float = 30.0) -> "SqlRecords":
+    """Open the store at a path, made or brought to the newest version where needed.
+
+    Several processes may open, read and write the same path at once; a writer waits up to `busy_seconds`
+    for another.
+
+    Raises:
+        StorageTooNew: a newer program wrote it.
+        StorageBusy: another process held it for too long.
+        StorageError: it is not a database, or cannot be read or written.
+    """
+    if "://" in str(path):
+        raise InvalidInput("path", "must be the path of a file; database servers are not supported yet")
+    return await asyncio.to_thread(_open, Path(path), busy_seconds)
+
+
+class Transactions:
+    """Runs functions of a connection in a transaction each, off the event loop."""
+
+    def __init__(self, engine: Engine, busy_seconds: float) -> None:
+        self.engine = engine
+        self.busy_seconds = busy_seconds
+        self._writing = engine.execution_options(**{WRITES: True})
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="records-read")
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="records-write")
+
+    async def read(self, work: Callable[[Connection], Result]) -> Result:
+        """Run with one unchanging view of the data."""
+        return await self._run(self._readers, partial(_transact, self.engine, work))
+
+    async def write(self, work: Callable[[Connection], Result]) -> Result:
+        """Run with the write lock; committed when this returns, undone when it raises."""
+        return await self._run(self._writer, partial(_transact, self._writing, work))
+
+    async def alone(self, work: Callable[[], Result]) -> Result:
+        """Run in the place of a writer, without a transaction."""
+        return await self._run(self._writer, partial(_guarded, work))
+
+    async def close(self) -> None:
+        """Let running work finish, then close every connection."""
+        await asyncio.to_thread(self.shut)
+
+    def shut(self) -> None:
+        """The same, for callers that may block."""
+        self._writer.shutdown()
+        self._readers.shutdown()
+        self.engine.dispose()
+
+    @staticmethod
+    async def _run(threads: ThreadPoolExecutor, job: Callable[[], Result]) -> Result:
+        try:
+            future = asyncio.get_running_loop().run_in_executor(threads, job)
+        except RuntimeError as error:
+            raise StorageError("the store is closed") from error
+        return await future
+
+
+class CollectionReader:
+    """One collection with the vectors of one space: all that an index sees."""
+
+    def __init__(
+        self, transactions: Transactions, collection: CollectionId, space: EmbeddingSpace | None
+    ) -> None:
+        self._transactions = transactions
+        self._collection = collection
+        self._space = space
+
+    async def last_sequence(self) -> int:
+        """The sequence of the newest committed change, 0 if there is none."""
+        return (await self._transactions.read(partial(catalog.state, collection=self._collection)))[0]
+
+    async def changes_since(self, sequence: int, *, limit: int) -> Sequence[Change]:
+        """Committed changes after `sequence`, oldest first; never ends inside a transaction's changes."""
+        work = partial(
+            changes.changes_since, collection=self._collection, sequence=sequence, limit=max(limit, 1)
+        )
+        return await self._transactions.read(work)
+
+    async def chunks(self, first: ChunkId, last: ChunkId) -> Sequence[IndexedChunk]:
+        """The live chunks with first ≤ id ≤ last, by id, as they are now."""
+        work = partial(
+            reading.chunks_between,
+            collection=self._collection,
+            space=self._space,
+            first=int(first),
+            last=int(last),
+        )
+        return await self._transactions.read(work)
+
+    async def scan(self, after: ChunkId | None = None) -> AsyncIterator[Sequence[IndexedChunk]]:
+        """All live chunks by id (those after `after`), in batches."""
+        last = 0 if after is None else int(after)
+        while True:
+            work = partial(reading.scan, collection=self._collection, space=self._space, after=last)
+            batch = await self._transactions.read(work)
+            if not batch:
+                return
+            yield batch
+            last = batch[-1].chunk.id
+
+
+class SqlRecords:
+    """Every method of the port as one transaction; what each means is said there."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+        self._read = transactions.read
+        self._write = transactions.write
+
+    async def create_collection(self, collection: Collection) -> Collection:
+        """Store it, or return the stored one of that name."""
+        return await self._write(partial(catalog.create_collection, collection=collection))
+
+    async def collection(self, name: str) -> Collection | None:
+        """The collection of that name."""
+        return await self._read(partial(catalog.find_collection, name=name))
+
+    async def collections(self) -> Sequence[Collection]:
+        """All collections by name."""
+        return await self._read(catalog.all_collections)
+
+    async def delete_collection(self, collection: CollectionId) -> Receipt:
+        """Delete it with everything in it. Raises NotFound."""
+        return await self._write(partial(deleting.delete_collection, collection=collection))
+
+    async def put_source(self, source: Source) -> Source:
+        """Store it, or replace the metadata of the stored one of that name. Raises NotFound."""
+        return await self._write(partial(catalog.put_source, source=source))
+
+    async def sources(self, collection: CollectionId) -> Sequence[Source]:
+        """All sources of a collection by name. Raises NotFound."""
+        return await self._read(partial(catalog.sources_of, collection=collection))
+
+    async def fingerprints(self, ids: Sequence[DocumentId]) -> dict[DocumentId, str]:
+        """The fingerprints of those documents that exist."""
+        return await self._read(partial(reading.fingerprints, ids=ids))
+
+    async def write(self, documents: Sequence[PreparedDocument]) -> Sequence[Written]:
+        """Add or replace documents, all or none. Raises NotFound, Conflict or InvalidInput."""
+        return await self._write(partial(writing.write, batch=documents))
+
+    async def documents(self, ids: Sequence[DocumentId]) -> Sequence[Document]:
+        """Those documents that exist, in the order asked."""
+        return await self._read(partial(reading.documents_by_id, ids=ids))
+
+    async def list(
+        self, collection: CollectionId, where: Filter, *, after: str | None = None, limit: int = 100
+    ) -> tuple[Sequence[Document], str | None]:
+        """A page of matching documents, and the cursor of the next. Raises NotFound or InvalidInput."""
+        work = partial(reading.list_documents, collection=collection, where=where, after=after, limit=limit)
+        return await self._read(work)
+
+    async def count(self, collection: CollectionId, where: Filter) -> int:
+        """How many documents match. Raises NotFound."""
+        return await self._read(partial(reading.count_documents, collection=collection, where=where))
+
+    async def text(self, document: DocumentId) -> str:
+        """The full text, put together from the chunks. Raises NotFound."""
+        return await self._read(partial(reading.text_of, document=document))
+
+    async def document_chunks(self, document: DocumentId) -> Sequence[StoredChunk]:
+        """A document's chunks by position. Raises NotFound."""
+        return await self._read(partial(reading.document_chunks, document=document))
+
+    async def delete(self, ids: Sequence[DocumentId]) -> Receipt:
+        """Delete documents with children, chunks and vectors; unknown ids count 0."""
+        return await self._write(partial(deleting.delete_documents, ids=ids))
+
+    async def hydrate(self, ids: Sequence[ChunkId]) -> Sequence[StoredChunk]:
+        """Those chunks that exist, in the order asked, with their neighbours."""
+        return await self._read(partial(reading.hydrate, ids=ids))
+
+    async def state(self, collection: CollectionId) -> tuple[int, EmbeddingSpace | None]:
+        """The newest change's sequence and the space that answers. Raises NotFound."""
+        return await self._read(partial(catalog.state, collection=collection))
+
+    async def unembedded(
+        self, collection: CollectionId, space: EmbeddingSpace, *, limit: int
+    ) -> Sequence[IndexedChunk]:
+        """Chunks without a vector in the space, oldest first. Raises NotFound."""
+        work = partial(embedding.unembedded, collection=collection, space=space, limit=limit)
+        return await self._read(work)
+
+    async def count_unembedded(self, collection: CollectionId, space: EmbeddingSpace) -> int:
+        """How many chunks have no vector in the space. Raises NotFound."""
+        return await self._read(partial(embedding.count_unembedded, collection=collection, space=space))
+
+    async def put_vectors(self, space: EmbeddingSpace, vectors: Sequence[tuple[ChunkId, bytes]]) -> int:
+        """Store float16 vectors and say how many. Raises InvalidInput for one of another size."""
+        return await self._write(partial(embedding.put_vectors, space=space, pairs=vectors))
+
+    async def fail(self, document: DocumentId, error: str) -> None:
+        """Mark a document as impossible to embed; one that is gone meanwhile is left alone."""
+        await self._write(partial(embedding.fail, document=document, error=error))
+
+    async def switch_space(self, collection: CollectionId, space: EmbeddingSpace) -> int:
+        """Let the space answer and delete the vectors of all others. Raises NotFound."""
+        return await self._write(partial(embedding.switch_space, collection=collection, space=space))
+
+    def reader(self, collection: CollectionId, space: EmbeddingSpace | None) -> Reader:
+        """The narrow view an index gets."""
+        return CollectionReader(self._transactions, collection, space)
+
+    async def counts(self, collection: CollectionId) -> dict[str, int]:
+        """Numbers for status; `pending` counts chunks, `error` documents. Raises NotFound."""
+        return await self._read(partial(checking.counts, collection=collection))
+
+    async def check(self) -> Sequence[str]:
+        """What is wrong with the file, its references, or what should always hold."""
+        return await self._read(lambda connection: file_problems(connection) + checking.problems(connection))
+
+    async def purge(self) -> None:
+        """Return only when no file of the store holds deleted content any more. Raises StorageBusy."""
+        transactions = self._transactions
+        work = partial(erase_free_space, transactions.engine, busy_seconds=transactions.busy_seconds)
+        await transactions.alone(work)
+
+    async def close(self) -> None:
+        """Let running work finish, then release connections and threads."""
+        await self._transactions.close()
+
+
+def _open(path: Path, busy_seconds: float) -> SqlRecords:
+    engine = sqlite_engine(path, busy_seconds=busy_seconds, connections=READERS + 1)
+    transactions = Transactions(engine, busy_seconds)
+    with ExitStack() as unless_opened:
+        unless_opened.callback(transactions.shut)
+        _guarded(partial(prepare_file, engine, busy_seconds=busy_seconds))
+        if _transact(engine, _stored_version) != VERSION:
+            migrating = engine.execution_options(**{WRITES: True})
+            _transact(migrating, partial(_bring_up_to_date, path=str(path)))
+        unless_opened.pop_all()
+    return SqlRecords(transactions)
+
+
+def _stored_version(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    stored: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    return stored
+
+
+def _bring_up_to_date(connection: Connection, path: str) -> None:
+    """Migrate under the write lock, unless another process did it while this one waited for the lock."""
+    stored = _stored_version(connection)
+    if stored == VERSION:
+        return
+    if stored is not None and stored > VERSION:
+        raise StorageTooNew(path, stored)
+    # Alembic takes longer to import than everything else here, and is needed once per version.
+    migrate = importlib.import_module("conspectus.records.migrate")
+    migrate.upgrade(connection, version=VERSION)
+
+
+def _transact(engine: Engine, work: Callable[[Connection], Result]) -> Result:
+    with translated_errors(), engine.begin() as connection:
+        return work(connection)
+
+
+def _guarded(work: Callable[[], Result]) -> Result:
+    with translated_errors():
+        return work()

@@ -1,0 +1,162 @@
+"""The tables of the record store, as the newest migration leaves them.
+
+A document's chunks have consecutive numbers that end at `documents.last_chunk`, so a neighbour inside a
+document is one number away, and all chunks of a collection can be read in order through its documents.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    String,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+VERSION = "0001"
+"""The newest migration; a stored version above it comes from a newer program."""
+
+Number = BigInteger().with_variant(Integer, "sqlite")
+"""Only the plain INTEGER of SQLite names the row itself and needs no second index."""
+
+NAMING = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+schema = MetaData(naming_convention=NAMING)
+
+counters = Table(
+    "counters",
+    schema,
+    Column("name", String, primary_key=True),
+    Column("value", Number, nullable=False),
+)
+
+collections = Table(
+    "collections",
+    schema,
+    Column("id", String, primary_key=True),
+    Column("name", String, nullable=False),
+    Column("model", String),
+    Column("dimensions", Integer),
+    Column("version", String),
+    Column("language", String),
+    Column("created", Number, nullable=False),
+    Column("sequence", Number, nullable=False),
+    UniqueConstraint("name"),
+)
+
+sources = Table(
+    "sources",
+    schema,
+    Column("id", String, primary_key=True),
+    Column("collection", ForeignKey("collections.id", ondelete="CASCADE"), nullable=False),
+    Column("name", String, nullable=False),
+    Column("metadata", Text, nullable=False),
+    UniqueConstraint("collection", "name"),
+)
+
+documents = Table(
+    "documents",
+    schema,
+    Column("number", Number, primary_key=True, autoincrement=False),
+    Column("id", String, nullable=False),
+    Column("collection", ForeignKey("collections.id", ondelete="CASCADE"), nullable=False),
+    Column("source", ForeignKey("sources.id", ondelete="CASCADE"), nullable=False),
+    Column("kind", String, nullable=False),
+    Column("key", String, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("content_hash", String, nullable=False),
+    Column("fingerprint", String, nullable=False),
+    Column("recorded", Number, nullable=False),
+    Column("updated", Number, nullable=False),
+    Column("metadata", Text, nullable=False),
+    Column("author", String),
+    Column("role", String),
+    Column("occurred_start", Number),
+    Column("occurred_end", Number),
+    Column("sequence", Number),
+    Column("parent", ForeignKey("documents.id", ondelete="CASCADE")),
+    Column("thread", String),
+    Column("syntax", String, nullable=False),
+    Column("status", String, nullable=False),
+    Column("error", Text),
+    Column("chunks", Integer, nullable=False),
+    Column("characters", Number, nullable=False),
+    Column("last_chunk", Number),
+    Column("embedded_in", String),
+    Column("order_sequence", Number, nullable=False),
+    Column("order_start", Number, nullable=False),
+    UniqueConstraint("id"),
+    UniqueConstraint("source", "key"),
+    Index(None, "collection", "recorded", "id"),
+    Index(None, "collection", "last_chunk", "embedded_in"),
+)
+
+THREADED = text("thread IS NOT NULL AND chunks > 0")
+CHILD = text("parent IS NOT NULL")
+PENDING = text("status = 'pending'")
+"""Written out, because a database uses a partial index only where it can read the condition."""
+
+Index(
+    "ix_documents_thread",
+    documents.c.source,
+    documents.c.thread,
+    documents.c.order_sequence,
+    documents.c.order_start,
+    documents.c.id,
+    sqlite_where=THREADED,
+    postgresql_where=THREADED,
+)
+Index(
+    "ix_documents_pending",
+    documents.c.collection,
+    documents.c.last_chunk,
+    sqlite_where=PENDING,
+    postgresql_where=PENDING,
+)
+Index("ix_documents_parent", documents.c.parent, sqlite_where=CHILD, postgresql_where=CHILD)
+
+chunks = Table(
+    "chunks",
+    schema,
+    Column("id", Number, primary_key=True, autoincrement=False),
+    Column("document", ForeignKey("documents.number", ondelete="CASCADE"), nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("start", Number, nullable=False),
+    Column("end", Number, nullable=False),
+    Column("tokens", Integer, nullable=False),
+    Column("content_hash", String, nullable=False),
+    Column("text", Text, nullable=False),
+    UniqueConstraint("document", "position"),
+)
+
+vectors = Table(
+    "vectors",
+    schema,
+    Column("chunk", ForeignKey("chunks.id", ondelete="CASCADE"), primary_key=True),
+    Column("space", String, primary_key=True),
+    Column("vector", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+changes = Table(
+    "changes",
+    schema,
+    Column("sequence", Number, primary_key=True, autoincrement=False),
+    Column("collection", ForeignKey("collections.id", ondelete="CASCADE"), nullable=False),
+    Column("operation", String, nullable=False),
+    Column("first", Number, nullable=False),
+    Column("last", Number, nullable=False),
+    Column("transaction", Number, nullable=False),
+    Index(None, "collection", "sequence"),
+)

@@ -1,0 +1,248 @@
+"""Adding and replacing documents: all of a batch in one transaction, or nothing."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
+
+from conspectus.errors import Conflict, InvalidInput, NotFound
+from conspectus.model.ids import CollectionId, DocumentId
+from conspectus.model.records import Document, PreparedDocument, Written
+from conspectus.records.catalog import state
+from conspectus.records.changes import Step, allocate, append
+from conspectus.records.rows import BLOCK, blocks, chunk_values, document_values
+from conspectus.records.tables import chunks, documents, sources
+
+_STORED = select(
+    documents.c.id,
+    documents.c.number,
+    documents.c.collection,
+    documents.c.fingerprint,
+    documents.c.status,
+    documents.c.error,
+    documents.c.chunks,
+    documents.c.last_chunk,
+).where(documents.c.id.in_(bindparam("ids", expanding=True)))
+_SPANS = (
+    select(chunks.c.document, chunks.c.start, chunks.c.end, chunks.c.content_hash)
+    .where(chunks.c.document.in_(bindparam("numbers", expanding=True)))
+    .order_by(chunks.c.document, chunks.c.position)
+)
+_OWNERS = select(sources.c.id, sources.c.collection).where(sources.c.id.in_(bindparam("ids", expanding=True)))
+_PARENTS = select(documents.c.id, documents.c.collection).where(
+    documents.c.id.in_(bindparam("ids", expanding=True))
+)
+_CHANGE = update(documents).where(documents.c.number == bindparam("at"))
+_DROP = delete(chunks).where(chunks.c.document.in_(bindparam("numbers", expanding=True)))
+
+Span = tuple[int, int, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What the store has of a document before it is written again."""
+
+    number: int
+    collection: CollectionId
+    fingerprint: str
+    status: str
+    error: str | None
+    chunks: int
+    last_chunk: int | None
+
+    def step(self, operation: Literal["put", "remove"]) -> Iterator[Step]:
+        """What happened to its chunks, if it has any."""
+        if self.last_chunk is not None:
+            yield Step(self.collection, operation, self.last_chunk - self.chunks + 1, self.last_chunk)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One document of a batch with what is to be done about it."""
+
+    prepared: PreparedDocument
+    stored: Stored | None
+    outcome: Literal["added", "replaced", "updated", "unchanged"]
+
+    def written(self) -> Written:
+        """What the caller is told."""
+        return Written(self.prepared.document.id, self.outcome, len(self.prepared.chunks))
+
+
+def write(connection: Connection, batch: Sequence[PreparedDocument]) -> list[Written]:
+    """Add or replace documents in the order given. Raises NotFound, Conflict or InvalidInput."""
+    for prepared in batch:
+        _check_spans(prepared)
+    steps: list[Step] = []
+    written: list[Written] = []
+    for part in _rounds(batch):
+        plan = _plan(connection, part)
+        steps += _apply(connection, plan)
+        written += [planned.written() for planned in plan]
+    append(connection, steps)
+    return written
+
+
+def _rounds(batch: Sequence[PreparedDocument]) -> Iterator[list[PreparedDocument]]:
+    """The batch in runs that name no document twice, so that a later version meets the earlier one."""
+    current: dict[DocumentId, PreparedDocument] = {}
+    for prepared in batch:
+        if prepared.document.id in current or len(current) == BLOCK:
+            yield list(current.values())
+            current = {}
+        current[prepared.document.id] = prepared
+    if current:
+        yield list(current.values())
+
+
+def _plan(connection: Connection, part: Sequence[PreparedDocument]) -> list[Planned]:
+    ids = [prepared.document.id for prepared in part]
+    stored = {row[0]: Stored(*row[1:]) for row in connection.execute(_STORED, {"ids": ids})}
+    _check_references(connection, [prepared.document for prepared in part], stored)
+    spans = _spans(connection, part, stored)
+    return [_planned(prepared, stored.get(prepared.document.id), spans=spans) for prepared in part]
+
+
+def _planned(
+    prepared: PreparedDocument, stored: Stored | None, *, spans: Mapping[int, Sequence[Span]]
+) -> Planned:
+    if stored is None:
+        return Planned(prepared, stored, "added")
+    fresh = [(chunk.start, chunk.end, chunk.content_hash) for chunk in prepared.chunks]
+    if spans.get(stored.number, []) != fresh:
+        return Planned(prepared, stored, "replaced")
+    same = stored.fingerprint == prepared.document.fingerprint
+    return Planned(prepared, stored, "unchanged" if same else "updated")
+
+
+def _spans(
+    connection: Connection, part: Sequence[PreparedDocument], stored: Mapping[DocumentId, Stored]
+) -> Mapping[int, Sequence[Span]]:
+    """The stored chunks, by document number; what the store holds without chunks is not listed."""
+    known = [stored[each.document.id] for each in part if each.document.id in stored]
+    spans: dict[int, list[Span]] = {}
+    if numbers := [each.number for each in known]:
+        for number, start, end, content_hash in connection.execute(_SPANS, {"numbers": numbers}):
+            spans.setdefault(number, []).append((start, end, content_hash))
+    return spans
+
+
+def _apply(connection: Connection, plan: Sequence[Planned]) -> list[Step]:
+    pending = _pending_status(connection, plan)
+    replaced = [each.stored for each in plan if each.stored and each.outcome == "replaced"]
+    kept = [each.stored for each in plan if each.stored and each.outcome == "updated"]
+    for block in blocks([stored.number for stored in replaced]):
+        connection.execute(_DROP, {"numbers": block})
+    fresh = [each for each in plan if each.outcome in {"added", "replaced"}]
+    steps = [step for stored in replaced for step in stored.step("remove")]
+    steps += _insert(connection, fresh, pending)
+    _update_fields(connection, [each for each in plan if each.outcome == "updated"], pending)
+    return steps + [step for stored in kept for step in stored.step("put")]
+
+
+def _insert(
+    connection: Connection, fresh: Sequence[Planned], pending: Mapping[CollectionId, str]
+) -> list[Step]:
+    """Give new documents and chunks their numbers and insert them; say which chunks there are now."""
+    last = allocate(connection, "chunk", sum(len(each.prepared.chunks) for each in fresh)) - 1
+    number = allocate(connection, "document", sum(each.stored is None for each in fresh)) - 1
+    added, replaced, pieces = [], [], []
+    steps: list[Step] = []
+    for each in fresh:
+        document, first = each.prepared.document, last + 1
+        if each.stored is None:
+            number += 1
+        owner = number if each.stored is None else each.stored.number
+        pieces += [chunk_values(chunk, first + chunk.position, owner) for chunk in each.prepared.chunks]
+        last += len(each.prepared.chunks)
+        has_chunks = last >= first
+        values = {
+            **document_values(document),
+            "status": pending[document.collection] if has_chunks else "embedded",
+            "error": None,
+            "chunks": last - first + 1,
+            "last_chunk": last if has_chunks else None,
+            "embedded_in": None,
+        }
+        if each.stored is None:
+            added.append({**values, "number": owner})
+        else:
+            replaced.append({**_changeable(values), "at": owner})
+        if has_chunks:
+            steps.append(Step(document.collection, "put", first, last))
+    if added:
+        connection.execute(insert(documents), added)
+    if replaced:
+        connection.execute(_CHANGE, replaced)
+    if pieces:
+        connection.execute(insert(chunks), pieces)
+    return steps
+
+
+def _update_fields(
+    connection: Connection, updated: Sequence[Planned], pending: Mapping[CollectionId, str]
+) -> None:
+    rows = []
+    for each in updated:
+        if each.stored is None:
+            continue
+        document, status = each.prepared.document, each.stored.status
+        if status == "error":
+            status = pending[document.collection]
+        values = {**document_values(document), "status": status, "error": None}
+        rows.append({**_changeable(values), "at": each.stored.number})
+    if rows:
+        connection.execute(_CHANGE, rows)
+
+
+def _changeable(values: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in values.items() if name not in {"id", "recorded"}}
+
+
+def _pending_status(connection: Connection, plan: Sequence[Planned]) -> dict[CollectionId, str]:
+    """What a document with chunks waits for, by collection: nothing where there are no vectors."""
+    found = {each.prepared.document.collection for each in plan}
+    spaces = {collection: state(connection, collection)[1] for collection in found}
+    return {collection: "embedded" if space is None else "pending" for collection, space in spaces.items()}
+
+
+def _check_references(
+    connection: Connection, batch: Sequence[Document], stored: Mapping[DocumentId, Stored]
+) -> None:
+    ids = list({document.source for document in batch})
+    owners: dict[str, str] = {row[0]: row[1] for row in connection.execute(_OWNERS, {"ids": ids})}
+    wanted = list({document.parent for document in batch if document.parent is not None})
+    parents: dict[str, str] = {}
+    if wanted:
+        parents = {row[0]: row[1] for row in connection.execute(_PARENTS, {"ids": wanted})}
+    for document in batch:
+        _check_owner("source", document.source, document, owners)
+        known = stored.get(document.id)
+        if known is not None and known.collection != document.collection:
+            raise Conflict("document", document.id, "is stored in another collection")
+        if document.parent == document.id:
+            raise Conflict("document", document.id, "cannot be its own parent")
+        if document.parent is not None:
+            _check_owner("parent document", document.parent, document, parents)
+        parents[document.id] = document.collection
+
+
+def _check_owner(kind: str, name: str, document: Document, owners: Mapping[str, str]) -> None:
+    if name not in owners:
+        raise NotFound(kind, name)
+    if owners[name] != document.collection:
+        raise Conflict(kind, name, "belongs to another collection")
+
+
+def _check_spans(prepared: PreparedDocument) -> None:
+    """Chunks have to cover the text from its beginning to its end, or it could not be given back."""
+    covered = 0
+    for position, chunk in enumerate(prepared.chunks):
+        if chunk.position != position or chunk.start > covered or chunk.end < covered:
+            raise InvalidInput("chunks", f"number {position} leaves a gap or is out of order")
+        if chunk.end - chunk.start != len(chunk.text):
+            raise InvalidInput("chunks", f"number {position} is not as long as its span")
+        covered = chunk.end
+    if prepared.chunks and covered != prepared.document.characters:
+        raise InvalidInput("chunks", f"end at {covered} of {prepared.document.characters} characters")
