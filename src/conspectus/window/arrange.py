@@ -1,0 +1,136 @@
+"""From chosen chunks to passages in reading order."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from conspectus.model.records import Document
+from conspectus.model.results import Hit
+
+_BLANK_LINES = re.compile(r"(?:[^\S\n]*\n)*")
+_LATEST = datetime.max.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A candidate that goes into the window, with the first `shown` characters of its chunk's text."""
+
+    rank: int
+    hit: Hit
+    shown: int
+
+    @property
+    def cut(self) -> bool:
+        """Whether only the beginning is shown."""
+        return self.shown < len(self.hit.chunk.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """An unbroken stretch of a document: its characters [start, end), from chunks that touch or overlap.
+
+    `number` is what citations call it, from 1 on in reading order; `cut` says that the text goes on in
+    the last chunk but is not shown; `follows` is the number of the passage of the same document that
+    stands before it, with a gap between them.
+    """
+
+    number: int
+    document: Document
+    start: int
+    end: int
+    text: str
+    chunks: tuple[int, ...]
+    cut: bool = False
+    follows: int | None = None
+
+
+Layout = tuple[tuple[Passage, ...], ...]
+"""Groups in order of their best hit; within a group the order of time, within a document that of its text."""
+
+
+def arrange(pieces: Iterable[Piece]) -> Layout:
+    """Passages in reading order. Messages of one thread and captions of one stream are one group."""
+    groups: dict[tuple[str, ...], list[Piece]] = {}
+    for piece in sorted(pieces, key=lambda piece: piece.rank):
+        groups.setdefault(group_key(piece.hit.document), []).append(piece)
+    layout: list[tuple[Passage, ...]] = []
+    number = 1
+    for members in groups.values():
+        passages = _passages(members, number)
+        number += len(passages)
+        layout.append(passages)
+    return tuple(layout)
+
+
+def group_key(document: Document) -> tuple[str, ...]:
+    """What a document is kept together with: its thread or stream, else only itself."""
+    if document.thread is not None and document.kind != "page":
+        return ("thread", document.source, document.thread)
+    return ("stream", document.source) if document.kind == "caption" else ("document", document.id)
+
+
+def _passages(pieces: Sequence[Piece], number: int) -> tuple[Passage, ...]:
+    passages: list[Passage] = []
+    for stretch in _stretches(sorted(pieces, key=_reading_order)):
+        follows = (
+            passages[-1].number if passages and passages[-1].document.id == stretch.document.id else None
+        )
+        passages.append(stretch.passage(number + len(passages), follows))
+    return tuple(passages)
+
+
+def _reading_order(piece: Piece) -> tuple[object, ...]:
+    document, chunk = piece.hit.document, piece.hit.chunk
+    sequence = (document.sequence is None, document.sequence or 0)
+    occurred = document.occurred.start if document.occurred else _LATEST
+    return (*sequence, occurred, document.id, chunk.start, chunk.position, chunk.id)
+
+
+class _Stretch:
+    def __init__(self, piece: Piece) -> None:
+        self.document = piece.hit.document
+        self.start = self.end = piece.hit.chunk.start
+        self._texts: list[str] = []
+        self._chunks: list[int] = []
+        self._cut = False
+        self.extend(piece)
+
+    def continues_with(self, piece: Piece) -> bool:
+        return piece.hit.document.id == self.document.id and piece.hit.chunk.start <= self.end
+
+    def extend(self, piece: Piece) -> None:
+        chunk = piece.hit.chunk
+        self._chunks.append(chunk.id)
+        end = chunk.start + piece.shown
+        if end > self.end or not self._texts:
+            self._texts.append(chunk.text[self.end - chunk.start : piece.shown])
+            self.end = end
+            self._cut = piece.cut
+
+    def passage(self, number: int, follows: int | None) -> Passage:
+        text = "".join(self._texts)
+        blank = _BLANK_LINES.match(text)
+        shown = text.rstrip()
+        lead = min(blank.end() if blank else 0, len(shown))
+        start, end = self.start + lead, self.start + len(shown)
+        return Passage(
+            number,
+            self.document,
+            start,
+            end,
+            shown[lead:],
+            tuple(self._chunks),
+            cut=self._cut,
+            follows=follows,
+        )
+
+
+def _stretches(pieces: Sequence[Piece]) -> list[_Stretch]:
+    stretches: list[_Stretch] = []
+    for piece in pieces:
+        if stretches and stretches[-1].continues_with(piece):
+            stretches[-1].extend(piece)
+        else:
+            stretches.append(_Stretch(piece))
+    return stretches

@@ -1,0 +1,112 @@
+"""What a passage will cost, before it is rendered: cheap, nearly right, and corrected by real counts."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from conspectus.model.results import Hit
+from conspectus.text.clean import graphemes_prefix, sentence_end_before
+from conspectus.window.arrange import Passage
+from conspectus.window.render import CUT, Renderer
+
+LEAST_TEXT = 4
+"""A cut text of fewer tokens says nothing."""
+
+_MOST_WASTE = 0.1
+_MOST_PROBES = 12
+_GUESSES = 5
+
+
+class Estimator:
+    """Token costs of the parts of a rendering, each counted once and remembered.
+
+    With `counted`, chunks carry their own token count of this very tokenizer. `frame` is what stands
+    around everything, `gap` what stands between two passages of one document.
+    """
+
+    def __init__(
+        self, renderer: Renderer, count: Callable[[str], int], *, counted: bool, sample: Hit
+    ) -> None:
+        self._renderer = renderer
+        self._count = count
+        self._counted = counted
+        self._texts: dict[int, int] = {}
+        self._heads: dict[tuple[str, bool], int] = {}
+        self._ground = (_empty(sample, 1),)
+        self._ground_cost = self._cost(self._ground)
+        two = self._cost(self._ground, (_empty(sample, 2),))
+        self.frame = 2 * self._ground_cost - two
+        self.gap = self._cost((*self._ground, replace(_empty(sample, 2), follows=1))) - self._ground_cost
+        self.cut_mark = count(CUT)
+
+    def text(self, hit: Hit) -> int:
+        """Tokens of the chunk's text as it will be shown."""
+        chunk = hit.chunk
+        if chunk.id not in self._texts:
+            shown = self._renderer.show(chunk.text)
+            if self._counted and chunk.text:
+                self._texts[chunk.id] = -(-chunk.tokens * len(shown) // len(chunk.text))
+            else:
+                self._texts[chunk.id] = self._count(shown)
+        return self._texts[chunk.id]
+
+    def head(self, hit: Hit, *, beside: bool) -> int:
+        """Tokens of what stands around the first passage of a document.
+
+        With `beside`, of one that stands in its group beside another of the same day and title.
+        """
+        key = (hit.document.id, beside)
+        if key not in self._heads:
+            alone = (_empty(hit, 2),)
+            if beside:
+                self._heads[key] = self._cost((*alone, _empty(hit, 3))) - self._cost(alone)
+            else:
+                self._heads[key] = self._cost(self._ground, alone) - self._ground_cost
+        return self._heads[key]
+
+    def end_of_text(self, hit: Hit, begin: int, tokens: int) -> int:
+        """Where to cut the chunk's text so that its characters from `begin` on cost at most `tokens`.
+
+        The end of a sentence where that wastes little, else of a word, else a grapheme border; `begin`
+        if not even that fits.
+        """
+        text = hit.chunk.text
+        limit = self._longest(hit, begin, tokens)
+        sentence = sentence_end_before(text, limit)
+        if limit - sentence <= max(limit - begin, 0) * _MOST_WASTE:
+            return max(sentence, begin)
+        word = len(graphemes_prefix(text, _word_end(text, begin, limit)))
+        return max(word if word > begin else len(graphemes_prefix(text, limit)), begin)
+
+    def _longest(self, hit: Hit, begin: int, tokens: int) -> int:
+        text = hit.chunk.text
+        low, high = begin, len(text)
+        guess = begin + len(text) * tokens // max(self.text(hit), 1)
+        for probe in range(_MOST_PROBES):
+            guess = max(low + 1, min(guess, high))
+            used = self._count(self._renderer.show(text[begin:guess]))
+            if used > tokens:
+                high = guess - 1
+            else:
+                low = guess
+            if low >= high or tokens - 1 <= used <= tokens:
+                break
+            guess = (
+                begin + (guess - begin) * tokens // max(used, 1)
+                if probe < _GUESSES
+                else (low + high + 1) // 2
+            )
+        return low
+
+    def _cost(self, *layout: tuple[Passage, ...]) -> int:
+        return self._renderer.render(layout).tokens(self._count)
+
+
+def _empty(hit: Hit, number: int) -> Passage:
+    return Passage(number, hit.document, 0, 0, "", ())
+
+
+def _word_end(text: str, begin: int, limit: int) -> int:
+    if limit >= len(text) or text[limit].isspace():
+        return limit
+    end = max(text.rfind(space, begin, limit) for space in " \n\t")
+    return begin + len(text[begin:end].rstrip()) if end > begin else limit

@@ -1,0 +1,136 @@
+"""Which candidates go into a room of so many tokens, as far as estimates can say."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from conspectus.model.results import Hit
+from conspectus.window.arrange import Piece, group_key
+from conspectus.window.duplicates import Shown
+from conspectus.window.estimate import LEAST_TEXT, Estimator
+from conspectus.window.spans import Spans
+
+_WORTH_FILLING = 24
+_MOST_CUTS_TRIED = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a candidate is out: it is the text of rank `same_as`, or needs more tokens than were left."""
+
+    same_as: int | None = None
+    needs: int = 0
+    left: int = 0
+    swapped: bool = False
+
+
+@dataclass(slots=True)
+class Plan:
+    """What goes in, by rank; what each of it costs, as far as can be said; and why the rest is out."""
+
+    pieces: dict[int, Piece] = field(default_factory=dict)
+    costs: dict[int, int] = field(default_factory=dict)
+    refused: dict[int, Refusal] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing was left out for want of room."""
+        cut = any(piece.cut for piece in self.pieces.values())
+        return not cut and all(refusal.same_as is not None for refusal in self.refused.values())
+
+
+class Planner:
+    """Fills a room of so many tokens, by estimates. One planner makes one plan."""
+
+    def __init__(self, costs: Estimator, room: int, allowed: int) -> None:
+        self._costs = costs
+        self._room = room
+        self._worth = min(_WORTH_FILLING, 1 + allowed // 20)
+        self._plan = Plan()
+        self._spans: dict[str, Spans] = {}
+        self._beside: set[tuple[object, ...]] = set()
+        self._shown = Shown()
+
+    def plan(self, hits: Sequence[Hit], without: frozenset[int]) -> Plan:
+        """Take each hit that fits, then cut one that did not to the room that is left."""
+        reserved = self._reserve(hits[0])
+        self._room -= reserved
+        for rank, hit in enumerate(hits):
+            if rank == 0 and reserved:
+                self._plan.refused[rank] = Refusal(needs=self._price(hit), left=self._room + reserved)
+                self._shown.add(rank, hit, whole=False)
+            elif rank in without:
+                self._plan.refused[rank] = Refusal(swapped=True)
+            else:
+                self._consider(rank, hit)
+        self._room += reserved
+        self._fill(hits)
+        return self._plan
+
+    def _reserve(self, best: Hit) -> int:
+        if self._price(best) <= self._room:
+            return 0
+        least = self._head(best) + self._costs.cut_mark + max(_WORTH_FILLING, self._room // 4)
+        return min(self._room, least)
+
+    def _consider(self, rank: int, hit: Hit) -> None:
+        same_as = self._shown.rank_of(hit)
+        if same_as is not None:
+            self._plan.refused[rank] = Refusal(same_as=same_as)
+            return
+        price = self._price(hit)
+        if price > self._room:
+            self._plan.refused[rank] = Refusal(needs=price, left=self._room)
+            return
+        self._take(Piece(rank, hit, len(hit.chunk.text)), price)
+        self._shown.add(rank, hit)
+
+    def _take(self, piece: Piece, price: int) -> None:
+        document, chunk = piece.hit.document, piece.hit.chunk
+        self._plan.pieces[piece.rank] = piece
+        self._plan.costs[piece.rank] = price
+        self._room -= price
+        self._spans.setdefault(document.id, Spans()).add(chunk.start, chunk.start + piece.shown)
+        self._beside.add(_line_key(piece.hit))
+
+    def _price(self, hit: Hit) -> int:
+        chunk, spans = hit.chunk, self._spans.get(hit.document.id)
+        text = self._costs.text(hit)
+        if spans is not None and chunk.text:
+            text = -(-text * spans.fresh(chunk.start, chunk.end) // len(chunk.text))
+        return self._head(hit) + text
+
+    def _head(self, hit: Hit) -> int:
+        spans = self._spans.get(hit.document.id)
+        if spans is None:
+            return self._costs.head(hit, beside=_line_key(hit) in self._beside)
+        near = spans.near(hit.chunk.start, hit.chunk.end)
+        return 0 if near.start < near.stop else self._costs.gap
+
+    def _fill(self, hits: Sequence[Hit]) -> None:
+        skipped = [
+            rank for rank, why in self._plan.refused.items() if why.same_as is None and not why.swapped
+        ]
+        for rank in skipped[:_MOST_CUTS_TRIED]:
+            if self._room < self._worth:
+                return
+            if self._cut(rank, hits[rank]):
+                del self._plan.refused[rank]
+                return
+
+    def _cut(self, rank: int, hit: Hit) -> bool:
+        chunk, spans = hit.chunk, self._spans.get(hit.document.id)
+        tokens = self._room - self._head(hit) - self._costs.cut_mark
+        if tokens < LEAST_TEXT:
+            return False
+        begin = spans.covered_until(chunk.start) - chunk.start if spans else 0
+        end = self._costs.end_of_text(hit, begin, tokens)
+        if not chunk.text[begin:end].strip():
+            return False
+        self._take(Piece(rank, hit, end), self._room)
+        return True
+
+
+def _line_key(hit: Hit) -> tuple[object, ...]:
+    document = hit.document
+    day = document.occurred.start.date() if document.occurred else None
+    return (group_key(document), document.title, day)

@@ -1,0 +1,77 @@
+"""One entry for every candidate: in or out, and why in words."""
+
+from collections.abc import Iterator, Sequence
+
+from conspectus.model.results import Citation, Fate, Hit, TraceEntry
+from conspectus.window.arrange import Layout
+from conspectus.window.fit import Packed
+from conspectus.window.plan import Refusal
+
+
+def citations(layout: Layout) -> tuple[Citation, ...]:
+    """Where each numbered passage comes from, exactly."""
+    return tuple(
+        Citation(
+            number=passage.number,
+            document=passage.document.id,
+            source=passage.document.source,
+            key=passage.document.key,
+            title=passage.document.title,
+            start=passage.start,
+            end=passage.end,
+            chunks=passage.chunks,
+        )
+        for group in layout
+        for passage in group
+    )
+
+
+def trace(
+    packed: Packed, hits: Sequence[Hit], *, below_floor: Sequence[Hit], floor: str | None
+) -> tuple[TraceEntry, ...]:
+    """Entries in the order of rank, from 1 on; what the floor kept out comes last."""
+    return (*_packed_entries(packed, hits), *_floor_entries(below_floor, len(hits), floor))
+
+
+def _packed_entries(packed: Packed, hits: Sequence[Hit]) -> Iterator[TraceEntry]:
+    numbers = {chunk: p.number for group in packed.layout for p in group for chunk in p.chunks}
+    plan = packed.plan
+    for rank, hit in enumerate(hits):
+        piece, cost = plan.pieces.get(rank), plan.costs.get(rank, 0)
+        if piece is None:
+            fate, reason = _refused(plan.refused[rank], hits, numbers)
+        elif piece.cut:
+            share = f"{piece.shown} of {len(hit.chunk.text)} characters"
+            fate, reason = "truncated", f"in [{numbers[hit.chunk.id]}], cut to the room left: {share}"
+        else:
+            fate, reason = "in", f"in [{numbers[hit.chunk.id]}]"
+        yield _entry(rank, hit, fate, reason, cost)
+
+
+def _refused(refusal: Refusal, hits: Sequence[Hit], numbers: dict[int, int]) -> tuple[Fate, str]:
+    if refusal.same_as is not None:
+        return "duplicate", f"same text as [{numbers[hits[refusal.same_as].chunk.id]}]"
+    if refusal.swapped:
+        return "over_budget", "gave way to what fills the window better"
+    return "over_budget", f"does not fit: needs {refusal.needs} tokens, {refusal.left} were left"
+
+
+def _floor_entries(hits: Sequence[Hit], first: int, floor: str | None) -> Iterator[TraceEntry]:
+    bound = f"the floor {floor}" if floor else "the floor"
+    for rank, hit in enumerate(hits, first):
+        known = "has no similarity" if hit.similarity is None else f"similarity {hit.similarity:.2f} is"
+        yield _entry(rank, hit, "below_floor", f"{known} below {bound}", 0)
+
+
+def _entry(rank: int, hit: Hit, fate: Fate, reason: str, tokens: int) -> TraceEntry:
+    return TraceEntry(
+        rank=rank + 1,
+        chunk=hit.chunk.id,
+        document=hit.document.id,
+        title=hit.document.title,
+        score=hit.score,
+        parts=hit.parts,
+        fate=fate,
+        reason=reason,
+        tokens=tokens,
+    )
