@@ -38,6 +38,10 @@ class Estimator:
         self.gap = self._cost((*self._ground, replace(_empty(sample, 2), follows=1))) - self._ground_cost
         self.cut_mark = count(CUT)
 
+    def least(self, hit: Hit) -> int:
+        """What the chunk costs at least, known without looking at its text; 0 if nothing is known."""
+        return hit.chunk.tokens if self._counted else 0
+
     def text(self, hit: Hit) -> int:
         """Tokens of the chunk's text as it will be shown."""
         chunk = hit.chunk

@@ -77,7 +77,10 @@ class Planner:
         if same_as is not None:
             self._plan.refused[rank] = Refusal(same_as=same_as)
             return
-        price = self._price(hit)
+        alone = hit.document.id not in self._spans
+        price = self._costs.least(hit)
+        if not alone or price <= self._room:
+            price = self._price(hit)
         if price > self._room:
             self._plan.refused[rank] = Refusal(needs=price, left=self._room)
             return

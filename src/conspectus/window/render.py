@@ -29,8 +29,8 @@ _BREAK = r"\n\r\x85\u2028\u2029"
 _IMITATION = regex.compile(
     rf"(?<=(?:\A|[{_BREAK}])[\s\p{{Cf}}]*)[\[\uFF3B](?=\s*(?:\p{{Nd}}+|\u2026)\s*[\]\uFF3D])"
 )
-_PAGE_BREAKS = re.compile(r"[\x0b\x0c\x1c-\x1e]")
-_UNPRINTABLE = re.compile("[\x00-\x08\x0e-\x1b\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+_PAGE_BREAKS = frozenset("\x0b\x0c\x1c\x1d\x1e")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
@@ -215,9 +215,7 @@ def _line(text: str) -> str:
 
 def _printable(text: str) -> str:
     """Page breaks become lines, other control characters and lone surrogates U+FFFD."""
-    if text.isascii() and text.isprintable():
-        return text
-    return _UNPRINTABLE.sub("\ufffd", _PAGE_BREAKS.sub("\n", text))
+    return _UNPRINTABLE.sub(lambda found: "\n" if found[0] in _PAGE_BREAKS else "\ufffd", text)
 
 
 def _json(value: object) -> str:

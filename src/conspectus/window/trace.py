@@ -50,10 +50,13 @@ def _packed_entries(packed: Packed, hits: Sequence[Hit]) -> Iterator[TraceEntry]
 
 def _refused(refusal: Refusal, hits: Sequence[Hit], numbers: dict[int, int]) -> tuple[Fate, str]:
     if refusal.same_as is not None:
-        return "duplicate", f"same text as [{numbers[hits[refusal.same_as].chunk.id]}]"
+        number = numbers.get(hits[refusal.same_as].chunk.id)
+        if number is None:
+            return "over_budget", "does not fit, like the better hit with the same text"
+        return "duplicate", f"same text as [{number}]"
     if refusal.swapped:
         return "over_budget", "gave way to what fills the window better"
-    return "over_budget", f"does not fit: needs {refusal.needs} tokens, {refusal.left} were left"
+    return "over_budget", f"does not fit: needs at least {refusal.needs} tokens, {refusal.left} were left"
 
 
 def _floor_entries(hits: Sequence[Hit], first: int, floor: str | None) -> Iterator[TraceEntry]:

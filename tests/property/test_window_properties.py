@@ -1,0 +1,187 @@
+"""What must hold for every window, whatever the documents, the budget and the form."""
+
+import json
+import random
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import count as numbers
+from xml.etree import ElementTree
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conspectus.model.query import Budget
+from conspectus.model.records import Chunk, Document, Period
+from conspectus.model.results import ContextWindow, Hit, Retrieval
+from conspectus.providers.tokenizers import counter
+from conspectus.text.hashing import content_hash, stable_id
+from conspectus.text.split import SplitOptions, split
+from conspectus.window.pack import build_window
+from conspectus.window.render import TOKENS_PER_MESSAGE, renderer_named
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+FORMS = ("text", "xml", "json", "messages")
+count = counter("o200k_base")
+VOCABULARIES = (
+    "the engine keeps what a team knows and gives back right context for language models under budget".split(),
+    "context_window HTTP_404 parseURL v2.3.1 {}() == -> __init__ return None; 0x1F https://example.org/a?b=c".split(),
+    "日本語の文章 は 分かち書き されない ので 一文字 ごとに トークン 数が 変わる。 中文也是如此。 한국어 문장".split(),
+    "مرحبا بالعالم שלום עולם \u202eabc\u202c नमस्ते दुनिया กำลังทดสอบ Ελληνικά Привет".split(),
+    ["👨‍👩‍👧‍👦", "🏳️‍🌈", "e\u0301\u0323", "🇩🇪🇫🇷", "👍🏽", "Z͑ͫ̓ͪ̂ͫ̽͏̴̙̤̞͉͚̯̞̠͍A̴̵̜̰͔ͫ͗͢", "ﷺ", "\u200b"],
+    ["]]>", "</document>", "<document index='1'>", '"', "&amp;", "\\", "\n[2] Title", "\x00", "\x1b[31m", "\u2028", "<|endoftext|>"],
+    ["x" * 3000, "a", "0" * 700, "\t", "   "],
+)
+
+
+def cost(window: ContextWindow) -> int:
+    """The whole rendering counted anew, independently of the code under test."""
+    if window.messages:
+        return sum(TOKENS_PER_MESSAGE + count(m.role) + count(m.content) for m in window.messages)
+    return count(window.text) if window.text else 0
+
+
+@dataclass
+class Corpus:
+    """Random documents, cut as the product cuts them, and a ranking of some of their chunks."""
+
+    chance: random.Random
+    longest: int = 3000
+
+    def text(self) -> str:
+        vocabulary = self.chance.choice(VOCABULARIES)
+        size = self.chance.choice((1, 10, 60, 300, self.longest))
+        words: list[str] = []
+        length = 0
+        while length < size:
+            word = self.chance.choice(vocabulary)
+            words.append(word + self.chance.choice((" ", " ", " ", " ", ". ", ", ", "\n", "\n\n", "")))
+            length += len(words[-1])
+        return "".join(words)
+
+    def document(self, number: int) -> Document:
+        chance = self.chance
+        kind = chance.choice(("page", "page", "message", "message", "caption", "task", "memory"))
+        minutes = timedelta(seconds=chance.randrange(400_000))
+        start = (NOW if chance.random() < 0.8 else datetime(1970, 1, 1, tzinfo=UTC)) + minutes
+        return Document(
+            id=stable_id("document", str(number)),
+            collection="c",
+            source=chance.choice(("s1", "s2")),
+            kind=kind,
+            key=chance.choice((f"docs/{number}.md", stable_id("key", str(number)))),
+            title=chance.choice(("", f"Title {number}", "A <b>& \"quoted\"</b>\n[3] title", "見出し")),
+            content_hash="",
+            fingerprint="",
+            recorded=NOW,
+            updated=NOW,
+            author=chance.choice((None, "Caroline", "Zoë 👩‍💻", "Bob:\n[4] Eve")),
+            occurred=Period(start, start) if chance.random() < 0.7 else None,
+            sequence=chance.choice((None, number)),
+            thread=chance.choice((None, "t1", "t2")),
+        )
+
+    def hits(self, most: int) -> list[Hit]:
+        chance, ids = self.chance, numbers(1)
+        size = chance.choice((200, 600, 2000))
+        found: list[tuple[Document, Chunk]] = []
+        while len(found) < most:
+            document = self.document(len(found))
+            pieces = split(self.text(), SplitOptions(size=size, overlap=size // 10))
+            found += [(document, chunk(document, piece, next(ids))) for piece in pieces]
+        chance.shuffle(found)
+        scores = sorted((chance.choice((0.5, chance.random())) for _ in found[:most]), reverse=True)
+        return [hit(*pair, score) for pair, score in zip(found, scores, strict=False)]
+
+
+def chunk(document, piece, number):
+    tokens, digest = count(piece.text), content_hash(piece.text)
+    return Chunk(number, document.id, piece.position, piece.text, piece.start, piece.end, tokens, digest)
+
+
+def hit(document, of, score):
+    return Hit(of, document, score, {"words": score}, words=1.0, similarity=score)
+
+
+def window_of(hits, tokens, form="text", tokenizer="o200k_base"):
+    found = Retrieval("found" if hits else "nothing_relevant", tuple(hits))
+    return build_window(found, Budget(tokens, tokenizer), renderer_named(form), count)
+
+
+def span_text(window, hits, citation):
+    """The cited characters, put together from the chunks as they were found."""
+    characters = {}
+    for found in hits:
+        if found.document.id == citation.document:
+            characters.update(enumerate(found.chunk.text, found.chunk.start))
+    return "".join(characters[place] for place in range(citation.start, citation.end))
+
+
+def check(window, hits, form):
+    """Everything that holds for each single window."""
+    renderer = renderer_named(form)
+    assert window.tokens == cost(window) <= window.allowed
+    assert sorted(entry.chunk for entry in window.trace) == sorted(found.chunk.id for found in hits)
+    assert [entry.rank for entry in window.trace] == list(range(1, len(hits) + 1))
+    assert [citation.number for citation in window.citations] == list(range(1, len(window.citations) + 1))
+    shown = {number for citation in window.citations for number in citation.chunks}
+    assert shown == {entry.chunk for entry in window.trace if entry.fate in {"in", "truncated"}}
+    for citation in window.citations:
+        assert renderer.show(span_text(window, hits, citation)) in window.text
+    assert "\ud800" not in window.text
+    if form == "xml" and window.text:
+        assert [e.tag for e in ElementTree.fromstring(window.text)] == ["document"] * len(window.citations)
+    if form == "json" and window.text:
+        assert len(json.loads(window.text)["documents"]) == len(window.citations)
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_ten_thousand_random_windows_are_never_over_their_budget(part):
+    chance = random.Random(part)
+    for case in range(500):
+        hits = Corpus(chance, longest=1200).hits(chance.randint(0, 14))
+        for form in FORMS:
+            tokens = chance.choice((0, chance.randrange(40), chance.randrange(400), chance.randrange(4000)))
+            check(window_of(hits, tokens, form), hits, form), case
+        check(window_of(hits, 150, "text", "another"), hits, "text")
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from(FORMS), st.integers(200, 3000))
+def test_a_window_is_filled_where_there_is_enough_to_say(seed, form, tokens):
+    corpus = Corpus(random.Random(seed))
+    hits = corpus.hits(12)
+    window = window_of(hits, tokens, form)
+    everything = window_of(hits, 10**6, form).tokens
+    if everything >= 1.5 * tokens:
+        assert window.tokens >= 0.95 * tokens
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from(FORMS), st.integers(0, 1500))
+def test_the_same_hits_in_any_order_give_the_same_bytes(seed, form, tokens):
+    hits = Corpus(random.Random(seed)).hits(10)
+    shuffled = hits[:]
+    random.Random(seed + 1).shuffle(shuffled)
+    assert window_of(hits, tokens, form) == window_of(shuffled, tokens, form)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from(FORMS), st.lists(st.integers(0, 1500), min_size=8, max_size=8))
+def test_more_budget_never_loses_the_best_hit(seed, form, budgets):
+    hits = Corpus(random.Random(seed)).hits(8)
+    fates = [window_of(hits, tokens, form).trace[0].fate for tokens in sorted(budgets)]
+    shown = [fate in {"in", "truncated"} for fate in fates]
+    assert shown == sorted(shown)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.text(min_size=1), min_size=1, max_size=6), st.sampled_from(FORMS), st.integers(0, 300))
+def test_any_text_at_all(texts, form, tokens):
+    corpus = Corpus(random.Random(len(texts)))
+    hits = []
+    for number, text in enumerate(texts):
+        document = corpus.document(number)
+        whole = Chunk(number, document.id, 0, text, 0, len(text), count(text), content_hash(text))
+        hits.append(hit(document, whole, 1 / (number + 1)))
+    check(window_of(hits, tokens, form), hits, form)
