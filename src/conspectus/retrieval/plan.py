@@ -19,12 +19,14 @@ class Plan:
     words: bool
     vectors: bool
     depth: int
+    floor: float | None = None
     notices: tuple[str, ...] = ()
 
     def described(self) -> dict[str, str]:
         """The plan in words, for the trace."""
         arms = [name for name, used in (("words", self.words), ("vectors", self.vectors)) if used]
-        return {"arms": " and ".join(arms) or "none", "depth": str(self.depth)}
+        floor = {} if self.floor is None else {"floor": f"{self.floor:.2f}"}
+        return {"arms": " and ".join(arms) or "none", "depth": str(self.depth), **floor}
 
 
 def asked(query: str | Query, fields: Mapping[str, Any], settings: Settings) -> Query:
@@ -52,5 +54,6 @@ def plan(query: Query, *, can_embed: bool) -> Plan:
         words="words" in query.arms and bool(query.text.strip()),
         vectors=vectors and (query.vector is not None or bool(query.text.strip())),
         depth=max(DEPTH, 2 * query.limit),
+        floor=query.floor,
         notices=notices,
     )

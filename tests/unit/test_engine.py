@@ -1,0 +1,216 @@
+"""The engine as a user meets it, on the embedded store, with a small honest embedder."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from conspectus import Budget, Engine, Eq, NewDocument, Not, Query, Settings
+from conspectus.errors import InvalidInput, NotFound, TooLarge
+from conspectus.testing.embedders import HashedEmbedder, PickyEmbedder
+
+SETTINGS = replace(Settings(), chunk_size=400, chunk_overlap=40)
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as opened:
+        yield opened
+
+
+def titles(found: conspectus.Retrieval) -> list[str]:
+    return [hit.document.title for hit in found.hits]
+
+
+async def test_a_document_is_found_by_its_words_the_moment_it_is_added(engine: Engine) -> None:
+    await engine.add(NewDocument(text="The heron stood in the reeds.", title="birds"))
+    await engine.add(NewDocument(text="Torque is force times distance.", title="physics"))
+    found = await engine.retrieve("where did the heron stand", arms=("words",))
+    assert titles(found)[0] == "birds"
+    assert found.hits[0].words is not None
+
+
+async def test_with_wait_every_chunk_has_a_vector_on_return(engine: Engine) -> None:
+    await engine.add([f"text number {number}" for number in range(30)], wait=True)
+    status = (await engine.status(collection="default")).collections[0]
+    assert (status.chunks, status.vectors, status.pending, status.lag) == (30, 30, 0, 0)
+
+
+async def test_without_wait_the_vectors_come_behind_the_writer(engine: Engine) -> None:
+    await engine.add("the tide comes in")
+    assert await engine.settle() >= 0
+    found = await engine.retrieve("tide", arms=("vectors",))
+    assert found.hits[0].similarity is not None
+
+
+async def test_a_score_is_the_sum_of_its_parts(engine: Engine) -> None:
+    await engine.add([f"river {number} flows to the sea {number % 3}" for number in range(20)], wait=True)
+    found = await engine.retrieve("which river flows to sea 2", limit=20)
+    assert len(found.hits) == 20
+    for hit in found.hits:
+        assert hit.score == pytest.approx(sum(hit.parts.values()))
+    assert [hit.score for hit in found.hits] == sorted((hit.score for hit in found.hits), reverse=True)
+
+
+async def test_the_same_key_replaces_and_the_old_text_is_gone(engine: Engine) -> None:
+    first = await engine.add(NewDocument(text="alpha alpha", key="k"), wait=True)
+    second = await engine.add(NewDocument(text="omega omega", key="k"), wait=True)
+    again = await engine.add(NewDocument(text="omega omega", key="k"), wait=True)
+    assert [each[0].outcome for each in (first, second, again)] == ["added", "replaced", "unchanged"]
+    assert (await engine.retrieve("alpha", arms=("words",))).outcome == "nothing_relevant"
+    assert len((await engine.retrieve("omega", arms=("words",))).hits) == 1
+
+
+async def test_emptied_text_removes_the_chunks(engine: Engine) -> None:
+    written = await engine.add(NewDocument(text="something to forget", key="k"), wait=True)
+    await engine.update(written[0].id, text="")
+    assert (await engine.retrieve("forget", arms=("words",))).hits == ()
+    assert (await engine.get(written[0].id)).chunks == 0
+
+
+async def test_a_new_title_is_found_by_both_arms(engine: Engine) -> None:
+    written = await engine.add(NewDocument(text="plain text", title="old"), wait=True)
+    await engine.update(written[0].id, title="zephyr")
+    await engine.settle()
+    found = await engine.retrieve("zephyr")
+    assert titles(found) == ["zephyr"]
+    assert found.hits[0].similarity is not None
+    assert found.hits[0].similarity > 0.4
+
+
+async def test_deleting_takes_children_along_and_says_so(engine: Engine) -> None:
+    parent = (await engine.add(NewDocument(text="parent text", key="p")))[0].id
+    await engine.add(NewDocument(text="child text", parent=parent), wait=True)
+    receipt = await engine.delete(parent)
+    assert (receipt.documents, receipt.chunks, receipt.vectors) == (2, 2, 2)
+    assert (await engine.retrieve("text")).outcome == "nothing_relevant"
+    assert (await engine.delete(parent)).documents == 0
+
+
+async def test_purged_text_is_in_no_file(engine: Engine, tmp_path: Path) -> None:
+    secret = "xylophone-secret-4711"
+    written = await engine.add([secret, "something else"], wait=True)
+    await engine.retrieve("secret")
+    await engine.delete(written[0].id, purge=True)
+    for file in tmp_path.rglob("*"):
+        if file.is_file():
+            assert b"4711" not in file.read_bytes(), file
+    assert (await engine.retrieve("something else")).outcome == "found"
+
+
+async def test_a_filter_holds_for_both_arms_and_for_lists(engine: Engine) -> None:
+    news = [NewDocument(text="same words here", metadata={"team": team}) for team in ("a", "b", "b")]
+    await engine.add(news, wait=True)
+    where = Eq(("team",), "b")
+    found = await engine.retrieve("same words", where=where)
+    assert [hit.document.metadata["team"] for hit in found.hits] == ["b", "b"]
+    assert await engine.count(where=where) == 2
+    assert [each.metadata["team"] for each in (await engine.list(where=Not(where))).documents] == ["a"]
+
+
+async def test_the_window_never_costs_more_than_its_budget(engine: Engine) -> None:
+    await engine.add(["The harbour is deep. " * 40, "The harbour is closed."], wait=True)
+    for tokens in (0, 1, 7, 50, 300):
+        window = await engine.window("harbour", tokens)
+        assert window.tokens <= window.allowed <= tokens
+    beside = await engine.window("harbour", Budget(300, system="be brief", question="why?", answer=100))
+    assert beside.allowed < 200
+
+
+async def test_a_floor_looks_at_raw_similarity(engine: Engine) -> None:
+    await engine.add(["apples and pears", "quarks and gluons"], wait=True)
+    found = await engine.retrieve("apples and pears", floor=0.9)
+    assert len(found.hits) == 1
+    assert len(found.below_floor) == 1
+    nothing = await engine.retrieve("entirely other", floor=0.99)
+    assert nothing.outcome == "nothing_relevant"
+
+
+async def test_explain_shows_a_document_that_was_not_found(engine: Engine) -> None:
+    written = await engine.add(["apples and pears", "quarks and gluons"], wait=True)
+    window = await engine.explain("apples", Budget(100), document=written[1].id, arms=("words",))
+    assert written[1].id in {entry.document for entry in window.trace}
+
+
+async def test_a_poisoned_text_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    async with conspectus.open(tmp_path, settings=SETTINGS, embedder=PickyEmbedder(away=2)) as engine:
+        written = await engine.add(["good one", "poison here", "good two"], wait=True)
+        status = (await engine.status()).collections[0]
+        assert (status.vectors, status.pending, status.errors) == (2, 0, 1)
+        assert (await engine.get(written[1].id)).status == "error"
+        assert "refused" in str((await engine.get(written[1].id)).error)
+        assert len((await engine.retrieve("poison", arms=("words",))).hits) == 1
+
+
+async def test_everything_is_there_after_reopening(tmp_path: Path) -> None:
+    async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
+        await engine.add([f"sentence {number}" for number in range(50)], wait=True)
+        before = await engine.retrieve("sentence 7", limit=50)
+    async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
+        after = await engine.retrieve("sentence 7", limit=50)
+        assert (await engine.check()).clean
+    assert before.hits == after.hits
+
+
+async def test_reembedding_changes_the_space_and_keeps_answering(tmp_path: Path) -> None:
+    async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
+        await engine.add([f"sentence {number}" for number in range(20)], wait=True)
+    new = HashedEmbedder(version="2")
+    async with conspectus.open(tmp_path, settings=SETTINGS, embedder=new) as engine:
+        assert await engine.reembed("given") == 20
+        status = (await engine.status()).collections[0]
+        assert (status.space, status.vectors) == ("hashed/64/2", 20)
+        assert (await engine.retrieve("sentence 7", limit=1)).hits[0].chunk.text == "sentence 7"
+        assert (await engine.check()).clean
+
+
+async def test_many_writers_and_readers_at_once_lose_nothing(engine: Engine) -> None:
+    await engine.add("seed of a tree")
+
+    async def work(number: int) -> None:
+        await engine.add(NewDocument(text=f"branch number {number}", key=str(number)))
+        assert (await engine.retrieve(f"branch number {number}", arms=("words",))).outcome == "found"
+
+    await asyncio.gather(*(work(number) for number in range(20)))
+    assert await engine.count() == 21
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"limit": -1}, InvalidInput),
+        ({"limit": 10_000}, InvalidInput),
+        ({"floor": 2.0}, InvalidInput),
+        ({"vector": (0.0,) * 64}, InvalidInput),
+        ({"vector": (1.0,)}, InvalidInput),
+        ({"nonsense": 1}, InvalidInput),
+    ],
+)
+async def test_a_question_that_makes_no_sense_is_refused(
+    engine: Engine, fields: dict[str, object], error: type[Exception]
+) -> None:
+    await engine.add("anything")
+    with pytest.raises(error):
+        await engine.retrieve("question", **fields)
+
+
+async def test_unknown_things_are_not_found(engine: Engine) -> None:
+    await engine.add("anything")
+    with pytest.raises(NotFound):
+        await engine.get("nothing")
+    with pytest.raises(NotFound):
+        await engine.retrieve(Query("x", collection="nothing"))
+    with pytest.raises(TooLarge):
+        await engine.retrieve("x" * 10_001)
+    with pytest.raises(InvalidInput):
+        await engine.update((await engine.list()).documents[0].id, key="other")
+
+
+async def test_an_empty_question_finds_nothing_and_says_so(engine: Engine) -> None:
+    await engine.add("anything", wait=True)
+    for question in ("", "  \n", "?!"):
+        assert (await engine.retrieve(question, arms=("words",))).outcome == "nothing_relevant"
+    assert (await engine.window("", 100)).tokens == 0
