@@ -24,14 +24,13 @@ from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.filter import Filter, matches
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId
 from conspectus.model.index import IndexedChunk
-from conspectus.model.records import Document, EmbeddingSpace, StoredChunk
+from conspectus.model.records import Chunk, Document, EmbeddingSpace, StoredChunk
 from conspectus.records.catalog import state
 from conspectus.records.filters import compile_filter, document_row
 from conspectus.records.rows import (
     CHUNK_COLUMNS,
     DOCUMENT_COLUMNS,
     blocks,
-    to_chunk,
     to_document,
     to_indexed,
 )
@@ -40,11 +39,14 @@ from conspectus.records.tables import chunks, documents, vectors
 PAGE = 500
 SCAN = 2_000
 
+_WIDTH = len(CHUNK_COLUMNS)
 _OTHER = documents.alias("other")
 
 
-def _place(table: Any) -> ColumnElement[Any]:
-    return tuple_(table.c.order_sequence, table.c.order_start, table.c.id)
+# SQLite compares a column with a column by a rule of its own for which it does not use the index beyond
+# the first field; an expression it takes as the value that it is.
+_HERE = tuple_(documents.c.order_sequence + 0, documents.c.order_start + 0, documents.c.id + "")
+_THERE = tuple_(_OTHER.c.order_sequence, _OTHER.c.order_start, _OTHER.c.id)
 
 
 def _in_thread(wanted: ColumnElement[Any], beyond: ColumnElement[bool], *, back: bool) -> ScalarSelect[Any]:
@@ -60,21 +62,23 @@ def _in_thread(wanted: ColumnElement[Any], beyond: ColumnElement[bool], *, back:
     return ordered.limit(1).correlate(documents).scalar_subquery()
 
 
-_BEFORE = _in_thread(_OTHER.c.last_chunk, _place(_OTHER) < _place(documents), back=True)
-_AFTER = _in_thread(_OTHER.c.last_chunk - _OTHER.c.chunks + 1, _place(_OTHER) > _place(documents), back=False)
+_BEFORE = _in_thread(_OTHER.c.last_chunk, _THERE < _HERE, back=True)
+_AFTER = _in_thread(_OTHER.c.last_chunk - _OTHER.c.chunks + 1, _THERE > _HERE, back=False)
 _THREADED = documents.c.thread.is_not(None)
 
 _BY_ID = select(*DOCUMENT_COLUMNS).where(documents.c.id.in_(bindparam("ids", expanding=True)))
 _BY_NUMBER = select(*DOCUMENT_COLUMNS).where(documents.c.number.in_(bindparam("numbers", expanding=True)))
 _WITH_NEIGHBOURS = select(
+    *CHUNK_COLUMNS,
     *DOCUMENT_COLUMNS,
     documents.c.last_chunk,
-    case((_THREADED, _BEFORE), else_=None),
-    case((_THREADED, _AFTER), else_=None),
-).where(documents.c.number.in_(bindparam("numbers", expanding=True)))
-_CHUNKS = select(*CHUNK_COLUMNS).where(chunks.c.id.in_(bindparam("ids", expanding=True)))
-_OF_DOCUMENT = (
-    select(*CHUNK_COLUMNS)
+    case((and_(_THREADED, chunks.c.position == 0), _BEFORE), else_=None),
+    case((and_(_THREADED, chunks.c.id == documents.c.last_chunk), _AFTER), else_=None),
+).join(documents, documents.c.number == chunks.c.document)
+_BY_CHUNK = _WITH_NEIGHBOURS.where(chunks.c.id.in_(bindparam("ids", expanding=True)))
+_OF_DOCUMENT = _WITH_NEIGHBOURS.where(documents.c.id == bindparam("wanted")).order_by(chunks.c.position)
+_TEXT = (
+    select(chunks.c.start, chunks.c.end, chunks.c.text)
     .join(documents, documents.c.number == chunks.c.document)
     .where(documents.c.id == bindparam("wanted"))
     .order_by(chunks.c.position)
@@ -96,7 +100,7 @@ def documents_by_number(connection: Connection, numbers: Iterable[int]) -> dict[
     return {
         row[0]: to_document(row)
         for block in blocks(list(numbers))
-        for row in connection.execute(_BY_NUMBER, {"numbers": block})
+        for row in connection.execute(_BY_NUMBER, {"numbers": block}).all()
     }
 
 
@@ -104,7 +108,7 @@ def fingerprints(connection: Connection, ids: Sequence[DocumentId]) -> dict[Docu
     """The fingerprints of those documents that exist."""
     chosen = select(documents.c.id, documents.c.fingerprint)
     chosen = chosen.where(documents.c.id.in_(bindparam("ids", expanding=True)))
-    rows = (row for block in blocks(ids) for row in connection.execute(chosen, {"ids": block}))
+    rows = (row for block in blocks(ids) for row in connection.execute(chosen, {"ids": block}).all())
     return {DocumentId(row.id): row.fingerprint for row in rows}
 
 
@@ -139,31 +143,29 @@ def text_of(connection: Connection, document: DocumentId) -> str:
     """The full text; pieces overlap, so each adds what is beyond the one before. Raises NotFound."""
     pieces: list[str] = []
     covered = 0
-    for _, _, _, start, end, _, _, text in chunk_rows(connection, document):
+    for start, end, text in connection.execute(_TEXT, {"wanted": document}).all():
         pieces.append(text[covered - start :])
         covered = end
+    if not pieces:
+        _require_document(connection, document)
     return "".join(pieces)
 
 
 def document_chunks(connection: Connection, document: DocumentId) -> list[StoredChunk]:
     """A document's chunks by position. Raises NotFound."""
-    rows = chunk_rows(connection, document)
-    return _stored_chunks(connection, rows)
-
-
-def chunk_rows(connection: Connection, document: DocumentId) -> Sequence[Sequence[Any]]:
-    """CHUNK_COLUMNS of a document by position. Raises NotFound."""
     rows = connection.execute(_OF_DOCUMENT, {"wanted": document}).all()
-    if not rows and not documents_by_id(connection, [document]):
-        raise NotFound("document", document)
-    return rows
+    if not rows:
+        _require_document(connection, document)
+    return _stored_chunks(rows)
 
 
 def hydrate(connection: Connection, ids: Sequence[ChunkId]) -> list[StoredChunk]:
     """Those chunks that exist, in the order asked, with their neighbours."""
     plain = [int(each) for each in ids]
-    rows = [row for block in blocks(plain) for row in connection.execute(_CHUNKS, {"ids": block})]
-    found = {stored.chunk.id: stored for stored in _stored_chunks(connection, rows)}
+    found: dict[ChunkId, StoredChunk] = {}
+    for block in blocks(plain):
+        rows = connection.execute(_BY_CHUNK, {"ids": block}).all()
+        found.update((stored.chunk.id, stored) for stored in _stored_chunks(rows))
     return [found[ChunkId(each)] for each in plain if each in found]
 
 
@@ -208,24 +210,26 @@ def _matching(
         place = (rows[-1].recorded, rows[-1].id)
 
 
-def _stored_chunks(connection: Connection, rows: Sequence[Sequence[Any]]) -> list[StoredChunk]:
-    owners: dict[int, tuple[Document, int, int | None, int | None]] = {}
-    for block in blocks(list({row[1] for row in rows})):
-        for found in connection.execute(_WITH_NEIGHBOURS, {"numbers": block}):
-            owners[found[0]] = (to_document(found), found[-3], found[-2], found[-1])
+def _require_document(connection: Connection, document: DocumentId) -> None:
+    if not documents_by_id(connection, [document]):
+        raise NotFound("document", document)
+
+
+def _stored_chunks(rows: Sequence[Sequence[Any]]) -> list[StoredChunk]:
+    """Rows of CHUNK_COLUMNS, DOCUMENT_COLUMNS, the document's last chunk and the thread's neighbours."""
+    owners: dict[int, Document] = {}
     stored = []
     for row in rows:
-        document, last, before, following = owners[row[1]]
-        number = row[0]
-        previous = number - 1 if row[2] > 0 else before
+        number, owner, position, start, end, tokens, content_hash, text = row[:_WIDTH]
+        document = owners.get(owner)
+        if document is None:
+            document = owners[owner] = to_document(row[_WIDTH:-3])
+        last, before, following = row[-3:]
+        chunk = Chunk(number, document.id, position, text, start, end, tokens, content_hash)
+        previous = number - 1 if position > 0 else before
         successor = number + 1 if number < last else following
-        chunk = to_chunk(row, document.id)
-        stored.append(StoredChunk(chunk, document, _chunk_id(previous), _chunk_id(successor)))
+        stored.append(StoredChunk(chunk, document, previous, successor))
     return stored
-
-
-def _chunk_id(number: int | None) -> ChunkId | None:
-    return None if number is None else ChunkId(number)
 
 
 def _indexed(space: EmbeddingSpace | None) -> Select[*tuple[Any, ...]]:

@@ -146,12 +146,6 @@ def document_values(document: Document) -> dict[str, object]:
     }
 
 
-def to_chunk(row: Sequence[Any], document: DocumentId) -> Chunk:
-    """A row that begins with CHUNK_COLUMNS."""
-    number, _, position, start, end, tokens, content_hash, text = row[:8]
-    return Chunk(ChunkId(number), document, position, text, start, end, tokens, content_hash)
-
-
 def chunk_values(chunk: PreparedChunk, number: int, document: int) -> dict[str, object]:
     """A new chunk with its numbers, as columns."""
     return {

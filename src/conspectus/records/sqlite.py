@@ -49,8 +49,24 @@ def prepare_file(engine: Engine, *, busy_seconds: float) -> None:
         driver = _driver(connection)
         while not _in_wal(driver):
             if time.monotonic() > give_up:
-                raise StorageBusy("another process keeps the database from being opened")
+                raise StorageBusy(f"{engine.url.database}: another process keeps it from being opened")
             time.sleep(_PAUSE_SECONDS)
+
+
+@contextmanager
+def migrating(engine: Engine) -> Iterator[Connection]:
+    """The write lock with references unchecked, for a migration that has to make a table anew.
+
+    A table that is dropped would otherwise take all rows that refer to it along.
+    """
+    with engine.execution_options(**{WRITES: True}).connect() as connection:
+        driver = _driver(connection)
+        driver.execute("PRAGMA foreign_keys = OFF")
+        try:
+            with connection.begin():
+                yield connection
+        finally:
+            driver.execute("PRAGMA foreign_keys = ON")
 
 
 def erase_free_space(engine: Engine, *, busy_seconds: float) -> None:
@@ -61,7 +77,9 @@ def erase_free_space(engine: Engine, *, busy_seconds: float) -> None:
         driver.execute("VACUUM")
         while _log_is_held(driver):
             if time.monotonic() > give_up:
-                raise StorageBusy("a reader still needs the log that holds deleted content")
+                raise StorageBusy(
+                    f"{engine.url.database}: a reader still needs the log that holds deleted content"
+                )
             time.sleep(_PAUSE_SECONDS)
 
 
@@ -74,29 +92,30 @@ def file_problems(connection: Connection) -> list[str]:
 
 
 @contextmanager
-def translated_errors() -> Iterator[None]:
+def translated_errors(engine: Engine) -> Iterator[None]:
     """The one border where errors of database and driver become ours."""
+    path = str(engine.url.database)
     try:
         yield
     except IntegrityError as error:
         raise Conflict("row", str(error.orig), "contradicts what is stored") from error
     except DBAPIError as error:
-        raise _translated(error.orig) from error
+        raise _translated(error.orig, path) from error
     except sqlite3.Error as error:
-        raise _translated(error) from error
+        raise _translated(error, path) from error
     except SQLAlchemyError as error:
-        raise StorageError(str(error)) from error
+        raise StorageError(f"{path}: {error}") from error
     except UnicodeEncodeError as error:
         raise InvalidInput("text", "holds half of a surrogate pair, which cannot be stored") from error
     except OverflowError as error:
         raise InvalidInput("number", "does not fit into 64 bits") from error
 
 
-def _translated(error: BaseException | None) -> StorageError:
+def _translated(error: BaseException | None, path: str) -> StorageError:
     code = getattr(error, "sqlite_errorcode", None)
     if code is not None and code & _PRIMARY_CODE in _BUSY:
-        return StorageBusy(f"the database is in use: {error}")
-    return StorageError(str(error))
+        return StorageBusy(f"{path} is in use by another process: {error}")
+    return StorageError(f"{path}: {error}")
 
 
 def _configure(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:

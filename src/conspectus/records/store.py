@@ -37,6 +37,7 @@ from conspectus.records.sqlite import (
     WRITES,
     erase_free_space,
     file_problems,
+    migrating,
     prepare_file,
     sqlite_engine,
     translated_errors,
@@ -84,7 +85,7 @@ class Transactions:
 
     async def alone(self, work: Callable[[], Result]) -> Result:
         """Run in the place of a writer, without a transaction."""
-        return await self._run(self._writer, partial(_guarded, work))
+        return await self._run(self._writer, partial(_guarded, self.engine, work))
 
     async def close(self) -> None:
         """Let running work finish, then close every connection."""
@@ -275,10 +276,9 @@ def _open(path: Path, busy_seconds: float) -> SqlRecords:
     transactions = Transactions(engine, busy_seconds)
     with ExitStack() as unless_opened:
         unless_opened.callback(transactions.shut)
-        _guarded(partial(prepare_file, engine, busy_seconds=busy_seconds))
+        _guarded(engine, partial(prepare_file, engine, busy_seconds=busy_seconds))
         if _transact(engine, _stored_version) != VERSION:
-            migrating = engine.execution_options(**{WRITES: True})
-            _transact(migrating, partial(_bring_up_to_date, path=str(path)))
+            _guarded(engine, partial(_bring_up_to_date, engine))
         unless_opened.pop_all()
     return SqlRecords(transactions)
 
@@ -290,23 +290,24 @@ def _stored_version(connection: Connection) -> str | None:
     return stored
 
 
-def _bring_up_to_date(connection: Connection, path: str) -> None:
+def _bring_up_to_date(engine: Engine) -> None:
     """Migrate under the write lock, unless another process did it while this one waited for the lock."""
-    stored = _stored_version(connection)
-    if stored == VERSION:
-        return
-    if stored is not None and stored > VERSION:
-        raise StorageTooNew(path, stored)
-    # Alembic takes longer to import than everything else here, and is needed once per version.
-    migrate = importlib.import_module("conspectus.records.migrate")
-    migrate.upgrade(connection, version=VERSION)
+    with migrating(engine) as connection:
+        stored = _stored_version(connection)
+        if stored == VERSION:
+            return
+        if stored is not None and stored > VERSION:
+            raise StorageTooNew(str(engine.url.database), stored)
+        # Alembic takes longer to import than everything else here, and is needed once per version.
+        migrate = importlib.import_module("conspectus.records.migrate")
+        migrate.upgrade(connection, version=VERSION)
 
 
 def _transact(engine: Engine, work: Callable[[Connection], Result]) -> Result:
-    with translated_errors(), engine.begin() as connection:
+    with translated_errors(engine), engine.begin() as connection:
         return work(connection)
 
 
-def _guarded(work: Callable[[], Result]) -> Result:
-    with translated_errors():
+def _guarded(engine: Engine, work: Callable[[], Result]) -> Result:
+    with translated_errors(engine):
         return work()

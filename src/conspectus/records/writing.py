@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.model.ids import CollectionId, DocumentId
-from conspectus.model.records import Document, PreparedDocument, Written
+from conspectus.model.records import Document, PreparedChunk, PreparedDocument, Written
 from conspectus.records.catalog import state
 from conspectus.records.changes import Step, allocate, append
 from conspectus.records.rows import BLOCK, blocks, chunk_values, document_values
@@ -68,6 +68,32 @@ class Planned:
     def written(self) -> Written:
         """What the caller is told."""
         return Written(self.prepared.document.id, self.outcome, len(self.prepared.chunks))
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A document with the numbers that it and its first chunk get."""
+
+    document: Document
+    chunks: Sequence[PreparedChunk]
+    number: int
+    first: int
+    is_new: bool
+
+    @property
+    def last(self) -> int:
+        """The number of the last chunk."""
+        return self.first + len(self.chunks) - 1
+
+    def progress(self, pending: Mapping[CollectionId, str]) -> dict[str, object]:
+        """The columns that say how far the document is: its chunks are there, its vectors are not."""
+        return {
+            "status": pending[self.document.collection] if self.chunks else "embedded",
+            "error": None,
+            "chunks": len(self.chunks),
+            "last_chunk": self.last if self.chunks else None,
+            "embedded_in": None,
+        }
 
 
 def write(connection: Connection, batch: Sequence[PreparedDocument]) -> list[Written]:
@@ -144,40 +170,34 @@ def _apply(connection: Connection, plan: Sequence[Planned]) -> list[Step]:
 def _insert(
     connection: Connection, fresh: Sequence[Planned], pending: Mapping[CollectionId, str]
 ) -> list[Step]:
-    """Give new documents and chunks their numbers and insert them; say which chunks there are now."""
-    last = allocate(connection, "chunk", sum(len(each.prepared.chunks) for each in fresh)) - 1
-    number = allocate(connection, "document", sum(each.stored is None for each in fresh)) - 1
-    added, replaced, pieces = [], [], []
-    steps: list[Step] = []
+    """Insert new documents and chunks under new numbers; say which chunks there are now."""
+    placed = _place(connection, fresh)
+    rows = [(each, {**document_values(each.document), **each.progress(pending)}) for each in placed]
+    added = [{**row, "number": each.number} for each, row in rows if each.is_new]
+    replaced = [{**_changeable(row), "at": each.number} for each, row in rows if not each.is_new]
+    pieces = [
+        chunk_values(chunk, each.first + chunk.position, each.number)
+        for each in placed
+        for chunk in each.chunks
+    ]
+    for statement, values in ((insert(documents), added), (_CHANGE, replaced), (insert(chunks), pieces)):
+        if values:
+            connection.execute(statement, values)
+    return [Step(each.document.collection, "put", each.first, each.last) for each in placed if each.chunks]
+
+
+def _place(connection: Connection, fresh: Sequence[Planned]) -> list[Placed]:
+    chunk = allocate(connection, "chunk", sum(len(each.prepared.chunks) for each in fresh))
+    number = allocate(connection, "document", sum(each.stored is None for each in fresh))
+    placed = []
     for each in fresh:
-        document, first = each.prepared.document, last + 1
-        if each.stored is None:
-            number += 1
-        owner = number if each.stored is None else each.stored.number
-        pieces += [chunk_values(chunk, first + chunk.position, owner) for chunk in each.prepared.chunks]
-        last += len(each.prepared.chunks)
-        has_chunks = last >= first
-        values = {
-            **document_values(document),
-            "status": pending[document.collection] if has_chunks else "embedded",
-            "error": None,
-            "chunks": last - first + 1,
-            "last_chunk": last if has_chunks else None,
-            "embedded_in": None,
-        }
-        if each.stored is None:
-            added.append({**values, "number": owner})
-        else:
-            replaced.append({**_changeable(values), "at": owner})
-        if has_chunks:
-            steps.append(Step(document.collection, "put", first, last))
-    if added:
-        connection.execute(insert(documents), added)
-    if replaced:
-        connection.execute(_CHANGE, replaced)
-    if pieces:
-        connection.execute(insert(chunks), pieces)
-    return steps
+        own = number if each.stored is None else each.stored.number
+        number += each.stored is None
+        placed.append(
+            Placed(each.prepared.document, each.prepared.chunks, own, chunk, is_new=each.stored is None)
+        )
+        chunk += len(each.prepared.chunks)
+    return placed
 
 
 def _update_fields(
