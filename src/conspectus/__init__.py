@@ -1,1 +1,41 @@
-"""The context engine for language models."""
+"""Conspectus, the context engine for language models: find, rank, pack and explain context.
+
+async with conspectus.open("notes") as engine:
+    await engine.add("The meeting moved to Thursday.", wait=True)
+    window = await engine.window("When is the meeting?", 200)
+"""
+
+from conspectus import sync
+from conspectus.bootstrap import open
+from conspectus.engine import Engine
+from conspectus.errors import ConspectusError
+from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, Or, Overlaps
+from conspectus.model.query import Budget, Query
+from conspectus.model.records import Document, NewDocument, Period
+from conspectus.model.results import ContextWindow, Hit, Retrieval
+from conspectus.settings import Settings
+
+__all__ = [
+    "And",
+    "Between",
+    "Budget",
+    "ConspectusError",
+    "ContextWindow",
+    "Document",
+    "Engine",
+    "Eq",
+    "Exists",
+    "Filter",
+    "Hit",
+    "In",
+    "NewDocument",
+    "Not",
+    "Or",
+    "Overlaps",
+    "Period",
+    "Query",
+    "Retrieval",
+    "Settings",
+    "open",
+    "sync",
+]

@@ -1,0 +1,183 @@
+"""The composition root: the only module that names adapters.
+
+Adapters are imported when they are first needed, so that a program pays only for what it uses.
+"""
+
+import asyncio
+import fcntl
+import importlib.metadata
+import shutil
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from conspectus.engine import Engine, Parts
+from conspectus.errors import InvalidInput
+from conspectus.model.ids import CollectionId
+from conspectus.model.records import Collection, EmbeddingSpace
+from conspectus.ports import CountTokens, Embedder, Index, Reader
+from conspectus.settings import Settings
+from conspectus.text.words import Analyzer
+
+RECORDS = "records.sqlite"
+INDEXES = "index"
+EMBEDDING = "embedding.lock"
+MINILM = "minilm"
+MINILM_MODEL = "all-MiniLM-L6-v2"
+STATIC = "static:"
+GIVEN = "given"
+
+
+@asynccontextmanager
+async def open(
+    path: str | Path | None = None, *, settings: Settings | None = None, embedder: Embedder | None = None
+) -> AsyncIterator[Engine]:
+    """Open the store at `path` (made if it does not exist) and release everything at the end of the block.
+
+    `path` defaults to the one of the settings, the settings to the environment's; `embedder` is any object
+    of that protocol, used for its own space and for new collections instead of the settings' one. Raises
+    StorageTooNew, StorageError, or MissingExtra for an embedder whose library is not installed.
+    """
+    chosen = Settings.from_environment() if settings is None else settings
+    if embedder is not None:
+        chosen = replace(chosen, embedder=GIVEN)
+    folder = absolute(path or chosen.path)
+    embedders = Embedders(chosen, embedder)
+    engine = Engine(await _parts(folder, chosen, embedders))
+    try:
+        await engine.resume()
+        yield engine
+    finally:
+        await engine.close()
+        await embedders.close()
+
+
+class Embedders:
+    """The embedders in use, each made when it is first needed."""
+
+    def __init__(self, settings: Settings, given: Embedder | None = None) -> None:
+        self._threads = settings.embedder_threads or None
+        self._given = given
+        self._made: dict[str, Embedder] = {}
+
+    def named(self, name: str) -> Embedder | None:
+        """The embedder of a setting; None for `none`. Raises InvalidInput for a name of no known form.
+
+        `given` is the object that the caller handed in.
+        """
+        if name == "none":
+            return None
+        if name == GIVEN:
+            return self._given
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def of(self, space: EmbeddingSpace) -> Embedder | None:
+        """The embedder whose vectors can be compared with those of the space; None if there is none."""
+        if self._given is not None and self._given.space == space:
+            return self._given
+        made = self.named(_setting(space))
+        return made if made is not None and made.space == space else None
+
+    async def close(self) -> None:
+        """Release those that were made here."""
+        for made in self._made.values():
+            await made.close()
+
+    def _make(self, name: str) -> Embedder:
+        if name == MINILM:
+            from conspectus.providers.onnx_embedder import OnnxEmbedder
+
+            return OnnxEmbedder(threads=self._threads)
+        if name.startswith(STATIC):
+            from conspectus.providers.static_embedder import StaticEmbedder
+
+            return StaticEmbedder(Path(name.removeprefix(STATIC)))
+        if ":" in name:
+            from conspectus.providers.hosted_embedder import HostedEmbedder
+
+            model, _, dimensions = name.partition("@")
+            if not dimensions.isdecimal():
+                raise InvalidInput("embedder", f"{name!r} needs its size of vector, as in {model}@1536")
+            return HostedEmbedder(model, int(dimensions))
+        raise InvalidInput("embedder", f"{name!r} is not minilm, none, static:PATH or vendor:model")
+
+
+def absolute(path: str | Path) -> Path:
+    """The same place, whatever the working folder becomes."""
+    return Path(path).expanduser().absolute()
+
+
+async def _parts(folder: Path, settings: Settings, embedders: Embedders) -> Parts:
+    from conspectus.providers.tokenizers import counter
+    from conspectus.records.store import open_records
+    from conspectus.sources.files import LocalFiles
+
+    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+    counters: dict[str, CountTokens] = {}
+
+    def counted(name: str) -> CountTokens:
+        if name not in counters:
+            counters[name] = counter(name)
+        return counters[name]
+
+    async def open_index(collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
+        from conspectus.index.memory import MemoryIndex
+
+        return MemoryIndex(reader, Analyzer(language=collection.language).terms)
+
+    async def forget_index(collection: Collection, space: EmbeddingSpace | None) -> None:
+        await asyncio.to_thread(shutil.rmtree, index_folder(folder, collection.id, space), ignore_errors=True)
+
+    return Parts(
+        path=str(folder),
+        version=importlib.metadata.version("conspectus"),
+        settings=settings,
+        records=await open_records(folder / RECORDS, busy_seconds=settings.busy_seconds),
+        files=LocalFiles(
+            max_file_bytes=settings.max_file_bytes,
+            max_files=settings.max_files,
+            max_depth=settings.max_folder_depth,
+        ),
+        clock=now,
+        turn=lambda: turn(folder / EMBEDDING),
+        open_index=open_index,
+        embedder_named=embedders.named,
+        embedder_for=embedders.of,
+        counter=counted,
+        size=lambda: sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
+        forget_index=forget_index,
+    )
+
+
+def index_folder(folder: Path, collection: CollectionId, space: EmbeddingSpace | None) -> Path:
+    """Where the index of a collection in a space lies."""
+    name = "words" if space is None else space.name
+    return folder / INDEXES / collection / "".join(each if each.isalnum() else "-" for each in name)
+
+
+def _setting(space: EmbeddingSpace) -> str:
+    """The setting whose embedder makes the vectors of a space."""
+    if space.model == MINILM_MODEL:
+        return MINILM
+    return space.model if space.model.startswith(STATIC) else f"{space.model}@{space.dimensions}"
+
+
+def now() -> datetime:
+    """The current instant."""
+    return datetime.now(UTC)
+
+
+@contextmanager
+def turn(lock: Path) -> Iterator[bool]:
+    """Whether this process holds the lock, which it gives back at the end of the block or when it dies."""
+    with lock.open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
