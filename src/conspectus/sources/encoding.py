@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 from charset_normalizer import from_bytes
 
@@ -33,7 +33,8 @@ WIDER = {
 NARROWER = {
     "cp932": "shift_jis", "shift_jis_2004": "shift_jis", "euc_jis_2004": "euc_jp", "gbk": "gb2312",
     "gb18030": "gb2312", "cp950": "big5", "big5hkscs": "big5", "cp949": "euc_kr", "johab": "euc_kr",
-    "cp874": "tis_620", "iso8859_11": "tis_620",
+    "cp874": "tis_620", "iso8859_11": "tis_620", "cp1125": "cp866", "kz1048": "cp1251",
+    "ptcp154": "cp1251", "koi8_t": "koi8_r",
 }  # fmt: skip
 LABELS = {
     "x-sjis": "shift_jis", "windows-31j": "cp932", "x-euc-jp": "euc_jp", "ks_c_5601-1987": "euc_kr",
@@ -46,15 +47,19 @@ SCRIPTS = (
     ("cp1251", "koi8_r", "koi8_u", "iso8859_5", "cp866", "cp855", "mac_cyrillic"),
     ("cp1253", "iso8859_7"),
 )
+OTHERS = frozenset({"cp1255", "cp1256", "cp1258", "iso8859_6", "iso8859_8", "cp857"})
+USUAL = frozenset({*WIDER, *NARROWER, *OTHERS, *chain.from_iterable(SCRIPTS)})
 ALPHABETS = (
     "àâæçéèêëîïôùûüÿœ", "äöüß", "áéíñóúü", "àèéìíòóù", "áâãàçéêíóôõúü", "åäö", "åæøéöäü", "áðéíóúýþæö",
-    "ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíľĺňóôŕšťúýž", "áéíóöőúüű", "čćđšž", "ăâîșțşţ", "çğıiöşüâîû",
+    "ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíľĺňóôŕšťúýž", "áéíóöőúüű", "čćđšž", "ăâîșțşţ", "çğ\u0131iöşüâîû",
     "ąčęėįšųūž", "āčēģīķļņšūž", "äõöüšž",
     "абвгдежзийклмнопрстуфхцчшщъыьэюяё", "абвгґдеєжзиіїйклмнопрстуфхцчшщьюя",
     "абвгдђежзијклљмнњопрстћуфхцчџш", "αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋΐΰ",
 )  # fmt: skip
 LETTERS = tuple(frozenset(alphabet + alphabet.upper()) for alphabet in ALPHABETS)
-PUNCTUATION = frozenset("‘’‚“”„«»‹›–—…•·°§©®™€£№\xa0\xad¡¿ªº´")
+PUNCTUATION = frozenset(
+    "\u2018\u2019\u201a\u201c\u201d\u201e\u2039\u203a\u2013\u2014\u2026\u2022\xa0\xad\xb4«»·°§©®™€£№¡¿ªº"
+)
 DECLARED = re.compile(rb"""(?:encoding|charset|coding)\s*[=:]\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""", re.I)
 KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
 ESCAPES = ((b"\x1b$)C", "iso2022_kr"), (b"\x1b$B", "iso2022_jp"), (b"\x1b$@", "iso2022_jp"))
@@ -62,7 +67,7 @@ ESCAPES = ((b"\x1b$)C", "iso2022_kr"), (b"\x1b$B", "iso2022_jp"), (b"\x1b$@", "i
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Text with the encoding it was read in; `guessed` when the file did not say, `damaged` bytes replaced."""
+    """Text and its encoding; `guessed` when the file did not say, `damaged` characters were replaced."""
 
     text: str
     encoding: str
@@ -90,7 +95,7 @@ def _likely(data: bytes) -> Decoded | None:
     """Mostly UTF-8, or what the file declares, be it with a few damaged bytes."""
     declared = tuple(_declared(data))
     return (
-        _damaged(data, "utf-8", 0.1)
+        _damaged(data, "utf-8", 0.5)
         or _strict(data, declared)
         or next((found for name in declared[-1:] if (found := _damaged(data, name, 0.01))), None)
     )
@@ -99,15 +104,15 @@ def _likely(data: bytes) -> Decoded | None:
 def _guessed(data: bytes) -> Decoded | None:
     sample = _sample(data)
     japanese = [name for name in ("euc_jp", "shift_jis", "cp932") if _kana(data, name) > 0.2]
-    ranked = [match.encoding for match in from_bytes(sample)]
-    names = [wider for name in ranked for wider in _family(name)]
-    best = [name for name in names if name in WIDER or name in NARROWER or not _script(name)]
+    named = [NARROWER.get(match.encoding, match.encoding) for match in from_bytes(sample)]
+    ranked = [name for name in named if name in USUAL or _script(name)]
+    best = [wider for name in ranked if name in USUAL and not _script(name) for wider in _family(name)]
     script = _script(ranked[0]) if ranked else SCRIPTS[0]
     if script:
         order = [name for name in ranked if name in script]
         order += [name for name in script if name not in order]
         best = sorted(order, key=lambda name: -_fit(sample, name))
-    return _strict(data, [*japanese, *best, *names, *SCRIPTS[0], "latin-1"], guessed=True)
+    return _strict(data, [*japanese, *best, *SCRIPTS[0], "latin-1"], guessed=True)
 
 
 def _strict(data: bytes, encodings: Iterable[str], *, guessed: bool = False) -> Decoded | None:
@@ -180,8 +185,7 @@ def _script(encoding: str) -> tuple[str, ...]:
         if encoding in script:
             return script
     western = encoding.startswith(("iso8859_", "cp12", "hp_", "mac_", "cp437", "cp775", "cp85"))
-    others = ("cp1255", "cp1256", "cp1258", "iso8859_6", "iso8859_8", "iso8859_11", "cp856", "cp857")
-    return SCRIPTS[0] if western and encoding not in others else ()
+    return SCRIPTS[0] if western and encoding not in {*OTHERS, *NARROWER} else ()
 
 
 def _fit(sample: bytes, encoding: str) -> float:

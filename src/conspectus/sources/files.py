@@ -1,0 +1,194 @@
+"""Files and folders: what is taken in, and its text.
+
+Below a folder that the caller names, these are left out: hidden files and folders (so every version
+control folder), `node_modules`, `__pycache__`, virtual environments, and links that lead out of the
+named folder. A folder is entered once, however many links lead to it. Pipes, sockets and devices are
+never opened. A folder that cannot be read comes out of `discover` like a file and fails in `parse`, so
+that it is reported and not forgotten.
+"""
+
+import os
+import stat
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from conspectus.errors import TooLarge, UnreadableFile
+from conspectus.ports import FoundFile, ParsedFile
+from conspectus.sources.encoding import Decoded, decode
+from conspectus.sources.parsers import is_known, parse_text
+
+SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "CVS", "_darcs"})
+VIRTUAL_ENVIRONMENT = "pyvenv.cfg"
+MAGIC = (
+    (b"%PDF-", "PDF"), (b"PK\x03\x04", "a ZIP archive or office document"), (b"PK\x05\x06", "a ZIP archive"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old office document"), (b"{\\rtf", "RTF"),
+    (b"\x89PNG", "a PNG image"), (b"\xff\xd8\xff", "a JPEG image"), (b"GIF89a", "a GIF image"),
+    (b"II*\x00", "a TIFF image"), (b"MM\x00*", "a TIFF image"), (b"OggS\x00", "Ogg audio or video"),
+    (b"ID3\x03", "MP3 audio"), (b"ID3\x04", "MP3 audio"), (b"fLaC\x00", "FLAC audio"),
+    (b"\x1f\x8b", "gzip data"), (b"\xfd7zXZ\x00", "xz data"), (b"(\xb5/\xfd", "Zstandard data"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"), (b"Rar!\x1a", "a RAR archive"), (b"\x7fELF", "a program"),
+    (b"\xca\xfe\xba\xbe", "a program"), (b"\x00asm", "WebAssembly"), (b"wOFF\x00", "a font"),
+    (b"wOF2\x00", "a font"), (b"SQLite format 3\x00", "an SQLite database"),
+)  # fmt: skip
+SPECIAL = (
+    (stat.S_ISDIR, "a folder that cannot be listed"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+)
+CONTROL = tuple(map(chr, {*range(1, 32)} - {8, 9, 10, 12, 13, 27}))
+SCANNED = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFiles:
+    """The `Files` port over the local file system. Limits: bytes of a file, files, depth of folders."""
+
+    max_file_bytes: int = 50_000_000
+    max_files: int = 1_000_000
+    max_depth: int = 64
+
+    def discover(self, paths: Sequence[Path]) -> Iterator[FoundFile]:
+        """Every file below the paths, by name; names are relative to the folder that the caller named.
+
+        Raises UnreadableFile at once for a path that does not exist, and TooLarge over a limit. Where two
+        folders hold the same relative name, the later file is named by its whole path.
+        """
+        for path in paths:
+            if not path.exists():
+                raise UnreadableFile(str(path), "does not exist")
+        return self._discover(paths)
+
+    def parse(self, found: FoundFile) -> ParsedFile:
+        """The file's documents. Raises UnreadableFile or TooLarge."""
+        data = self._read(found)
+        _refuse_binary(found, data)
+        decoded = decode(data)
+        if decoded is None or _looks_binary(decoded.text, 0.1 if is_known(found.name) else 0.0):
+            raise UnreadableFile(found.name, "binary data, not text in any encoding known here")
+        text = decoded.text.replace("\r\n", "\n").replace("\r", "\n")
+        zeros = text.count("\0")
+        text = text.removeprefix("\ufeff").replace("\0", "\ufffd")
+        documents, notice = parse_text(text, name=found.name, path=str(found.path))
+        notices = "; ".join([*_doubts(decoded, zeros), *([notice] if notice else [])])
+        return ParsedFile(documents, decoded.encoding, notices or None)
+
+    def _discover(self, paths: Sequence[Path]) -> Iterator[FoundFile]:
+        taken: set[str] = set()
+        for path in paths:
+            for found in self._below(path):
+                whole = FoundFile(found.path, found.path.absolute().as_posix(), found.size)
+                unique = whole if found.name in taken else found
+                if unique.name in taken:
+                    continue
+                taken.add(unique.name)
+                if len(taken) > self.max_files:
+                    raise TooLarge("files", size=len(taken), limit=self.max_files, unit="files")
+                yield unique
+
+    def _below(self, path: Path) -> Iterator[FoundFile]:
+        if path.is_dir():
+            return _Walk(path.resolve(), self.max_depth).files(path, 0)
+        return iter([FoundFile(path, path.name, path.stat().st_size)])
+
+    def _read(self, found: FoundFile) -> bytes:
+        """The bytes of a regular file; its size is asked before it is opened, and held to while reading."""
+        try:
+            state = found.path.stat()
+            if not stat.S_ISREG(state.st_mode):
+                return _refuse_special(found, state.st_mode)
+            self._hold_to_limit(state.st_size)
+            with found.path.open("rb") as stream:
+                data = stream.read(self.max_file_bytes + 1)
+        except OSError as error:
+            raise UnreadableFile(found.name, error.strerror or str(error)) from error
+        self._hold_to_limit(len(data))
+        return data
+
+    def _hold_to_limit(self, size: int) -> None:
+        if size > self.max_file_bytes:
+            raise TooLarge("file", size=size, limit=self.max_file_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """One named folder: its real place, and the real folders entered so far."""
+
+    root: Path
+    max_depth: int
+    entered: set[Path] = field(default_factory=set)
+
+    def files(self, folder: Path, depth: int, prefix: str = "") -> Iterator[FoundFile]:
+        if depth > self.max_depth:
+            raise TooLarge("folder", size=depth, limit=self.max_depth, unit="levels")
+        real = folder.resolve()
+        if real in self.entered:
+            return
+        self.entered.add(real)
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError:
+            yield FoundFile(folder, prefix.rstrip("/") or folder.name, 0)
+            return
+        if depth and any(entry.name == VIRTUAL_ENVIRONMENT for entry in entries):
+            return
+        for entry in entries:
+            if not entry.name.startswith("."):
+                yield from self._entry(entry, depth, f"{prefix}{entry.name}")
+
+    def _entry(self, entry: os.DirEntry[str], depth: int, name: str) -> Iterator[FoundFile]:
+        path = Path(entry.path)
+        if entry.is_symlink() and not self._inside(path):
+            return
+        if entry.is_dir():
+            if entry.name not in SKIPPED_FOLDERS:
+                yield from self.files(path, depth + 1, f"{name}/")
+        elif entry.is_file() or entry.is_symlink():
+            yield FoundFile(path, name, _size(path))
+
+    def _inside(self, path: Path) -> bool:
+        try:
+            return path.resolve().is_relative_to(self.root)
+        except (OSError, RuntimeError):
+            return True
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _refuse_special(found: FoundFile, mode: int) -> bytes:
+    kinds = (
+        (stat.S_ISDIR, "a folder that cannot be listed"),
+        (stat.S_ISFIFO, "a pipe"),
+        (stat.S_ISSOCK, "a socket"),
+    )
+    what = next((what for test, what in kinds if test(mode)), "a device")
+    raise UnreadableFile(found.name, f"{what}, not a file")
+
+
+def _refuse_binary(found: FoundFile, data: bytes) -> None:
+    what = next((what for mark, what in MAGIC if data.startswith(mark)), None)
+    if what is None and data[4:8] == b"ftyp":
+        what = "MP4 audio or video"
+    if what:
+        raise UnreadableFile(found.name, f"{what} is not supported yet")
+
+
+def _looks_binary(text: str, zeros: float) -> bool:
+    """Whether there are more zero characters than the given share, or many other control characters."""
+    sample = text[:SCANNED]
+    control = sum(map(sample.count, CONTROL))
+    return sample.count("\0") > zeros * len(sample) or control > 0.02 * len(sample) + 3
+
+
+def _doubts(decoded: Decoded, zeros: int) -> Iterable[str]:
+    if decoded.guessed:
+        yield f"the encoding was guessed: {decoded.encoding}"
+    if decoded.damaged:
+        yield f"{decoded.damaged} characters are not valid {decoded.encoding} and were replaced"
+    if zeros:
+        yield f"{zeros} zero characters were replaced"
