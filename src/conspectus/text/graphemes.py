@@ -1,0 +1,55 @@
+"""Borders of grapheme clusters: the characters a reader sees (Unicode UAX 29, through `regex`)."""
+
+import regex
+
+_CLUSTER = regex.compile(r"\X")
+_PLAIN = regex.compile(
+    r"(?<!\p{GCB=Prepend})[[\p{GCB=Other}&&[\p{Common}\p{Latin}\p{Greek}\p{Cyrillic}\p{Han}\p{Hiragana}"
+    r"\p{Katakana}\p{Arabic}\p{Hebrew}]]--\p{ExtPict}]|\r|(?<!\r)\n",
+    regex.VERSION1,
+)
+_LOOK_BACK = 32
+
+
+class Borders:
+    """Answers where the clusters of one text end, walking each stretch of it once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._origin = self._limit = -1
+        self._ends: list[int] = []
+        self._set: frozenset[int] = frozenset()
+
+    def is_border(self, position: int, origin: int, limit: int) -> bool:
+        """Whether no cluster is cut at the position; `origin` is a border before it, and `limit` >= it."""
+        if position >= len(self._text) or _PLAIN.match(self._text, position):
+            return True
+        self._walk(origin, limit)
+        return position in self._set
+
+    def last(self, origin: int, limit: int) -> int:
+        """The last border in (origin, limit], or `origin` where there is none."""
+        if limit >= len(self._text) or _PLAIN.match(self._text, limit):
+            return limit
+        self._walk(origin, limit)
+        return self._ends[-1] if self._ends else origin
+
+    def _walk(self, origin: int, limit: int) -> None:
+        if (origin, limit) == (self._origin, self._limit):
+            return
+        self._origin, self._limit = origin, limit
+        # Whether a cluster ends at `limit` depends on the one character after it and on no other. A slice,
+        # because for each flag the expression reads back to the first of a row of flags.
+        matches = _CLUSTER.finditer(self._text[origin : limit + 1])
+        self._ends = [origin + match.end() for match in matches if origin + match.end() <= limit]
+        self._set = frozenset(self._ends)
+
+
+def last_border(text: str, position: int, lowest: int = 0) -> int:
+    """The greatest border up to the position; `lowest` is taken for one and nothing before it is read."""
+    anchor, step = position, _LOOK_BACK
+    while anchor > lowest and not _PLAIN.match(text, anchor):
+        reach = max(lowest, anchor - step)
+        found = [match.start() for match in _PLAIN.finditer(text, reach, anchor)]
+        anchor, step = (found[-1] if found else reach), step * 2
+    return Borders(text).last(anchor, position)

@@ -1,0 +1,248 @@
+"""The splitter: a text in pieces that are never over a size and together are the text."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import regex
+
+from conspectus.errors import InvalidInput
+from conspectus.text.boundaries import Boundaries, Level, Syntax, boundaries
+from conspectus.text.graphemes import Borders
+
+_WORD_START = regex.compile(r"(?<=\s)\S")
+_LINE_START = regex.compile(r"(?<=\n)[^\n]")
+_LONGEST_TOKEN = 16
+
+
+@dataclass(frozen=True, slots=True)
+class SplitOptions:
+    """How to split.
+
+    Attributes:
+        size: the most that a piece may have, at least 1, in the unit.
+        overlap: how much of a piece is repeated at the start of the next, at most; at most half the size.
+        unit: code points, or tokens as the given function counts them.
+        syntax: what to look for first. Markdown: headings; fenced code, tables and their rows stay whole
+            where they fit. Code: blank lines before definitions, the outermost first.
+        separators: tried in order; a piece ends behind one. Behind the last come grapheme borders.
+
+    Raises:
+        InvalidInput: a number is out of its range, or a name is not known.
+    """
+
+    size: int = 2000
+    overlap: int = 200
+    unit: Literal["characters", "tokens"] = "characters"
+    syntax: Syntax = "plain"
+    separators: tuple[str, ...] = ("\n\n", "\n", ". ", " ")
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise InvalidInput("size", f"is {self.size}, must be at least 1")
+        if not 0 <= self.overlap <= self.size // 2:
+            raise InvalidInput(
+                "overlap", f"is {self.overlap}, must be from 0 to half the size ({self.size // 2})"
+            )
+        if self.unit not in ("characters", "tokens"):
+            raise InvalidInput("unit", f"{self.unit!r} is neither characters nor tokens")
+        if self.syntax not in ("plain", "markdown", "code"):
+            raise InvalidInput("syntax", f"{self.syntax!r} is neither plain, markdown nor code")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One piece; `text == source[start:end]`, in code points, always."""
+
+    position: int
+    start: int
+    end: int
+    text: str
+
+
+def split(text: str, options: SplitOptions, count: Callable[[str], int] | None = None) -> list[Piece]:
+    """Cuts a text into pieces no larger than the size, overlap included.
+
+    Every character is in a piece, and a piece starts no later than the one before ends, so the pieces
+    without their overlaps are the text. The empty text has no pieces; a text that fits is one; white
+    space is text like any other. A grapheme cluster is cut only if it alone is over the size. Time and
+    calls of `count` grow linearly with the text.
+
+    Args:
+        text: any string.
+        options: the size and the rules.
+        count: tokens of a string; needed when the unit is tokens.
+
+    Raises:
+        InvalidInput: there is no `count`, or a single code point has more tokens than the size.
+    """
+    if not text:
+        return []
+    spans = _Splitter(text, options, _ruler(text, options, count)).spans()
+    return [Piece(position, start, end, text[start:end]) for position, (start, end) in enumerate(spans)]
+
+
+class _Ruler(Protocol):
+    def reach(self, start: int) -> int:
+        """The furthest end found of a piece that starts here and fits."""
+
+    def fits(self, start: int, end: int) -> bool:
+        """Whether the text between is within the size."""
+
+    def overlap(self, start: int, end: int) -> int:
+        """The earliest start of an overlap that ends here, not before the start of the piece."""
+
+
+class _Characters:
+    def __init__(self, text: str, options: SplitOptions) -> None:
+        self._length = len(text)
+        self._size, self._overlap = options.size, options.overlap
+
+    def reach(self, start: int) -> int:
+        return min(start + self._size, self._length)
+
+    def fits(self, start: int, end: int) -> bool:
+        return end - start <= self._size
+
+    def overlap(self, start: int, end: int) -> int:
+        return max(end - self._overlap, start)
+
+
+class _Tokens:
+    def __init__(self, text: str, options: SplitOptions, count: Callable[[str], int]) -> None:
+        self._text, self._count = text, count
+        self._size, self._overlap = options.size, options.overlap
+        self._characters_per_token = 4.0
+        self._reached: dict[int, int] = {}
+
+    def reach(self, start: int) -> int:
+        if start not in self._reached:
+            if len(self._reached) > 8:
+                self._reached.clear()
+            self._reached[start] = self._search(start)
+        return self._reached[start]
+
+    def _search(self, start: int) -> int:
+        low, high = start, self._guess(start, self._size)
+        while self.fits(start, high):
+            if high == len(self._text):
+                return high
+            low, high = high, min(start + 2 * (high - start), len(self._text))
+        while high - low > 1 + (low - start) // 32:
+            middle = (low + high) // 2
+            low, high = (middle, high) if self.fits(start, middle) else (low, middle)
+        if low == start:
+            raise InvalidInput("size", f"is {self._size} tokens, fewer than a single character has")
+        self._characters_per_token = (low - start) / self._size
+        return low
+
+    def fits(self, start: int, end: int) -> bool:
+        return self._count(self._text[start:end]) <= self._size
+
+    def overlap(self, start: int, end: int) -> int:
+        low = max(start, end - int(self._overlap * self._characters_per_token))
+        while low < end and self._count(self._text[low:end]) > self._overlap:
+            low = end - (end - low) * 3 // 4
+        return low
+
+    def _guess(self, start: int, tokens: int) -> int:
+        return min(len(self._text), start + max(1, int(tokens * self._characters_per_token * 1.03)))
+
+
+class _Splitter:
+    def __init__(self, text: str, options: SplitOptions, ruler: _Ruler) -> None:
+        self._text = text
+        self._ruler = ruler
+        self._overlaps = options.overlap > 0
+        self._longest_block = options.size * (_LONGEST_TOKEN if options.unit == "tokens" else 1)
+        self._borders = Borders(text)
+        self._boundaries: Boundaries = boundaries(text, options.syntax, options.separators)
+        self._overlap_starts = (_LINE_START, _WORD_START) if options.syntax == "code" else (_WORD_START,)
+        self._fitting: dict[tuple[int, int], bool] = {}
+
+    def spans(self) -> Iterator[tuple[int, int]]:
+        start, end = 0, 0
+        while end < len(self._text):
+            start, end = self._next(self._repeat(start, end), end)
+            yield start, end
+
+    def _next(self, start: int, done: int) -> tuple[int, int]:
+        """The next piece, from `start` or, to keep something whole, without overlap; it ends after `done`."""
+        origins = (start, done) if start < done else (done,)
+        for cut in (self._at_boundary, self._at_border):
+            for origin in origins:
+                end = self._furthest(cut, origin, done)
+                if end is not None:
+                    return origin, end
+        return done, self._ruler.reach(done)
+
+    def _furthest(self, cut: Callable[[int, int], int | None], origin: int, done: int) -> int | None:
+        reach = self._ruler.reach(origin)
+        if reach == len(self._text):
+            return reach
+        while reach > done:
+            end = cut(done, reach)
+            if end is None or self._ruler.fits(origin, end):
+                return end
+            # Fewer characters can be more tokens, so a cut before the reach is counted again.
+            reach = end - 1 - (end - done) // 8
+        return None
+
+    def _at_boundary(self, done: int, reach: int) -> int | None:
+        """The best place that leaves no piece nearly empty; else the best place."""
+        for floor in (done + (reach - done) // 4, done):
+            for level in self._boundaries.levels:
+                end = self._last_usable(level, floor, done, reach)
+                if end is not None:
+                    return end
+        return None
+
+    def _at_border(self, done: int, reach: int) -> int | None:
+        end = self._borders.last(done, reach)
+        return end if end > done else None
+
+    def _last_usable(self, level: Level, floor: int, done: int, reach: int) -> int | None:
+        high = reach
+        while (end := level.last(floor, high)) is not None:
+            block_start = self._block_start(end)
+            if block_start is not None:
+                high = block_start
+            elif self._borders.is_border(end, done, reach):
+                return end
+            else:
+                high = end - 1
+        return None
+
+    def _block_start(self, position: int) -> int | None:
+        for blocks in self._boundaries.blocks:
+            block = blocks.around(position)
+            if block is not None and self._fits_alone(block):
+                return block[0]
+        return None
+
+    def _fits_alone(self, block: tuple[int, int]) -> bool:
+        if block[1] - block[0] > self._longest_block:
+            return False
+        if block not in self._fitting:
+            self._fitting[block] = self._ruler.fits(*block)
+        return self._fitting[block]
+
+    def _repeat(self, start: int, end: int) -> int:
+        """Where the next piece starts: at a line or word inside the overlap, else at a grapheme border."""
+        if not self._overlaps or end == 0:
+            return end
+        low = max(self._ruler.overlap(start, end), start + 1)
+        for pattern in self._overlap_starts:
+            found = pattern.search(self._text, low, end)
+            if found and self._borders.is_border(found.start(), start, end):
+                return int(found.start())
+        usable = (place for place in range(low, end) if self._borders.is_border(place, start, end))
+        return next(usable, end)
+
+
+def _ruler(text: str, options: SplitOptions, count: Callable[[str], int] | None) -> _Ruler:
+    if options.unit == "characters":
+        return _Characters(text, options)
+    if count is None:
+        raise InvalidInput("count", "is needed to split by tokens")
+    return _Tokens(text, options, count)

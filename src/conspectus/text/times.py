@@ -1,0 +1,166 @@
+"""Times parsed once, at the border: always with a zone, or as seconds from the start of a stream."""
+
+import math
+import re
+from datetime import UTC, datetime, timedelta, tzinfo
+
+from conspectus.errors import InvalidInput
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_LONGEST_INPUT = 100
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_COMPACT_DATE = re.compile(r"\d{8}|\d{4}", re.ASCII)
+_FRACTION = re.compile(r"(?<=:\d\d:\d\d)[.,](\d+)|(?<=[T ]\d{6})[.,](\d+)", re.ASCII)
+_SPACED_ZONE = re.compile(r"\s+(?=[+-]\d|Z$)|\s+UTC$|\s+GMT$", re.ASCII)
+_TIMECODE = re.compile(r"(?:(\d+):)?(\d{1,}):([0-5]?\d(?:[.,]\d*)?)", re.ASCII)
+_UNITS = re.compile(
+    r"(?:(\d+(?:\.\d*)?)\s*h\s*)?(?:(\d+(?:\.\d*)?)\s*m(?:in)?\s*)?(?:(\d+(?:\.\d*)?)\s*s\s*)?",
+    re.ASCII | re.IGNORECASE,
+)
+
+
+def parse_instant(value: str | int | float | datetime, default_zone: tzinfo = UTC) -> datetime:
+    """The moment that a value names, with its zone.
+
+    Args:
+        value: a datetime, seconds since 1970 (as a number or a numeric string of other than four or eight
+            digits, which are a year and a date), or ISO 8601: calendar or week dates, with or without a
+            time, "T" or a space between, any fraction of a second (cut to microseconds), an offset or "Z".
+        default_zone: the zone of a value that names none.
+
+    Raises:
+        InvalidInput: the value cannot be read, is not finite, or lies outside the years 1 to 9999 in UTC.
+    """
+    if isinstance(value, datetime):
+        return _in_range(
+            value if value.utcoffset() is not None else value.replace(tzinfo=default_zone), value
+        )
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise InvalidInput("time", f"{type(value).__name__} is not a time")
+    if isinstance(value, str):
+        text = value.strip()
+        if len(text) > _LONGEST_INPUT:
+            raise InvalidInput("time", f"has {len(text)} characters, a time has at most {_LONGEST_INPUT}")
+        if not _NUMBER.fullmatch(text) or _COMPACT_DATE.fullmatch(text):
+            return _from_iso(text, default_zone)
+        value = float(text)
+    return _from_epoch(value)
+
+
+def parse_offset(value: str | int | float | timedelta) -> float:
+    """Seconds from the start of a stream.
+
+    Args:
+        value: seconds as a number or numeric string, a timecode (`mm:ss`, `hh:mm:ss`, either with a
+            fraction after a point or a comma; minutes may pass 59 only where there are no hours), or
+            amounts with units (`1h2m3s`, `90s`).
+
+    Raises:
+        InvalidInput: the value cannot be read, is negative, or is not finite.
+    """
+    if isinstance(value, timedelta):
+        return _offset(value.total_seconds())
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise InvalidInput("offset", f"{type(value).__name__} is not a time")
+    return _offset(_seconds(value.strip()) if isinstance(value, str) else value)
+
+
+def to_microseconds(moment: datetime) -> int:
+    """Microseconds since 1970 in UTC, exactly; earlier moments are negative."""
+    return (_aware(moment) - _EPOCH) // _MICROSECOND
+
+
+def from_microseconds(microseconds: int) -> datetime:
+    """The moment in UTC; the inverse of `to_microseconds`."""
+    try:
+        return _EPOCH + timedelta(microseconds=microseconds)
+    except OverflowError as error:
+        raise InvalidInput("time", "the microseconds since 1970 are outside the years 1 to 9999") from error
+
+
+def canonical(moment: datetime) -> str:
+    """ISO 8601 in UTC with six fraction digits and "Z": sorts as text in the order of time."""
+    return _aware(moment).astimezone(UTC).replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
+
+
+def render(moment: datetime) -> str:
+    """Date and minute in UTC for people: `2026-01-05 14:30`."""
+    return _aware(moment).astimezone(UTC).replace(tzinfo=None).isoformat(sep=" ", timespec="minutes")
+
+
+def _from_iso(text: str, default_zone: tzinfo) -> datetime:
+    compact = _SPACED_ZONE.sub(_zone_mark, text.upper())
+    exact = _FRACTION.sub(_six_digits, compact, count=1)
+    if re.fullmatch(r"\d{4}(-\d\d)?", exact, re.ASCII):
+        exact += "-01-01" if len(exact) == 4 else "-01"
+    try:
+        # The standard library reads a fraction of an hour or minute as one of a second.
+        if re.search("[.,]", compact) and not _FRACTION.search(compact):
+            raise ValueError(exact)
+        moment = datetime.fromisoformat(exact)
+    except ValueError as error:
+        raise InvalidInput("time", f"{text!r} is neither ISO 8601 nor seconds since 1970") from error
+    return parse_instant(moment, default_zone)
+
+
+def _six_digits(match: re.Match[str]) -> str:
+    return "." + (match[1] or match[2])[:6].ljust(6, "0")
+
+
+def _zone_mark(match: re.Match[str]) -> str:
+    return "Z" if match[0].strip() else ""
+
+
+def _from_epoch(seconds: int | float) -> datetime:
+    try:
+        whole = math.floor(seconds)
+        microseconds = round((seconds - whole) * 1_000_000)
+        return _EPOCH + timedelta(seconds=whole, microseconds=microseconds)
+    except (OverflowError, ValueError) as error:
+        raise InvalidInput(
+            "time", "the seconds since 1970 are not finite or outside the years 1 to 9999"
+        ) from error
+
+
+def _in_range(moment: datetime, value: object) -> datetime:
+    try:
+        moment.astimezone(UTC)
+    except (OverflowError, ValueError) as error:
+        raise InvalidInput("time", f"{value} is outside the years 1 to 9999 in UTC") from error
+    return moment
+
+
+def _seconds(text: str) -> float:
+    if len(text) <= _LONGEST_INPUT:
+        if _NUMBER.fullmatch(text):
+            return float(text)
+        if match := _TIMECODE.fullmatch(text):
+            return _from_timecode(match)
+        if text and (match := _UNITS.fullmatch(text)):
+            hours, minutes, seconds = (float(part or 0) for part in match.groups())
+            return hours * 3600 + minutes * 60 + seconds
+    raise InvalidInput("offset", f"{text[:_LONGEST_INPUT]!r} is neither seconds, nor hh:mm:ss, nor 1h2m3s")
+
+
+def _from_timecode(match: re.Match[str]) -> float:
+    hours, minutes, seconds = match.groups()
+    if hours is not None and int(minutes) > 59:
+        raise InvalidInput("offset", f"{match[0]!r} has more than 59 minutes in an hour")
+    return int(hours or 0) * 3600 + int(minutes) * 60 + float(seconds.replace(",", "."))
+
+
+def _offset(seconds: float) -> float:
+    try:
+        offset = float(seconds)
+    except OverflowError:
+        offset = math.inf
+    if not (math.isfinite(offset) and offset >= 0):
+        raise InvalidInput("offset", "is not a finite number of seconds from 0 on")
+    return offset
+
+
+def _aware(moment: datetime) -> datetime:
+    if moment.utcoffset() is None:
+        raise InvalidInput("time", f"{moment.isoformat()} has no time zone")
+    return moment

@@ -1,0 +1,269 @@
+"""The analyser of the word index: text in, index terms out, the same for documents and questions."""
+
+import hashlib
+import re
+import threading
+import unicodedata
+from collections.abc import Callable, Iterator
+from itertools import chain, pairwise
+from typing import TypeVar
+
+import regex
+import Stemmer
+
+from conspectus.errors import InvalidInput
+from conspectus.text.stopwords import STOP_WORDS
+
+LONGEST_TERM = 64
+_Value = TypeVar("_Value")
+_MOST_REMEMBERED = 131_072
+_MOST_PARTS = 6
+_MOST_VERSION_PARTS = 4
+
+_DENSE = (
+    r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Bopomofo}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}"
+    r"\u30FC\u3005\u3006"
+)
+_WORD = rf"[[\p{{L}}\p{{M}}\p{{N}}_\u00AD\u200C\u200D]--[{_DENSE}]]"
+_TOKEN = regex.compile(
+    rf"""
+    (?P<emoji>\p{{RI}}{{2}}|\p{{ExtPict}}[\p{{EMod}}\uFE0F]*+(?:\u200D\p{{ExtPict}}[\p{{EMod}}\uFE0F]*+)*+)
+    |(?P<dense>[{_DENSE}][{_DENSE}\p{{M}}]*+)
+    |(?P<language>(?<!\w)[A-Za-z](?:\+\+|\#)(?!\w))
+    |(?P<address>[A-Za-z]++://[^\s<>"'()\[\]{{}}]++)
+    |(?P<compound>(?:(?<![\w.])\.(?=\p{{L}}))?{_WORD}++(?:(?:[.'\u2019@:-]|::|(?<=\d),(?=\d{{3}}(?!\d))){_WORD}++)*+)
+    """,
+    regex.VERBOSE | regex.VERSION1,
+)
+_PLAIN = re.compile(
+    r"""[("'\[{<*\u201C\u2018]*+([A-Za-z]?[a-z]++|[A-Z]{2,}+s?)[)"'\]}>*.,;:!?\u201D\u2019\u2026]*+"""
+)
+_CASED_PARTS = regex.compile(
+    r"\p{Lu}{2,}s(?!\p{Ll})|\p{Lu}+(?!\p{Ll})|\p{Lu}?[\p{L}\p{M}--\p{Lu}]+|\p{N}+", regex.V1
+)
+_NUMBER = regex.compile(r"\d{1,3}(?:,\d{3})++(?:\.\d++)?")
+_DOTTED = regex.compile(r"(\p{L}*+)(\d++(?:\.\d++)++)([\p{L}\p{M}][\p{L}\p{M}\p{N}]*+)?")
+_ENGLISH_CLITIC = regex.compile(r"(.*[^'])'(?:s|ll|re|ve|d|m)", regex.IGNORECASE)
+_ACCENTS = regex.compile(
+    r"(?:(?<=[\u0438\u0443])(?!\u0306)|(?<=\u0456)(?!\u0308)|(?<=[[\p{Latin}\p{Greek}\p{Cyrillic}]--[\u0438\u0443\u0456]]))\p{Mn}++",
+    regex.VERSION1,
+)
+_INVISIBLE = regex.compile(r"[\u00AD\u200C\u200D\uFE0F]|\p{EMod}")
+_LETTERS = str.maketrans(
+    {
+        "ł": "l",
+        "ø": "o",
+        "đ": "d",
+        "ð": "d",
+        "þ": "th",
+        "æ": "ae",
+        "œ": "oe",
+        "\u0131": "i",
+        "ħ": "h",
+        "ŧ": "t",
+    }
+)
+_SEPARATORS = ("@", "::", ":", "-", ".", "'")
+
+
+class Analyzer:
+    """Turns a text into index terms.
+
+    Words are compatibility-normalised, case-folded, stripped of accents and stemmed. An ordinary
+    word gives one term; an identifier, number, version or address gives itself and its parts; scripts
+    written without spaces give overlapping pairs of characters; an emoji is a term. No term is
+    longer than 64 characters. One analyser may be used by several threads.
+
+    Args:
+        language: a Snowball language ("english", "german", …), or None for no stemming.
+        stop_words: leave out function words such as "the" and "how", where a list is known for the language.
+            Acronyms in capitals (WHO, IT) stay, and so does everything in a text of nothing else.
+
+    Raises:
+        InvalidInput: the language is not one of Snowball's.
+    """
+
+    __slots__ = (
+        "_everything",
+        "_known",
+        "_lock",
+        "_stemmer",
+        "_stems",
+        "_stop_words",
+        "language",
+        "stop_words",
+    )
+
+    def __init__(self, language: str | None = "english", *, stop_words: bool = True) -> None:
+        if language is not None and language not in Stemmer.algorithms():
+            raise InvalidInput("language", f"{language!r} is not one of {', '.join(Stemmer.algorithms())}")
+        self.language = language
+        self.stop_words = stop_words
+        self._stop_words = STOP_WORDS.get(language or "", frozenset()) if stop_words else frozenset()
+        self._everything = Analyzer(language, stop_words=False) if self._stop_words else None
+        self._lock = threading.Lock()
+        self._stemmer = None if language is None else Stemmer.Stemmer(language)
+        self._stems = _Remembered(self._stem)
+        self._known = _Remembered(self._analyse)
+
+    def terms(self, text: str) -> list[str]:
+        """Every occurrence of every term, in the order of the text."""
+        found = list(chain.from_iterable(map(self._known.__getitem__, text.split())))
+        return found if found or self._everything is None else self._everything.terms(text)
+
+    def _analyse(self, word: str) -> tuple[str, ...]:
+        plain = _PLAIN.fullmatch(word)
+        return tuple(self._word(plain[1]) if plain else self._tokens(word))
+
+    def _tokens(self, word: str) -> Iterator[str]:
+        text = word if word.isascii() else unicodedata.normalize("NFKC", word).replace("\u2019", "'")
+        for match in _TOKEN.finditer(text):
+            token = match[0]
+            match match.lastgroup:
+                case "emoji":
+                    yield _bounded(_INVISIBLE.sub("", token) if "\u200d" not in token else token)
+                case "dense":
+                    yield from _pairs(token)
+                case "language":
+                    yield token.lower()
+                case "address":
+                    yield from self._address(token)
+                case _:
+                    yield from self._compound(token if token.isascii() else _INVISIBLE.sub("", token))
+
+    def _address(self, token: str) -> Iterator[str]:
+        address = token.rstrip(".,;:!?/*_")
+        scheme, _, rest = address.partition("://")
+        yield _bounded(_fold(rest))
+        yield _fold(scheme)
+        yield from self._tokens(rest)
+
+    def _compound(self, token: str) -> Iterator[str]:
+        if token.isascii() and token.isalpha() and token.islower():
+            yield from self._word(token)
+        elif token.isalnum():
+            yield from self._segment(token)
+        else:
+            yield from self._punctuated(token)
+
+    def _punctuated(self, token: str) -> Iterator[str]:
+        if token.startswith("."):
+            yield _bounded(_fold(token))
+            token = token[1:]
+        if _NUMBER.fullmatch(token):
+            token = token.replace(",", "")
+        token = _without_clitic(token)
+        dotted = _DOTTED.fullmatch(token)
+        separator = next((mark for mark in _SEPARATORS if mark in token), None)
+        if dotted:
+            yield from self._dotted(dotted)
+        elif separator is None:
+            yield from self._segment(token)
+        else:
+            yield from self._joined(token, separator)
+
+    def _joined(self, token: str, separator: str) -> Iterator[str]:
+        parts = [part for part in token.split(separator) if part]
+        if (
+            separator == "."
+            and all(len(part) == 1 for part in parts)
+            and (token.isupper() or len(parts) == 2)
+        ):
+            yield from self._word("".join(parts))
+            return
+        if separator == "'":
+            yield from self._word("".join(parts))
+            parts = [] if parts[-1].lower() == "t" else parts
+        elif separator in (".", "@", "::") or any(character.isdigit() for character in token):
+            yield _bounded(_fold(token))
+        for part in parts:
+            yield from self._compound(part)
+
+    def _dotted(self, match: regex.Match[str]) -> Iterator[str]:
+        before, number, after = match.groups()
+        yield _bounded(_fold(match[0]))
+        if len(before) > 1:
+            yield self._stems[_fold(before)]
+        if before or after:
+            yield _bounded(number)
+        parts = number.split(".", _MOST_VERSION_PARTS)
+        for count in range(2, min(len(parts), _MOST_VERSION_PARTS)):
+            yield _bounded(".".join(parts[:count]))
+
+    def _segment(self, token: str) -> Iterator[str]:
+        special = token.startswith("__") and token.endswith("__")
+        bare = token if token.isalnum() else token.strip("_")
+        if not bare:
+            return
+        pieces = [piece for piece in bare.split("_") if piece]
+        if len(pieces) > 1 or special:
+            yield _bounded(_fold(token if special else bare))
+        for piece in pieces:
+            yield from self._word(piece)
+            yield from self._parts(piece)
+
+    def _parts(self, piece: str) -> Iterator[str]:
+        if len(piece) > LONGEST_TERM or (piece.isalpha() and (piece.islower() or piece.isupper())):
+            return
+        parts = _CASED_PARTS.findall(piece)
+        if 1 < len(parts) <= _MOST_PARTS:
+            yield from (self._stems[_fold(part)] for part in parts if len(part) > 1)
+
+    def _word(self, word: str) -> tuple[str, ...]:
+        folded = _fold(word)
+        if folded in self._stop_words and (len(word) == 1 or not word.isupper()):
+            return ()
+        return (self._stems[folded],)
+
+    def _stem(self, folded: str) -> str:
+        if len(folded) > LONGEST_TERM or self._stemmer is None or not folded.isalpha():
+            return _bounded(folded)
+        # A Snowball stemmer keeps its working buffer between calls and must not be shared unguarded.
+        with self._lock:
+            stem: str = self._stemmer.stemWord(folded)
+        return stem
+
+
+class _Remembered(dict[str, _Value]):
+    """Computes a value once for each short key; forgets all when full."""
+
+    __slots__ = ("_compute",)
+
+    def __init__(self, compute: Callable[[str], _Value]) -> None:
+        super().__init__()
+        self._compute = compute
+
+    def __missing__(self, key: str) -> _Value:
+        value = self._compute(key)
+        if len(key) <= LONGEST_TERM:
+            if len(self) >= _MOST_REMEMBERED:
+                self.clear()
+            self[key] = value
+        return value
+
+
+def _fold(text: str) -> str:
+    if text.isascii():
+        return text.lower()
+    opened = unicodedata.normalize("NFD", text.casefold().translate(_LETTERS))
+    return unicodedata.normalize("NFKC", _ACCENTS.sub("", opened))
+
+
+def _without_clitic(token: str) -> str:
+    match = _ENGLISH_CLITIC.fullmatch(token) if "'" in token else None
+    return match[1] if match else token
+
+
+def _pairs(run: str) -> Iterator[str]:
+    clusters = regex.findall(r"\X", run)
+    if len(clusters) == 1:
+        yield _bounded(run)
+    for left, right in pairwise(clusters):
+        yield _bounded(left + right)
+
+
+def _bounded(term: str) -> str:
+    if len(term) <= LONGEST_TERM:
+        return term
+    digest = hashlib.sha256(term.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    return term[: LONGEST_TERM - 16] + digest
