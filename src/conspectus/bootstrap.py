@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from conspectus.engine import Engine, Parts
-from conspectus.errors import InvalidInput
+from conspectus.errors import InvalidInput, MissingExtra, ProviderError
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import CountTokens, Embedder, Index, Reader
@@ -76,10 +76,13 @@ class Embedders:
         return self._made[name]
 
     def of(self, space: EmbeddingSpace) -> Embedder | None:
-        """The embedder whose vectors can be compared with those of the space; None if there is none."""
+        """The embedder whose vectors can be compared with those of the space; None if there is none here."""
         if self._given is not None and self._given.space == space:
             return self._given
-        made = self.named(_setting(space))
+        try:
+            made = self.named(_setting(space))
+        except (InvalidInput, MissingExtra, ProviderError):
+            return None
         return made if made is not None and made.space == space else None
 
     async def close(self) -> None:

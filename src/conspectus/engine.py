@@ -337,7 +337,12 @@ class Engine:
 
         where = narrowed(self._person, query.where)
         extra = await self._records.document_chunks(also.id) if also else ()
-        looking = Looking(index=index, hydrate=self._records.hydrate, embedder=embedder, where=where)
+        looking = Looking(
+            index=index,
+            hydrate=self._records.hydrate,
+            embedder=embedder or "the collection has no vectors, or no embedder for them is set here",
+            where=where,
+        )
         found = await search(query, looking, also=[each.chunk.id for each in extra])
         problem = self._queue.problem(place)
         return replace(found, notices=(*found.notices, str(problem))) if problem else found

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from conspectus.errors import InvalidInput, TooLarge
+from conspectus.errors import InvalidInput, ProviderError, TooLarge
 from conspectus.model.query import Query
 from conspectus.settings import Settings
 from conspectus.text.clean import clean
@@ -46,10 +46,15 @@ def asked(query: str | Query, fields: Mapping[str, Any], settings: Settings) -> 
     return replace(whole, text=clean(whole.text))
 
 
-def plan(query: Query, *, can_embed: bool) -> Plan:
-    """Which arms look, and how deep; what cannot be used is said in a notice."""
-    vectors = "vectors" in query.arms and (can_embed or query.vector is not None)
-    notices = () if vectors or "vectors" not in query.arms else ("no vectors: the collection is words only",)
+def plan(query: Query, *, blind: str | None) -> Plan:
+    """Which arms look, and how deep. `blind` says why questions cannot be embedded, None if they can.
+
+    What cannot be used is said in a notice; raises ProviderError where nothing else was asked for.
+    """
+    vectors = "vectors" in query.arms and (blind is None or query.vector is not None)
+    if blind is not None and query.arms == ("vectors",) and not vectors:
+        raise ProviderError("embedder", blind)
+    notices = () if vectors or blind is None or "vectors" not in query.arms else (f"words only: {blind}",)
     return Plan(
         words="words" in query.arms and bool(query.text.strip()),
         vectors=vectors and (query.vector is not None or bool(query.text.strip())),

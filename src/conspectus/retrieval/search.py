@@ -22,12 +22,13 @@ ATTEMPTS = 5
 @dataclass(frozen=True, slots=True)
 class Looking:
     """Where a search looks: an index brought up to the records each time it is asked for, the rows behind
-    chunk ids, the embedder of the space that answers, and the filter, what the person may see included.
+    chunk ids, the embedder of the space that answers (or why there is none), and the filter, what the
+    person may see included.
     """
 
     index: Callable[[], Awaitable[Index]]
     hydrate: Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChunk]]]
-    embedder: Embedder | None
+    embedder: Embedder | str
     where: Filter
 
 
@@ -60,8 +61,10 @@ async def search(query: Query, looking: Looking, *, also: Sequence[ChunkId] = ()
     Raises StorageBusy when documents were replaced during every one of several attempts.
     """
     watch = Stopwatch()
-    decided = plan(query, can_embed=looking.embedder is not None)
-    asked = await probe(query, decided, looking.where, looking.embedder)
+    blind = looking.embedder if isinstance(looking.embedder, str) else None
+    embedder = None if isinstance(looking.embedder, str) else looking.embedder
+    decided = plan(query, blind=blind)
+    asked = await probe(query, decided, looking.where, embedder)
     watch.lap("embed the question")
     for _ in range(ATTEMPTS):
         index = await looking.index()
