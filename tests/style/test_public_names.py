@@ -1,0 +1,17 @@
+"""The public names, locked: adding, renaming or dropping one is a decision, and belongs in the changelog."""
+
+import conspectus
+
+NAMES = {
+    *("And", "Between", "Budget", "ConspectusError", "ContextWindow", "Document", "Engine", "Eq", "Exists"),
+    *("Filter", "Hit", "In", "NewDocument", "Not", "Or", "Overlaps", "Period", "Query", "Retrieval"),
+    *("Settings", "open", "sync"),
+}
+
+
+def test_the_public_names_are_these() -> None:
+    assert set(conspectus.__all__) == NAMES
+
+
+def test_every_public_name_exists() -> None:
+    assert [name for name in NAMES if not hasattr(conspectus, name)] == []
