@@ -1,0 +1,155 @@
+import asyncio
+import hashlib
+import json
+import random
+import threading
+from importlib import resources
+from pydoc_data.topics import topics
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import numpy_helper
+
+from conspectus.providers.onnx_embedder import WINDOW, OnnxEmbedder
+
+PACKAGED = resources.files("conspectus.providers") / "minilm"
+PARAGRAPHS = [text for topic in topics.values() for text in topic.split("\n\n") if 60 < len(text) < 1500][:40]
+
+
+@pytest.fixture(scope="module")
+def embedder():
+    return OnnxEmbedder(threads=2)
+
+
+def test_the_packaged_files_are_those_of_the_manifest():
+    manifest = json.loads((PACKAGED / "manifest.json").read_text(encoding="utf-8"))
+    assert set(manifest["files"]) == {"model.onnx", "tokenizer.json"}
+    for name, expected in manifest["files"].items():
+        assert hashlib.sha256((PACKAGED / name).read_bytes()).hexdigest() == expected
+    assert manifest["cosine_to_fp32"] >= 0.99
+
+
+def test_weights_cannot_overflow_the_sixteen_bit_sums_of_older_processors():
+    """AVX2 without VNNI adds two products of neighbouring rows in 16 bits, saturating; activations reach 255."""
+    graph = onnx.load_model_from_string((PACKAGED / "model.onnx").read_bytes()).graph
+    constants = {constant.name: numpy_helper.to_array(constant) for constant in graph.initializer}
+    products = [node for node in graph.node if node.op_type == "MatMulIntegerToFloat"]
+    assert len(products) == 24
+    for node in products:
+        pairs = constants[node.input[1]].astype(int).reshape(-1, 2, constants[node.input[1]].shape[1])
+        for sign in (1, -1):
+            assert 255 * np.maximum(sign * pairs, 0).sum(axis=1).max() <= 32767
+
+
+def test_the_space_names_model_size_and_version(embedder):
+    assert embedder.space.name == "all-MiniLM-L6-v2/384/int8-1"
+
+
+async def test_rows_are_unit_vectors_in_the_order_of_the_texts(embedder):
+    rows = await embedder.embed_documents(PARAGRAPHS)
+    assert (rows.shape, rows.dtype) == ((len(PARAGRAPHS), 384), np.float32)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-6)
+    for text, row in zip(PARAGRAPHS, rows, strict=True):
+        assert row.tobytes() == (await embedder.embed_query(text)).tobytes()
+
+
+async def test_meaning_decides_what_is_near(embedder):
+    question = await embedder.embed_query("How do I get my money back?")
+    near, far = await embedder.embed_documents(
+        ["Refunds are paid within two weeks.", "The cat sat on the mat."]
+    )
+    assert question @ near > 0.4 > 0.2 > question @ far
+
+
+@settings(max_examples=25)
+@given(st.permutations(range(len(PARAGRAPHS))), st.integers(1, len(PARAGRAPHS)), st.integers(1, 4))
+async def test_company_and_threads_do_not_change_a_vector(embedder, order, count, threads):
+    chosen = order[:count]
+    other = OnnxEmbedder(threads=threads) if threads != 2 else embedder
+    rows = await other.embed_documents([PARAGRAPHS[position] for position in chosen])
+    for position, row in zip(chosen, rows, strict=True):
+        assert row.tobytes() == (await embedder.embed_query(PARAGRAPHS[position])).tobytes()
+
+
+@pytest.mark.parametrize("tokens", [1, 2, WINDOW - 2, WINDOW - 1, WINDOW, 3 * WINDOW, 5_000])
+async def test_the_same_text_in_different_company_at_every_length(embedder, tokens):
+    text = " ".join(random.Random(tokens).choices(["tree", "house", "river", "stone", "light"], k=tokens))
+    alone = await embedder.embed_query(text)
+    rows = await embedder.embed_documents([text, *PARAGRAPHS[:5], text, text + " end"])
+    assert rows[0].tobytes() == rows[6].tobytes() == alone.tobytes()
+
+
+async def test_nothing_of_a_long_text_is_cut(embedder):
+    filler = "The river flows past the old stone house. " * 300
+    without, at_the_end = await embedder.embed_documents([filler, filler + "Quantum chromodynamics. " * 100])
+    question = await embedder.embed_query("quantum chromodynamics")
+    assert question @ at_the_end > question @ without + 0.1
+
+
+async def test_a_word_of_any_length_counts(embedder):
+    """The published tokenizer drops words over 100 characters; Thai writes whole phrases without a space."""
+    one, other = await embedder.embed_documents(["ab" * 200, "x7" * 200])
+    assert one.tobytes() != other.tobytes()
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\n\t", "\u2003", "\x00", "\u200b"])
+async def test_blank_texts_share_one_defined_vector(embedder, blank):
+    np.testing.assert_array_equal(await embedder.embed_query(blank), await embedder.embed_query(""))
+    assert abs(np.linalg.norm(await embedder.embed_query(blank)) - 1) < 1e-6
+
+
+async def test_no_texts_give_no_rows(embedder):
+    assert (await embedder.embed_documents([])).shape == (0, 384)
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=[])), max_size=5))
+async def test_any_text_has_a_finite_unit_vector(embedder, texts):
+    rows = await embedder.embed_documents(texts)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), np.ones(len(texts)), rtol=1e-6)
+
+
+async def test_markers_written_in_a_text_are_harmless(embedder):
+    row = await embedder.embed_query("[CLS] [SEP] [PAD] [MASK] [UNK]")
+    assert np.isfinite(row).all()
+
+
+async def test_the_event_loop_stays_free_and_questions_do_not_wait_for_documents(embedder):
+    work = asyncio.create_task(embedder.embed_documents(PARAGRAPHS * 20))
+    await embedder.embed_query("What is a class?")
+    assert not work.done()
+    assert (await work).shape == (20 * len(PARAGRAPHS), 384)
+
+
+async def test_a_cancelled_call_stops_and_leaves_the_embedder_usable(embedder):
+    work = asyncio.create_task(embedder.embed_documents(PARAGRAPHS * 100))
+    await embedder.embed_query("meanwhile")
+    work.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await work
+    assert (await embedder.embed_documents(PARAGRAPHS[:2])).shape == (2, 384)
+
+
+async def test_concurrent_calls_get_their_own_rows(embedder):
+    parts = [PARAGRAPHS[start : start + 8] for start in range(0, 40, 8)]
+    together = await asyncio.gather(*(embedder.embed_documents(part) for part in parts))
+    for part, rows in zip(parts, together, strict=True):
+        np.testing.assert_array_equal(rows, await embedder.embed_documents(part))
+
+
+async def test_closing_ends_its_threads():
+    before = set(threading.enumerate())
+    embedder = OnnxEmbedder(threads=3)
+    await embedder.embed_documents(PARAGRAPHS[:10])
+    await embedder.close()
+    left = [thread for thread in set(threading.enumerate()) - before if thread.name.startswith("embedder")]
+    assert left == []
+
+
+@pytest.mark.data
+async def test_naughty_strings(embedder, evaluation):
+    texts = json.loads((evaluation("naughty_strings") / "blns.json").read_text(encoding="utf-8"))
+    rows = await embedder.embed_documents(texts)
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-6)

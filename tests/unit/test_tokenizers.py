@@ -1,0 +1,115 @@
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conspectus import providers
+from conspectus.errors import InvalidInput, UnknownTokenizer
+from conspectus.providers.tokenizers import ENCODINGS, counter
+from conspectus.text.tokens import ESTIMATORS
+
+MINILM = Path(providers.__file__).parent / "minilm" / "tokenizer.json"
+ALL = [*ENCODINGS, *ESTIMATORS, f"hf:{MINILM}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "tokens"),
+    [
+        ("o200k_base", "", 0),
+        ("o200k_base", "hello world", 2),
+        ("o200k_base", "<|endoftext|>", 7),
+        ("o200k_base", "\x00", 1),
+        ("o200k_base", " " * 100_000, 782),
+        ("o200k_base", "こんにちは世界", 2),
+        ("cl100k_base", "hello world", 2),
+        ("cl100k_base", "こんにちは世界", 4),
+        (f"hf:{MINILM}", "", 0),
+        (f"hf:{MINILM}", "hello world", 2),
+        (f"hf:{MINILM}", "word " * 5_000, 5_000),
+    ],
+)
+def test_counts_that_are_known(name, text, tokens):
+    assert counter(name)(text) == tokens
+
+
+@pytest.mark.parametrize("name", sorted(ESTIMATORS))
+def test_estimators_are_the_ones_of_the_text_package(name):
+    assert counter(name) is ESTIMATORS[name]
+
+
+@pytest.mark.parametrize("name", ["", "gpt-5", "O200K_BASE", "o200k_base ", "hf", "../o200k_base"])
+def test_an_unknown_name_is_refused_by_name(name):
+    with pytest.raises(UnknownTokenizer) as refused:
+        counter(name)
+    assert refused.value.name == name
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"\xff\xfe", b'{"model": {"type": "No"}}'])
+def test_a_file_that_is_no_tokenizer_is_refused(content, tmp_path):
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(content)
+    with pytest.raises(InvalidInput, match=r"tokenizer\.json"):
+        counter(f"hf:{path}")
+
+
+@pytest.mark.parametrize("path", ["", "/no/such/file", "."])
+def test_a_file_that_cannot_be_read_is_refused(path):
+    with pytest.raises(InvalidInput, match="cannot read"):
+        counter(f"hf:{path}")
+
+
+def test_truncation_and_padding_in_the_file_are_not_obeyed(tmp_path):
+    description = json.loads(MINILM.read_text(encoding="utf-8"))
+    description["truncation"] = {
+        "max_length": 4,
+        "strategy": "LongestFirst",
+        "stride": 0,
+        "direction": "Right",
+    }
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(description), encoding="utf-8")
+    assert counter(f"hf:{path}")("one two three four five six") == 6
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_surrogates_count_as_what_they_mean(name):
+    count = counter(name)
+    assert count("a\ud800b") == count("a\ufffdb")
+    assert count("\ud83d\ude00") == count("\U0001f600")
+    assert count("\ude00\ud83d") == count("\ufffd\ufffd")
+
+
+@given(st.text(st.characters(exclude_categories=[])))
+@pytest.mark.parametrize("name", ALL)
+def test_every_counter_takes_every_text(name, text):
+    assert counter(name)(text) >= 0
+
+
+def test_counters_may_be_shared_by_threads():
+    count = counter("o200k_base")
+    texts = [f"number {n} " * n for n in range(200)]
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(count, texts)) == [count(text) for text in texts]
+
+
+def test_a_counter_does_not_load_the_vocabularies_it_does_not_need():
+    program = (
+        "import sys; from conspectus.providers.tokenizers import counter; counter('o200k_base')('hello')\n"
+        "assert 'bpe_openai.registry' not in sys.modules\n"
+        "import bpe_openai\n"
+        "assert len(bpe_openai.get_encoding('o200k_base').encode_ordinary('hello')) == 1"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ALL)
+def test_naughty_strings(name, evaluation):
+    count = counter(name)
+    for text in json.loads((evaluation("naughty_strings") / "blns.json").read_text(encoding="utf-8")):
+        assert count(text) <= 4 * len(text.encode()) + 1
