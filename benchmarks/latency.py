@@ -1,0 +1,175 @@
+"""How fast a window is, how fast a store opens and how much memory it takes: python benchmarks/latency.py.
+
+Real paragraphs, exact budgets, the whole production path from question to rendered window. The documents'
+vectors are stand-ins (see `corpus.vectors`): embedding a million texts would take hours and change nothing
+in what is timed here. Questions are embedded by the shipped model.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from corpus import paragraphs, questions
+from rich.console import Console
+from rich.table import Table
+
+import conspectus
+from conspectus import Engine, NewDocument, Query, Settings
+from conspectus.model.records import EmbeddingSpace
+from conspectus.ports import Vectors
+from conspectus.providers.onnx_embedder import OnnxEmbedder
+from conspectus.testing.embedders import HashedEmbedder
+
+QUESTIONS = 300
+BUDGET = 2_048
+CONSOLE = Console()
+
+
+@dataclass(frozen=True)
+class StandIn:
+    """Documents get vectors made of their words at once; questions get the shipped model's, truly timed."""
+
+    words: HashedEmbedder
+    model: OnnxEmbedder
+
+    @property
+    def space(self) -> EmbeddingSpace:
+        return self.model.space
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        return await self.words.embed_documents(texts)
+
+    async def embed_query(self, text: str) -> Vectors:
+        return await self.model.embed_query(text)
+
+    async def close(self) -> None:
+        await self.model.close()
+
+
+@asynccontextmanager
+async def opened(path: Path) -> AsyncIterator[Engine]:
+    """The store with stand-in vectors for documents."""
+    embedder = StandIn(HashedEmbedder(384), OnnxEmbedder(threads=1))
+    async with conspectus.open(
+        path, settings=replace(Settings(), path=str(path)), embedder=embedder
+    ) as engine:
+        yield engine
+
+
+async def fill(path: Path, number: int) -> dict[str, float]:
+    """Write real paragraphs, give them vectors, build the index anew; seconds of each step."""
+    texts = paragraphs(number)
+    took: dict[str, float] = {}
+    start = time.perf_counter()
+
+    def lap(step: str) -> None:
+        nonlocal start
+        took[step] = time.perf_counter() - start
+        start = time.perf_counter()
+
+    async with opened(path) as engine:
+        lap("open empty")
+        await engine.add(NewDocument(text=text, key=str(place)) for place, text in enumerate(texts))
+        lap("write")
+        await engine.retrieve(texts[-1][:200], arms=("words",), limit=1)
+        lap("first question by words")
+        await engine.settle()
+        lap("vectors")
+        await engine.retrieve(texts[-1][:200], limit=1)
+        lap("first question by both")
+        await engine.reindex()
+        lap("index built anew")
+    return took
+
+
+async def ask(path: Path, number: int) -> dict[str, float]:
+    """Open in a fresh process and ask; milliseconds, megabytes."""
+    result: dict[str, float] = {}
+    start = time.perf_counter()
+    async with opened(path) as engine:
+        await engine.retrieve("opening", arms=("words",), limit=1)
+        result["open"] = (time.perf_counter() - start) * 1_000
+        asked = questions(await sample(engine), QUESTIONS)
+        model = OnnxEmbedder(threads=1)
+        vectors = [tuple(map(float, await model.embed_query(text))) for text in asked]
+        await engine.window(asked[0], BUDGET)
+        given = [
+            await timed(engine, Query(text, vector=vector))
+            for text, vector in zip(asked, vectors, strict=True)
+        ]
+        whole = [await timed(engine, Query(text)) for text in asked]
+        result["memory"] = resident_megabytes()
+    for name, times in (("given", given), ("embedded", whole)):
+        for share in (50, 95, 99):
+            result[f"{name} p{share}"] = float(np.percentile(times, share))
+    return result
+
+
+def resident_megabytes() -> float:
+    """Memory of this process that is its own or mapped in, as the system counts it."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmRSS"):
+            return int(line.split()[1]) / 1024
+    return 0.0
+
+
+async def sample(engine: Engine) -> list[str]:
+    """Texts of some stored documents, to take questions from."""
+    page = await engine.list(limit=1_000)
+    return [await engine.text(document.id) for document in page.documents]
+
+
+async def timed(engine: Engine, query: Query) -> float:
+    """Milliseconds of one window."""
+    start = time.perf_counter()
+    window = await engine.window(query, BUDGET)
+    took = (time.perf_counter() - start) * 1_000
+    assert 0 < window.tokens <= BUDGET
+    return took
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--chunks", type=int, default=100_000)
+    parser.add_argument("--path", type=Path, default=Path(".benchmarks"))
+    parser.add_argument("--step", choices=["fill", "ask"], help="one step, in this process, as JSON")
+    arguments = parser.parse_args()
+    path = arguments.path / f"latency-{arguments.chunks}"
+    if arguments.step:
+        work = fill if arguments.step == "fill" else ask
+        print(json.dumps(asyncio.run(work(path, arguments.chunks))))
+        return
+    figures = {}
+    for step in ("fill", "ask"):
+        if step == "fill":
+            shutil.rmtree(path, ignore_errors=True)
+        command = [sys.executable, __file__, "--chunks", str(arguments.chunks), "--path", str(arguments.path)]
+        done = subprocess.run([*command, "--step", step], check=True, stdout=subprocess.PIPE, env=os.environ)
+        figures[step] = json.loads(done.stdout)
+    show(arguments.chunks, figures)
+
+
+def show(number: int, figures: dict[str, dict[str, float]]) -> None:
+    """Print both tables."""
+    table = Table("step", "seconds", "chunks/s", title=f"writing {number:,} chunks")
+    for step, seconds in figures["fill"].items():
+        table.add_row(step, f"{seconds:.2f}", f"{number / max(seconds, 1e-9):,.0f}")
+    CONSOLE.print(table)
+    table = Table("figure", "value", title=f"asking {number:,} chunks for a window of {BUDGET:,} tokens")
+    for name, value in figures["ask"].items():
+        table.add_row(name, f"{value:,.0f} MB" if name == "memory" else f"{value:.1f} ms")
+    CONSOLE.print(table)
+
+
+if __name__ == "__main__":
+    main()
