@@ -8,6 +8,7 @@ from itertools import count as numbers
 from xml.etree import ElementTree
 
 import pytest
+import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -23,14 +24,20 @@ from conspectus.window.render import TOKENS_PER_MESSAGE, renderer_named
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FORMS = ("text", "xml", "json", "messages")
 count = counter("o200k_base")
+EMOJI = ["👨‍👩‍👧‍👦", "🏳️‍🌈", "e\u0301\u0323", "🇩🇪🇫🇷", "👍🏽", "Z͑ͫ̓ͪ̂ͫ̽͏̴̙̤̞͉͚̯̞̠͍A̴̵̜̰͔ͫ͗͢", "ﷺ", "\u200b"]
+"""Clusters of up to 50 tokens, which no cut may divide."""
+SENTENCES = """
+the engine keeps what a team knows and gives back right context for language models under a budget
+context_window HTTP_404 parseURL v2.3.1 {}() == -> __init__ return None; 0x1F https://example.org/a?b=c
+日本語の文章 は 分かち書き されない ので 一文字 ごとに トークン 数が 変わる。 中文也是如此。 한국어 문장
+مرحبا بالعالم שלום עולם \u202eabc\u202c नमस्ते दुनिया กำลังทดสอบ Ελληνικά Привет
+]]> </document> <document\u00a0index='1'> " &amp; \\ \x00 \x1b[31m <|endoftext|> [1] [2]
+"""
 VOCABULARIES = (
-    "the engine keeps what a team knows and gives back right context for language models under budget".split(),
-    "context_window HTTP_404 parseURL v2.3.1 {}() == -> __init__ return None; 0x1F https://example.org/a?b=c".split(),
-    "日本語の文章 は 分かち書き されない ので 一文字 ごとに トークン 数が 変わる。 中文也是如此。 한국어 문장".split(),
-    "مرحبا بالعالم שלום עולם \u202eabc\u202c नमस्ते दुनिया กำลังทดสอบ Ελληνικά Привет".split(),
-    ["👨‍👩‍👧‍👦", "🏳️‍🌈", "e\u0301\u0323", "🇩🇪🇫🇷", "👍🏽", "Z͑ͫ̓ͪ̂ͫ̽͏̴̙̤̞͉͚̯̞̠͍A̴̵̜̰͔ͫ͗͢", "ﷺ", "\u200b"],
-    ["]]>", "</document>", "<document index='1'>", '"', "&amp;", "\\", "\n[2] Title", "\x00", "\x1b[31m", "\u2028", "<|endoftext|>"],
+    *(sentence.split(" ") for sentence in SENTENCES.strip().split("\n")),
+    ["\n[2] Title", "\u2028[…]", "\n\x0b\uff3b3\uff3d 00:01:05", "\r[4] Bob:", "\\[5]"],
     ["x" * 3000, "a", "0" * 700, "\t", "   "],
+    EMOJI,
 )
 
 
@@ -47,9 +54,10 @@ class Corpus:
 
     chance: random.Random
     longest: int = 3000
+    vocabularies: tuple[list[str], ...] = VOCABULARIES
 
     def text(self) -> str:
-        vocabulary = self.chance.choice(VOCABULARIES)
+        vocabulary = self.chance.choice(self.vocabularies)
         size = self.chance.choice((1, 10, 60, 300, self.longest))
         words: list[str] = []
         length = 0
@@ -70,7 +78,7 @@ class Corpus:
             source=chance.choice(("s1", "s2")),
             kind=kind,
             key=chance.choice((f"docs/{number}.md", stable_id("key", str(number)))),
-            title=chance.choice(("", f"Title {number}", "A <b>& \"quoted\"</b>\n[3] title", "見出し")),
+            title=chance.choice(("", f"Title {number}", 'A <b>& "quoted"</b>\n[3] title', "見出し")),
             content_hash="",
             fingerprint="",
             recorded=NOW,
@@ -108,13 +116,17 @@ def window_of(hits, tokens, form="text", tokenizer="o200k_base"):
     return build_window(found, Budget(tokens, tokenizer), renderer_named(form), count)
 
 
-def span_text(window, hits, citation):
+def span_text(hits, citation):
     """The cited characters, put together from the chunks as they were found."""
     characters = {}
     for found in hits:
         if found.document.id == citation.document:
             characters.update(enumerate(found.chunk.text, found.chunk.start))
     return "".join(characters[place] for place in range(citation.start, citation.end))
+
+
+def is_border(text, position):
+    return position in {0, *(cluster.end() for cluster in regex.finditer(r"\X", text))}
 
 
 def check(window, hits, form):
@@ -127,7 +139,9 @@ def check(window, hits, form):
     shown = {number for citation in window.citations for number in citation.chunks}
     assert shown == {entry.chunk for entry in window.trace if entry.fate in {"in", "truncated"}}
     for citation in window.citations:
-        assert renderer.show(span_text(window, hits, citation)) in window.text
+        assert renderer.show(span_text(hits, citation)) in window.text
+        last = next(found.chunk for found in hits if found.chunk.id == citation.chunks[-1])
+        assert citation.end >= last.end or is_border(last.text, max(citation.end - last.start, 0))
     assert "\ud800" not in window.text
     if form == "xml" and window.text:
         assert [e.tag for e in ElementTree.fromstring(window.text)] == ["document"] * len(window.citations)
@@ -138,26 +152,32 @@ def check(window, hits, form):
 @pytest.mark.parametrize("part", range(4))
 def test_ten_thousand_random_windows_are_never_over_their_budget(part):
     chance = random.Random(part)
-    for case in range(500):
+    for _ in range(500):
         hits = Corpus(chance, longest=1200).hits(chance.randint(0, 14))
         for form in FORMS:
             tokens = chance.choice((0, chance.randrange(40), chance.randrange(400), chance.randrange(4000)))
-            check(window_of(hits, tokens, form), hits, form), case
+            check(window_of(hits, tokens, form), hits, form)
         check(window_of(hits, 150, "text", "another"), hits, "text")
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.integers(0, 2**32), st.sampled_from(FORMS), st.integers(200, 3000))
-def test_a_window_is_filled_where_there_is_enough_to_say(seed, form, tokens):
-    corpus = Corpus(random.Random(seed))
-    hits = corpus.hits(12)
+@settings(max_examples=150)
+@given(
+    st.integers(0, 2**32),
+    st.tuples(st.sampled_from(("text", "messages")), st.integers(200, 3000))
+    | st.tuples(st.sampled_from(("xml", "json")), st.integers(1400, 3000)),
+)
+def test_a_window_is_filled_where_there_is_enough_to_say(seed, form_and_budget):
+    """In XML and JSON a document's attributes cost up to 70 tokens, which must be less than five percent."""
+    form, tokens = form_and_budget
+    divisible = tuple(words for words in VOCABULARIES if words is not EMOJI)
+    hits = Corpus(random.Random(seed), vocabularies=divisible).hits(12)
     window = window_of(hits, tokens, form)
     everything = window_of(hits, 10**6, form).tokens
     if everything >= 1.5 * tokens:
         assert window.tokens >= 0.95 * tokens
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.integers(0, 2**32), st.sampled_from(FORMS), st.integers(0, 1500))
 def test_the_same_hits_in_any_order_give_the_same_bytes(seed, form, tokens):
     hits = Corpus(random.Random(seed)).hits(10)
@@ -166,7 +186,7 @@ def test_the_same_hits_in_any_order_give_the_same_bytes(seed, form, tokens):
     assert window_of(hits, tokens, form) == window_of(shuffled, tokens, form)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(0, 2**32), st.sampled_from(FORMS), st.lists(st.integers(0, 1500), min_size=8, max_size=8))
 def test_more_budget_never_loses_the_best_hit(seed, form, budgets):
     hits = Corpus(random.Random(seed)).hits(8)
@@ -175,7 +195,7 @@ def test_more_budget_never_loses_the_best_hit(seed, form, budgets):
     assert shown == sorted(shown)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=6), st.sampled_from(FORMS), st.integers(0, 300))
 def test_any_text_at_all(texts, form, tokens):
     corpus = Corpus(random.Random(len(texts)))

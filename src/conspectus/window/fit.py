@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from conspectus.model.results import Hit
 from conspectus.window.arrange import Layout, arrange
 from conspectus.window.estimate import Estimator
-from conspectus.window.plan import Plan, Planner, Refusal
+from conspectus.window.plan import Plan, Planner, Refusal, Swap
 from conspectus.window.render import Rendered, Renderer
 
 _MOST_RENDERS = 8
 _MOST_SWAPS = 4
 _FULL = 0.95
+_LEAST_TO_FILL = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +42,12 @@ def pack(
         return Packed(Plan(refused={rank: Refusal() for rank in range(len(hits))}), (), Rendered(), 0)
     costs = Estimator(renderer, count, counted=counted, sample=hits[0])
     packer = _Packer(hits, allowed, renderer, count, costs)
-    best = packer.fit(frozenset())
-    for rank in sorted(best.plan.pieces, reverse=True)[:_MOST_SWAPS]:
-        if rank == 0 or best.plan.complete or best.tokens >= _FULL * allowed:
-            break
-        other = packer.fit(frozenset({rank}))
-        best = other if other.tokens > best.tokens else best
-    return best
+    best = packer.fit()
+    if allowed < _LEAST_TO_FILL or best.plan.complete or packer.is_full(best):
+        return best
+    kept = sorted(best.plan.pieces)
+    swaps = (Swap(frozenset(kept) - {out}, out) for out in reversed(kept[1:][-_MOST_SWAPS:]))
+    return next(filter(packer.is_full, map(packer.fit, swaps)), best)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +58,13 @@ class _Packer:
     count: Callable[[str], int]
     costs: Estimator
 
-    def fit(self, without: frozenset[int]) -> Packed:
+    def fit(self, swap: Swap | None = None) -> Packed:
         """Plan by estimates, count what comes out, and plan again with as much more or less room."""
         best: Packed | None = None
         fits, fails = 0, 2 * self.allowed + 1
         room = self.allowed - self.costs.frame
-        for _ in range(_MOST_RENDERS):
-            packed = self._packed(room, without)
+        for attempt in range(_MOST_RENDERS):
+            packed = self._packed(room, swap)
             slack = self.allowed - packed.tokens
             if slack >= 0 and (best is None or packed.tokens > best.tokens):
                 best = packed
@@ -73,19 +73,24 @@ class _Packer:
             fits, fails = (max(fits, room), fails) if slack >= 0 else (fits, min(fails, room))
             if fails - fits <= 1:
                 break
-            room = room + slack if fits < room + slack < fails else (fits + fails) // 2
+            wanted = room + (slack if slack >= 0 else min(slack, -(1 << attempt)))
+            room = wanted if fits < wanted < fails else (fits + fails) // 2
         while best is None:
             room = min(room, fails) // 2
-            packed = self._packed(room, without)
+            packed = self._packed(room, swap)
             best = packed if packed.tokens <= self.allowed else None
         return best
+
+    def is_full(self, packed: Packed) -> bool:
+        """Whether the budget is used as far as it should be where there is enough to say."""
+        return packed.tokens >= _FULL * self.allowed
 
     @property
     def _tolerance(self) -> int:
         return max(1, self.allowed // 64)
 
-    def _packed(self, room: int, without: frozenset[int]) -> Packed:
-        plan = Planner(self.costs, max(room, 0), self.allowed).plan(self.hits, without)
+    def _packed(self, room: int, swap: Swap | None) -> Packed:
+        plan = Planner(self.costs, max(room, 0), self.allowed).plan(self.hits, swap)
         layout = arrange(plan.pieces.values())
         rendered = self.renderer.render(layout)
         return Packed(plan, layout, rendered, rendered.tokens(self.count))

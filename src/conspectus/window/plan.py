@@ -15,12 +15,22 @@ _MOST_CUTS_TRIED = 16
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a candidate is out: it is the text of rank `same_as`, or needs more tokens than were left."""
+    """Why a candidate is out.
+
+    It is blank, or the text of rank `same_as`; or it was `swapped` for others; or it needs more tokens
+    than were left.
+    """
 
     same_as: int | None = None
+    blank: bool = False
+    swapped: bool = False
     needs: int = 0
     left: int = 0
-    swapped: bool = False
+
+    @property
+    def for_want_of_room(self) -> bool:
+        """Whether a larger budget would let it in."""
+        return self.same_as is None and not self.blank
 
 
 @dataclass(slots=True)
@@ -35,7 +45,15 @@ class Plan:
     def complete(self) -> bool:
         """Whether nothing was left out for want of room."""
         cut = any(piece.cut for piece in self.pieces.values())
-        return not cut and all(refusal.same_as is not None for refusal in self.refused.values())
+        return not cut and not any(refusal.for_want_of_room for refusal in self.refused.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """Only the ranks in `keep` go in as they are; the room of `out` goes to the best of the others."""
+
+    keep: frozenset[int]
+    out: int
 
 
 class Planner:
@@ -50,7 +68,7 @@ class Planner:
         self._beside: set[tuple[object, ...]] = set()
         self._shown = Shown()
 
-    def plan(self, hits: Sequence[Hit], without: frozenset[int]) -> Plan:
+    def plan(self, hits: Sequence[Hit], swap: Swap | None = None) -> Plan:
         """Take each hit that fits, then cut one that did not to the room that is left."""
         reserved = self._reserve(hits[0])
         self._room -= reserved
@@ -58,10 +76,10 @@ class Planner:
             if rank == 0 and reserved:
                 self._plan.refused[rank] = Refusal(needs=self._price(hit), left=self._room + reserved)
                 self._shown.add(rank, hit, whole=False)
-            elif rank in without:
+            elif swap is not None and rank == swap.out:
                 self._plan.refused[rank] = Refusal(swapped=True)
             else:
-                self._consider(rank, hit)
+                self._consider(rank, hit, closed=swap is not None and rank not in swap.keep)
         self._room += reserved
         self._fill(hits)
         return self._plan
@@ -72,17 +90,18 @@ class Planner:
         least = self._head(best) + self._costs.cut_mark + max(_WORTH_FILLING, self._room // 4)
         return min(self._room, least)
 
-    def _consider(self, rank: int, hit: Hit) -> None:
+    def _consider(self, rank: int, hit: Hit, *, closed: bool) -> None:
         same_as = self._shown.rank_of(hit)
-        if same_as is not None:
-            self._plan.refused[rank] = Refusal(same_as=same_as)
+        blank = not hit.chunk.text.strip()
+        if same_as is not None or blank:
+            self._plan.refused[rank] = Refusal(same_as=same_as, blank=blank)
             return
         alone = hit.document.id not in self._spans
         price = self._costs.least(hit)
         if not alone or price <= self._room:
             price = self._price(hit)
-        if price > self._room:
-            self._plan.refused[rank] = Refusal(needs=price, left=self._room)
+        if closed or price > self._room:
+            self._plan.refused[rank] = Refusal(needs=price, left=0 if closed else self._room)
             return
         self._take(Piece(rank, hit, len(hit.chunk.text)), price)
         self._shown.add(rank, hit)
@@ -110,15 +129,15 @@ class Planner:
         return 0 if near.start < near.stop else self._costs.gap
 
     def _fill(self, hits: Sequence[Hit]) -> None:
-        skipped = [
-            rank for rank, why in self._plan.refused.items() if why.same_as is None and not why.swapped
-        ]
+        refused = self._plan.refused.items()
+        skipped = [rank for rank, why in refused if why.for_want_of_room and not why.swapped]
         for rank in skipped[:_MOST_CUTS_TRIED]:
             if self._room < self._worth:
                 return
             if self._cut(rank, hits[rank]):
                 del self._plan.refused[rank]
-                return
+                if self._plan.pieces[rank].cut:
+                    return
 
     def _cut(self, rank: int, hit: Hit) -> bool:
         chunk, spans = hit.chunk, self._spans.get(hit.document.id)
@@ -129,7 +148,8 @@ class Planner:
         end = self._costs.end_of_text(hit, begin, tokens)
         if not chunk.text[begin:end].strip():
             return False
-        self._take(Piece(rank, hit, end), self._room)
+        piece = Piece(rank, hit, end)
+        self._take(piece, self._room if piece.cut else min(self._room, self._price(hit)))
         return True
 
 

@@ -49,6 +49,8 @@ def _packed_entries(packed: Packed, hits: Sequence[Hit]) -> Iterator[TraceEntry]
 
 
 def _refused(refusal: Refusal, hits: Sequence[Hit], numbers: dict[int, int]) -> tuple[Fate, str]:
+    if refusal.blank:
+        return "duplicate", "has no visible text"
     if refusal.same_as is not None:
         number = numbers.get(hits[refusal.same_as].chunk.id)
         if number is None:
