@@ -136,7 +136,7 @@ class Analyzer:
         scheme, _, rest = address.partition("://")
         yield _bounded(_fold(rest))
         yield _fold(scheme)
-        yield from self._tokens(rest)
+        yield from self._tokens(rest.replace("://", " "))
 
     def _compound(self, token: str) -> Iterator[str]:
         if token.isascii() and token.isalpha() and token.islower():
