@@ -7,11 +7,9 @@ from importlib import resources
 from pydoc_data.topics import topics
 
 import numpy as np
-import onnx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import numpy_helper
 
 from conspectus.providers.onnx_embedder import WINDOW, OnnxEmbedder
 
@@ -24,6 +22,11 @@ def embedder():
     return OnnxEmbedder(threads=2)
 
 
+@pytest.fixture(scope="module")
+def others():
+    return {threads: OnnxEmbedder(threads=threads) for threads in (1, 3)}
+
+
 def test_the_packaged_files_are_those_of_the_manifest():
     manifest = json.loads((PACKAGED / "manifest.json").read_text(encoding="utf-8"))
     assert set(manifest["files"]) == {"model.onnx", "tokenizer.json"}
@@ -33,9 +36,10 @@ def test_the_packaged_files_are_those_of_the_manifest():
 
 
 def test_weights_cannot_overflow_the_sixteen_bit_sums_of_older_processors():
-    """AVX2 without VNNI adds two products of neighbouring rows in 16 bits, saturating; activations reach 255."""
+    """AVX2 without VNNI adds two products of neighbouring rows in 16 bits; activations reach 255."""
+    onnx = pytest.importorskip("onnx")
     graph = onnx.load_model_from_string((PACKAGED / "model.onnx").read_bytes()).graph
-    constants = {constant.name: numpy_helper.to_array(constant) for constant in graph.initializer}
+    constants = {constant.name: onnx.numpy_helper.to_array(constant) for constant in graph.initializer}
     products = [node for node in graph.node if node.op_type == "MatMulIntegerToFloat"]
     assert len(products) == 24
     for node in products:
@@ -64,17 +68,17 @@ async def test_meaning_decides_what_is_near(embedder):
     assert question @ near > 0.4 > 0.2 > question @ far
 
 
-@settings(max_examples=25)
-@given(st.permutations(range(len(PARAGRAPHS))), st.integers(1, len(PARAGRAPHS)), st.integers(1, 4))
-async def test_company_and_threads_do_not_change_a_vector(embedder, order, count, threads):
+@settings(max_examples=10)
+@given(st.permutations(range(20)), st.integers(1, 20))
+@pytest.mark.parametrize("threads", [1, 3])
+async def test_company_and_threads_do_not_change_a_vector(embedder, others, threads, order, count):
     chosen = order[:count]
-    other = OnnxEmbedder(threads=threads) if threads != 2 else embedder
-    rows = await other.embed_documents([PARAGRAPHS[position] for position in chosen])
+    rows = await others[threads].embed_documents([PARAGRAPHS[position] for position in chosen])
     for position, row in zip(chosen, rows, strict=True):
         assert row.tobytes() == (await embedder.embed_query(PARAGRAPHS[position])).tobytes()
 
 
-@pytest.mark.parametrize("tokens", [1, 2, WINDOW - 2, WINDOW - 1, WINDOW, 3 * WINDOW, 5_000])
+@pytest.mark.parametrize("tokens", [1, 2, WINDOW - 2, WINDOW - 1, WINDOW, 3 * WINDOW, 2_000])
 async def test_the_same_text_in_different_company_at_every_length(embedder, tokens):
     text = " ".join(random.Random(tokens).choices(["tree", "house", "river", "stone", "light"], k=tokens))
     alone = await embedder.embed_query(text)
@@ -117,14 +121,14 @@ async def test_markers_written_in_a_text_are_harmless(embedder):
 
 
 async def test_the_event_loop_stays_free_and_questions_do_not_wait_for_documents(embedder):
-    work = asyncio.create_task(embedder.embed_documents(PARAGRAPHS * 20))
+    work = asyncio.create_task(embedder.embed_documents(PARAGRAPHS * 5))
     await embedder.embed_query("What is a class?")
     assert not work.done()
-    assert (await work).shape == (20 * len(PARAGRAPHS), 384)
+    assert (await work).shape == (5 * len(PARAGRAPHS), 384)
 
 
 async def test_a_cancelled_call_stops_and_leaves_the_embedder_usable(embedder):
-    work = asyncio.create_task(embedder.embed_documents(PARAGRAPHS * 100))
+    work = asyncio.create_task(embedder.embed_documents(PARAGRAPHS * 20))
     await embedder.embed_query("meanwhile")
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
