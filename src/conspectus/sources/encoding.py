@@ -109,9 +109,8 @@ def _guessed(data: bytes) -> Decoded | None:
     best = [wider for name in ranked if name in USUAL and not _script(name) for wider in _family(name)]
     script = _script(ranked[0]) if ranked else SCRIPTS[0]
     if script:
-        order = [name for name in ranked if name in script]
-        order += [name for name in script if name not in order]
-        best = sorted(order, key=lambda name: -_fit(sample, name))
+        heard = [name for name in ranked if name in script and script is not SCRIPTS[0]]
+        best = sorted([*heard, *script], key=lambda name: -_fit(sample, name))
     return _strict(data, [*japanese, *best, *SCRIPTS[0], "latin-1"], guessed=True)
 
 
@@ -151,7 +150,8 @@ def _declared(data: bytes) -> Iterator[str]:
         label = found.decode("ascii").lower()
         try:
             name = codecs.lookup(LABELS.get(label, label)).name.replace("-", "_")
-        except LookupError:
+            b"a".decode(name)
+        except (LookupError, UnicodeError):
             continue
         if not name.startswith(("utf", "ascii")):
             yield from _family(name)

@@ -138,12 +138,13 @@ class _Walk:
 
     def _entry(self, entry: os.DirEntry[str], depth: int, name: str) -> Iterator[FoundFile]:
         path = Path(entry.path)
-        if entry.is_symlink() and not self._inside(path):
+        linked = entry.is_symlink()
+        if linked and not self._inside(path):
             return
-        if entry.is_dir():
+        if path.is_dir():
             if entry.name not in SKIPPED_FOLDERS:
                 yield from self.files(path, depth + 1, f"{name}/")
-        elif entry.is_file() or entry.is_symlink():
+        elif linked or entry.is_file():
             yield FoundFile(path, name, _size(path))
 
     def _inside(self, path: Path) -> bool:

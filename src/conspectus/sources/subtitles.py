@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from conspectus.model.records import NewDocument, Period
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-TIME = r"(?:(\d{1,6})[:.])?(\d{1,6})[:.](\d{1,2})(?:[.,:](\d{1,6}))?"
+TIME = r"(?:(\d{1,6}):)?(\d{1,6}):(\d{1,2})(?:[.,:](\d{1,6}))?"
 TIMING = re.compile(rf"\s*{TIME}\s*-{{1,2}}>\s*{TIME}(?:\s.*|)")
 ASIDE = re.compile(r"(?:\ufeff?WEBVTT|NOTE|STYLE|REGION)(?:\s.*|:.*|)")
 SPEAKER = re.compile(r"<v(?:\.[^\s>]*)?\s+([^>]+)>")

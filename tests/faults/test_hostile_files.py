@@ -1,0 +1,137 @@
+"""Files made to break parsers: each gives documents or one of our errors, in bounded time, nothing else."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from conspectus.errors import ConspectusError, UnreadableFile
+from conspectus.model.records import NewDocument
+from conspectus.ports import FoundFile, ParsedFile
+from conspectus.sources.encoding import decode
+from conspectus.sources.files import LocalFiles
+from conspectus.sources.subtitles import read_cues
+
+FILES = LocalFiles()
+LANGUAGES = re.compile("-(croatian|hungarian|polish|slovak|bulgarian|russian|greek|turkish|hebrew|arabic)$")
+DECLARATION = re.compile(rb"(?i)(encoding|charset)\s*=\s*[\"']?[\w.-]+")
+
+
+def outcomes(folder: Path) -> Iterator[tuple[str, ParsedFile | ConspectusError]]:
+    for found in FILES.discover([folder]):
+        try:
+            yield found.name, FILES.parse(found)
+        except ConspectusError as error:
+            yield found.name, error
+
+
+def storable(document: NewDocument) -> bool:
+    json.dumps(dict(document.metadata), allow_nan=False).encode()
+    return bool(document.text.strip() and document.key) and "\0" not in document.text
+
+
+@pytest.mark.parametrize(
+    "markup",
+    [
+        "<div>" * 100_000 + "deep" + "</div>" * 100_000,
+        "<b><i>" * 50_000 + "deep", "<table>" * 50_000 + "deep",
+        "<!--" * 50_000, "<!" * 100_000, "<a " * 100_000, "<" * 200_000, "</" * 100_000,
+        "<a " + "x='" * 100_000, "&" * 200_000, "&#" + "9" * 100_000 + ";", "<![CDATA[" * 50_000,
+        "<script>" * 50_000, "<title>" * 50_000, "<?" * 100_000, "<svg><math>" * 30_000,
+    ],
+    ids=lambda markup: markup[:8],
+)  # fmt: skip
+def test_hostile_markup(tmp_path: Path, markup: str) -> None:
+    (tmp_path / "a.html").write_text(markup, encoding="utf-8")
+    parsed = FILES.parse(FoundFile(tmp_path / "a.html", "a.html", 0))
+    assert parsed.documents or parsed.notice
+    if "deep" in markup:
+        assert "deep" in parsed.documents[0].text
+
+
+@pytest.mark.parametrize("name", ["a.md", "a.rst", "a.srt", "a.vtt", "a.py"])
+@pytest.mark.parametrize(
+    "line", ["=", "#", "`", " ", "-->", "00:00 --> ", "---\n", "\n", "<v ", "{\\", "1\n"]
+)
+def test_a_line_repeated_without_end(tmp_path: Path, name: str, line: str) -> None:
+    (tmp_path / name).write_text(line * 100_000, encoding="utf-8")
+    try:
+        parsed = FILES.parse(FoundFile(tmp_path / name, name, 0))
+    except UnreadableFile:
+        return
+    assert parsed.documents or parsed.notice
+
+
+@pytest.mark.data
+@pytest.mark.parametrize(
+    "name", ["html5lib_tests", "json_test_suite", "markitdown_files", "naughty_strings", "csv_spectrum",
+             "pdf_hostile", "ftfy_mojibake", "chardet_files", "subtitle_files"],
+)  # fmt: skip
+def test_every_file_is_read_or_refused(evaluation: Callable[[str], Path], name: str) -> None:
+    read = 0
+    for file, outcome in outcomes(evaluation(name)):
+        read += 1
+        if isinstance(outcome, ParsedFile):
+            assert outcome.documents or outcome.notice, file
+            assert all(map(storable, outcome.documents)), file
+    assert read > 0
+
+
+@pytest.mark.data
+def test_json_is_accepted_and_rejected_as_its_test_suite_says(evaluation: Callable[[str], Path]) -> None:
+    counts: Counter[str] = Counter()
+    for file, outcome in outcomes(evaluation("json_test_suite") / "test_parsing"):
+        refused = isinstance(outcome, ConspectusError) or outcome.notice == "the file is empty"
+        counts[file[0]] += 1
+        assert not (file.startswith("y_") and refused), file
+        assert not (file.startswith("n_") and not refused), file
+    assert counts["y"] > 50 < counts["n"]
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("declared", [True, False])
+def test_every_encoding_is_recognised(evaluation: Callable[[str], Path], declared: bool) -> None:
+    wrong = []
+    for path in sorted(evaluation("chardet_files").glob("*/*")):
+        truth = LANGUAGES.sub("", path.parent.name)
+        data = path.read_bytes()
+        if not declared and not truth.lower().startswith("utf"):
+            data = DECLARATION.sub(b"", data)
+        decoded = decode(data)
+        text = data.decode({"MacCyrillic": "mac_cyrillic"}.get(truth, truth))
+        if decoded is None or decoded.text.lstrip("\ufeff") != text.lstrip("\ufeff"):
+            wrong.append(f"{path.parent.name}/{path.name}")
+    assert wrong == []
+
+
+@pytest.mark.data
+def test_no_markup_with_text_comes_out_empty(evaluation: Callable[[str], Path], tmp_path: Path) -> None:
+    page = tmp_path / "a.html"
+    for path in sorted(evaluation("html5lib_tests").glob("tree-construction/*.dat")):
+        for case in path.read_text(encoding="utf-8").split("#data\n")[1:]:
+            markup, _, tree = case.partition("\n#errors")
+            page.write_text(markup, encoding="utf-8")
+            if markup.count("\0") > 0.1 * len(markup) or "<noscript><!--" in markup:
+                continue
+            plain = re.search(r'\n\| {5}"([A-Za-z]\w*)"', tree.partition("<body>")[2])
+            assert not plain or FILES.parse(FoundFile(page, "a.html", 0)).documents, markup
+
+
+@pytest.mark.data
+def test_captions_agree_with_the_parser_that_browsers_use(evaluation: Callable[[str], Path]) -> None:
+    different = []
+    files = sorted((evaluation("subtitle_files") / "vtt.js").rglob("*.json"))
+    for path in [path for path in files if path.with_suffix(".vtt").exists()]:
+        wanted = [
+            (cue["startTime"], cue["endTime"], cue["text"])
+            for cue in json.loads(path.read_text(encoding="utf-8"))["cues"]
+        ]
+        decoded = decode(path.with_suffix(".vtt").read_bytes())
+        assert decoded is not None
+        cues, _ = read_cues(decoded.text.replace("\r\n", "\n").replace("\r", "\n"))
+        if [(cue.start, cue.end, "\n".join(cue.lines)) for cue in cues] != wanted:
+            different.append(path.stem)
+    assert sorted(different) == ["double-line-break", "id", "minimum-spots-over-sixty"]

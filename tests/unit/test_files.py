@@ -1,0 +1,251 @@
+"""Which files are found below a folder, under which names, and what text they turn out to hold."""
+
+import codecs
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conspectus.errors import ConspectusError, TooLarge, UnreadableFile
+from conspectus.ports import FoundFile, ParsedFile
+from conspectus.sources.encoding import decode
+from conspectus.sources.files import LocalFiles
+
+FILES = LocalFiles()
+GERMAN = "Die Häuser am Fluss sind größer als früher, und die Straße ist schöner geworden.\n"
+RUSSIAN = "Съешь же ещё этих мягких французских булок, да выпей чаю.\n" * 5
+JAPANESE = "これは日本語の文章です。今日はとても良い天気ですね。\n" * 3
+CHINESE = "我们今天去公园散步,天气很好,大家都很高兴。\n" * 5
+KOREAN = "오늘은 날씨가 매우 좋습니다. 우리는 공원에 갔습니다.\n" * 5
+
+
+def make(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"text of {name}", encoding="utf-8")
+
+
+def names(*paths: Path, files: LocalFiles = FILES) -> list[str]:
+    return [found.name for found in files.discover(paths)]
+
+
+def parse(path: Path, files: LocalFiles = FILES) -> ParsedFile:
+    return files.parse(FoundFile(path, path.name, 0))
+
+
+def parse_bytes(folder: Path, data: bytes, name: str = "file") -> ParsedFile:
+    (folder / name).write_bytes(data)
+    return parse(folder / name)
+
+
+def test_files_come_by_name_from_all_levels(tmp_path: Path) -> None:
+    make(tmp_path, "b.md", "a/z.txt", "a/b/c.py", "c", "é.md")
+    assert names(tmp_path) == ["a/b/c.py", "a/z.txt", "b.md", "c", "é.md"]
+    assert names(tmp_path / "a" / "z.txt") == ["z.txt"]
+
+
+def test_hidden_and_generated_folders_are_left_out(tmp_path: Path) -> None:
+    make(tmp_path, ".git/config", ".hidden/a.md", ".env", "node_modules/x/readme.md", "__pycache__/a.txt")
+    make(tmp_path, "env/pyvenv.cfg", "env/lib/a.py", "kept/a.md")
+    assert names(tmp_path) == ["kept/a.md"]
+    assert names(tmp_path / ".hidden") == ["a.md"]
+    assert names(tmp_path / ".env") == [".env"]
+
+
+def test_a_loop_of_links_is_entered_once(tmp_path: Path) -> None:
+    make(tmp_path, "a/one.md", "b/two.md")
+    (tmp_path / "a" / "up").symlink_to(tmp_path)
+    (tmp_path / "a" / "self").symlink_to(tmp_path / "a")
+    (tmp_path / "b" / "across").symlink_to(tmp_path / "a")
+    (tmp_path / "round").symlink_to("round")
+    assert [name for name in names(tmp_path) if name.endswith(".md")] == ["a/one.md", "b/two.md"]
+
+
+def test_links_that_leave_the_named_folder_are_not_followed(tmp_path: Path) -> None:
+    make(tmp_path, "inside/a.md", "outside/secret.md")
+    (tmp_path / "inside" / "folder").symlink_to(tmp_path / "outside")
+    (tmp_path / "inside" / "file.md").symlink_to(tmp_path / "outside" / "secret.md")
+    (tmp_path / "inside" / "near.md").symlink_to(tmp_path / "inside" / "a.md")
+    assert names(tmp_path / "inside") == ["a.md", "near.md"]
+    (tmp_path / "named").symlink_to(tmp_path / "inside")
+    assert names(tmp_path / "named") == ["a.md", "near.md"]
+
+
+def test_a_path_that_does_not_exist_fails_before_anything_is_read(tmp_path: Path) -> None:
+    make(tmp_path, "a.md")
+    with pytest.raises(UnreadableFile, match=r"missing\.md: does not exist"):
+        FILES.discover([tmp_path / "a.md", tmp_path / "missing.md"])
+
+
+def test_a_broken_link_is_reported(tmp_path: Path) -> None:
+    (tmp_path / "gone.md").symlink_to(tmp_path / "nothing")
+    [found] = FILES.discover([tmp_path])
+    with pytest.raises(UnreadableFile, match=r"gone\.md"):
+        FILES.parse(found)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
+def test_a_folder_that_may_not_be_read_is_reported(tmp_path: Path) -> None:
+    make(tmp_path, "locked/a.md", "open/b.md")
+    (tmp_path / "locked").chmod(0)
+    try:
+        found = list(FILES.discover([tmp_path]))
+        assert [one.name for one in found] == ["locked", "open/b.md"]
+        with pytest.raises(UnreadableFile, match="locked"):
+            FILES.parse(found[0])
+    finally:
+        (tmp_path / "locked").chmod(0o700)
+
+
+def test_a_folder_in_the_place_of_a_file_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableFile, match="a folder that cannot be listed"):
+        parse(tmp_path)
+
+
+def test_pipes_sockets_and_devices_are_never_opened(tmp_path: Path) -> None:
+    make(tmp_path, "a.md")
+    os.mkfifo(tmp_path / "pipe.md")
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "s.md"))
+        assert names(tmp_path) == ["a.md"]
+        with pytest.raises(UnreadableFile, match="a socket"):
+            parse(tmp_path / "s.md")
+    with pytest.raises(UnreadableFile, match="a pipe"):
+        parse(tmp_path / "pipe.md")
+    with pytest.raises(UnreadableFile, match="a device"):
+        parse(Path("/dev/zero"))
+
+
+def test_equal_names_from_two_folders_both_arrive_once(tmp_path: Path) -> None:
+    make(tmp_path, "one/a.md", "two/a.md")
+    found = names(tmp_path / "one", tmp_path / "two", tmp_path / "one")
+    assert found[:2] == ["a.md", (tmp_path / "two" / "a.md").as_posix()]
+    assert len(found) == len(set(found))
+
+
+def test_limits_are_named(tmp_path: Path) -> None:
+    make(tmp_path, "a/b/c/d.md", "e.md")
+    with pytest.raises(TooLarge, match="2 levels"):
+        names(tmp_path, files=LocalFiles(max_depth=1))
+    with pytest.raises(TooLarge, match="2 files"):
+        names(tmp_path, files=LocalFiles(max_files=1))
+    with pytest.raises(TooLarge, match="limit is 5") as caught:
+        parse(tmp_path / "e.md", LocalFiles(max_file_bytes=5))
+    assert (caught.value.size, caught.value.limit) == (12, 5)
+
+
+def test_a_huge_file_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    with (tmp_path / "huge.txt").open("wb") as stream:
+        stream.truncate(100_000_000)
+    with pytest.raises(TooLarge, match="100000000 bytes"):
+        parse(tmp_path / "huge.txt")
+
+
+@pytest.mark.parametrize(
+    ("data", "what"),
+    [
+        (b"%PDF-1.7\n", "PDF is not supported yet"),
+        (b"PK\x03\x04rest", "office document"),
+        (b"\x89PNG\r\n\x1a\n", "PNG image"),
+        (b"\x00\x00\x00\x20ftypisom", "MP4"),
+        (b"\x00\x01\x02\x03" * 50, "binary data"),
+        (b"text with\x00a zero", "binary data"),
+        (bytes(range(1, 32)) * 20, "binary data"),
+        (b"\xff\xfe\x00", "binary data"),
+    ],
+)
+def test_binary_files_are_refused_with_what_they_are(tmp_path: Path, data: bytes, what: str) -> None:
+    with pytest.raises(UnreadableFile, match=what):
+        parse_bytes(tmp_path, data)
+
+
+def test_a_zero_character_in_a_text_file_is_replaced_and_said(tmp_path: Path) -> None:
+    parsed = parse_bytes(tmp_path, b"# Title\n\nsome\x00text that goes on", "a.md")
+    assert parsed.documents[0].text == "# Title\n\nsome\ufffdtext that goes on"
+    assert parsed.notice == "1 zero characters were replaced"
+
+
+def test_an_empty_file_is_no_document_and_a_notice(tmp_path: Path) -> None:
+    for data in (b"", b"\n \n", codecs.BOM_UTF8, codecs.BOM_UTF16_LE):
+        parsed = parse_bytes(tmp_path, data)
+        assert (parsed.documents, parsed.notice) == ((), "the file is empty")
+
+
+def test_newlines_become_one_kind(tmp_path: Path) -> None:
+    parsed = parse_bytes(tmp_path, "a\r\nb\rc\n\u2028d".encode(), "a.txt")
+    assert parsed.documents[0].text == "a\nb\nc\n\u2028d"
+    assert (parsed.encoding, parsed.notice) == ("utf-8", None)
+
+
+@pytest.mark.parametrize(
+    "codec", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"]
+)
+def test_unicode_is_read_with_and_without_a_mark(tmp_path: Path, codec: str) -> None:
+    assert parse_bytes(tmp_path, GERMAN.encode(codec)).documents[0].text == GERMAN
+
+
+@pytest.mark.parametrize(
+    ("text", "codec"),
+    [
+        (GERMAN, "cp1252"), (GERMAN, "iso8859_15"), (RUSSIAN, "cp1251"), (RUSSIAN, "koi8_r"),
+        (RUSSIAN, "cp866"), (RUSSIAN, "iso8859_5"), (JAPANESE, "shift_jis"), (JAPANESE, "euc_jp"),
+        (JAPANESE, "iso2022_jp"), (CHINESE, "gb2312"), (KOREAN, "euc_kr"), (KOREAN, "iso2022_kr"),
+        ("Zażółć gęślą jaźń, proszę państwa.\n" * 3, "iso8859_2"),
+        ("Zażółć gęślą jaźń, proszę państwa.\n" * 3, "cp1250"),
+        ("Pijamal\u0131 hasta ya\u011f\u0131z şoföre çabucak güvendi.\n" * 3, "iso8859_9"),
+        ("Příliš žluťoučký kůň úpěl ďábelské ódy.\n" * 3, "iso8859_2"),
+        ("Ξεσκεπάζω την ψυχοφθόρα βδελυγμία.\n" * 3, "iso8859_7"),
+    ],
+)  # fmt: skip
+def test_older_encodings_are_told_apart(text: str, codec: str) -> None:
+    decoded = decode(text.encode(codec))
+    assert decoded is not None
+    assert decoded.text == text
+
+
+def test_a_guessed_encoding_is_named_and_a_declared_one_is_not(tmp_path: Path) -> None:
+    guessed = parse_bytes(tmp_path, GERMAN.encode("cp1252"), "a.txt")
+    assert guessed.notice == "the encoding was guessed: cp1252"
+    declared = parse_bytes(tmp_path, b"# -*- coding: koi8-r -*-\n" + RUSSIAN.encode("koi8_r"), "a.py")
+    assert (declared.encoding, declared.notice) == ("koi8_r", None)
+
+
+def test_a_wrong_or_unknown_declaration_does_not_stop_reading(tmp_path: Path) -> None:
+    for label in ("no-such-charset", "rot13", "base64", "utf-16", "idna"):
+        page = f'<meta charset="{label}"><p>{GERMAN}</p>'
+        assert "Häuser" in parse_bytes(tmp_path, page.encode("cp1252"), "a.html").documents[0].text
+
+
+def test_a_few_damaged_characters_do_not_turn_a_file_into_another_encoding(tmp_path: Path) -> None:
+    parsed = parse_bytes(tmp_path, (RUSSIAN * 20).encode() + b"\xd0", "a.txt")
+    assert parsed.documents[0].text == RUSSIAN * 20 + "\ufffd"
+    assert parsed.notice == "1 characters are not valid utf-8 and were replaced"
+
+
+@given(st.text(), st.sampled_from(["utf-8-sig", "utf-16", "utf-32"]))
+def test_marked_unicode_is_always_right(text: str, codec: str) -> None:
+    data = text.encode(codec, errors="replace")
+    decoded = decode(data)
+    assert decoded is not None
+    assert decoded.text == data.decode(codec)
+
+
+@given(
+    st.binary(max_size=300), st.sampled_from(["a", "a.md", "a.html", "a.json", "a.jsonl", "a.srt", "a.vtt"])
+)
+def test_any_bytes_are_read_or_refused(
+    tmp_path_factory: pytest.TempPathFactory, data: bytes, name: str
+) -> None:
+    path = tmp_path_factory.getbasetemp() / name
+    path.write_bytes(data)
+    try:
+        parsed = parse(path)
+    except ConspectusError:
+        return
+    assert parsed.documents or parsed.notice
+    for document in parsed.documents:
+        assert document.text.strip() and "\0" not in document.text
+        document.text.encode()
