@@ -11,7 +11,7 @@ import pytest
 
 import conspectus
 from conspectus.settings import Settings
-from tests.faults.writer import KEYS, text_of
+from tests.faults.writer import KEYS, subject, text_of
 
 WRITER = Path(__file__).with_name("writer.py")
 SETTINGS = replace(Settings(), embedder="none", chunk_size=200, chunk_overlap=0, tail_chunks=40)
@@ -46,7 +46,7 @@ async def verify(path: Path, expected: dict[int, set[int | None]]) -> None:
         documents = {document.key: document for document in (await engine.list(limit=1000)).documents}
         for key, possible in expected.items():
             stored = documents.get(str(key))
-            found = await engine.retrieve(f"subject{key}", limit=100)
+            found = await engine.retrieve(subject(key), limit=100)
             texts = [hit.chunk.text for hit in found.hits]
             if stored is None:
                 assert None in possible

@@ -15,10 +15,15 @@ from conspectus.settings import Settings
 KEYS = 12
 
 
+def subject(key: int) -> str:
+    """A word that no other key's text has, not even in part."""
+    return "subject" + "abcdefghijkl"[key]
+
+
 def text_of(key: int, version: int) -> str:
     """Text of several chunks, every one of which holds the key's and the version's own words."""
     return "\n\n".join(
-        f"subject{key} edition{key}x{version} " + "filler " * 20 for _ in range(3 + version % 5)
+        f"{subject(key)} edition{key}x{version} " + "filler " * 20 for _ in range(3 + version % 5)
     )
 
 
