@@ -24,6 +24,11 @@ class Packed:
     rendered: Rendered
     tokens: int
 
+    @property
+    def worth(self) -> tuple[bool, int]:
+        """More of it is better: first the best hit, then tokens."""
+        return (0 in self.plan.pieces, self.tokens)
+
 
 def pack(
     hits: Sequence[Hit], allowed: int, *, renderer: Renderer, count: Callable[[str], int], counted: bool
@@ -47,7 +52,8 @@ def pack(
         return best
     kept = sorted(best.plan.pieces)
     swaps = (Swap(frozenset(kept) - {out}, out) for out in reversed(kept[1:][-_MOST_SWAPS:]))
-    return next(filter(packer.is_full, map(packer.fit, swaps)), best)
+    full = filter(packer.is_full, map(packer.fit, swaps))
+    return next((packed for packed in full if packed.worth > best.worth), best)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,7 @@ class _Packer:
         for attempt in range(_MOST_RENDERS):
             packed = self._packed(room, swap)
             slack = self.allowed - packed.tokens
-            if slack >= 0 and (best is None or packed.tokens > best.tokens):
+            if slack >= 0 and (best is None or packed.worth > best.worth):
                 best = packed
             if slack >= 0 and (packed.plan.complete or slack <= self._tolerance):
                 break

@@ -87,8 +87,10 @@ class Planner:
     def _reserve(self, best: Hit) -> int:
         if self._price(best) <= self._room:
             return 0
-        least = self._head(best) + self._costs.cut_mark + max(_WORTH_FILLING, self._room // 4)
-        return min(self._room, least)
+        around = self._head(best) + self._costs.cut_mark
+        text = max(_WORTH_FILLING, self._room // 4)
+        enough = self._costs.end_of_text(best, 0, text) > 0
+        return min(self._room, around + text) if enough else self._room
 
     def _consider(self, rank: int, hit: Hit, *, closed: bool) -> None:
         same_as = self._shown.rank_of(hit)
