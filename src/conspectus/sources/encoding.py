@@ -60,6 +60,7 @@ LETTERS = tuple(frozenset(alphabet + alphabet.upper()) for alphabet in ALPHABETS
 PUNCTUATION = frozenset(
     "\u2018\u2019\u201a\u201c\u201d\u201e\u2039\u203a\u2013\u2014\u2026\u2022\xa0\xad\xb4«»·°§©®™€£№¡¿ªº"
 )
+NOT_LEGACY = ("utf", "ascii", "idna", "punycode", "unicode", "raw", "undefined")
 DECLARED = re.compile(rb"""(?:encoding|charset|coding)\s*[=:]\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""", re.I)
 KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
 ESCAPES = ((b"\x1b$)C", "iso2022_kr"), (b"\x1b$B", "iso2022_jp"), (b"\x1b$@", "iso2022_jp"))
@@ -153,7 +154,7 @@ def _declared(data: bytes) -> Iterator[str]:
             b"a".decode(name)
         except (LookupError, UnicodeError):
             continue
-        if not name.startswith(("utf", "ascii")):
+        if not name.startswith(NOT_LEGACY):
             yield from _family(name)
 
 
