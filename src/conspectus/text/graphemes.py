@@ -2,7 +2,8 @@
 
 import regex
 
-_CLUSTER = regex.compile(r"\X")
+# Flags are named first: to tell which two belong together, `\X` reads back to the first of a row of flags.
+_CLUSTER = regex.compile(r"\p{RI}{2}(?![\p{GCB=Extend}\p{GCB=SpacingMark}\u200D])|\X")
 _PLAIN = regex.compile(
     r"(?<!\p{GCB=Prepend})[[\p{GCB=Other}&&[\p{Common}\p{Latin}\p{Greek}\p{Cyrillic}\p{Han}\p{Hiragana}"
     r"\p{Katakana}\p{Arabic}\p{Hebrew}]]--\p{ExtPict}]|\r|(?<!\r)\n",
@@ -38,8 +39,7 @@ class Borders:
         if (origin, limit) == (self._origin, self._limit):
             return
         self._origin, self._limit = origin, limit
-        # Whether a cluster ends at `limit` depends on the one character after it and on no other. A slice,
-        # because for each flag the expression reads back to the first of a row of flags.
+        # Whether a cluster ends at `limit` depends on the one character after it and on no other.
         matches = _CLUSTER.finditer(self._text[origin : limit + 1])
         self._ends = [origin + match.end() for match in matches if origin + match.end() <= limit]
         self._set = frozenset(self._ends)
