@@ -30,7 +30,7 @@ from conspectus.model.records import Document
 from conspectus.records.tables import documents
 from conspectus.text.times import to_microseconds
 
-MOST_TERMS = 400
+MOST_TERMS = 300
 DEEPEST = 30
 MOST_VALUES = 5_000
 """Databases limit how deep an expression is and how many values it names; Python does what is beyond."""
@@ -64,10 +64,14 @@ Compare = Callable[[Column[Any], Any], ColumnElement[bool]]
 
 
 def compile_filter(where: Filter) -> Condition:
-    """The condition for a filter."""
-    if isinstance(where, And):
-        return _all_of([_within_limits(part) for part in where.inner])
-    return _within_limits(where)
+    """The condition for a filter; of a conjunction that is too large, as many parts as fit."""
+    left = MOST_TERMS
+    compiled = []
+    for part in where.inner if isinstance(where, And) else (where,):
+        terms = _terms(part, DEEPEST)
+        compiled.append(_compiled(part) if terms <= left else _UNKNOWN)
+        left -= terms if terms <= left else 0
+    return _all_of(compiled)
 
 
 def document_row(document: Document) -> Mapping[str, object]:
@@ -85,12 +89,6 @@ def document_row(document: Document) -> Mapping[str, object]:
         "recorded": document.recorded,
         "metadata": document.metadata,
     }
-
-
-def _within_limits(where: Filter) -> Condition:
-    if _terms(where, DEEPEST) > MOST_TERMS:
-        return _UNKNOWN
-    return _compiled(where)
 
 
 def _terms(where: Filter, depth: int) -> int:

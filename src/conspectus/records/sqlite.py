@@ -8,10 +8,10 @@ from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
-from sqlalchemy.exc import DBAPIError, IntegrityError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from conspectus.errors import Conflict, InvalidInput, StorageBusy, StorageError
+from conspectus.errors import Conflict, ConspectusError, InvalidInput, StorageBusy, StorageError
 
 WRITES = "conspectus_writes"
 """The execution option of connections that take the write lock when they begin."""
@@ -25,6 +25,7 @@ SETTINGS = (
     "PRAGMA journal_size_limit = 67108864",
 )
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_TAKEN = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
 _PRIMARY_CODE = 0xFF
 _PAUSE_SECONDS = 0.02
 
@@ -36,6 +37,7 @@ def sqlite_engine(path: Path, *, busy_seconds: float, connections: int) -> Engin
         connect_args={"check_same_thread": False, "timeout": busy_seconds, "cached_statements": 256},
         pool_size=connections,
         max_overflow=0,
+        hide_parameters=True,
     )
     event.listen(engine, "connect", _configure)
     event.listen(engine, "begin", _begin)
@@ -97,8 +99,6 @@ def translated_errors(engine: Engine) -> Iterator[None]:
     path = str(engine.url.database)
     try:
         yield
-    except IntegrityError as error:
-        raise Conflict("row", str(error.orig), "contradicts what is stored") from error
     except DBAPIError as error:
         raise _translated(error.orig, path) from error
     except sqlite3.Error as error:
@@ -111,8 +111,10 @@ def translated_errors(engine: Engine) -> Iterator[None]:
         raise InvalidInput("number", "does not fit into 64 bits") from error
 
 
-def _translated(error: BaseException | None, path: str) -> StorageError:
+def _translated(error: BaseException | None, path: str) -> ConspectusError:
     code = getattr(error, "sqlite_errorcode", None)
+    if code in _TAKEN:
+        return Conflict("row", str(error), "is there already")
     if code is not None and code & _PRIMARY_CODE in _BUSY:
         return StorageBusy(f"{path} is in use by another process: {error}")
     return StorageError(f"{path}: {error}")

@@ -1,0 +1,152 @@
+"""The history of the tables: from nothing to the newest, from every old version, and never a newer one."""
+
+import asyncio
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine, inspect
+from sqlalchemy.engine.interfaces import ReflectedIndex
+
+from conspectus.errors import StorageTooNew
+from conspectus.model.filter import EVERYTHING
+from conspectus.model.ids import ChunkId, CollectionId, DocumentId
+from conspectus.model.records import EmbeddingSpace
+from conspectus.records import migrate
+from conspectus.records.sqlite import migrating, sqlite_engine
+from conspectus.records.store import open_records
+from conspectus.records.tables import VERSION, schema
+from conspectus.testing.samples import vector
+
+MIGRATIONS = Path(migrate.__file__).with_name("migrations")
+FIRST_VERSION_ROWS = """
+INSERT INTO collections VALUES ('c', 'old', 'sample', 4, '1', 'english', 1714564800000000, 3);
+INSERT INTO sources VALUES ('s', 'c', 'notes', '{"a": 1}');
+INSERT INTO documents VALUES (1, 'd', 'c', 's', 'message', 'k', 'Title', 'hash', 'print', 5, 6, '{"x": [1]}',
+  'Ada', 'user', 7, 8, 9, NULL, 'thread', 'plain', 'embedded', NULL, 2, 8, 2, 'sample/4/1', 9, 7);
+INSERT INTO documents VALUES (2, 'e', 'c', 's', 'page', 'l', '', 'hash', 'print', 5, 6, '{}',
+  NULL, NULL, NULL, NULL, NULL, 'd', NULL, 'plain', 'pending', NULL, 1, 4, 3, NULL,
+  -9223372036854775808, -9223372036854775808);
+INSERT INTO chunks VALUES (1, 1, 0, 0, 4, 1, 'h', 'one '), (2, 1, 1, 4, 8, 1, 'h', 'two '),
+  (3, 2, 0, 0, 4, 1, 'h', 'last');
+INSERT INTO vectors VALUES (1, 'sample/4/1', X'0000000000000000'), (2, 'sample/4/1', X'0000000000000000');
+INSERT INTO changes VALUES (1, 'c', 'put', 1, 2, 1), (2, 'c', 'put', 3, 3, 2), (3, 'c', 'put', 1, 2, 3);
+UPDATE counters SET value = 3;
+"""
+OPEN = "import asyncio, sys; from conspectus.records.store import open_records; from pathlib import Path\n\
+async def main():\n    await (await open_records(Path(sys.argv[1]))).close()\n\
+asyncio.run(main()); print('alembic' in sys.modules)"
+
+
+def migrate_to(path: Path, version: str) -> None:
+    engine = sqlite_engine(path, busy_seconds=1, connections=1)
+    with migrating(engine) as connection:
+        migrate.upgrade(connection, version=version)
+    engine.dispose()
+
+
+def run_sql(path: Path, script: str) -> None:
+    database = sqlite3.connect(path)
+    database.executescript(script)
+    database.close()
+
+
+def described(index: ReflectedIndex) -> tuple[str, str, str]:
+    condition = index.get("dialect_options", {}).get("sqlite_where")
+    return str(index["name"]), str(index["column_names"]), str(condition)
+
+
+def shape(url: str) -> dict[str, object]:
+    """Everything SQLAlchemy can see of a database's tables, which is more than Alembic compares."""
+    engine = create_engine(url)
+    look = inspect(engine)
+    names = sorted(set(look.get_table_names()) - {"alembic_version"})
+    found: dict[str, object] = {
+        name: (
+            [(column["name"], str(column["type"]), column["nullable"]) for column in look.get_columns(name)],
+            look.get_pk_constraint(name),
+            sorted(map(str, look.get_foreign_keys(name))),
+            sorted(map(str, look.get_unique_constraints(name))),
+            sorted(map(described, look.get_indexes(name))),
+        )
+        for name in names
+    }
+    engine.dispose()
+    return found
+
+
+def test_migrating_from_nothing_equals_the_tables(tmp_path: Path) -> None:
+    migrate_to(tmp_path / "migrated", "head")
+    migrated, made = (f"sqlite:///{tmp_path / name}" for name in ("migrated", "made"))
+    engine = create_engine(made)
+    schema.create_all(engine)
+    engine.dispose()
+    assert shape(migrated) == shape(made)
+    engine = create_engine(migrated)
+    with engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), schema) == []
+    engine.dispose()
+
+
+def test_the_newest_migration_is_the_version_that_the_program_knows() -> None:
+    scripts = ScriptDirectory(str(MIGRATIONS))
+    assert scripts.get_heads() == [VERSION]
+    history = [step.revision for step in scripts.walk_revisions()]
+    assert history == sorted(history, reverse=True)
+
+
+async def test_a_database_of_the_first_version_still_opens(tmp_path: Path) -> None:
+    path = tmp_path / "records.sqlite"
+    await asyncio.to_thread(migrate_to, path, "0001")
+    await asyncio.to_thread(run_sql, path, FIRST_VERSION_ROWS)
+    records = await open_records(path)
+    assert await records.check() == []
+    collection, space = CollectionId("c"), EmbeddingSpace("sample", 4)
+    assert await records.state(collection) == (3, space)
+    assert [await records.text(DocumentId(key)) for key in "de"] == ["one two ", "last"]
+    assert await records.count(collection, EVERYTHING) == 2
+    assert [each.chunk.id for each in await records.unembedded(collection, space, limit=9)] == [3]
+    assert await records.put_vectors(space, [(ChunkId(3), vector(1))]) == 1
+    assert (await records.delete([DocumentId("d")])).documents == 2
+    assert await records.check() == []
+    await records.close()
+
+
+async def test_a_newer_database_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "records.sqlite"
+    await (await open_records(path)).close()
+    await asyncio.to_thread(run_sql, path, "UPDATE alembic_version SET version_num = '9999'")
+    for _ in range(2):
+        with pytest.raises(StorageTooNew, match="9999"):
+            await open_records(path)
+
+
+def test_processes_that_open_a_new_path_at_once_all_succeed(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", OPEN, str(tmp_path / "records.sqlite")]
+    openers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    outputs = [opener.communicate()[0].strip() for opener in openers]
+    assert [opener.returncode for opener in openers] == [0, 0, 0, 0]
+    assert "True" in outputs
+    again = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert again.stdout.strip() == "False"
+
+
+async def test_a_migration_that_was_interrupted_is_begun_anew(tmp_path: Path) -> None:
+    path = tmp_path / "records.sqlite"
+
+    def interrupted() -> None:
+        engine = sqlite_engine(path, busy_seconds=1, connections=1)
+        with pytest.raises(KeyboardInterrupt), migrating(engine) as connection:
+            migrate.upgrade(connection, version="head")
+            raise KeyboardInterrupt
+        engine.dispose()
+
+    await asyncio.to_thread(interrupted)
+    records = await open_records(path)
+    assert (await records.collections(), await records.check()) == ([], [])
+    await records.close()
