@@ -27,7 +27,7 @@ from conspectus.sync import BlockingEngine
 
 ROOT = Path(__file__).resolve().parents[1]
 STORE = ROOT / ".demo"
-TOKENS = 600
+TOKENS = 1000
 CANDIDATES = 12
 QUESTIONS = (
     "How do I make my own class work in a with statement?",
@@ -47,7 +47,9 @@ def main() -> None:
             said(console, "open the store", started)
             ingest(engine, console, Path(data) if data else None)
             for question in questions(engine, own=bool(data)):
-                show(console, question, engine.window(question, TOKENS))
+                asked = time.perf_counter()
+                window = engine.window(question, TOKENS)
+                show(console, question, window, time.perf_counter() - asked)
     except ConspectusError as error:
         sys.exit(f"{error.code}: {error}")
     console.print(f"The store stays in {store}; make clean removes it.")
@@ -92,7 +94,7 @@ def questions(engine: BlockingEngine, *, own: bool) -> list[str]:
     return [titles[place * (len(titles) - 1) // 2] for place in range(min(3, len(titles)))]
 
 
-def show(console: Console, question: str, window: ContextWindow) -> None:
+def show(console: Console, question: str, window: ContextWindow, seconds: float) -> None:
     """One window: the text, where it comes from, what it cost, how long it took and why."""
     console.rule(Text(question, style="bold"))
     text = Text(window.text) if window.text else Text("nothing relevant", style="dim")
@@ -102,8 +104,8 @@ def show(console: Console, question: str, window: ContextWindow) -> None:
         console.print(
             Text(f"[{each.number}] {each.title or each.key}, characters {each.start} to {each.end}")
         )
-    steps = "  ".join(f"{step} {milliseconds:.1f} ms" for step, milliseconds in window.timings.items())
-    console.print(Text(f"\n{steps}", style="cyan"))
+    steps = ", ".join(f"{step} {milliseconds:.1f}" for step, milliseconds in window.timings.items())
+    console.print(Text(f"\n{seconds * 1000:.1f} ms from question to window: {steps}", style="cyan"))
     for notice in window.notices:
         console.print(Text(notice, style="yellow"))
     console.print(reasons(window.trace))

@@ -50,15 +50,17 @@ async def retrieval(
 ) -> dict[str, RetrievalReport]:
     """nDCG@10, recall@10 and recall@100 from 0 to 100, for `words`, `vectors` and `hybrid`.
 
-    Documents are ranked by their best chunk. Raises InvalidInput for a directory without `corpus.jsonl`,
-    `queries.jsonl` and `qrels.tsv`, or with something unreadable in them.
+    Documents are ranked by their best chunk. Without an embedder `vectors` is left out. Raises
+    InvalidInput for a directory without `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`, or with
+    something unreadable in them.
     """
     chosen = settings or Settings.from_environment()
     given = read_retrieval_set(Path(directory))
     async with _fresh_engine(chosen) as engine:
         keys = await _store(engine, {"corpus": given.documents}, progress)
         run = _Run(engine, chosen, keys["corpus"], progress)
-        return {name: await _judge(run, given, name) for name in ARMS}
+        can_embed = (await engine.collection()).space is not None
+        return {name: await _judge(run, given, name) for name in ARMS if can_embed or name != "vectors"}
 
 
 async def conversation(
