@@ -117,9 +117,9 @@ class Analyzer:
 
     def _tokens(self, word: str) -> Iterator[str]:
         text = word if word.isascii() else unicodedata.normalize("NFKC", word).replace("\u2019", "'")
-        for match in _TOKEN.finditer(text):
-            token = match[0]
-            match match.lastgroup:
+        for found in _TOKEN.finditer(text):
+            token = found[0]
+            match found.lastgroup:
                 case "emoji":
                     yield _bounded(_INVISIBLE.sub("", token) if "\u200d" not in token else token)
                 case "dense":
