@@ -1,0 +1,247 @@
+from datetime import UTC, datetime, timedelta
+from itertools import count as numbers
+
+import pytest
+
+from conspectus.errors import InvalidInput
+from conspectus.model.query import Budget
+from conspectus.model.records import Chunk, Document, Period
+from conspectus.model.results import Hit, Retrieval
+from conspectus.providers.tokenizers import counter
+from conspectus.text.hashing import content_hash
+from conspectus.window.pack import build_window
+from conspectus.window.render import renderer_named
+from conspectus.window.spans import Spans
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+IDS = numbers(1)
+SENTENCE = "The quick brown fox jumps over the lazy dog near the river bank. "
+TEXT = " ".join(f"Sentence number {number} says something of its own." for number in range(60))
+count = counter("o200k_base")
+
+
+def document(name, **fields):
+    fixed = {"collection": "c", "source": "s", "kind": "page", "key": name, "title": "", "content_hash": ""}
+    dates = {"fingerprint": "", "recorded": NOW, "updated": NOW}
+    return Document(**{**fixed, **dates, "id": name, **fields})
+
+
+def said(name, minute, **fields):
+    start = datetime(2023, 5, 8, 13, 56, tzinfo=UTC) + timedelta(minutes=minute)
+    return document(name, **{"kind": "message", "thread": "t", "occurred": Period(start, start), **fields})
+
+
+def hit(of, text, score, *, start=0, similarity=0.9):
+    of = document(of) if isinstance(of, str) else of
+    end, tokens, digest = start + len(text), count(text), content_hash(text)
+    chunk = Chunk(next(IDS), of.id, start, text, start, end, tokens, digest)
+    return Hit(chunk, of, score, {"words": score}, words=1.0, similarity=similarity)
+
+
+def part(start, end, score, of="d"):
+    return hit(of, TEXT[start:end], score, start=start)
+
+
+def window(hits, budget, form="text", below_floor=(), **fields):
+    found = Retrieval("found" if hits else "nothing_relevant", tuple(hits), tuple(below_floor), **fields)
+    budget = Budget(budget) if isinstance(budget, int) else budget
+    return build_window(found, budget, renderer_named(form), counter(budget.tokenizer))
+
+
+def fates(made):
+    return [entry.fate for entry in made.trace]
+
+
+def test_a_huge_best_hit_is_cut_and_the_small_ones_stay_whole():
+    made = window(
+        [hit("big", SENTENCE * 80, 0.9), hit("a", "Small one.", 0.5), hit("b", "Small two.", 0.4)], 100
+    )
+    assert fates(made) == ["truncated", "in", "in"]
+    assert "Small one." in made.text and "Small two." in made.text
+    assert 95 <= made.tokens == count(made.text) <= 100
+
+
+def test_what_does_not_fit_is_skipped_and_the_next_is_tried():
+    made = window([hit("a", SENTENCE, 0.9), hit("b", SENTENCE * 5 + "b", 0.8), hit("c", "Short.", 0.7)], 30)
+    assert fates(made) == ["in", "over_budget", "in"]
+    assert made.trace[1].reason == "does not fit: needs at least 71 tokens, 10 were left"
+    assert made.trace[1].tokens == 0 < made.trace[0].tokens
+
+
+@pytest.mark.parametrize("form", ["text", "xml", "json", "messages"])
+def test_zero_tokens_are_an_empty_window_and_not_a_default(form):
+    made = window([hit("a", "text", 0.9)], 0, form)
+    assert (made.outcome, made.text, made.messages, made.tokens, made.allowed) == ("found", "", (), 0, 0)
+    assert (fates(made), made.citations) == (["over_budget"], ())
+
+
+@pytest.mark.parametrize("budget", [Budget(-1), Budget(10, answer=-1)])
+def test_a_negative_budget_is_refused(budget):
+    with pytest.raises(InvalidInput, match="negative"):
+        window([hit("a", "text", 0.9)], budget)
+
+
+def test_the_budget_pays_for_what_stands_beside_the_window():
+    budget = Budget(100, system="You are \ud800 brief.", question="Why is that so?", answer=40)
+    made = window([hit("a", SENTENCE * 40, 0.9)], budget)
+    assert made.allowed == 60 - count("You are \ufffd brief.") - count("Why is that so?")
+    assert made.allowed * 0.9 <= made.tokens <= made.allowed
+    assert window([hit("a", "text", 0.9)], Budget(10, answer=11)).allowed == 0
+
+
+def test_nothing_found_is_nothing_relevant_and_the_trace_says_what_the_floor_kept_out():
+    kept_out = [hit("a", "low", 0.3, similarity=0.31), hit("b", "lower", 0.2, similarity=None)]
+    made = window(
+        [], 100, below_floor=kept_out, plan={"floor": "0.40"}, notices=("partly",), timings={"plan": 1.0}
+    )
+    assert (made.outcome, made.text, made.tokens) == ("nothing_relevant", "", 0)
+    assert [entry.reason for entry in made.trace] == [
+        "similarity 0.31 is below the floor 0.40",
+        "has no similarity below the floor 0.40",
+    ]
+    assert (made.notices, made.timings) == (("partly",), {"plan": 1.0})
+
+
+def test_chunks_that_overlap_or_touch_become_one_passage_without_repetition():
+    made = window([part(300, 700, 0.9), part(0, 400, 0.8), part(700, 990, 0.7)], 1000)
+    assert made.text == "[1] d\n" + TEXT[:990].rstrip()
+    assert [(c.start, c.end, len(c.chunks)) for c in made.citations] == [(0, len(TEXT[:990].rstrip()), 3)]
+
+
+def test_chunks_of_one_document_stand_in_the_order_of_its_text_with_a_gap_between():
+    made = window([part(500, 600, 0.9), hit("other", "Between.", 0.8), part(0, 100, 0.7)], 1000)
+    assert made.text == (
+        f"[1] d\n{TEXT[:100].rstrip()}\n[2] […]\n{TEXT[500:600].rstrip()}\n\n[3] other\nBetween."
+    )
+    assert [entry.reason for entry in made.trace] == ["in [2]", "in [3]", "in [1]"]
+
+
+def test_a_citation_names_exactly_the_characters_that_are_shown():
+    made = window([hit("d", "\n \n    def f():\n        pass\n\n", 0.9, start=40)], 100)
+    assert made.text == "[1] d\n    def f():\n        pass"
+    assert [(c.start, c.end) for c in made.citations] == [(43, 43 + len("    def f():\n        pass"))]
+
+
+def test_messages_of_a_thread_stand_together_in_order_and_groups_by_their_best_hit():
+    hits = [
+        hit(said("m3", 3, author="Mel", sequence=3), "Third.", 0.5),
+        hit("page", "A page.", 0.6),
+        hit(said("m1", 1, author="Ann", sequence=1), "First.", 0.9),
+        hit(said("x1", 0, author="Bob", thread="other"), "Elsewhere.", 0.7),
+        hit(said("m2", 9, author="Ann", sequence=2), "Second.", 0.1),
+        hit(said("m0", 2, author="Zed"), "Unnumbered.", 0.05),
+    ]
+    assert window(hits, 1000).text == (
+        "[1] 2023-05-08 13:57 Ann: First.\n[2] 14:05 Ann: Second.\n[3] 13:59 Mel: Third.\n"
+        "[4] 13:58 Zed: Unnumbered.\n\n[5] 2023-05-08 13:56 Bob: Elsewhere.\n\n[6] page\nA page."
+    )
+
+
+def test_captions_of_one_stream_stand_together_without_a_thread_and_messages_do_not():
+    hits = [
+        hit(said("c1", 1, kind="caption", thread=None), "one", 0.9),
+        hit(said("m1", 0, thread=None), "alone", 0.8),
+        hit(said("c0", 0, kind="caption", thread=None), "zero", 0.7),
+        hit(said("m0", 0, thread=None), "alone too", 0.6),
+    ]
+    assert window(hits, 1000).text == (
+        "[1] 2023-05-08 13:56: zero\n[2] 13:57: one\n\n[3] 2023-05-08 13:56: alone\n\n"
+        "[4] 2023-05-08 13:56: alone too"
+    )
+
+
+@pytest.mark.parametrize(
+    ("second", "fate"),
+    [
+        ("He drinks green tea, every day.", "duplicate"),
+        ("drinks \n green\ttea,", "duplicate"),
+        ("green", "duplicate"),
+        ("gree", "in"),
+        ("tea, green", "in"),
+        ("drinks green tea, every night", "in"),
+        (" \n\t ", "duplicate"),
+    ],
+)
+def test_what_is_already_said_in_the_same_words_is_a_duplicate(second, fate):
+    made = window([hit("a", "He drinks green tea, every day.", 0.9), hit("b", second, 0.8)], 200)
+    assert fates(made) == ["in", fate]
+    reason = "same text as [1]" if second.strip() else "has no visible text"
+    assert fate == "in" or made.trace[1].reason == reason
+
+
+def test_the_same_words_of_two_people_are_two_statements():
+    ann, bob = said("m1", 0, author="Ann"), said("m2", 1, author="Bob")
+    again = hit(said("m3", 2, author="Bob"), "Yes.", 0.7)
+    made = window([hit(ann, "Yes.", 0.9), hit(bob, "Yes.", 0.8), again], 200)
+    assert fates(made) == ["in", "in", "duplicate"]
+    assert made.trace[2].reason == "same text as [2]"
+
+
+def test_a_copy_of_a_hit_that_is_cut_is_a_duplicate_but_not_a_part_of_it():
+    big = SENTENCE * 60 + "The very end."
+    made = window([hit("a", big, 0.9), hit("copy", big, 0.8), hit("part", "The very end.", 0.7)], 150)
+    assert fates(made) == ["truncated", "duplicate", "in"]
+
+
+def test_a_cut_text_ends_with_a_sentence_and_a_marker_that_is_paid_for():
+    made = window([hit("a", TEXT, 0.9)], 400)
+    assert made.text.endswith("says something of its own. […]")
+    assert made.tokens == count(made.text) >= 380
+    assert (
+        made.trace[0].reason
+        == f"in [1], cut to the room left: {made.citations[0].end} of {len(TEXT)} characters"
+    )
+
+
+@pytest.mark.parametrize("unit", ["x", "👨‍👩‍👧‍👦", "漢", "e\u0301", "\U0001f1e9\U0001f1ea"])
+def test_one_word_of_a_hundred_kilobytes_fills_the_window_and_is_cut_between_graphemes(unit):
+    word = unit * (100_000 // len(unit))
+    made = window([hit("a", word, 0.9)], 300)
+    assert 285 <= made.tokens <= 300
+    assert made.citations[0].end % len(unit) == 0
+    assert made.text == f"[1] a\n{word[: made.citations[0].end]} […]"
+
+
+def test_too_little_room_for_anything_worth_reading_is_left_empty():
+    made = window([hit("a", SENTENCE * 9, 0.9)], 6)
+    assert (made.text, made.tokens, fates(made)) == ("", 0, ["over_budget"])
+
+
+def test_a_last_hit_gives_way_where_its_room_cannot_be_filled_otherwise():
+    title = "a title that is much too long for the room that is left over after the other hits are in"
+    hits = [hit("a", SENTENCE * 8, 0.9), hit("b", SENTENCE * 4 + "b", 0.8)]
+    hits += [hit(document(f"c{n}", title=title), f"{TEXT} {n}", 0.5) for n in range(3)]
+    made = window(hits, 200)
+    assert made.tokens >= 190
+    assert fates(made)[:3] == ["in", "over_budget", "truncated"]
+    assert made.trace[1].reason == "gave way to what fills the window better"
+
+
+@pytest.mark.parametrize("tokenizer", ["cl100k_base", "chars4_floor", "chars4_min1", "bytes4_min1"])
+@pytest.mark.parametrize("tokens", [0, 1, 7, 50, 333, 2000])
+def test_every_tokenizer_counts_its_own_tokens(tokenizer, tokens):
+    hits = [hit(f"d{n}", TEXT[n * 7 :], 1 / (n + 1)) for n in range(9)]
+    made = window(hits, Budget(tokens, tokenizer))
+    assert made.tokens <= tokens
+    assert made.tokens == (counter(tokenizer)(made.text) if made.text else 0)
+    assert made.tokens >= 0.95 * tokens or tokens < 200
+
+
+def test_counting_grows_with_the_window_and_not_with_the_number_of_hits():
+    hits = [hit(f"d{n}", f"{n} " + TEXT[n % 50 : 400 + n % 50], 1 / (n + 1)) for n in range(3000)]
+    counted = []
+    renderer, budget = renderer_named("text"), Budget(20_000)
+    made = build_window(
+        Retrieval("found", tuple(hits)), budget, renderer, lambda t: counted.append(len(t)) or count(t)
+    )
+    assert made.tokens >= 19_000
+    assert sum(counted) < 6 * len(made.text)
+
+
+def test_spans_join_and_say_what_is_new():
+    spans = Spans()
+    for start, end in ((10, 20), (30, 40), (50, 60), (20, 30)):
+        spans.add(start, end)
+    assert (spans.starts, spans.ends) == ([10, 50], [40, 60])
+    assert [spans.fresh(0, 70), spans.fresh(15, 35), spans.fresh(40, 50)] == [30, 0, 10]
+    assert [spans.covered_until(5), spans.covered_until(10), spans.covered_until(45)] == [5, 40, 45]
