@@ -24,7 +24,7 @@ lint: $(READY)  ## style, types, imports and the style budget
 
 bench: $(READY)  ## the slow tests, then the benchmarks (see docs/benchmarks.md)
 	$(BIN)/python -m pytest -m slow
-	$(BIN)/python -m benchmarks
+	$(BIN)/python benchmarks/latency.py
 
 lock: $(VENV)/.lock  ## pin requirements/*.txt anew; UPGRADE=--upgrade takes the newest releases
 	$(call compile,requirements/base.txt)

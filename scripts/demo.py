@@ -30,9 +30,9 @@ STORE = ROOT / ".demo"
 TOKENS = 1000
 CANDIDATES = 12
 QUESTIONS = (
-    "How do I make my own class work in a with statement?",
+    "When is a finally clause executed?",
     "Why is a list as a default argument shared between calls?",
-    "How do I add a dependency to this project?",
+    "What may a test of this project never use?",
 )
 
 
