@@ -19,7 +19,7 @@ from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
 
 WINDOW = 256
-"""Tokens the model sees at once, its two markers included; 512 finds hardly more, at three quarters the speed."""
+"""Tokens the model sees at once, two markers included; 512 finds hardly more, at three quarters the speed."""
 BATCH_TOKENS = 512
 """A text alone is as fast as a batch from about 64 tokens on; over 1,000 tokens a batch is slower."""
 _MARKERS = 2
