@@ -3,6 +3,7 @@
 Without DATA the text is the language reference that ships inside Python and this project's own documents.
 """
 
+import hashlib
 import os
 import sys
 import time
@@ -40,7 +41,9 @@ def main() -> None:
     """Run the demo on DATA, or on what every machine has."""
     console = Console(highlight=False)
     data = os.environ.get("DATA")
-    store = STORE / ("own" if data else "python")
+    store = STORE / (
+        hashlib.sha256(str(Path(data).resolve()).encode()).hexdigest()[:12] if data else "python"
+    )
     started = time.perf_counter()
     try:
         with conspectus.sync.open(store) as engine:
