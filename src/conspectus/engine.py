@@ -204,7 +204,7 @@ class Engine:
         place = await self._existing(collection)
         return await self._records.count(place.id, narrowed(self._person, where))
 
-    async def update(self, document: str, **changes: Any) -> Written:
+    async def update(self, /, document: str, **changes: Any) -> Written:
         """Change any fields of a document but `key`; a new text replaces the old one atomically."""
         stored = await self.get(document)
         unknown = changes.keys() - (NewDocument.__dataclass_fields__.keys() - {"key"})
@@ -244,7 +244,7 @@ class Engine:
             await purge_files(self._records, self._shelves, {(await self._existing(collection)).id})
         return replace(total, purged=purge)
 
-    async def retrieve(self, query: str | Query, **fields: Any) -> Retrieval:
+    async def retrieve(self, /, query: str | Query, **fields: Any) -> Retrieval:
         """The best chunks for a question, best first, each with the parts of its score.
 
         `fields` are those of Query. Raises NotFound for an unknown collection.
@@ -252,7 +252,7 @@ class Engine:
         return await self._search(asked(query, fields, self._parts.settings))
 
     async def window(
-        self, query: str | Query, budget: int | Budget, *, renderer: str = "text", **fields: Any
+        self, /, query: str | Query, budget: int | Budget, *, renderer: str = "text", **fields: Any
     ) -> ContextWindow:
         """The right context for a question, rendered, never over the budget, with a reason for everything.
 
@@ -266,7 +266,7 @@ class Engine:
         return build_window(found, wanted, chosen, count)
 
     async def explain(
-        self, query: str | Query, budget: int | Budget, *, document: str | None = None, **fields: Any
+        self, /, query: str | Query, budget: int | Budget, *, document: str | None = None, **fields: Any
     ) -> ContextWindow:
         """A window whose trace also has the chunks of one document, whether they were found or not."""
         stored = None if document is None else await self.get(document)
