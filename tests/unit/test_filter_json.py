@@ -1,0 +1,157 @@
+"""Filters survive the way through JSON; anything else is refused with a reason."""
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conspectus.errors import InvalidInput
+from conspectus.model.filter import (
+    EVERYTHING,
+    FIELDS,
+    And,
+    Between,
+    Eq,
+    Exists,
+    Filter,
+    In,
+    Not,
+    Or,
+    Overlaps,
+)
+from conspectus.model.filter_json import filter_from_json, filter_to_json, parse_filter, parse_filters
+
+MAY = datetime(2024, 5, 1, tzinfo=UTC)
+ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))
+TIMES = st.datetimes(timezones=ZONES)
+SCALARS = st.text() | st.integers() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False) | TIMES
+NAMES = st.sampled_from(sorted(FIELDS)) | st.lists(st.text(max_size=4), min_size=1, max_size=3).map(tuple)
+LEAVES = st.one_of(
+    st.builds(Eq, NAMES, SCALARS),
+    st.builds(In, NAMES, st.lists(SCALARS, max_size=4).map(tuple)),
+    st.builds(Between, NAMES, st.none() | SCALARS, st.none() | SCALARS),
+    st.builds(Overlaps, st.none() | TIMES, st.none() | TIMES),
+    st.builds(Exists, NAMES),
+)
+FILTERS = st.recursive(
+    LEAVES,
+    lambda inner: st.one_of(
+        st.builds(Not, inner),
+        st.builds(And, st.lists(inner, max_size=3).map(tuple)),
+        st.builds(Or, st.lists(inner, max_size=3).map(tuple)),
+    ),
+    max_leaves=12,
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["field", "eq", "in", "from", "to", "not", "and", "or", "overlaps", "time", "exists"]
+            ),
+            inner | st.sampled_from(["kind", "metadata.a"]),
+            max_size=3,
+        )
+    ),
+    max_leaves=10,
+)
+
+
+@given(FILTERS)
+def test_a_filter_survives_the_way_through_json(condition: Filter) -> None:
+    text = json.dumps(filter_to_json(condition), allow_nan=False)
+    assert parse_filter(text) == condition
+
+
+@given(JSON)
+def test_any_json_is_a_filter_or_refused(value: object) -> None:
+    try:
+        condition = filter_from_json(value)
+    except InvalidInput as error:
+        assert error.field == "where"
+        return
+    assert filter_from_json(filter_to_json(condition)) == condition
+
+
+@given(st.text())
+def test_any_text_is_a_filter_or_refused(text: str) -> None:
+    try:
+        parse_filter(text)
+    except InvalidInput as error:
+        assert error.field == "where"
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("kind=page", Eq("kind", "page")),
+        ("sequence=3", Eq("sequence", 3)),
+        ("metadata.lang=de", Eq(("lang",), "de")),
+        ("metadata.a.b=true", Eq(("a", "b"), True)),
+        ("metadata.price=1.5", Eq(("price",), 1.5)),
+        ('metadata.version="3"', Eq(("version",), "3")),
+        ("metadata.x=null", Eq(("x",), "null")),
+        ("metadata.x=[1]", Eq(("x",), "[1]")),
+        ("metadata.x=a=b", Eq(("x",), "a=b")),
+        ("metadata.x=", Eq(("x",), "")),
+        ("metadata.x=NaN", Eq(("x",), "NaN")),
+        ("author= Ann ", Eq("author", " Ann ")),
+        ("occurred=2024-05-01..", Overlaps(MAY, None)),
+        ("occurred=..2024-05-01T02:00:00+02:00", Overlaps(None, MAY)),
+        ("recorded=2024-05-01", Eq("recorded", MAY)),
+        ('{"field": ["metadata", "a.b"], "exists": true}', Exists(("a.b",))),
+        ('{"field": "recorded", "from": {"time": "2024-05-01T00:00:00Z"}}', Between("recorded", MAY)),
+        (' {"not": {"or": []}}', Not(Or())),
+    ],
+)
+def test_what_a_person_would_type(text: str, condition: Filter) -> None:
+    assert parse_filter(text) == condition
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "neither field=value nor"),
+        ("page", "neither field=value nor"),
+        ("colour=red", "is no field; use metadata.KEY or one of author"),
+        ("metadata=x", "is no field"),
+        ("metadata.=x", "is no field"),
+        ("occurred=2024", "occurred=START..END"),
+        ("occurred=x..y", "is not an ISO 8601 time"),
+        ("{", "is not JSON"),
+        ("{}", "is no field"),
+        ('{"field": "kind"}', "needs one of eq, in"),
+        ('{"field": "kind", "eq": "a", "in": []}', "needs one of eq, in"),
+        ('{"field": "kind", "eq": null}', "expected a string, a number"),
+        ('{"field": "kind", "eq": NaN}', "finite"),
+        ('{"field": "kind", "exists": false}', "needs one of"),
+        ('{"field": "recorded", "eq": {"time": "2024-05-01"}}', "with a zone"),
+        ('{"overlaps": {"start": "2024-05-01T00:00:00Z"}}', "takes from and to"),
+        ('{"and": {}}', "expected a list"),
+        ('{"not": [], "and": []}', "is no field"),
+        ('{"not":' * 40 + "{}" + "}" * 40, "nested more than 32 deep"),
+        ('{"not":' * 10_000 + "{}" + "}" * 10_000, "nested"),
+        ('{"or": [' + ",".join(['{"or": []}'] * 1000) + "]}", "more than 1000 parts"),
+        ('{"field": "kind", "in": [' + ",".join(["1"] * 1000) + "]}", "more than 1000 parts"),
+        ("kind=" + "x" * 100_000, "longer than"),
+        ('{"field": "sequence", "eq": ' + "9" * 5_000 + "}", "is not JSON"),
+    ],
+)
+def test_what_cannot_be_a_filter_says_why(text: str, reason: str) -> None:
+    with pytest.raises(InvalidInput, match=reason.replace("(", r"\(")) as caught:
+        parse_filter(text)
+    assert len(str(caught.value)) < 400
+
+
+def test_several_filters_hold_together() -> None:
+    assert parse_filters([]) == EVERYTHING
+    assert parse_filters(["kind=page"]) == Eq("kind", "page")
+    assert parse_filters(["kind=page", "role=user"]) == And((Eq("kind", "page"), Eq("role", "user")))
+
+
+def test_numbers_that_json_does_not_have_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="finite"):
+        filter_to_json(Eq("sequence", float("inf")))
