@@ -1,10 +1,14 @@
 """Every index adapter, held to the contract."""
 
+from pathlib import Path
+
 import pytest
 
 from conspectus.index.memory import MemoryIndex
+from conspectus.index.segments.build import Options
+from conspectus.index.segments.store import SegmentsIndex
 from conspectus.ports import Index
-from conspectus.testing.index_contract import IndexContract, OpenIndex
+from conspectus.testing.index_contract import DIMENSIONS, IndexContract, OpenIndex
 from conspectus.testing.journal import Journal
 from conspectus.text.words import Analyzer
 
@@ -16,3 +20,28 @@ class TestMemory(IndexContract):
             return MemoryIndex(journal, Analyzer("english").terms)
 
         return opened
+
+
+class TestSegments(IndexContract):
+    """Everything in the tail, and segments only after `rebuild` and `purge`."""
+
+    options = Options()
+
+    @pytest.fixture
+    def open_index(self, tmp_path: Path) -> OpenIndex:
+        async def opened(journal: Journal) -> Index:
+            return await SegmentsIndex.open(
+                tmp_path / "index",
+                journal,
+                Analyzer("english").terms,
+                dimensions=DIMENSIONS,
+                options=self.options,
+            )
+
+        return opened
+
+
+class TestSegmentsOfFewChunks(TestSegments):
+    """A segment is built after almost every change, and has inverted lists."""
+
+    options = Options(tail_chunks=1, lists_from=3)

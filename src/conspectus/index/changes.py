@@ -2,6 +2,9 @@
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Change
@@ -22,6 +25,15 @@ def merged(ranges: Iterable[Range], gap: int = 0) -> list[Range]:
         else:
             found.append((first, last))
     return found
+
+
+def ranges_of(ids: NDArray[np.int64]) -> list[Range]:
+    """Sorted ids as ranges."""
+    if not len(ids):
+        return []
+    ends = np.append(np.flatnonzero(np.diff(ids) != 1), len(ids) - 1)
+    starts = np.append(0, ends[:-1] + 1)
+    return list(zip(ids[starts].tolist(), ids[ends].tolist(), strict=True))
 
 
 def put_ranges(changes: Iterable[Change]) -> list[Range]:

@@ -1,0 +1,272 @@
+"""Building segments from the records, in this process or in one of its own."""
+
+import asyncio
+import hashlib
+import json
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, closing
+from dataclasses import asdict, dataclass, field
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO, Literal, TypeAlias
+from uuid import uuid4
+
+import numpy as np
+
+from conspectus.errors import InvalidInput
+from conspectus.index.bm25 import Analyse, Bm25
+from conspectus.index.changes import Range, merged, ranges_of, read
+from conspectus.index.segments.manifest import (
+    Entry,
+    Manifest,
+    finish,
+    locked,
+    packed,
+    read_manifest,
+    remove_unnamed,
+    unfinished,
+    unpacked,
+    write_manifest,
+)
+from conspectus.index.segments.postings import MOST_ROWS
+from conspectus.index.segments.segment import (
+    VECTORS,
+    Row,
+    Segment,
+    SegmentWriter,
+    Shape,
+    analysed,
+    open_segment,
+    write_segment,
+)
+from conspectus.index.segments.view import View
+from conspectus.model.index import IndexedChunk
+from conspectus.ports import Progress, Reader
+
+_CHANGES = 50_000
+_RETRY_SECONDS = 0.05
+_GAP = 64
+_TIER = 4
+_SAMPLE = (
+    "Searching the 1st naïve café's HTTP_404 parseURL v2.3.1 a@b.example https://x.example/y_z the running"
+    " ΣΊΣΥΦΟΣ Straße ёлка 東京都 ไทย १२ don't C++ 👩‍👩‍👧 1,000.5 __init__ re-open"
+)
+
+Mode: TypeAlias = Literal["flush", "rebuild", "purge"]
+_Named: TypeAlias = tuple[str, View]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`tail_chunks` may wait in memory, segments from `lists_from` vectors on get inverted lists."""
+
+    bm25: Bm25 = field(default_factory=Bm25)
+    tail_chunks: int = 10_000
+    lists_from: int = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class BuildRequest:
+    """What to build: new rows (`flush`), everything (`rebuild`), or what holds removed rows (`purge`)."""
+
+    directory: str
+    identity: str
+    mode: Mode
+    dimensions: int
+    options: Options
+
+    def to_json(self) -> str:
+        """The request on one line."""
+        return json.dumps(asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> "BuildRequest":
+        """What `to_json` wrote."""
+        content = json.loads(text)
+        options = content.pop("options")
+        bm25 = Bm25(**options.pop("bm25"))
+        return cls(**content, options=Options(bm25, **options))
+
+    @property
+    def shape(self) -> Shape:
+        """What all segments have in common."""
+        return Shape(self.dimensions, self.options.bm25, self.options.lists_from)
+
+
+@dataclass(frozen=True, slots=True)
+class BuildResult:
+    """The sequence that the manifest reaches now, and how many chunks were written."""
+
+    sequence: int
+    chunks: int
+
+
+async def build_segment(
+    reader: Reader, request: BuildRequest, analyse: Analyse, *, progress: Progress | None = None
+) -> BuildResult:
+    """Build what is asked for and replace the manifest; runs in any process, one at a time per directory.
+
+    Reads the records only. Killed at any moment it leaves an unfinished folder that the next one removes.
+    Raises InvalidInput when the analysis is not the one the request was made with; IndexDamaged.
+    """
+    if request.identity != identity(analyse, request.shape):
+        raise InvalidInput("identity", "the builder analyses text in another way than the index")
+    directory = Path(request.directory)
+    while True:
+        with locked(directory) as mine:
+            if mine:
+                return await _Build(reader, request, analyse, progress).run()
+        await asyncio.sleep(_RETRY_SECONDS)
+
+
+def identity(analyse: Analyse, shape: Shape) -> str:
+    """What rows are made with; the analysis is told by what it does to a text, not by its name."""
+    sample = hashlib.sha256(repr(list(analyse(_SAMPLE))).encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{sample[:16]} {shape.dimensions} {shape.bm25.k1} {shape.bm25.b}"
+
+
+class _Build:
+    def __init__(
+        self, reader: Reader, request: BuildRequest, analyse: Analyse, progress: Progress | None
+    ) -> None:
+        self._reader = reader
+        self._request = request
+        self._analyse = analyse
+        self._progress = progress
+        self._directory = Path(request.directory)
+        self._sequence = 0
+
+    async def run(self) -> BuildResult:
+        """Plan, write the segments, name them in the manifest, delete what it no longer names."""
+        manifest = Manifest(self._request.identity)
+        if self._request.mode != "rebuild":
+            manifest = read_manifest(self._directory, self._request.identity)
+            remove_unnamed(self._directory, manifest)
+        self._sequence = manifest.sequence
+        if manifest.sequence:
+            kept, batches = await self._renew(manifest)
+        else:
+            self._sequence = await self._reader.last_sequence()
+            kept, batches = [], self._reader.scan()
+        output = _Output(self._directory, self._request.shape)
+        with closing(output):
+            async with aclosing(_stream(batches)) as stream:
+                async for chunks in stream:
+                    await asyncio.to_thread(self._write, output, chunks)
+            await asyncio.to_thread(output.finish)
+        renewed = Manifest(
+            manifest.identity,
+            self._sequence,
+            await self._reader.last_sequence(),
+            (*(Entry(name, len(view.segment), packed(view.dead)) for name, view in kept), *output.entries),
+        )
+        if renewed != manifest:
+            write_manifest(self._directory, renewed)
+        remove_unnamed(self._directory, renewed)
+        return BuildResult(self._sequence, output.count)
+
+    def _write(self, output: "_Output", chunks: Sequence[IndexedChunk]) -> None:
+        output.add(analysed(chunks, self._analyse))
+        if self._progress:
+            self._progress("index", output.count, 0)
+
+    async def _renew(self, manifest: Manifest) -> tuple[list[_Named], AsyncIterator[Sequence[IndexedChunk]]]:
+        """Which segments stay, with their dead rows, and the chunks to write beside them."""
+        put, touched = await self._changes()
+        views = [
+            (entry.name, View(self._open(entry.name), unpacked(entry.dead, entry.rows)).without(touched))
+            for entry in manifest.entries
+        ]
+        new = sum(last - first + 1 for first, last in put)
+        replaced = _replaced([view for _, view in views], new, self._request)
+        kept = [(name, view) for name, view in views if view.live and view not in replaced]
+        wanted = merged([*put, *(span for view in replaced for span in ranges_of(view.live_ids()))])
+        return kept, _only(wanted, read(self._reader, merged(wanted, _GAP)))
+
+    async def _changes(self) -> tuple[list[Range], list[Range]]:
+        """What was put and what was touched since the manifest, which is thereby covered."""
+        put: list[Range] = []
+        touched: list[Range] = []
+        while changes := await self._reader.changes_since(self._sequence, limit=_CHANGES):
+            put = merged([*put, *((c.first, c.last) for c in changes if c.operation == "put")])
+            touched = merged([*touched, *((change.first, change.last) for change in changes)])
+            self._sequence = changes[-1].sequence
+        return put, touched
+
+    def _open(self, name: str) -> Segment:
+        return open_segment(self._directory / name, self._request.shape)
+
+
+class _Output:
+    """Segments being written, each of at most `MOST_ROWS` rows."""
+
+    def __init__(self, directory: Path, shape: Shape) -> None:
+        self._directory = directory
+        self._shape = shape
+        self._folder: Path | None = None
+        self._sink: BinaryIO = BytesIO()
+        self._writer = SegmentWriter(shape, self._sink)
+        self.entries: list[Entry] = []
+        self.count = 0
+
+    def add(self, rows: Sequence[Row]) -> None:
+        """Append rows, in the order of ids."""
+        while rows:
+            if self._folder is None:
+                self._begin()
+            room = MOST_ROWS - len(self._writer)
+            self._writer.add(rows[:room])
+            self.count += len(rows[:room])
+            rows = rows[room:]
+            if len(self._writer) == MOST_ROWS:
+                self.finish()
+
+    def close(self) -> None:
+        """Let go of a segment that is not finished."""
+        self._sink.close()
+
+    def finish(self) -> None:
+        """Finish the last segment."""
+        self._sink.close()
+        if self._folder is not None:
+            write_segment(self._folder, self._writer, self._shape)
+            self.entries.append(Entry(finish(self._folder), len(self._writer)))
+            self._folder = None
+
+    def _begin(self) -> None:
+        self._folder = unfinished(self._directory, uuid4().hex)
+        self._sink = (self._folder / VECTORS).open("wb")
+        self._writer = SegmentWriter(self._shape, self._sink)
+
+
+async def _stream(
+    batches: AsyncIterator[Sequence[IndexedChunk]],
+) -> AsyncGenerator[Sequence[IndexedChunk], None]:
+    async for chunks in batches:
+        yield chunks
+
+
+async def _only(
+    wanted: Sequence[Range], batches: AsyncIterator[Sequence[IndexedChunk]]
+) -> AsyncIterator[Sequence[IndexedChunk]]:
+    """Those chunks whose ids are in one of the sorted, separate ranges."""
+    bounds = np.array([(-1, -1), *wanted], np.int64)
+    async for chunks in batches:
+        ids = np.array([chunk.chunk.id for chunk in chunks], np.int64)
+        place = np.searchsorted(bounds[:, 0], ids, side="right") - 1
+        yield [chunks[i] for i in np.flatnonzero(ids <= bounds[place, 1]).tolist()]
+
+
+def _replaced(views: Sequence[View], new: int, request: BuildRequest) -> list[View]:
+    """Segments to write anew: those with many dead rows, and small ones when there are many."""
+    purge = request.mode == "purge"
+    chosen = [v for v in views if v.live and v.dead is not None and (purge or 2 * v.live < len(v.segment))]
+    size = new + sum(view.live for view in chosen)
+    rest = [view for view in views if view not in chosen and view.live < MOST_ROWS // 2]
+    while True:
+        near = [view for view in rest if view.live <= _TIER * max(size, request.options.tail_chunks)]
+        if len(near) < _TIER:
+            return chosen
+        chosen += near
+        size += sum(view.live for view in near)
+        rest = [view for view in rest if view not in near]

@@ -1,0 +1,88 @@
+"""Comparing an index with its own checksums and with the records."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conspectus.errors import IndexDamaged
+from conspectus.index.changes import Range, merged, touched_ranges
+from conspectus.index.segments.arrays import damaged_files
+from conspectus.index.segments.search import Snapshot
+from conspectus.index.segments.segment import Segment, content_checksum
+from conspectus.index.segments.view import View
+from conspectus.model.ids import ChunkId
+from conspectus.model.index import Disagreement, IndexedChunk
+from conspectus.ports import Ids, Reader
+
+_CHANGES = 50_000
+
+
+def damages(snapshot: Snapshot) -> list[Disagreement]:
+    """Files whose content has changed since they were written, each told by its segment's first chunk."""
+    found = []
+    for view in snapshot.views:
+        if view.segment.path is not None:
+            found += [_damage(view.segment, reason) for reason in _damaged(view.segment)]
+    return found
+
+
+async def differences(snapshot: Snapshot, reader: Reader) -> list[Disagreement]:
+    """Every live row against the records; what changed after the snapshot is left out."""
+    ids, checksums = _rows(snapshot.views)
+    seen = np.zeros(len(ids), np.bool_)
+    found = []
+    async for chunks in reader.scan():
+        found += _compare(chunks, ids, checksums, seen)
+    found += [Disagreement(ChunkId(i), "ghost", "not in the records") for i in ids[~seen].tolist()]
+    later = await _later(reader, snapshot.applied)
+    found = [difference for difference in found if not any(a <= difference.chunk <= b for a, b in later)]
+    return sorted(found, key=_chunk)
+
+
+def _rows(views: Sequence[View]) -> tuple[Ids, NDArray[np.uint64]]:
+    ids = np.concatenate([np.zeros(0, np.int64), *(view.live_ids() for view in views)])
+    checksums = np.concatenate([np.zeros(0, np.uint64), *(view.live_checksums() for view in views)])
+    order = np.argsort(ids, kind="stable")
+    return ids[order], checksums[order]
+
+
+def _compare(
+    chunks: Sequence[IndexedChunk], ids: Ids, checksums: NDArray[np.uint64], seen: NDArray[np.bool_]
+) -> list[Disagreement]:
+    found = []
+    for chunk in chunks:
+        number = chunk.chunk.id
+        place = int(np.searchsorted(ids, number))
+        if place == len(ids) or ids[place] != number:
+            found.append(Disagreement(number, "missing", "not in the index"))
+            continue
+        seen[place] = True
+        if int(checksums[place]) != content_checksum(chunk):
+            found.append(Disagreement(number, "stale", "the records hold another version"))
+    return found
+
+
+async def _later(reader: Reader, sequence: int) -> list[Range]:
+    ranges: list[Range] = []
+    while changes := await reader.changes_since(sequence, limit=_CHANGES):
+        ranges = merged([*ranges, *touched_ranges(changes)])
+        sequence = changes[-1].sequence
+    return ranges
+
+
+def _damaged(segment: Segment) -> list[str]:
+    if segment.path is None:
+        return []
+    try:
+        return damaged_files(segment.path)
+    except (FileNotFoundError, IndexDamaged) as error:
+        return [str(error)]
+
+
+def _damage(segment: Segment, reason: str) -> Disagreement:
+    return Disagreement(ChunkId(int(segment.ids[0])), "damaged", f"{segment.path}: {reason}")
+
+
+def _chunk(difference: Disagreement) -> ChunkId:
+    return difference.chunk

@@ -1,0 +1,135 @@
+"""For each term the rows that have it and how often, and an upper bound of what it adds to a score."""
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conspectus.index.bm25 import Bm25
+from conspectus.index.segments.strings import Strings, encoded, pack
+from conspectus.index.segments.values import Arrays
+
+Rows = NDArray[np.uint32]
+Counts = NDArray[np.unsignedinteger[Any]]
+
+_ROW_BITS, _COUNT_BITS = 20, 16
+_ROUNDING = 1.0001
+MOST_ROWS = 1 << _ROW_BITS
+
+
+class PostingWriter:
+    """Takes the terms of one row after the other, at most `MOST_ROWS` rows."""
+
+    def __init__(self) -> None:
+        self._terms: dict[str, int] = {}
+        self._numbers = array("I")
+        self._counts = array("H")
+        self._distinct = array("I")
+        self._lengths = array("I")
+
+    def add(self, counts: Mapping[str, int], length: int) -> None:
+        """Append a row."""
+        terms = self._terms
+        self._numbers.extend([terms.setdefault(term, len(terms)) for term in counts])
+        self._counts.extend(counts.values())
+        self._distinct.append(len(counts))
+        self._lengths.append(length)
+
+    def finish(self, bm25: Bm25) -> dict[str, NDArray[Any]]:
+        """The arrays to store."""
+        names = {encoded(term): number for term, number in self._terms.items()}
+        ordered = sorted(names)
+        ranks = np.empty(len(ordered), np.uint64)
+        ranks[[names[name] for name in ordered]] = np.arange(len(ordered), dtype=np.uint64)
+        rows = np.repeat(np.arange(len(self._distinct), dtype=np.uint64), np.frombuffer(self._distinct, "I"))
+        packed = ranks[np.frombuffer(self._numbers, np.uint32)]
+        packed <<= _ROW_BITS + _COUNT_BITS
+        packed |= rows << _COUNT_BITS
+        packed |= np.frombuffer(self._counts, np.uint16)
+        del rows
+        packed.sort()
+        starts = np.searchsorted(
+            packed, np.arange(len(ordered) + 1, dtype=np.uint64) << (_ROW_BITS + _COUNT_BITS)
+        )
+        found = (packed >> _COUNT_BITS & (MOST_ROWS - 1)).astype(np.uint32)
+        counts = (packed & ((1 << _COUNT_BITS) - 1)).astype(np.uint16)
+        lengths = np.frombuffer(self._lengths, np.uint32)
+        terms, offsets = pack(ordered)
+        return {
+            "terms": terms,
+            "terms.offsets": offsets,
+            "terms.start": starts.astype(np.int64),
+            "terms.bound": _bounds(bm25, counts, lengths, found, starts),
+            "postings.row": found,
+            "postings.count": counts.astype(np.uint8) if counts.max(initial=0) < 256 else counts,
+            "lengths": lengths,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Posting:
+    """One term of a segment: sorted rows, counts, and the most that it adds, as a share of its weight."""
+
+    rows: Rows
+    counts: Counts
+    bound: float
+
+
+class Postings:
+    """The word side of a segment."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        self._terms = Strings(arrays["terms"], arrays["terms.offsets"])
+        self._starts = arrays["terms.start"]
+        self._bounds = arrays["terms.bound"]
+        self._rows = arrays["postings.row"]
+        self._counts = arrays["postings.count"]
+        self.lengths: NDArray[np.uint32] = arrays["lengths"]
+        self.length = int(self.lengths.sum(dtype=np.int64))
+        self._mean = mean(self.lengths)
+
+    def find(self, term: str, average: float) -> Posting | None:
+        """The rows of a term; `average` is the mean length of all live chunks.
+
+        A share grows with the mean length at most in proportion to it, so the stored bound can be scaled.
+        """
+        position = self._terms.find(term)
+        if position is None:
+            return None
+        first, end = self._starts[position], self._starts[position + 1]
+        bound = float(self._bounds[position]) * max(1.0, average / self._mean) * _ROUNDING
+        return Posting(self._rows[first:end], self._counts[first:end], bound)
+
+    def __len__(self) -> int:
+        return len(self._terms)
+
+
+def saturation(
+    bm25: Bm25, counts: NDArray[Any], lengths: NDArray[Any], average: float
+) -> NDArray[np.float32]:
+    """Contributions as shares of the term's weight, in single precision: to choose rows, not to score."""
+    norms = lengths.astype(np.float32)
+    norms *= np.float32(bm25.k1 * bm25.b / average)
+    norms += np.float32(bm25.k1 * (1.0 - bm25.b))
+    shares = counts.astype(np.float32)
+    norms += shares
+    shares /= norms
+    return shares
+
+
+def mean(lengths: NDArray[np.uint32]) -> float:
+    """The mean length of a segment's rows, at least 1 so that it may divide."""
+    return max(float(lengths.mean(dtype=np.float64)), 1.0) if len(lengths) else 1.0
+
+
+def _bounds(
+    bm25: Bm25, counts: Counts, lengths: NDArray[np.uint32], rows: Rows, starts: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """The greatest share of each term at the segment's own mean length."""
+    if not len(counts):
+        return np.zeros(0, np.float32)
+    shares = saturation(bm25, counts, lengths[rows], mean(lengths))
+    return np.maximum.reduceat(shares, starts[:-1])

@@ -1,0 +1,140 @@
+"""Searching one moment of the index: every view, then one union with the exact scores of both arms."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import faiss
+import numpy as np
+
+from conspectus.index.bm25 import Bm25, Corpus, best
+from conspectus.index.segments.choose import Chooser, Weighted
+from conspectus.index.segments.postings import Posting
+from conspectus.index.segments.vectors import RowNumbers
+from conspectus.index.segments.view import View
+from conspectus.model.index import TermStatistic
+from conspectus.ports import Candidates, Floats, Ids, Probe, Vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that queries see. A new one replaces it whole; it never changes itself."""
+
+    views: tuple[View, ...]
+    applied: int
+    bm25: Bm25
+    corpus: Corpus = field(init=False)
+
+    def __post_init__(self) -> None:
+        total = sum(view.live for view in self.views)
+        object.__setattr__(self, "corpus", Corpus(total, sum(view.length for view in self.views)))
+
+    def search(self, probe: Probe, terms: Sequence[str]) -> Candidates:
+        """The best of each arm and their scores. Exact, but for vectors of segments with inverted lists."""
+        faiss.omp_set_num_threads(1)
+        question = Question(self, probe, terms)
+        limit = max(probe.limit, 0)
+        by_words = _best([_words_arm(question, number, limit) for number in range(len(self.views))], limit)
+        by_vector = _best([_vector_arm(question, number, limit) for number in range(len(self.views))], limit)
+        chosen = [np.union1d(a, b) for a, b in zip(by_words, by_vector, strict=True)]
+        return question.candidates(chosen)
+
+    def score(self, ids: Ids, probe: Probe, terms: Sequence[str]) -> Candidates:
+        """Exact scores of those of the ids that are live and allowed."""
+        question = Question(self, probe, terms)
+        wanted = np.unique(ids)
+        chosen = []
+        for view in self.views:
+            rows, _ = view.segment.rows_of(wanted)
+            chosen.append(np.asarray(view.permission(probe.where).words.among(rows), np.int64))
+        return question.candidates(chosen)
+
+
+class Question:
+    """A probe against one snapshot: its terms looked up in every view."""
+
+    def __init__(self, snapshot: Snapshot, probe: Probe, terms: Sequence[str]) -> None:
+        self.snapshot = snapshot
+        self.probe = probe
+        self.vector: Vectors | None = None
+        if probe.vector is not None:
+            self.vector = np.ascontiguousarray(probe.vector, np.float32)
+        average = snapshot.corpus.average
+        found = [
+            {term: posting for term in terms if (posting := view.segment.postings.find(term, average))}
+            for view in snapshot.views
+        ]
+        self.terms = tuple(
+            snapshot.corpus.statistic(term, _documents(snapshot.views, found, term)) for term in terms
+        )
+        ordered = sorted(self.terms, key=_name)
+        self.postings = [[(term, held[term.term]) for term in ordered if term.term in held] for held in found]
+
+    def words(self, number: int, rows: RowNumbers) -> Floats:
+        """Exact BM25 of rows of the numbered view."""
+        snapshot = self.snapshot
+        return snapshot.views[number].words(rows, self.postings[number], snapshot.bm25, snapshot.corpus)
+
+    def candidates(self, chosen: Sequence[RowNumbers]) -> Candidates:
+        """The chosen rows of each view as one, sorted by id."""
+        views = self.snapshot.views
+        ids = [view.segment.ids[rows] for view, rows in zip(views, chosen, strict=True)]
+        words = [self.words(number, rows) for number, rows in enumerate(chosen)]
+        cosine = [view.cosines(rows, self.vector) for view, rows in zip(views, chosen, strict=True)]
+        every = np.concatenate([np.zeros(0, np.int64), *ids])
+        order = np.argsort(every)
+        return Candidates(
+            ids=every[order],
+            words=np.concatenate([np.zeros(0), *words])[order],
+            cosine=np.concatenate([np.zeros(0), *cosine])[order],
+            terms=self.terms,
+            total=self.snapshot.corpus.total,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Arm:
+    """Rows of one view that one arm proposes."""
+
+    rows: RowNumbers
+    ids: Ids
+    scores: Floats
+
+
+def _words_arm(question: Question, number: int, limit: int) -> _Arm:
+    snapshot, view = question.snapshot, question.snapshot.views[number]
+    weighted = [
+        Weighted(posting, term.idf * (snapshot.bm25.k1 + 1.0)) for term, posting in question.postings[number]
+    ]
+    rows = np.zeros(0, np.int64)
+    if weighted and limit:
+        chooser = Chooser(view.segment.postings.lengths, snapshot.bm25, snapshot.corpus.average)
+        rows = chooser.choose(weighted, limit, view.permission(question.probe.where).words)
+    scores = question.words(number, rows)
+    found = scores > 0.0
+    return _Arm(rows[found], view.segment.ids[rows[found]], scores[found])
+
+
+def _vector_arm(question: Question, number: int, limit: int) -> _Arm:
+    view, query = question.snapshot.views[number], question.vector
+    rows = np.zeros(0, np.int64)
+    if query is not None and limit and view.segment.vector_count:
+        rows = view.segment.nearest(query, limit, view.permission(question.probe.where).vectors)
+    return _Arm(rows, view.segment.ids[rows], view.cosines(rows, query))
+
+
+def _best(arms: Sequence[_Arm], limit: int) -> list[RowNumbers]:
+    """For each view the rows that are among the best of all."""
+    ids = np.concatenate([np.zeros(0, np.int64), *(arm.ids for arm in arms)])
+    scores = np.concatenate([np.zeros(0), *(arm.scores for arm in arms)])
+    rows = np.concatenate([np.zeros(0, np.int64), *(arm.rows for arm in arms)])
+    owner = np.repeat(np.arange(len(arms)), [len(arm.rows) for arm in arms])
+    kept = best(ids, scores, limit)
+    return [rows[kept[owner[kept] == number]] for number in range(len(arms))]
+
+
+def _documents(views: Iterable[View], found: Iterable[dict[str, Posting]], term: str) -> int:
+    return sum(view.documents(held[term]) for view, held in zip(views, found, strict=True) if term in held)
+
+
+def _name(statistic: TermStatistic) -> str:
+    return statistic.term

@@ -1,0 +1,236 @@
+"""The embedded index: answers from one snapshot, takes in changes, and has its segments built beside."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from conspectus.errors import IndexDamaged, InvalidInput, StorageError
+from conspectus.index.bm25 import Analyse, question_terms
+from conspectus.index.changes import put_ranges, read, touched_ranges
+from conspectus.index.segments.build import BuildRequest, Mode, Options, identity
+from conspectus.index.segments.builders import Builder, LocalBuilder
+from conspectus.index.segments.checking import damages, differences
+from conspectus.index.segments.manifest import Manifest, Stamp, read_manifest, stamp
+from conspectus.index.segments.search import Snapshot
+from conspectus.index.segments.segment import Row, Shape, analysed
+from conspectus.index.segments.state import State
+from conspectus.model.index import Disagreement, IndexStatus
+from conspectus.model.records import Change
+from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
+
+_CHANGES = 5_000
+_ATTEMPTS = 10
+_MOST_TAILS = 16
+
+
+class SegmentsIndex:
+    """An index in a directory. Any number of processes may have it open; open it with `open`."""
+
+    def __init__(
+        self, directory: Path, reader: Reader, analyse: Analyse, *, request: BuildRequest, builder: Builder
+    ) -> None:
+        self._directory = directory
+        self._reader = reader
+        self._analyse = analyse
+        self._request = request
+        self._builder = builder
+        self._state = State(request.shape, Manifest(request.identity))
+        self._snapshot = self._state.snapshot()
+        self._stamp: Stamp | None = None
+        self._changing = asyncio.Lock()
+        self._building = asyncio.Lock()
+        self._background: asyncio.Task[None] | None = None
+        self._flush_from = request.options.tail_chunks
+        self._failure = ""
+
+    @classmethod
+    async def open(
+        cls,
+        directory: Path,
+        reader: Reader,
+        analyse: Analyse,
+        *,
+        dimensions: int,
+        builder: Builder | None = None,
+        options: Options | None = None,
+    ) -> "SegmentsIndex":
+        """Map what is there; a missing or empty directory is an empty index at sequence 0.
+
+        Args:
+            dimensions: of the space's vectors; 0 for words only.
+            builder: where segments are built; in this process if None.
+
+        Raises:
+            IndexDamaged: the files cannot be trusted; `manifest.forget` lets the next opening start anew.
+            StorageTooNew: a newer version wrote them.
+        """
+        chosen = options or Options()
+        shape = Shape(dimensions, chosen.bm25, chosen.lists_from)
+        request = BuildRequest(str(directory), identity(analyse, shape), "flush", dimensions, chosen)
+        index = cls(
+            directory, reader, analyse, request=request, builder=builder or LocalBuilder(reader, analyse)
+        )
+        async with index._changing:
+            await index._follow()
+        return index
+
+    def applied(self) -> int:
+        """The sequence up to which queries see the records."""
+        return self._state.applied
+
+    async def apply(self, changes: Sequence[Change]) -> None:
+        """Take in changes; look whether another process has built; build when enough is waiting."""
+        if not changes:
+            return
+        async with self._changing:
+            self._see(await self._taken_in(self._state, changes))
+            await self._follow()
+        self._flush_if_due()
+        if self._background and self._state.waiting >= _MOST_TAILS * self._flush_from:
+            await asyncio.wait([self._background])
+
+    async def search(self, probe: Probe) -> Candidates:
+        """The best of each arm; vectors of large segments are searched by inverted lists."""
+        snapshot = self._checked(probe)
+        terms = question_terms(probe.words, self._analyse)
+        return await asyncio.to_thread(snapshot.search, probe, terms)
+
+    async def score(self, ids: Ids, probe: Probe) -> Candidates:
+        """Exact scores of chosen chunks."""
+        snapshot = self._checked(probe)
+        terms = question_terms(probe.words, self._analyse)
+        return await asyncio.to_thread(snapshot.score, ids, probe, terms)
+
+    async def check(self) -> Sequence[Disagreement]:
+        """Compare every file with its checksum and every row with the records."""
+        snapshot = self._snapshot
+        found = await asyncio.to_thread(damages, snapshot)
+        return [*found, *await differences(snapshot, self._reader)]
+
+    async def rebuild(self, progress: Progress | None = None) -> None:
+        """Build everything anew while the old state answers; returns when the new one does."""
+        await self._build("rebuild", progress)
+
+    async def purge(self) -> None:
+        """Return only when no file of the index holds anything of removed chunks."""
+        await self._build("purge")
+
+    async def flush(self) -> None:
+        """Write down what is waiting in memory, so that the next opening need not read it again."""
+        await self._build("flush")
+
+    async def status(self) -> IndexStatus:
+        """Sizes and counts; `details` names the last failure of building in the background."""
+        snapshot = self._snapshot
+        size = await asyncio.to_thread(_bytes, self._directory)
+        return IndexStatus(
+            chunks=snapshot.corpus.total,
+            vectors=sum(view.vector_count for view in snapshot.views),
+            bytes=size,
+            segments=len(snapshot.views),
+            applied=snapshot.applied,
+            details={
+                "tail": str(sum(part.view.live for part in self._state.tail)),
+                "written": str(self._state.manifest.sequence),
+                **({"failure": self._failure} if self._failure else {}),
+            },
+        )
+
+    async def close(self) -> None:
+        """Stop building and let go of the files."""
+        if self._background is not None:
+            self._background.cancel()
+            await asyncio.wait([self._background])
+        await self._builder.close()
+        self._see(State(self._request.shape, Manifest(self._request.identity)))
+
+    def _see(self, state: State) -> None:
+        self._state = state
+        self._snapshot = state.snapshot()
+
+    def _checked(self, probe: Probe) -> Snapshot:
+        if probe.vector is not None and probe.vector.shape != (self._request.dimensions,):
+            raise InvalidInput("vector", f"has shape {probe.vector.shape}, not {self._request.dimensions}")
+        return self._snapshot
+
+    async def _taken_in(self, state: State, changes: Sequence[Change]) -> State:
+        """The state after the changes. Rows are read as they are now, which later changes repeat."""
+        ranges = touched_ranges(changes)
+        rows: list[Row] = []
+        async for chunks in read(self._reader, put_ranges(changes)):
+            rows += await asyncio.to_thread(analysed, chunks, self._analyse)
+        return await asyncio.to_thread(state.after, changes[-1].sequence, ranges, rows)
+
+    async def _caught_up(self, state: State, sequence: int) -> State:
+        while state.applied < sequence:
+            changes = await self._reader.changes_since(state.applied, limit=_CHANGES)
+            if not changes:
+                break
+            state = await self._taken_in(state, changes)
+        return state
+
+    async def _follow(self) -> None:
+        """Go over to the manifest if it was replaced, by us or by another process."""
+        for attempt in range(_ATTEMPTS):
+            current = await asyncio.to_thread(stamp, self._directory)
+            if current in (None, self._stamp):
+                return
+            try:
+                await self._adopt(
+                    await asyncio.to_thread(read_manifest, self._directory, self._request.identity)
+                )
+            except IndexDamaged:
+                # A segment may have been deleted because a still newer manifest does without it.
+                if attempt == _ATTEMPTS - 1 or await asyncio.to_thread(stamp, self._directory) == current:
+                    raise
+            else:
+                self._stamp = current
+                return
+
+    async def _adopt(self, manifest: Manifest) -> None:
+        """What is in segments was read up to `read_until`: before showing it, take in as much.
+
+        Otherwise a document replaced meanwhile could be seen with neither its old nor its new chunks.
+        A manifest older than ours was begun anew, and nothing that we hold builds on it.
+        """
+        state, applied = self._state, self._state.applied
+        if manifest.sequence < state.manifest.sequence:
+            state = State(self._request.shape, manifest)
+        if applied or state.applied:
+            state = await self._caught_up(state, manifest.read_until)
+        state = await asyncio.to_thread(state.on, manifest, self._directory)
+        self._see(await self._caught_up(state, applied))
+
+    def _flush_if_due(self) -> None:
+        busy = self._background is not None and not self._background.done()
+        if not busy and self._state.waiting >= self._flush_from:
+            self._background = asyncio.create_task(self._flush_in_background())
+
+    async def _flush_in_background(self) -> None:
+        while self._state.waiting >= self._flush_from:
+            try:
+                await self._build("flush")
+            except (StorageError, OSError) as error:
+                self._failure = str(error)
+                self._flush_from = 2 * self._state.waiting
+            else:
+                self._failure = ""
+                self._flush_from = self._request.options.tail_chunks
+
+    async def _build(self, mode: Mode, progress: Progress | None = None) -> None:
+        async with self._building:
+            result = await self._builder.build(replace(self._request, mode=mode), progress)
+        async with self._changing:
+            await self._follow()
+        if progress:
+            progress("index", result.chunks, result.chunks)
+
+
+def _bytes(directory: Path) -> int:
+    sizes = 0
+    for path in directory.glob("*/*"):
+        with suppress(FileNotFoundError):
+            sizes += path.stat().st_size
+    return sizes
