@@ -6,15 +6,17 @@ Adapters are imported when they are first needed, so that a program pays only fo
 import asyncio
 import fcntl
 import importlib.metadata
+import json
 import shutil
+import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from conspectus.engine import Engine, Parts
-from conspectus.errors import InvalidInput, MissingExtra, ProviderError
+from conspectus.errors import IndexDamaged, InvalidInput, MissingExtra, NotFound, ProviderError
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import CountTokens, Embedder, Index, Reader
@@ -28,6 +30,7 @@ MINILM = "minilm"
 MINILM_MODEL = "all-MiniLM-L6-v2"
 STATIC = "static:"
 GIVEN = "given"
+CHILD = "import asyncio, sys; from conspectus import bootstrap; asyncio.run(bootstrap.build(*sys.argv[1:]))"
 
 
 @asynccontextmanager
@@ -128,9 +131,7 @@ async def _parts(folder: Path, settings: Settings, embedders: Embedders) -> Part
         return counters[name]
 
     async def open_index(collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
-        from conspectus.index.memory import MemoryIndex
-
-        return MemoryIndex(reader, Analyzer(language=collection.language).terms)
+        return await _open_segments(folder, collection, space, reader, settings)
 
     async def forget_index(collection: Collection, space: EmbeddingSpace | None) -> None:
         await asyncio.to_thread(shutil.rmtree, index_folder(folder, collection.id, space), ignore_errors=True)
@@ -154,6 +155,59 @@ async def _parts(folder: Path, settings: Settings, embedders: Embedders) -> Part
         size=lambda: sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
         forget_index=forget_index,
     )
+
+
+async def _open_segments(
+    folder: Path, collection: Collection, space: EmbeddingSpace | None, reader: Reader, settings: Settings
+) -> Index:
+    """The embedded index, built anew from the records where its files cannot be trusted."""
+    from conspectus.index.segments.build import Options
+    from conspectus.index.segments.builders import SubprocessBuilder
+    from conspectus.index.segments.manifest import forget
+    from conspectus.index.segments.store import SegmentsIndex
+
+    directory = index_folder(folder, collection.id, space)
+    command = [sys.executable, "-c", CHILD, str(folder), collection.name]
+    command += [json.dumps(None if space is None else asdict(space))]
+    analyse = Analyzer(language=collection.language).terms
+
+    async def attempt() -> Index:
+        return await SegmentsIndex.open(
+            directory,
+            reader,
+            analyse,
+            dimensions=space.dimensions if space else 0,
+            builder=SubprocessBuilder(command),
+            options=Options(tail_chunks=settings.tail_chunks),
+        )
+
+    try:
+        return await attempt()
+    except IndexDamaged:
+        await asyncio.to_thread(forget, directory)
+        return await attempt()
+
+
+async def build(folder: str, name: str, space: str) -> None:
+    """The child of a SubprocessBuilder: build what the line on standard input asks for."""
+    from conspectus.index.segments.builders import answer
+    from conspectus.records.store import open_records
+
+    def write(line: str) -> None:
+        sys.stdout.write(line)
+        sys.stdout.flush()
+
+    records = await open_records(Path(folder) / RECORDS)
+    try:
+        collection = await records.collection(name)
+        if collection is None:
+            raise NotFound("collection", name)
+        given = json.loads(space)
+        reader = records.reader(collection.id, None if given is None else EmbeddingSpace(**given))
+        analyse = Analyzer(language=collection.language).terms
+        await answer(reader, analyse, sys.stdin.readline(), write=write)
+    finally:
+        await records.close()
 
 
 def index_folder(folder: Path, collection: CollectionId, space: EmbeddingSpace | None) -> Path:
