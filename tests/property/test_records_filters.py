@@ -47,6 +47,7 @@ WORDS = [
     "\uffff",
     "2024-05-01T12:00:00+00:00",
     "page",
+    '"\\\n\x00',
 ]
 
 words = st.sampled_from(WORDS)

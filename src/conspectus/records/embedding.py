@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Select,
     and_,
@@ -95,10 +96,10 @@ def switch_space(connection: Connection, collection: CollectionId, *, space: Emb
     of_collection = select(chunks.c.id).join(documents, documents.c.number == chunks.c.document).where(own)
     foreign = and_(vectors.c.space != space.name, vectors.c.chunk.in_(of_collection))
     gone = connection.execute(delete(vectors).where(foreign)).rowcount
-    complete = or_(documents.c.chunks == 0, documents.c.embedded_in == space.name)
+    complete = ~_misses_vectors(space)
+    connection.execute(update(documents).where(own).values(embedded_in=case((complete, space.name))))
     status = case((complete, "embedded"), else_="pending")
-    kept = update(documents).where(own, ~_ERROR)
-    connection.execute(kept.values(status=status))
+    connection.execute(update(documents).where(own, ~_ERROR).values(status=status))
     return gone
 
 
@@ -117,12 +118,13 @@ def _lacking(connection: Connection, collection: CollectionId, *, space: Embeddi
     )
 
 
+def _misses_vectors(space: EmbeddingSpace) -> ColumnElement[bool]:
+    """Whether a document has a chunk without a vector in the space."""
+    has_vector = exists().where(vectors.c.chunk == chunks.c.id, vectors.c.space == space.name)
+    return exists().where(chunks.c.document == documents.c.number).where(~has_vector)
+
+
 def _mark_complete(connection: Connection, *, space: EmbeddingSpace, numbers: Iterable[int]) -> None:
-    missing = (
-        exists()
-        .where(chunks.c.document == documents.c.number)
-        .where(~exists().where(vectors.c.chunk == chunks.c.id, vectors.c.space == space.name))
-    )
     answers = (
         exists()
         .where(collections.c.id == documents.c.collection)
@@ -132,8 +134,9 @@ def _mark_complete(connection: Connection, *, space: EmbeddingSpace, numbers: It
             collections.c.version == space.version,
         )
     )
-    complete = update(documents).where(documents.c.number.in_(bindparam("numbers", expanding=True)), ~missing)
-    marked = complete.values(
+    given = documents.c.number.in_(bindparam("numbers", expanding=True))
+    marked = update(documents).where(given, ~_misses_vectors(space))
+    marked = marked.values(
         embedded_in=space.name,
         status=case((answers, "embedded"), else_=documents.c.status),
         error=case((answers, None), else_=documents.c.error),

@@ -4,11 +4,13 @@
 ask `matches` again.
 """
 
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, assert_never
+from operator import eq, ge, lt
+from typing import Any, TypeGuard, assert_never
 
 from sqlalchemy import Column, ColumnElement, and_, false, not_, or_, true
 
@@ -32,8 +34,9 @@ from conspectus.text.times import to_microseconds
 
 MOST_TERMS = 300
 DEEPEST = 30
-MOST_VALUES = 5_000
-"""Databases limit how deep an expression is and how many values it names; Python does what is beyond."""
+VALUES_PER_TERM = 50
+LONGEST_STRING = 1_000
+"""Databases limit how deep an expression is, how many values it names, how long a pattern is: so do we."""
 
 _LIMIT = 2**63
 
@@ -60,7 +63,7 @@ _ALL = Condition(true(), exact=True)
 _NONE = Condition(false(), exact=True)
 _UNKNOWN = Condition(true(), exact=False)
 
-Compare = Callable[[Column[Any], Any], ColumnElement[bool]]
+Compare = Callable[[Any, Any], Any]
 
 
 def compile_filter(where: Filter) -> Condition:
@@ -98,6 +101,8 @@ def _terms(where: Filter, depth: int) -> int:
         return 1 + _terms(where.inner, depth - 1)
     if isinstance(where, And | Or):
         return 1 + sum(_terms(part, depth - 1) for part in where.inner)
+    if isinstance(where, In):
+        return 1 + len(where.values) // (VALUES_PER_TERM if _are_texts(where.values) else 1)
     return 1
 
 
@@ -144,7 +149,7 @@ def _exists(where: Exists) -> Condition:
     if where.field == "occurred":
         return Condition(documents.c.occurred_start.is_not(None), exact=True)
     if isinstance(where.field, tuple):
-        return _UNKNOWN
+        return _in_metadata(where.field)
     column = _TEXTS[where.field] if where.field in _TEXTS else documents.c[where.field]
     return Condition(column.is_not(None), exact=True)
 
@@ -161,34 +166,33 @@ def _overlaps(where: Overlaps) -> Condition:
 
 
 def _equal(field: str | tuple[str, ...], value: Scalar) -> Condition:
-    return _compared(field, value, lambda column, bound: column == bound)
+    return _compared(field, value, eq)
 
 
 def _one_of(where: In) -> Condition:
-    texts = [value for value in where.values if isinstance(value, str)]
-    if isinstance(where.field, str) and where.field in _TEXTS and len(texts) == len(where.values):
-        storable = [value for value in texts if _is_storable(value)]
-        if len(storable) > MOST_VALUES:
-            return _UNKNOWN
-        column = _TEXTS[where.field]
-        return Condition(and_(column.is_not(None), column.in_(storable)), exact=True)
-    if len(where.values) > MOST_TERMS:
-        return _UNKNOWN
-    return _any_of([_equal(where.field, value) for value in where.values])
+    if not _are_texts(where.values):
+        return _any_of([_equal(where.field, value) for value in where.values])
+    if isinstance(where.field, tuple):
+        return _in_metadata(where.field)
+    if where.field not in _TEXTS:
+        return _NONE
+    column, values = _TEXTS[where.field], [value for value in where.values if _is_storable(value)]
+    exact = len(values) == len(where.values)
+    return Condition(and_(column.is_not(None), or_(column.in_(values), false() if exact else true())), exact)
 
 
 def _between(where: Between) -> Condition:
     parts = [_exists(Exists(where.field))]
     if where.low is not None:
-        parts.append(_compared(where.field, where.low, lambda column, bound: column >= bound))
+        parts.append(_compared(where.field, where.low, ge))
     if where.high is not None:
-        parts.append(_compared(where.field, where.high, lambda column, bound: column < bound))
+        parts.append(_compared(where.field, where.high, lt))
     return _all_of(parts)
 
 
 def _compared(field: str | tuple[str, ...], bound: Scalar, compare: Compare) -> Condition:
     if isinstance(field, tuple):
-        return _UNKNOWN
+        return _in_metadata((*field, bound) if compare is eq and isinstance(bound, str) else field)
     if field in _TEXTS:
         return _compared_text(_TEXTS[field], bound, compare)
     if field == "sequence":
@@ -198,6 +202,14 @@ def _compared(field: str | tuple[str, ...], bound: Scalar, compare: Compare) -> 
         recorded = documents.c.recorded
         return _NONE if moment is None else Condition(compare(recorded, to_microseconds(moment)), exact=True)
     return _NONE
+
+
+def _in_metadata(strings: Sequence[str]) -> Condition:
+    """That each string occurs in the metadata's text, written as JSON writes it: as a key or as a value."""
+    written = [json.dumps(string, ensure_ascii=False) for string in strings if _is_storable(string)]
+    short = [string for string in written if len(string) <= LONGEST_STRING]
+    held = [documents.c.metadata.contains(string, autoescape=True) for string in short]
+    return Condition(and_(true(), *held), exact=False)
 
 
 def _compared_text(column: Column[Any], bound: Scalar, compare: Compare) -> Condition:
@@ -218,6 +230,10 @@ def _compared_number(column: Column[Any], bound: Scalar, compare: Compare) -> Co
     if not -_LIMIT <= bound < _LIMIT:
         return Condition(column.is_not(None), exact=False)
     return Condition(and_(column.is_not(None), compare(column, bound)), exact=True)
+
+
+def _are_texts(values: Sequence[Scalar]) -> TypeGuard[Sequence[str]]:
+    return all(isinstance(value, str) for value in values)
 
 
 def _is_storable(value: str) -> bool:

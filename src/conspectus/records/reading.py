@@ -120,7 +120,9 @@ def list_documents(
         raise InvalidInput("limit", "must be at least 1")
     state(connection, collection)
     found: list[tuple[Any, Document]] = []
-    for row, document in _matching(connection, collection, where=where, after=after):
+    for row, document in _matching(
+        connection, collection, where=where, after=after, page=min(limit + 1, PAGE)
+    ):
         if len(found) == limit:
             return [each for _, each in found], _to_cursor(found[-1][0])
         found.append((row, document))
@@ -132,7 +134,7 @@ def count_documents(connection: Connection, collection: CollectionId, *, where: 
     state(connection, collection)
     condition = compile_filter(where)
     if not condition.exact:
-        return sum(1 for _ in _matching(connection, collection, where=where, after=None))
+        return sum(1 for _ in _matching(connection, collection, where=where, after=None, page=PAGE))
     counted = select(func.count()).select_from(documents)
     chosen = counted.where(documents.c.collection == collection, condition.sql)
     total: int = connection.execute(chosen).scalar_one()
@@ -191,22 +193,23 @@ def scan(
 
 
 def _matching(
-    connection: Connection, collection: CollectionId, *, where: Filter, after: str | None
+    connection: Connection, collection: CollectionId, *, where: Filter, after: str | None, page: int
 ) -> Iterator[tuple[Sequence[Any], Document]]:
-    """Every document that matches, in order of recording, read in pages of growing size."""
+    """Every document that matches, in order of recording, read `page` rows at first and then more."""
     condition = compile_filter(where)
     place = None if after is None else _from_cursor(after)
     chosen = select(*DOCUMENT_COLUMNS).where(documents.c.collection == collection, condition.sql)
     key = (documents.c.recorded, documents.c.id)
     while True:
-        page = chosen if place is None else chosen.where(tuple_(*key) > place)
-        rows = connection.execute(page.order_by(*key).limit(PAGE)).all()
+        following = chosen if place is None else chosen.where(tuple_(*key) > place)
+        rows = connection.execute(following.order_by(*key).limit(page)).all()
         for row in rows:
             document = to_document(row)
             if condition.exact or matches(where, document_row(document)):
                 yield row, document
-        if len(rows) < PAGE:
+        if len(rows) < page:
             return
+        page = PAGE
         place = (rows[-1].recorded, rows[-1].id)
 
 

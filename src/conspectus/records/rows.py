@@ -97,6 +97,7 @@ def to_source(row: Row[*tuple[Any, ...]]) -> Source:
 def to_document(row: Sequence[Any]) -> Document:
     """A row that begins with DOCUMENT_COLUMNS."""
     start, end = row[14], row[15]
+    recorded = from_microseconds(row[9])
     return Document(
         DocumentId(row[1]),
         CollectionId(row[2]),
@@ -106,8 +107,8 @@ def to_document(row: Sequence[Any]) -> Document:
         row[6],
         row[7],
         row[8],
-        from_microseconds(row[9]),
-        from_microseconds(row[10]),
+        recorded,
+        recorded if row[10] == row[9] else from_microseconds(row[10]),
         to_metadata(row[11]),
         row[12],
         row[13],

@@ -20,7 +20,7 @@ SETTINGS = (
     "PRAGMA foreign_keys = ON",
     "PRAGMA synchronous = FULL",
     "PRAGMA secure_delete = ON",
-    "PRAGMA cache_size = -16384",
+    "PRAGMA cache_size = -8192",
     "PRAGMA wal_autocheckpoint = 4000",
     "PRAGMA journal_size_limit = 67108864",
 )

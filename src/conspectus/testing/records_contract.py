@@ -246,7 +246,10 @@ class RecordsContract(HistoryContract):
             (Or(tuple(Eq("author", str(place)) for place in range(3000))), 0),
             (And(tuple(Not(Eq("author", str(place))) for place in range(3000))), 2),
             (In("document", tuple(str(place) for place in range(50_000))), 0),
+            (And(tuple(In("document", ("a", *map(str, range(5000)))) for _ in range(12))), 1),
+            (Or(tuple(In("sequence", (7.5, *range(500))) for _ in range(12))), 0),
             (In("document", ("\ud800", "a", "\x00")), 1),
+            (Not(In("document", ("\ud800", "a"))), 1),
             (Eq("sequence", 10**30), 0),
         ):
             assert await records.count(SHELF, where) == number, where

@@ -208,6 +208,18 @@ class HistoryContract:
         assert (counts["vectors"], counts["pending"]) == (3, 1)
         assert await records.check() == []
 
+    async def test_a_move_that_is_called_off(self, records: Records, stocked: None) -> None:
+        """Everything is as before: the old vectors were there all the time."""
+        await records.write([prepared("a", "one ", "two"), prepared("b", "three")])
+        await embed_all(records)
+        await records.write([prepared("c", "new")])
+        await embed_all(records, OTHER_SPACE)
+        assert await records.switch_space(SHELF, SPACE) == 4
+        assert [await status_of(records, key) for key in "abc"] == ["embedded", "embedded", "pending"]
+        assert await texts_waiting(records) == ["new"]
+        assert len(await texts_waiting(records, OTHER_SPACE)) == 4
+        assert await records.check() == []
+
     async def test_counts(self, records: Records, stocked: None) -> None:
         """Chunks are pending, documents are in error."""
         nothing = {"sources": 1, "documents": 0, "chunks": 0, "vectors": 0, "pending": 0, "error": 0}
