@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing, closing
 from dataclasses import asdict, dataclass, field
 from io import BytesIO
@@ -152,8 +152,8 @@ class _Build:
         with closing(output):
             async with aclosing(_stream(batches)) as stream:
                 async for chunks in stream:
-                    await asyncio.to_thread(self._write, output, chunks)
-            await asyncio.to_thread(output.finish)
+                    await _in_thread(self._write, output, chunks)
+            await _in_thread(output.finish)
         renewed = Manifest(
             manifest.identity,
             self._sequence,
@@ -237,6 +237,15 @@ class _Output:
         self._folder = unfinished(self._directory, uuid4().hex)
         self._sink = (self._folder / VECTORS).open("wb")
         self._writer = SegmentWriter(self._shape, self._sink)
+
+
+async def _in_thread(function: Callable[..., None], *arguments: object) -> None:
+    """Run it to its end even when cancelled, so that the lock is not let go while it writes."""
+    running = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
+    try:
+        await asyncio.shield(running)
+    finally:
+        await asyncio.wait([running])
 
 
 async def _stream(
