@@ -11,7 +11,6 @@ from conspectus.window.render import CUT, Renderer
 LEAST_TEXT = 4
 """A cut text of fewer tokens says nothing."""
 
-_MOST_WASTE = 0.1
 _MOST_PROBES = 12
 _GUESSES = 5
 
@@ -67,19 +66,19 @@ class Estimator:
                 self._heads[key] = self._cost(self._ground, alone) - self._ground_cost
         return self._heads[key]
 
-    def end_of_text(self, hit: Hit, begin: int, tokens: int) -> int:
+    def end_of_text(self, hit: Hit, begin: int, *, tokens: int, spare: int) -> int:
         """Where to cut the chunk's text so that its characters from `begin` on cost at most `tokens`.
 
-        The end of a sentence where that wastes little, else of a word, else a grapheme border; `begin`
-        if not even that fits.
+        The end of a sentence where that wastes no more than `spare` tokens, else of a word where that
+        wastes no more than twice as much, else a grapheme border; `begin` if not even that fits.
         """
         text = hit.chunk.text
         limit = self._longest(hit, begin, tokens)
-        sentence = sentence_end_before(text, limit)
-        if limit - sentence <= max(limit - begin, 0) * _MOST_WASTE:
-            return max(sentence, begin)
-        word = len(graphemes_prefix(text, _word_end(text, begin, limit)))
-        return max(word if word > begin else len(graphemes_prefix(text, limit)), begin)
+        ends = ((sentence_end_before(text, limit), spare), (_word_end(text, begin, limit), 2 * spare))
+        for end, most in ends:
+            if (limit - end) * tokens <= most * (limit - begin):
+                return max(end, begin)
+        return max(len(graphemes_prefix(text, limit)), begin)
 
     def _longest(self, hit: Hit, begin: int, tokens: int) -> int:
         text = hit.chunk.text
@@ -111,6 +110,6 @@ def _empty(hit: Hit, number: int) -> Passage:
 
 def _word_end(text: str, begin: int, limit: int) -> int:
     if limit >= len(text) or text[limit].isspace():
-        return limit
-    end = max(text.rfind(space, begin, limit) for space in " \n\t")
-    return begin + len(text[begin:end].rstrip()) if end > begin else limit
+        return len(graphemes_prefix(text, limit))
+    space = max(text.rfind(space, begin, limit) for space in " \n\t")
+    return len(graphemes_prefix(text, begin + len(text[begin : max(space, begin)].rstrip())))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from conspectus.model.results import Hit
 from conspectus.window.arrange import Layout, arrange
 from conspectus.window.estimate import Estimator
-from conspectus.window.plan import Plan, Planner, Refusal, Swap
+from conspectus.window.plan import WORTH_FILLING, Plan, Planner, Refusal, Swap
 from conspectus.window.render import Rendered, Renderer
 
 _MOST_RENDERS = 8
@@ -96,7 +96,9 @@ class _Packer:
         return max(1, self.allowed // 64)
 
     def _packed(self, room: int, swap: Swap | None) -> Packed:
-        plan = Planner(self.costs, max(room, 0), self.allowed).plan(self.hits, swap)
+        worth = min(WORTH_FILLING, 1 + self.allowed // 20)
+        spare = self.allowed // (40 if self.allowed >= _LEAST_TO_FILL else 8)
+        plan = Planner(self.costs, max(room, 0), worth=worth, spare=spare).plan(self.hits, swap)
         layout = arrange(plan.pieces.values())
         rendered = self.renderer.render(layout)
         return Packed(plan, layout, rendered, rendered.tokens(self.count))

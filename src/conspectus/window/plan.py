@@ -9,7 +9,7 @@ from conspectus.window.duplicates import Shown
 from conspectus.window.estimate import LEAST_TEXT, Estimator
 from conspectus.window.spans import Spans
 
-_WORTH_FILLING = 24
+WORTH_FILLING = 24
 _MOST_CUTS_TRIED = 16
 
 
@@ -57,12 +57,16 @@ class Swap:
 
 
 class Planner:
-    """Fills a room of so many tokens, by estimates. One planner makes one plan."""
+    """Fills a room of so many tokens, by estimates. One planner makes one plan.
 
-    def __init__(self, costs: Estimator, room: int, allowed: int) -> None:
+    A room of less than `worth` tokens is left as it is; `spare` tokens may be wasted on a better cut.
+    """
+
+    def __init__(self, costs: Estimator, room: int, *, worth: int, spare: int) -> None:
         self._costs = costs
         self._room = room
-        self._worth = min(_WORTH_FILLING, 1 + allowed // 20)
+        self._worth = worth
+        self._spare = spare
         self._plan = Plan()
         self._spans: dict[str, Spans] = {}
         self._beside: set[tuple[object, ...]] = set()
@@ -88,8 +92,8 @@ class Planner:
         if self._price(best) <= self._room:
             return 0
         around = self._head(best) + self._costs.cut_mark
-        text = max(_WORTH_FILLING, self._room // 4)
-        enough = self._costs.end_of_text(best, 0, text) > 0
+        text = max(WORTH_FILLING, self._room // 4)
+        enough = self._costs.end_of_text(best, 0, tokens=text, spare=self._spare) > 0
         return min(self._room, around + text) if enough else self._room
 
     def _consider(self, rank: int, hit: Hit, *, closed: bool) -> None:
@@ -147,7 +151,7 @@ class Planner:
         if tokens < LEAST_TEXT:
             return False
         begin = spans.covered_until(chunk.start) - chunk.start if spans else 0
-        end = self._costs.end_of_text(hit, begin, tokens)
+        end = self._costs.end_of_text(hit, begin, tokens=tokens, spare=self._spare)
         if not chunk.text[begin:end].strip():
             return False
         piece = Piece(rank, hit, end)
