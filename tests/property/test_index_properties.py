@@ -1,0 +1,208 @@
+"""However the rows are cut, merged, replaced and reopened, the embedded index answers as the exact one."""
+
+import asyncio
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import numpy as np
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from conspectus.index.bm25 import Bm25, best
+from conspectus.index.memory import MemoryIndex
+from conspectus.index.segments.build import Options
+from conspectus.index.segments.columns import Columns, ColumnWriter
+from conspectus.index.segments.store import SegmentsIndex
+from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, Or, Overlaps, matches
+from conspectus.model.index import IndexedChunk
+from conspectus.model.records import Period
+from conspectus.ports import Candidates, Index, Probe
+from conspectus.testing.journal import Journal, make_chunk, unit
+
+DIMENSIONS = 6
+NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
+
+texts = st.text("abcxyz é", max_size=30)
+numbers = st.one_of(
+    st.integers(-3, 3),
+    st.sampled_from([2**53, 2**53 + 1, 2**63 - 1, 2**63, -(2**63), 10**30, 0.5, -0.0, 1e308, 2.0**53]),
+    st.floats(width=16),
+)
+moments = st.builds(
+    lambda minutes, hours: (NOON + timedelta(minutes=minutes)).astimezone(timezone(timedelta(hours=hours))),
+    st.integers(-3, 3),
+    st.integers(-2, 2),
+)
+words = st.sampled_from(["", "a", "B", "é", "e\u0301", "\ud800", "2024-05-01", "1", "true", "z" * 70])
+scalars = st.one_of(numbers, st.booleans(), words, moments.map(datetime.isoformat))
+values = st.recursive(
+    st.none() | scalars,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", ""]), inner, max_size=2)
+    ),
+    max_leaves=5,
+)
+periods = st.builds(lambda a, b: Period(min(a, b), max(a, b)), moments, moments)
+rows = st.builds(
+    make_chunk,
+    st.integers(0, 9),
+    texts,
+    metadata=st.dictionaries(st.sampled_from(["a", "b", ""]), values, max_size=3),
+    position=st.integers(0, 2),
+    author=st.none() | words,
+    thread=st.none() | words,
+    sequence=st.none() | st.integers(-2, 2),
+    occurred=st.none() | periods,
+    recorded=moments,
+)
+
+paths = st.lists(st.sampled_from(["a", "b", ""]), max_size=3).map(tuple)
+fields = st.one_of(
+    paths, st.sampled_from(["author", "thread", "sequence", "position", "recorded", "kind", "occurred"])
+)
+bounds = st.one_of(numbers, st.booleans(), words, moments)
+leaves = st.one_of(
+    st.builds(Eq, fields, bounds),
+    st.builds(In, fields, st.lists(bounds, max_size=3).map(tuple)),
+    st.builds(Between, fields, st.none() | bounds, st.none() | bounds),
+    st.builds(Exists, fields),
+    st.builds(Overlaps, st.none() | moments, st.none() | moments),
+)
+filters = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.builds(Not, inner),
+        st.builds(And, st.lists(inner, max_size=3).map(tuple)),
+        st.builds(Or, st.lists(inner, max_size=3).map(tuple)),
+    ),
+    max_leaves=5,
+)
+
+
+@given(st.lists(rows, min_size=1, max_size=8), st.lists(filters, min_size=1, max_size=8))
+@settings(max_examples=400)
+@example([make_chunk(1, "", metadata={"a": 2**53 + 1})], [Eq(("a",), 2.0**53), Between(("a",), 2.0**53)])
+@example([make_chunk(1, "", metadata={"a": [None]})], [Exists(("a",)), Between(("a",))])
+def test_columns_mean_what_matches_means(stored: list[IndexedChunk], asked: list[Filter]) -> None:
+    writer = ColumnWriter()
+    for chunk in stored:
+        writer.add(chunk)
+    columns = Columns(writer.finish())
+    for condition in asked:
+        expected = [matches(condition, chunk.row()) for chunk in stored]
+        assert columns.mask(condition).tolist() == expected, condition
+
+
+def chunk_of(number: int, text: str, seed: int | None, group: int) -> IndexedChunk:
+    vector = None
+    if seed is not None:
+        vector = unit(np.random.default_rng(seed).standard_normal(DIMENSIONS))
+    return make_chunk(number, text, vector=vector, metadata={"group": group}, title=text[:2])
+
+
+chunks = st.builds(chunk_of, st.integers(0, 60), texts, st.none() | st.integers(0, 9), st.integers(0, 3))
+operations = st.one_of(
+    st.tuples(st.just("put"), st.lists(chunks, min_size=1, max_size=12)),
+    st.tuples(st.just("remove"), st.lists(st.integers(0, 60), min_size=1, max_size=12)),
+    st.tuples(st.just("apply"), st.integers(1, 30)),
+    st.tuples(st.sampled_from(["flush", "rebuild", "purge", "reopen"]), st.none()),
+)
+probes = st.builds(
+    Probe,
+    st.sampled_from([And(), Eq(("group",), 1), Not(Eq(("group",), 1)), In(("group",), (0, 3)), Or()]),
+    st.none() | texts,
+    st.none()
+    | st.integers(0, 9).map(lambda seed: unit(np.random.default_rng(seed).standard_normal(DIMENSIONS))),
+    st.integers(0, 12),
+)
+
+
+def analyse(text: str) -> Sequence[str]:
+    return text.split()
+
+
+async def open_segments(directory: Path, journal: Journal, tail_chunks: int) -> SegmentsIndex:
+    options = Options(tail_chunks=tail_chunks)
+    return await SegmentsIndex.open(directory, journal, analyse, dimensions=DIMENSIONS, options=options)
+
+
+async def perform(index: SegmentsIndex, journal: Journal, name: str, value: object) -> None:
+    match name, value:
+        case "put", list():
+            journal.put(value)
+        case "remove", list():
+            journal.remove(value)
+        case "apply", int():
+            await index.apply(await journal.changes_since(index.applied(), limit=value))
+        case "flush", _:
+            await index.flush()
+        case "rebuild", _:
+            await index.rebuild()
+        case "purge", _:
+            await index.purge()
+
+
+def assert_same(first: Candidates, second: Candidates) -> None:
+    assert first.ids.tolist() == second.ids.tolist()
+    assert first.words.tolist() == second.words.tolist()
+    assert np.array_equal(first.cosine, second.cosine, equal_nan=True)
+    assert (first.terms, first.total) == (second.terms, second.total)
+
+
+async def catch_up(index: Index, journal: Journal) -> None:
+    await index.apply(await journal.changes_since(index.applied(), limit=10**6))
+
+
+async def compare(steps: list[tuple[str, object]], asked: list[Probe], tail_chunks: int) -> None:
+    journal = Journal(batch=7)
+    with tempfile.TemporaryDirectory() as name:
+        index = await open_segments(Path(name), journal, tail_chunks)
+        for step, value in steps:
+            if step == "reopen":
+                await index.close()
+                index = await open_segments(Path(name), journal, tail_chunks)
+            await perform(index, journal, step, value)
+        reference = MemoryIndex(journal, analyse)
+        await catch_up(index, journal)
+        await catch_up(reference, journal)
+        for probe in asked:
+            assert_same(await index.search(probe), await reference.search(probe))
+            wanted = np.arange(0, 60, 3)
+            assert_same(await index.score(wanted, probe), await reference.score(wanted, probe))
+        assert await index.check() == []
+        status, expected = await index.status(), await reference.status()
+        assert (status.chunks, status.vectors) == (expected.chunks, expected.vectors)
+        await index.close()
+
+
+@given(
+    st.lists(operations, max_size=25),
+    st.lists(probes, min_size=1, max_size=4),
+    st.sampled_from([1, 5, 10**6]),
+)
+@settings(max_examples=150)
+def test_cuts_do_not_matter(steps: list[tuple[str, object]], asked: list[Probe], tail_chunks: int) -> None:
+    asyncio.run(compare(steps, asked, tail_chunks))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 99), st.integers(0, 5)), unique_by=lambda pair: pair[0]),
+    st.integers(0, 20),
+)
+def test_best_is_sorting(pairs: list[tuple[int, int]], limit: int) -> None:
+    ids = np.array([number for number, _ in pairs], np.int64)
+    scores = np.array([score for _, score in pairs], np.float64)
+    expected = sorted(pairs, key=lambda pair: (-pair[1], pair[0]))[:limit]
+    assert ids[best(ids, scores, limit)].tolist() == [number for number, _ in expected]
+
+
+@given(st.integers(1, 50), st.integers(1, 300), st.floats(1, 500))
+def test_contributions_grow_with_counts_and_fall_with_length(count: int, length: int, average: float) -> None:
+    def share(occurrences: int, terms: int) -> float:
+        arrays = np.array([float(occurrences)]), np.array([float(terms)])
+        return float(Bm25().contributions(1.0, *arrays, average)[0])
+
+    assert 0.0 < share(count, length) < share(count + 1, length) < 2.2
+    assert share(count, length + 1) < share(count, length)
