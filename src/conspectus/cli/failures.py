@@ -1,0 +1,79 @@
+"""Errors to messages and exit codes; the only place that knows the codes."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+from conspectus.cli.output import dump, note
+from conspectus.errors import ConspectusError, InvalidInput, NotFound, ProviderUnavailable, StorageBusy
+
+FAILED = 1
+INVALID = 2
+NOTHING = 3
+PARTIAL = 4
+DIFFERENT = 5
+BUSY = 6
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+
+MEANINGS = {
+    0: "fine",
+    FAILED: "failed, or declined at the question",
+    INVALID: "wrong usage or a value that cannot be used",
+    NOTHING: "nothing found, or nothing relevant",
+    PARTIAL: "done in part: some files failed",
+    DIFFERENT: "`check` found differences",
+    BUSY: "busy or not available now; try again",
+    INTERRUPTED: "interrupted",
+    BROKEN_PIPE: "the reader of the output went away",
+}
+
+
+@contextmanager
+def reported(*, as_json: bool) -> Iterator[None]:
+    """Turn errors into a message (with `--json`, a document on stdout) and the exit code for them."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _forget_output()
+        raise typer.Exit(BROKEN_PIPE) from None
+    except ConspectusError as error:
+        fail(error.code, str(error), facts=_facts(error), as_json=as_json)
+        raise typer.Exit(exit_code(error)) from None
+    except OSError as error:
+        fail("system_error", str(error), facts={}, as_json=as_json)
+        raise typer.Exit(FAILED) from None
+
+
+def exit_code(error: ConspectusError) -> int:
+    """The exit code for an error."""
+    match error:
+        case InvalidInput():
+            return INVALID
+        case NotFound():
+            return NOTHING
+        case StorageBusy() | ProviderUnavailable():
+            return BUSY
+        case _:
+            return FAILED
+
+
+def fail(code: str, message: str, *, facts: dict[str, object], as_json: bool) -> None:
+    """Say what went wrong: on stderr, or as the one JSON document on stdout."""
+    if as_json:
+        dump({"error": {"code": code, "message": message, **facts}})
+    else:
+        note(f"error: {message}")
+
+
+def _facts(error: ConspectusError) -> dict[str, object]:
+    return {name: value for name, value in vars(error).items() if name not in {"code", "message"}}
+
+
+def _forget_output() -> None:
+    """Let nothing be written to the closed pipe when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,77 @@
+"""The program `conspectus`."""
+
+import importlib.metadata
+import logging
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conspectus.cli import asking, documents, evaluating, upkeep
+from conspectus.cli.failures import INTERRUPTED, INVALID, MEANINGS, fail
+from conspectus.cli.options import Common, spread
+
+EXIT_CODES = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in MEANINGS.items()) + "."
+
+
+def main() -> None:
+    """Run the program with the arguments of the process."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and return its exit code."""
+    logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
+    as_json = "--json" in arguments
+    try:
+        code = build_app()(arguments, prog_name="conspectus", standalone_mode=False)
+    except typer.TyperException as error:
+        fail("usage", error.format_message(), facts={}, as_json=as_json)
+        return INVALID
+    except (typer.Abort, KeyboardInterrupt):
+        fail("interrupted", "interrupted", facts={}, as_json=as_json)
+        return INTERRUPTED
+    return code if isinstance(code, int) else 0
+
+
+def build_app() -> typer.Typer:
+    """The program with all its commands."""
+    app = typer.Typer(
+        name="conspectus", help="The context engine for language models.", epilog=EXIT_CODES,
+        pretty_exceptions_enable=False, rich_markup_mode=None,
+    )  # fmt: skip
+    app.callback(invoke_without_command=True)(_before)
+    commands: Mapping[str, Callable[..., None]] = {
+        "add": documents.add, "search": asking.search, "context": asking.context, "explain": asking.explain,
+        "list": documents.list_documents, "delete": documents.delete, "status": upkeep.status,
+        "check": upkeep.check, "reindex": upkeep.reindex, "reembed": upkeep.reembed,
+    }  # fmt: skip
+    evaluation = typer.Typer(help="Measure the product on an evaluation set.", rich_markup_mode=None)
+    for name, command in commands.items():
+        app.command(name)(spread(command))
+    evaluation.command("retrieval")(spread(evaluating.retrieval))
+    evaluation.command("conversation")(spread(evaluating.conversation))
+    app.add_typer(evaluation, name="eval")
+    return app
+
+
+def _before(
+    ctx: typer.Context,
+    data: Annotated[Path | None, typer.Option(help="Folder of the data, for every command.")] = None,
+    *,
+    collection: Annotated[str | None, typer.Option(help="Collection, for every command.")] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="One JSON document on stdout, for every command.")
+    ] = False,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+) -> None:
+    """The context engine for language models: find, rank, pack and explain context."""
+    if version:
+        print(f"conspectus {importlib.metadata.version('conspectus')}")
+        raise typer.Exit
+    if ctx.invoked_subcommand is None:
+        print(ctx.get_help())
+        raise typer.Exit(INVALID)
+    ctx.obj = Common(data, collection, json)

@@ -1,0 +1,96 @@
+"""Options that several commands share, as dataclasses that are spread over the commands' signatures."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import typer
+
+from conspectus.cli.failures import reported
+
+WHERE_HELP = (
+    "Only documents that match: field=value (kind, source, author, role, thread, metadata.KEY, ...), "
+    "occurred=START..END, or a JSON filter. May be repeated; all must match."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Common:
+    """Where to look, and in which form to answer; may also stand before the command."""
+
+    data: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the data. Default: CONSPECTUS_PATH, else ./conspectus-data."),
+    ] = None
+    collection: Annotated[
+        str | None, typer.Option(help="Collection. Default: CONSPECTUS_COLLECTION, else 'default'.")
+    ] = None
+    json: Annotated[bool, typer.Option("--json", help="Answer with one JSON document on stdout.")] = False
+
+    def within(self, outer: object) -> "Common":
+        """These options, completed by those that stood before the command."""
+        if not isinstance(outer, Common):
+            return self
+        return Common(self.data or outer.data, self.collection or outer.collection, self.json or outer.json)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which documents."""
+
+    where: Annotated[list[str], typer.Option(help=WHERE_HELP)] = field(default_factory=list)
+    source: Annotated[str | None, typer.Option(help="Only documents of this source (its name or path).")] = (
+        None
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Looking(Selection):
+    """What may be found."""
+
+    floor: Annotated[
+        float | None, typer.Option(help="Leave out what is less similar than this (cosine, 0 to 1).")
+    ] = None
+
+
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with each option of its dataclass parameters as a parameter of its own, as Typer reads it.
+
+    Errors that Conspectus raises on purpose end it with a message and an exit code.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    bundles = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
+
+    def call(ctx: typer.Context, **given: Any) -> None:
+        for name, bundle in bundles.items():
+            made: object = bundle(**{each.name: given.pop(each.name) for each in fields(bundle)})
+            given[name] = made.within(ctx.obj) if isinstance(made, Common) else made
+        with reported(as_json=given["common"].json):
+            command(**given)
+
+    parameters = [inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)]
+    for name, parameter in inspect.signature(command).parameters.items():
+        if name not in bundles:
+            kind = inspect.Parameter.KEYWORD_ONLY
+            parameters.append(parameter.replace(kind=kind, annotation=hints[name]))
+        else:
+            parameters.extend(_options(bundles[name]))
+    vars(call).update(__signature__=inspect.Signature(parameters))
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    call.__name__, call.__doc__ = command.__name__, command.__doc__
+    return call
+
+
+def _options(bundle: type[Any]) -> list[inspect.Parameter]:
+    hints = get_type_hints(bundle, include_extras=True)
+    return [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=[] if each.default is MISSING else each.default,
+            annotation=hints[each.name],
+        )
+        for each in fields(bundle)
+    ]

@@ -1,0 +1,92 @@
+"""What goes to stdout (data) and to stderr (everything else)."""
+
+import json
+import math
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from datetime import datetime
+
+from rich.console import Console, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+from rich.text import Text
+
+from conspectus.model.records import Json
+from conspectus.ports import Progress
+
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+PIPED_WIDTH = 160
+
+
+def plain(value: object) -> Json:
+    """Any result as JSON: dataclasses by field, times in ISO 8601, numbers that JSON lacks as null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return {str(name): plain(each) for name, each in value.items()}
+    if is_dataclass(value):
+        return {each.name: plain(getattr(value, each.name)) for each in fields(value)}
+    if isinstance(value, list | tuple):
+        return [plain(each) for each in value]
+    return str(value)
+
+
+def dump(value: object) -> None:
+    """Print one JSON document."""
+    ascii_only = "utf" not in (sys.stdout.encoding or "").lower()
+    print(json.dumps(plain(value), ensure_ascii=ascii_only, indent=2))
+
+
+def show(value: object, picture: RenderableType, *, as_json: bool) -> None:
+    """Print the value as JSON, or its picture."""
+    if as_json:
+        dump(value)
+    else:
+        Console(file=sys.stdout, width=None if sys.stdout.isatty() else PIPED_WIDTH).print(picture)
+
+
+def write(text: str) -> None:
+    """Print text as it is; on a terminal without what could steer it."""
+    print(printable(text) if sys.stdout.isatty() else text)
+
+
+def note(text: str) -> None:
+    """Print a remark to stderr."""
+    print(printable(text), file=sys.stderr)
+
+
+def printable(text: str) -> str:
+    """Text that cannot move the cursor, change colours or reverse its direction."""
+    return CONTROL.sub("\ufffd", text)
+
+
+def cell(text: str, *, limit: int = 0, style: str = "") -> Text:
+    """Text on one line for a table, cut to a number of characters."""
+    line = printable(" ".join(text.split()))
+    return Text(f"{line[: limit - 1]}…" if limit and len(line) > limit else line, style=style)
+
+
+@contextmanager
+def progress() -> Iterator[Progress | None]:
+    """A progress bar on stderr for each kind of work; none where stderr is no terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Bars(*columns, console=console, transient=True) as bars:
+        tasks = {}
+
+        def report(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=None)
+            bars.update(tasks[what], completed=done, total=total or None)
+
+        yield report

@@ -1,0 +1,165 @@
+"""Results as tables."""
+
+from collections.abc import Iterable, Mapping
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from conspectus.cli.output import cell
+from conspectus.model.records import Document
+from conspectus.model.reports import CheckReport, FilesReport, Status
+from conspectus.model.results import ContextWindow, Hit, Retrieval
+
+BAR = 10
+EIGHTHS = " ▏▎▍▌▋▊▉"
+FATES = {
+    "in": "green",
+    "truncated": "yellow",
+    "duplicate": "dim",
+    "below_floor": "red",
+    "over_budget": "cyan",
+}
+
+
+def bar(share: float) -> str:
+    """A bar of ten cells, filled by a share from 0 to 1."""
+    eighths = round(min(1.0, max(0.0, share)) * BAR * 8)
+    return ("█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()).ljust(BAR)
+
+
+def hits_table(found: Retrieval) -> RenderableType:
+    """Hits with a bar that compares their scores with the best."""
+    table = _table("#", "score", "", "words", "similarity", "document", "text")
+    best = max((hit.score for hit in found.hits), default=0.0)
+    for number, hit in enumerate(found.hits, 1):
+        share = hit.score / best if best > 0 else 0.0
+        table.add_row(
+            str(number),
+            f"{hit.score:.3f}",
+            Text(bar(share), style="green"),
+            _number(hit.words),
+            _number(hit.similarity),
+            _name(hit),
+            cell(hit.chunk.text, limit=240),
+        )
+    return table
+
+
+def trace_table(window: ContextWindow) -> RenderableType:
+    """Every candidate with its parts, its fate and the reason."""
+    table = _table("#", "fate", "tokens", "score", "parts", "title", "reason")
+    for entry in window.trace:
+        table.add_row(
+            str(entry.rank),
+            Text(entry.fate, style=FATES[entry.fate]),
+            str(entry.tokens),
+            f"{entry.score:.3f}",
+            cell(_parts(entry.parts)),
+            cell(entry.title or entry.document, limit=60),
+            cell(entry.reason),
+        )
+    used = f"{window.tokens} of {window.allowed} tokens ({window.tokenizer})"
+    return Group(table, Text(used))
+
+
+def documents_table(documents: Iterable[Document]) -> RenderableType:
+    """Documents, one a line."""
+    table = _table("id", "kind", "title", "key", "status", "chunks", "recorded")
+    for each in documents:
+        table.add_row(
+            cell(each.id),
+            each.kind,
+            cell(each.title, limit=60),
+            cell(each.key, limit=60),
+            each.status,
+            str(each.chunks),
+            f"{each.recorded:%Y-%m-%d %H:%M:%S}",
+        )
+    return table
+
+
+def status_table(status: Status) -> RenderableType:
+    """Collections in numbers."""
+    table = _table(
+        "collection",
+        "sources",
+        "documents",
+        "chunks",
+        "vectors",
+        "pending",
+        "errors",
+        "lag",
+        "segments",
+        "space",
+    )
+    for each in status.collections:
+        numbers = (
+            each.sources,
+            each.documents,
+            each.chunks,
+            each.vectors,
+            each.pending,
+            each.errors,
+            each.lag,
+        )
+        table.add_row(
+            cell(each.name), *map(str, numbers), str(each.index.segments), cell(each.space or "words only")
+        )
+    return Group(Text(f"{status.path}, {status.bytes:,} bytes, version {status.version}"), table)
+
+
+def check_table(report: CheckReport) -> RenderableType:
+    """Every difference that was found."""
+    if report.clean:
+        return Text("records and index agree")
+    table = _table("where", "chunk", "problem", "detail")
+    for problem in report.records:
+        table.add_row("records", "", "damaged", cell(problem))
+    for name, found in report.index.items():
+        for each in found:
+            table.add_row(cell(name), str(each.chunk), each.problem, cell(each.detail))
+    return table
+
+
+def files_table(report: FilesReport) -> RenderableType:
+    """What became of the files, failures by name."""
+    names = ("added", "replaced", "updated", "unchanged", "pruned", "chunks")
+    lines: list[RenderableType] = [Text(", ".join(f"{getattr(report, name)} {name}" for name in names))]
+    if report.failures:
+        table = _table("failed", "reason")
+        for each in report.failures:
+            table.add_row(cell(each.name), cell(each.reason))
+        lines.append(table)
+    return Group(*lines)
+
+
+def figures_table(figures: Mapping[str, object]) -> RenderableType:
+    """Nested figures, one a line."""
+    table = _table("measure", "value")
+    for name, value in figures.items():
+        inner = value if isinstance(value, Mapping) else {"": value}
+        for part, figure in inner.items():
+            table.add_row(
+                f"{name} {part}".strip(), f"{figure:.1f}" if isinstance(figure, float) else str(figure)
+            )
+    return table
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _name(hit: Hit) -> Text:
+    return cell(hit.document.title or hit.document.key, limit=60)
+
+
+def _parts(parts: Mapping[str, float]) -> str:
+    return " ".join(f"{name} {value:+.3f}" for name, value in parts.items())
