@@ -238,6 +238,18 @@ def test_every_tokenizer_counts_its_own_tokens(tokenizer, tokens):
     assert made.tokens >= 0.95 * tokens or tokens < 200
 
 
+def test_a_counter_that_does_not_add_up_cannot_break_the_budget():
+    hits = [hit(f"d{n}", SENTENCE, 1 / (n + 1)) for n in range(20)]
+
+    def squares(text):
+        return (len(text) // 50) ** 2
+
+    made = build_window(
+        Retrieval("found", tuple(hits)), Budget(30, "squares"), renderer_named("text"), squares
+    )
+    assert 0 < made.tokens == squares(made.text) <= 30
+
+
 def test_counting_grows_with_the_window_and_not_with_the_number_of_hits():
     hits = [hit(f"d{n}", f"{n} " + TEXT[n % 50 : 400 + n % 50], 1 / (n + 1)) for n in range(3000)]
     counted = []

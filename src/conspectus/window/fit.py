@@ -44,7 +44,7 @@ def pack(
         counted: whether the chunks' own token counts are of the same tokenizer as `count`.
     """
     if not hits or allowed <= 0:
-        return Packed(Plan(refused={rank: Refusal() for rank in range(len(hits))}), (), Rendered(), 0)
+        return _nothing(hits)
     costs = Estimator(renderer, count, counted=counted, sample=hits[0])
     packer = _Packer(hits, allowed, renderer, count, costs)
     best = packer.fit()
@@ -81,11 +81,11 @@ class _Packer:
                 break
             wanted = room + (slack if slack >= 0 else min(slack, -(1 << attempt)))
             room = wanted if fits < wanted < fails else (fits + fails) // 2
-        while best is None:
+        while best is None and room > 0:
             room = min(room, fails) // 2
             packed = self._packed(room, swap)
             best = packed if packed.tokens <= self.allowed else None
-        return best
+        return best or _nothing(self.hits)
 
     def is_full(self, packed: Packed) -> bool:
         """Whether the budget is used as far as it should be where there is enough to say."""
@@ -102,3 +102,7 @@ class _Packer:
         layout = arrange(plan.pieces.values())
         rendered = self.renderer.render(layout)
         return Packed(plan, layout, rendered, rendered.tokens(self.count))
+
+
+def _nothing(hits: Sequence[Hit]) -> Packed:
+    return Packed(Plan(refused=dict.fromkeys(range(len(hits)), Refusal())), (), Rendered(), 0)

@@ -58,6 +58,8 @@ def _refused(refusal: Refusal, hits: Sequence[Hit], numbers: dict[int, int]) -> 
         return "duplicate", f"same text as [{number}]"
     if refusal.swapped:
         return "over_budget", "gave way to what fills the window better"
+    if not refusal.needs:
+        return "over_budget", "the budget leaves no room"
     return "over_budget", f"does not fit: needs at least {refusal.needs} tokens, {refusal.left} were left"
 
 
