@@ -73,6 +73,7 @@ def test_zero_tokens_are_an_empty_window_and_not_a_default(form):
     made = window([hit("a", "text", 0.9)], 0, form)
     assert (made.outcome, made.text, made.messages, made.tokens, made.allowed) == ("found", "", (), 0, 0)
     assert (fates(made), made.citations) == (["over_budget"], ())
+    assert made.trace[0].reason == "the budget leaves no room"
 
 
 @pytest.mark.parametrize("budget", [Budget(-1), Budget(10, answer=-1)])
