@@ -30,6 +30,8 @@ the smallest cosine between a text's vectors when it is embedded alone and with 
     fixed scales everywhere, ranges moved                .9958 (.9904)  1.10     1
     as here, weights of full range (wrong on AVX2)       .9990 (.9976)  1.00     1
     as here                                              .9988 (.9977)  1        1
+
+nDCG@10 on the 809 train questions of SciFact: fp32 65.77, as here 65.69 (windows of 512 tokens: 65.85).
 """
 
 from __future__ import annotations
