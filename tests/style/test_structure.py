@@ -43,7 +43,8 @@ def ports_used(source: str) -> set[str]:
 def undocumented(source: str) -> list[str]:
     """Public classes, functions and methods without a docstring."""
     module = ast.parse(source)
-    bodies = [module.body, *(node.body for node in ast.walk(module) if isinstance(node, ast.ClassDef))]
+    classes = [n for n in module.body if isinstance(n, ast.ClassDef) and not n.name.startswith("_")]
+    bodies = [module.body, *(each.body for each in classes)]
     kinds = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
     public = [n for body in bodies for n in body if isinstance(n, kinds) and not n.name.startswith("_")]
     return [node.name for node in public if ast.get_docstring(node) is None]
