@@ -69,7 +69,10 @@ class Reader(Protocol):
         ...
 
     async def changes_since(self, sequence: int, *, limit: int) -> Sequence[Change]:
-        """Committed changes after `sequence`, oldest first; never ends inside a transaction's changes."""
+        """Committed changes after `sequence`, oldest first; never ends inside a transaction's changes.
+
+        A change may name no chunk that exists: it only takes the index further.
+        """
         ...
 
     async def chunks(self, first: ChunkId, last: ChunkId) -> Sequence[IndexedChunk]:
@@ -169,16 +172,12 @@ class Records(Protocol):
         """All sources of a collection by name."""
         ...
 
-    async def fingerprints(self, ids: Sequence[DocumentId]) -> dict[DocumentId, str]:
-        """The fingerprints of those documents that exist."""
-        ...
-
     async def write(self, documents: Sequence[PreparedDocument]) -> Sequence[Written]:
         """Add or replace documents with their chunks, all in one transaction, in the order given.
 
         A replaced document keeps its `recorded` time; its old chunks and vectors go in the same commit.
-        A document whose new chunks are the same as the stored ones (by content hash and span) keeps its
-        chunks and vectors, and only its fields change. Raises NotFound for an unknown source or parent.
+        A document whose title and new chunks are the same as the stored ones (by content hash and span)
+        keeps its chunks and vectors, and only its fields change. Raises NotFound for an unknown source or parent.
         """
         ...
 

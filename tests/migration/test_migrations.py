@@ -35,7 +35,8 @@ INSERT INTO documents VALUES (2, 'e', 'c', 's', 'page', 'l', '', 'hash', 'print'
 INSERT INTO chunks VALUES (1, 1, 0, 0, 4, 1, 'h', 'one '), (2, 1, 1, 4, 8, 1, 'h', 'two '),
   (3, 2, 0, 0, 4, 1, 'h', 'last');
 INSERT INTO vectors VALUES (1, 'sample/4/1', X'0000000000000000'), (2, 'sample/4/1', X'0000000000000000');
-INSERT INTO changes VALUES (1, 'c', 'put', 1, 2, 1), (2, 'c', 'put', 3, 3, 2), (3, 'c', 'put', 1, 2, 3);
+INSERT INTO changes VALUES (1, 'c', 'put', 1, 2, NULL, 1),
+  (2, 'c', 'put', 3, 3, NULL, 2), (3, 'c', 'put', 1, 2, 's', 3);
 UPDATE counters SET value = 3;
 """
 OPEN = "import asyncio, sys; from conspectus.records.store import open_records; from pathlib import Path\n\

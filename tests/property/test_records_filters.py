@@ -20,12 +20,12 @@ from conspectus.model.filter import (
     Not,
     Or,
     Overlaps,
+    document_row,
     matches,
 )
 from conspectus.model.ids import DocumentId
 from conspectus.model.records import Period, PreparedDocument
 from conspectus.ports import Records
-from conspectus.records.filters import document_row
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.testing.samples import NOON, SHELF, notes, prepared, shelf
 

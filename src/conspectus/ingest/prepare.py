@@ -59,7 +59,7 @@ def describe(new: NewDocument, by: Preparation) -> Document:
     metadata = storable(new.metadata, by.limits)
     occurred = period(new.occurred)
     digest = content_hash(text)
-    shape = [digest, new.title, new.kind, new.author, new.role, new.sequence, new.parent, new.thread]
+    shape: list[object] = [digest, new.title, new.kind, new.author, new.role, new.sequence, new.parent, new.thread]
     shape += [new.syntax, by.chunk_size, by.chunk_overlap, metadata]
     shape += [canonical(occurred.start), canonical(occurred.end)] if occurred else []
     return Document(

@@ -1,7 +1,7 @@
 """The history that indexes follow: numbers that grow as commits do, and what happened to which chunks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from sqlalchemy import Connection, bindparam, insert, select, update
@@ -11,7 +11,7 @@ from conspectus.model.records import Change
 from conspectus.records.rows import to_change
 from conspectus.records.tables import changes, collections, counters
 
-_COLUMNS = (changes.c.sequence, changes.c.operation, changes.c.first, changes.c.last)
+_COLUMNS = (changes.c.sequence, changes.c.operation, changes.c.first, changes.c.last, changes.c.space)
 _TAKE = update(counters).where(counters.c.name == bindparam("counter"))
 _TAKEN = select(counters.c.value).where(counters.c.name == bindparam("counter"))
 _SINCE = (
@@ -33,18 +33,22 @@ _REST = (
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """Something that happened to the chunks first..last of a collection."""
+    """Something that happened to the chunks first..last of a collection.
+
+    `space` names the one space whose indexes it concerns; None concerns all.
+    """
 
     collection: CollectionId
     operation: Literal["put", "remove"]
     first: int
     last: int
+    space: str | None = None
 
     def continued_by(self, other: "Step") -> bool:
         """Whether the other step is the same thing done to the chunks right after these."""
         return (
             other.collection == self.collection
-            and other.operation == self.operation
+            and (other.operation, other.space) == (self.operation, self.space)
             and other.first == self.last + 1
         )
 
@@ -69,6 +73,7 @@ def append(connection: Connection, steps: Sequence[Step]) -> None:
             "operation": step.operation,
             "first": step.first,
             "last": step.last,
+            "space": step.space,
             "transaction": begun,
         }
         for sequence, step in enumerate(merged, start=begun)
@@ -80,15 +85,18 @@ def append(connection: Connection, steps: Sequence[Step]) -> None:
 
 
 def changes_since(
-    connection: Connection, collection: CollectionId, *, sequence: int, limit: int
+    connection: Connection, collection: CollectionId, *, space: str | None, sequence: int, limit: int
 ) -> list[Change]:
-    """At least one whole transaction after `sequence` where there is one, and about `limit` changes."""
+    """At least one whole transaction after `sequence` where there is one, and about `limit` changes.
+
+    What only concerns another space comes as a change of no chunk, so that an index passes it by.
+    """
     rows = connection.execute(_SINCE, {"of": collection, "after": sequence, "most": limit}).all()
-    found = [to_change(row[:4]) for row in rows]
+    found = [to_change(row[:5], space) for row in rows]
     if len(rows) == limit:
         last = rows[-1]
         rest = {"of": collection, "after": last.sequence, "begun": last.transaction}
-        found += [to_change(row) for row in connection.execute(_REST, rest)]
+        found += [to_change(row, space) for row in connection.execute(_REST, rest)]
     return found
 
 
@@ -97,6 +105,6 @@ def _merged(steps: Sequence[Step]) -> list[Step]:
     for step in steps:
         if merged and merged[-1].continued_by(step):
             previous = merged.pop()
-            step = Step(step.collection, step.operation, previous.first, step.last)
+            step = replace(step, first=previous.first)
         merged.append(step)
     return merged

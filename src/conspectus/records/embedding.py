@@ -74,7 +74,7 @@ def put_vectors(
         rows = [{"chunk": row.id, "space": space.name, "vector": given[row.id]} for row in owners]
         connection.execute(insert(vectors), rows)
     _mark_complete(connection, space=space, numbers={row.document for row in owners})
-    append(connection, [Step(row.collection, "put", row.id, row.id) for row in owners])
+    append(connection, [Step(row.collection, "put", row.id, row.id, space.name) for row in owners])
     return len(owners)
 
 

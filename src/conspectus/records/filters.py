@@ -28,7 +28,6 @@ from conspectus.model.filter import (
     Scalar,
     instant,
 )
-from conspectus.model.records import Document
 from conspectus.records.tables import documents
 from conspectus.text.times import to_microseconds
 
@@ -75,23 +74,6 @@ def compile_filter(where: Filter) -> Condition:
         compiled.append(_compiled(part) if terms <= left else _UNKNOWN)
         left -= terms if terms <= left else 0
     return _all_of(compiled)
-
-
-def document_row(document: Document) -> Mapping[str, object]:
-    """A document as `matches` sees it; a document has no position."""
-    return {
-        "source": document.source,
-        "document": document.id,
-        "kind": document.kind,
-        "author": document.author,
-        "role": document.role,
-        "thread": document.thread,
-        "parent": document.parent,
-        "sequence": document.sequence,
-        "occurred": document.occurred,
-        "recorded": document.recorded,
-        "metadata": document.metadata,
-    }
 
 
 def _terms(where: Filter, depth: int) -> int:

@@ -21,12 +21,12 @@ from sqlalchemy import (
 )
 
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.model.filter import Filter, matches
+from conspectus.model.filter import Filter, document_row, matches
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Chunk, Document, EmbeddingSpace, StoredChunk
 from conspectus.records.catalog import state
-from conspectus.records.filters import compile_filter, document_row
+from conspectus.records.filters import compile_filter
 from conspectus.records.rows import (
     CHUNK_COLUMNS,
     DOCUMENT_COLUMNS,
@@ -102,14 +102,6 @@ def documents_by_number(connection: Connection, numbers: Iterable[int]) -> dict[
         for block in blocks(list(numbers))
         for row in connection.execute(_BY_NUMBER, {"numbers": block}).all()
     }
-
-
-def fingerprints(connection: Connection, ids: Sequence[DocumentId]) -> dict[DocumentId, str]:
-    """The fingerprints of those documents that exist."""
-    chosen = select(documents.c.id, documents.c.fingerprint)
-    chosen = chosen.where(documents.c.id.in_(bindparam("ids", expanding=True)))
-    rows = (row for block in blocks(ids) for row in connection.execute(chosen, {"ids": block}).all())
-    return {DocumentId(row.id): row.fingerprint for row in rows}
 
 
 def list_documents(

@@ -25,6 +25,8 @@ from conspectus.text.times import from_microseconds, to_microseconds
 
 Item = TypeVar("Item")
 
+NO_CHUNK = ChunkId(0)
+"""Chunks are numbered from 1."""
 BLOCK = 5_000
 """How many values one statement may name."""
 
@@ -171,9 +173,11 @@ def to_indexed(rows: Sequence[Sequence[Any]], by_number: Mapping[int, Document])
     return indexed
 
 
-def to_change(row: Sequence[Any]) -> Change:
-    """A row of sequence, operation, first, last."""
-    sequence, operation, first, last = row
+def to_change(row: Sequence[Any], answering: str | None) -> Change:
+    """A row of sequence, operation, first, last, space; of no chunk where the space is another one."""
+    sequence, operation, first, last, space = row
+    if space not in {None, answering}:
+        return Change(sequence, operation, NO_CHUNK, NO_CHUNK)
     return Change(sequence, operation, ChunkId(first), ChunkId(last))
 
 

@@ -123,7 +123,11 @@ class CollectionReader:
     async def changes_since(self, sequence: int, *, limit: int) -> Sequence[Change]:
         """Committed changes after `sequence`, oldest first; never ends inside a transaction's changes."""
         work = partial(
-            changes.changes_since, collection=self._collection, sequence=sequence, limit=max(limit, 1)
+            changes.changes_since,
+            collection=self._collection,
+            space=self._space.name if self._space else None,
+            sequence=sequence,
+            limit=max(limit, 1),
         )
         return await self._transactions.read(work)
 
@@ -181,10 +185,6 @@ class SqlRecords:
     async def sources(self, collection: CollectionId) -> Sequence[Source]:
         """All sources of a collection by name. Raises NotFound."""
         return await self._read(partial(catalog.sources_of, collection=collection))
-
-    async def fingerprints(self, ids: Sequence[DocumentId]) -> dict[DocumentId, str]:
-        """The fingerprints of those documents that exist."""
-        return await self._read(partial(reading.fingerprints, ids=ids))
 
     async def write(self, documents: Sequence[PreparedDocument]) -> Sequence[Written]:
         """Add or replace documents, all or none. Raises NotFound, Conflict or InvalidInput."""

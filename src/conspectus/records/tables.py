@@ -157,6 +157,7 @@ changes = Table(
     Column("operation", String, nullable=False),
     Column("first", Number, nullable=False),
     Column("last", Number, nullable=False),
+    Column("space", String),
     Column("transaction", Number, nullable=False),
     Index(None, "collection", "sequence"),
 )

@@ -23,6 +23,7 @@ _STORED = select(
     documents.c.error,
     documents.c.chunks,
     documents.c.last_chunk,
+    documents.c.title,
 ).where(documents.c.id.in_(bindparam("ids", expanding=True)))
 _SPANS = (
     select(chunks.c.document, chunks.c.start, chunks.c.end, chunks.c.content_hash)
@@ -50,6 +51,7 @@ class Stored:
     error: str | None
     chunks: int
     last_chunk: int | None
+    title: str
 
     def step(self, operation: Literal["put", "remove"]) -> Iterator[Step]:
         """What happened to its chunks, if it has any."""
@@ -136,7 +138,7 @@ def _planned(
     if stored is None:
         return Planned(prepared, stored, "added")
     fresh = [(chunk.start, chunk.end, chunk.content_hash) for chunk in prepared.chunks]
-    if spans.get(stored.number, []) != fresh:
+    if spans.get(stored.number, []) != fresh or stored.title != prepared.document.title:
         return Planned(prepared, stored, "replaced")
     same = stored.fingerprint == prepared.document.fingerprint
     return Planned(prepared, stored, "unchanged" if same else "updated")

@@ -190,8 +190,6 @@ class RecordsContract(HistoryContract):
         await put(records, prepared("a", "1"), prepared("b", "2"))
         wanted = [DocumentId(key) for key in ("b", "nobody", "a", "b")]
         assert [document.id for document in await records.documents(wanted)] == ["b", "a", "b"]
-        known = await records.fingerprints(wanted)
-        assert known == {key: (await only(records, key)).fingerprint for key in ("a", "b")}
         [first], [second] = await chunk_ids(records, "a"), await chunk_ids(records, "b")
         found = await records.hydrate([second, ChunkId(10**9), first])
         assert [stored.chunk.id for stored in found] == [second, first]

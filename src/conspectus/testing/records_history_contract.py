@@ -158,14 +158,28 @@ class HistoryContract:
         with pytest.raises(InvalidInput):
             await records.put_vectors(SPACE, [(first.chunk.id, vector(1, dimensions=3))])
 
+    async def test_vectors_of_one_space_are_no_change_for_another(
+        self, records: Records, stocked: None
+    ) -> None:
+        """Its index is only taken further, over a change that names no chunk that exists."""
+        await records.write([prepared("a", "one ", "two")])
+        await embed_all(records, OTHER_SPACE)
+        own, other = records.reader(SHELF, SPACE), records.reader(SHELF, OTHER_SPACE)
+        [_, passed], [_, seen] = await own.changes_since(0, limit=9), await other.changes_since(0, limit=9)
+        assert passed.sequence == seen.sequence == await own.last_sequence()
+        assert await own.chunks(passed.first, passed.last) == []
+        assert len(await other.chunks(seen.first, seen.last)) == 2
+
     async def test_changed_fields_keep_vectors(self, records: Records, stocked: None) -> None:
-        """New text does not."""
+        """New text does not, and neither does a new title, which is embedded with the text."""
         await records.write([prepared("a", "one")])
         await embed_all(records)
         await records.write([prepared("a", "one", author="A")])
         assert (await status_of(records, "a"), await texts_waiting(records)) == ("embedded", [])
-        await records.write([prepared("a", "two")])
-        assert (await status_of(records, "a"), await texts_waiting(records)) == ("pending", ["two"])
+        for fields in ({"title": "T"}, {}):
+            await records.write([prepared("a", "two", **fields)])
+            assert (await status_of(records, "a"), await texts_waiting(records)) == ("pending", ["two"])
+            await embed_all(records)
 
     async def test_a_failed_document_is_left_alone(self, records: Records, stocked: None) -> None:
         """Until it is written anew; its reason is kept with it."""

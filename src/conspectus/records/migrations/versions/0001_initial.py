@@ -143,6 +143,7 @@ def _make_changes() -> None:
         sa.Column("operation", sa.String(), nullable=False),
         sa.Column("first", NUMBER, nullable=False),
         sa.Column("last", NUMBER, nullable=False),
+        sa.Column("space", sa.String()),
         sa.Column("transaction", NUMBER, nullable=False),
         sa.PrimaryKeyConstraint("sequence", name="pk_changes"),
         _reference("changes", "collection", "collections.id"),
