@@ -7,7 +7,7 @@ UV_VERSION := 0.13.9
 
 export DATA QUESTIONS
 
-.PHONY: demo test lint bench lock clean
+.PHONY: demo test lint bench bench-peers lock clean
 
 demo: $(READY)  ## ingest real text, ask three questions, show the windows; DATA=dir, QUESTIONS="a? | b?"
 	@$(BIN)/python scripts/demo.py
@@ -26,12 +26,15 @@ bench: $(READY)  ## the slow tests, then the benchmarks (see docs/benchmarks.md)
 	$(BIN)/python -m pytest -m slow
 	$(BIN)/python benchmarks/latency.py
 
+bench-peers: $(READY)  ## the same work beside other engines, which it installs apart from this project
+	$(BIN)/python benchmarks/peers.py
+
 lock: $(VENV)/.lock  ## pin requirements/*.txt anew; UPGRADE=--upgrade takes the newest releases
 	$(call compile,requirements/base.txt)
 	$(call compile,requirements/dev.txt,--group pyproject.toml:dev --constraint requirements/base.txt)
 
 clean:  ## remove what can be made again, the environment included
-	rm -rf $(VENV) .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
+	rm -rf $(VENV) .benchmarks .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
 	find src tests scripts benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 # The versions hold for every Python in requires-python and every platform; no registry address is written.
