@@ -29,7 +29,7 @@ class StaticEmbedder:
     def __init__(self, folder: Path) -> None:
         self._model = _load(folder)
         version = hashlib.sha256((folder / _WEIGHTS).read_bytes()).hexdigest()[:12]
-        self._space = EmbeddingSpace(folder.resolve().name, int(self._model.dim), version)
+        self._space = EmbeddingSpace(f"static:{folder.resolve()}", int(self._model.dim), version)
 
     @property
     def space(self) -> EmbeddingSpace:
