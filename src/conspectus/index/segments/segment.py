@@ -133,7 +133,7 @@ def open_segment(path: Path, shape: Shape) -> "Segment":
     rows = folder.facts["rows"]
     vectors = _half(map_file(path / VECTORS), rows, shape.dimensions)
     lists = Lists(path, folder.arrays) if "lists.probes" in folder.arrays else None
-    return Segment(folder.arrays, vectors, lists=lists, gathered=shape.lists_from // 3, path=path)
+    return Segment(folder.arrays, vectors, lists=lists, gathered=shape.lists_from // 6, path=path)
 
 
 class Segment:

@@ -1,0 +1,237 @@
+"""A builder that is killed at any moment, and files that are cut, changed or gone."""
+
+import asyncio
+import pickle
+import random
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conspectus.errors import IndexDamaged, StorageError, StorageTooNew
+from conspectus.index.memory import MemoryIndex
+from conspectus.index.segments.arrays import read_text, write_text
+from conspectus.index.segments.build import Options
+from conspectus.index.segments.builders import SubprocessBuilder
+from conspectus.index.segments.manifest import forget
+from conspectus.index.segments.store import SegmentsIndex
+from conspectus.model.filter import EVERYTHING, Eq
+from conspectus.ports import Probe
+from conspectus.testing.journal import Journal, make_chunk, unit
+
+DIMENSIONS = 4
+OPTIONS = Options(tail_chunks=50, lists_from=10**6)
+CHILD = """
+import asyncio, pickle, sys
+from conspectus.index.segments.builders import answer
+journal = pickle.loads(open(sys.argv[1], "rb").read())
+asyncio.run(answer(journal, str.split, sys.stdin.readline(), write=sys.stdout.write))
+"""
+WRITER = """
+import asyncio, pickle, sys
+from pathlib import Path
+from conspectus.index.segments.arrays import read_text, write_text
+from conspectus.index.segments.build import Options
+from conspectus.index.segments.store import SegmentsIndex
+
+async def main():
+    journal = pickle.loads(open(sys.argv[1], "rb").read())
+    options = Options(tail_chunks=50, lists_from=10**6)
+    index = await SegmentsIndex.open(Path(sys.argv[2]), journal, str.split, dimensions=4, options=options)
+    print("ready", flush=True)
+    while True:
+        while changes := await journal.changes_since(index.applied(), limit=37):
+            await index.apply(changes)
+        await index.rebuild()
+        await index.purge()
+
+asyncio.run(main())
+"""
+
+
+def history(seed: int, size: int = 600) -> Journal:
+    chance = random.Random(seed)
+    journal = Journal(batch=50)
+    for number in range(size):
+        vector = unit(np.random.default_rng(number).standard_normal(DIMENSIONS))
+        text = " ".join(chance.choices(["fox", "sun", "moon", "sea"], k=chance.randint(0, 9)))
+        journal.put([make_chunk(number, text, vector=vector, metadata={"n": number % 3})])
+        if number % 7 == 0:
+            journal.replace([chance.randrange(number + 1)], [make_chunk(number // 2, "replaced fox")])
+    return journal
+
+
+def store(journal: Journal, path: Path) -> Path:
+    path.write_bytes(pickle.dumps(journal))
+    return path
+
+
+async def opened(
+    directory: Path, journal: Journal, builder: SubprocessBuilder | None = None
+) -> SegmentsIndex:
+    return await SegmentsIndex.open(
+        directory, journal, str.split, dimensions=DIMENSIONS, options=OPTIONS, builder=builder
+    )
+
+
+async def assert_right(index: SegmentsIndex, journal: Journal) -> None:
+    reference = MemoryIndex(journal, str.split)
+    for each in (index, reference):
+        while changes := await journal.changes_since(each.applied(), limit=1_000):
+            await each.apply(changes)
+    for where in (EVERYTHING, Eq(("n",), 1)):
+        probe = Probe(where, "fox sea", unit(np.arange(DIMENSIONS) + 1.0), 20)
+        found, expected = await index.search(probe), await reference.search(probe)
+        assert found.ids.tolist() == expected.ids.tolist()
+        assert found.words.tolist() == expected.words.tolist()
+        assert np.array_equal(found.cosine, expected.cosine, equal_nan=True)
+    assert await index.check() == []
+
+
+async def test_killed_while_building(tmp_path: Path) -> None:
+    journal, chance = history(1), random.Random(1)
+    records, directory = store(journal, tmp_path / "journal"), tmp_path / "index"
+    for _ in range(8):
+        command = [sys.executable, "-c", WRITER, str(records), str(directory)]
+        child = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+        assert child.stdout is not None
+        assert await child.stdout.readline() == b"ready\n"
+        await asyncio.sleep(chance.random() * 0.4)
+        child.kill()
+        await child.wait()
+        index = await opened(directory, journal)
+        await assert_right(index, journal)
+        await index.close()
+    index = await opened(directory, journal)
+    await index.purge()
+    assert list(directory.glob("unfinished-*")) == []
+    await index.close()
+
+
+async def test_a_child_builds(tmp_path: Path) -> None:
+    journal = history(2)
+    command = [sys.executable, "-c", CHILD, str(store(journal, tmp_path / "journal"))]
+    index = await opened(tmp_path / "index", journal, SubprocessBuilder(command))
+    await index.apply(await journal.changes_since(0, limit=10_000))
+    steps: list[int] = []
+    await index.rebuild(lambda _, done, __: steps.append(done))
+    status = await index.status()
+    assert (status.segments, status.details["tail"]) == (1, "0")
+    assert steps == sorted(steps) and steps[-1] == len(journal.live())
+    await assert_right(index, journal)
+    await index.close()
+
+
+async def test_closing_kills_the_child(tmp_path: Path) -> None:
+    journal = history(3, size=60)
+    waiting = SubprocessBuilder([sys.executable, "-c", "import time; time.sleep(1000)"])
+    index = await opened(tmp_path / "index", journal, waiting)
+    await index.apply(await journal.changes_since(0, limit=10_000))
+    await asyncio.sleep(0.05)
+    await index.close()
+    assert not list((tmp_path / "index").glob("segment-*"))
+
+
+async def test_a_failing_child_is_told_and_nothing_is_lost(tmp_path: Path) -> None:
+    journal = history(4, size=200)
+    failing = SubprocessBuilder([sys.executable, "-c", "import sys; sys.exit('no room left')"])
+    index = await opened(tmp_path / "index", journal, failing)
+    await index.apply(await journal.changes_since(0, limit=10_000))
+    with pytest.raises(StorageError, match="no room left"):
+        await index.rebuild()
+    await assert_right(index, journal)
+    while "failure" not in (details := (await index.status()).details):
+        await asyncio.sleep(0.01)
+    assert "no room left" in details["failure"]
+    await index.close()
+
+
+async def built(directory: Path, journal: Journal) -> Path:
+    index = await opened(directory, journal)
+    await index.rebuild()
+    await index.close()
+    return next(directory.glob("segment-*"))
+
+
+@pytest.mark.parametrize("name", ["arrays.bin", "vectors.bin", "segment.json", "../manifest.json"])
+@pytest.mark.parametrize("size", [0, 100])
+async def test_cut_files_are_damage(tmp_path: Path, name: str, size: int) -> None:
+    journal = history(5, size=60)
+    segment = await built(tmp_path / "index", journal)
+    with (segment / name).open("r+b") as file:
+        file.truncate(size)
+    with pytest.raises(IndexDamaged):
+        await opened(tmp_path / "index", journal)
+    forget(tmp_path / "index")
+    index = await opened(tmp_path / "index", journal)
+    await assert_right(index, journal)
+    await index.rebuild()
+    await assert_right(index, journal)
+    await index.close()
+
+
+@pytest.mark.parametrize("name", ["arrays.bin", "vectors.bin"])
+async def test_changed_bytes_are_found(tmp_path: Path, name: str) -> None:
+    journal = history(6, size=60)
+    segment = await built(tmp_path / "index", journal)
+    content = bytearray((segment / name).read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    (segment / name).write_bytes(content)
+    index = await opened(tmp_path / "index", journal)
+    assert "damaged" in {difference.problem for difference in await index.check()}
+    await index.rebuild()
+    assert await index.check() == []
+    await index.close()
+
+
+async def test_a_missing_segment_is_damage_and_a_missing_directory_is_empty(tmp_path: Path) -> None:
+    journal = history(7, size=60)
+    segment = await built(tmp_path / "index", journal)
+    (segment / "vectors.bin").unlink()
+    with pytest.raises(IndexDamaged):
+        await opened(tmp_path / "index", journal)
+    index = await opened(tmp_path / "nothing" / "here", journal)
+    assert index.applied() == 0
+    await assert_right(index, journal)
+    await index.close()
+
+
+async def test_a_newer_format_is_refused(tmp_path: Path) -> None:
+    journal = history(8, size=60)
+    await built(tmp_path / "index", journal)
+    from_the_future = write_format(tmp_path / "index", 99)
+    with pytest.raises(StorageTooNew, match="99"):
+        await opened(from_the_future, journal)
+
+
+def write_format(directory: Path, version: int) -> Path:
+    path = directory / "manifest.json"
+    write_text(path, read_text(path).replace('"format": 1', f'"format": {version}'))
+    return directory
+
+
+async def test_removed_content_leaves_the_files(tmp_path: Path) -> None:
+    journal = history(9, size=60)
+    journal.put([make_chunk(1_000, "xyzzysecret", metadata={"who": "plughsecret"})])
+    await built(tmp_path / "index", journal)
+    assert any(b"secret" in path.read_bytes() for path in (tmp_path / "index").rglob("*.bin"))
+    journal.remove([1_000])
+    index = await opened(tmp_path / "index", journal)
+    await index.apply(await journal.changes_since(index.applied(), limit=10))
+    await index.purge()
+    assert not any(b"secret" in path.read_bytes() for path in (tmp_path / "index").rglob("*.*"))
+    await assert_right(index, journal)
+    await index.close()
+
+
+async def test_another_analysis_makes_another_index(tmp_path: Path) -> None:
+    journal = history(10, size=60)
+    await built(tmp_path / "index", journal)
+    index = await SegmentsIndex.open(
+        tmp_path / "index", journal, list, dimensions=DIMENSIONS, options=OPTIONS
+    )
+    assert index.applied() == 0
+    await index.rebuild()
+    assert (await index.search(Probe(EVERYTHING, "f", None, 5))).terms[0].documents > 0
+    await index.close()
