@@ -1,0 +1,88 @@
+"""Two processes on one store: what one has acknowledged, the other finds with its next question."""
+
+import asyncio
+import sys
+from asyncio.subprocess import PIPE, Process
+from dataclasses import replace
+from pathlib import Path
+
+import conspectus
+from conspectus import NewDocument, Settings
+from conspectus.testing.embedders import HashedEmbedder
+
+SETTINGS = replace(Settings(), chunk_size=200, chunk_overlap=0, tail_chunks=30)
+OTHER = """
+import asyncio, sys
+from dataclasses import replace
+import conspectus
+from conspectus import NewDocument, Settings
+from conspectus.testing.embedders import HashedEmbedder
+
+async def main():
+    settings = replace(Settings(), chunk_size=200, chunk_overlap=0, tail_chunks=30)
+    async with conspectus.open(sys.argv[1], settings=settings, embedder=HashedEmbedder()) as engine:
+        print("ready", flush=True)
+        for line in sys.stdin:
+            command, word = line.split()
+            if command == "put":
+                await engine.add(NewDocument(text=f"{word} is here", key=word), wait=True)
+                print("done", flush=True)
+            elif command == "delete":
+                page = await engine.list(limit=1000)
+                await engine.delete([each.id for each in page.documents if each.key == word])
+                print("done", flush=True)
+            else:
+                found = await engine.retrieve(word, arms=("words",))
+                print(len(found.hits), flush=True)
+
+asyncio.run(main())
+"""
+WORDS = [f"word{first}{second}" for first in "abcdefgh" for second in "abcdefgh"]
+
+
+async def say(other: Process, line: str) -> str:
+    """Give the other process a line and wait for its answer."""
+    assert other.stdin is not None
+    assert other.stdout is not None
+    other.stdin.write(f"{line}\n".encode())
+    answer = await asyncio.wait_for(other.stdout.readline(), 60)
+    return answer.decode().strip()
+
+
+async def test_each_sees_the_others_acknowledged_writes_at_once(tmp_path: Path) -> None:
+    other = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", OTHER, str(tmp_path), stdin=PIPE, stdout=PIPE
+    )
+    assert other.stdin is not None
+    assert other.stdout is not None
+    assert await other.stdout.readline() == b"ready\n"
+    async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
+        for place, word in enumerate(WORDS):
+            if place % 2:
+                await engine.add(NewDocument(text=f"{word} is here", key=word))
+                assert await say(other, f"find {word}") == "1"
+                assert await say(other, f"delete {word}") == "done"
+            else:
+                assert await say(other, f"put {word}") == "done"
+            found = await engine.retrieve(word)
+            expected = [] if place % 2 else [f"{word} is here"]
+            assert [hit.chunk.text for hit in found.hits if word in hit.chunk.text] == expected
+        assert (await engine.check()).clean
+    other.stdin.close()
+    assert await other.wait() == 0
+
+
+async def test_two_processes_may_make_one_new_store_at_the_same_time(tmp_path: Path) -> None:
+    others = [
+        await asyncio.create_subprocess_exec(
+            sys.executable, "-c", OTHER, str(tmp_path / "new"), stdin=PIPE, stdout=PIPE
+        )
+        for _ in range(2)
+    ]
+    outputs = await asyncio.gather(
+        *(each.communicate(f"put {word}\n".encode()) for each, word in zip(others, WORDS[:2], strict=True))
+    )
+    assert [output for output, _ in outputs] == [b"ready\ndone\n"] * 2
+    async with conspectus.open(tmp_path / "new", settings=SETTINGS, embedder=HashedEmbedder()) as engine:
+        assert await engine.count() == 2
+        assert (await engine.check()).clean
