@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -11,6 +12,8 @@ from conspectus.errors import StorageError
 from conspectus.index.bm25 import Analyse
 from conspectus.index.segments.build import BuildRequest, BuildResult, build_segment
 from conspectus.ports import Progress, Reader
+
+_NICENESS = 10
 
 
 class Builder(Protocol):
@@ -64,7 +67,8 @@ class SubprocessBuilder:
 
 
 async def answer(reader: Reader, analyse: Analyse, request: str, *, write: Callable[[str], object]) -> None:
-    """The child's side: build what the line asks for, write steps and the result as lines of JSON."""
+    """The child's side, giving way to queries: build, write steps and the result as lines of JSON."""
+    os.nice(_NICENESS)
     parsed = BuildRequest.from_json(request)
 
     def progress(_: str, done: int, total: int) -> None:

@@ -1,6 +1,7 @@
 """Comparing an index with its own checksums and with the records."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 from conspectus.errors import IndexDamaged
 from conspectus.index.changes import Range, merged, touched_ranges
 from conspectus.index.segments.arrays import damaged_files
+from conspectus.index.segments.manifest import Manifest, read_manifest
 from conspectus.index.segments.search import Snapshot
 from conspectus.index.segments.segment import Segment, content_checksum
 from conspectus.index.segments.view import View
@@ -18,12 +20,16 @@ from conspectus.ports import Ids, Reader
 _CHANGES = 50_000
 
 
-def damages(snapshot: Snapshot) -> list[Disagreement]:
-    """Files whose content has changed since they were written, each told by its segment's first chunk."""
+def damages(snapshot: Snapshot, directory: Path, identity: str) -> list[Disagreement]:
+    """Files whose content has changed since they were written, each told by its segment's first chunk.
+
+    Segments that a newer manifest does without may be gone by now, which is no damage.
+    """
     found = []
     for view in snapshot.views:
-        if view.segment.path is not None:
-            found += [_damage(view.segment, reason) for reason in _damaged(view.segment)]
+        reasons = _damaged(view.segment)
+        if reasons and _is_named(view.segment, read_manifest(directory, identity)):
+            found += [_damage(view.segment, reason) for reason in reasons]
     return found
 
 
@@ -78,6 +84,10 @@ def _damaged(segment: Segment) -> list[str]:
         return damaged_files(segment.path)
     except (FileNotFoundError, IndexDamaged) as error:
         return [str(error)]
+
+
+def _is_named(segment: Segment, manifest: Manifest) -> bool:
+    return segment.path is not None and segment.path.name in {entry.name for entry in manifest.entries}
 
 
 def _damage(segment: Segment, reason: str) -> Disagreement:

@@ -85,7 +85,7 @@ class SegmentsIndex:
         if not changes:
             return
         async with self._changing:
-            self._see(await self._taken_in(self._state, changes))
+            self._see(await self._settled(await self._taken_in(self._state, changes)))
             await self._follow()
         self._flush_if_due()
         if self._background and self._state.waiting >= _MOST_TAILS * self._flush_from:
@@ -105,8 +105,10 @@ class SegmentsIndex:
 
     async def check(self) -> Sequence[Disagreement]:
         """Compare every file with its checksum and every row with the records."""
+        async with self._changing:
+            await self._follow()
         snapshot = self._snapshot
-        found = await asyncio.to_thread(damages, snapshot)
+        found = await asyncio.to_thread(damages, snapshot, self._directory, self._request.identity)
         return [*found, *await differences(snapshot, self._reader)]
 
     async def rebuild(self, progress: Progress | None = None) -> None:
@@ -163,6 +165,15 @@ class SegmentsIndex:
             rows += await asyncio.to_thread(analysed, chunks, self._analyse)
         return await asyncio.to_thread(state.after, changes[-1].sequence, ranges, rows)
 
+    async def _settled(self, state: State) -> State:
+        """With what changed while rows were read: they may lack what a later change put in their place."""
+        for _ in range(_ATTEMPTS):
+            changes = await self._reader.changes_since(state.applied, limit=_CHANGES)
+            if not changes or len(changes) >= _CHANGES:
+                break
+            state = await self._taken_in(state, changes)
+        return state
+
     async def _caught_up(self, state: State, sequence: int) -> State:
         while state.applied < sequence:
             changes = await self._reader.changes_since(state.applied, limit=_CHANGES)
@@ -201,7 +212,7 @@ class SegmentsIndex:
         if applied or state.applied:
             state = await self._caught_up(state, manifest.read_until)
         state = await asyncio.to_thread(state.on, manifest, self._directory)
-        self._see(await self._caught_up(state, applied))
+        self._see(await self._settled(await self._caught_up(state, applied)) if applied else state)
 
     def _flush_if_due(self) -> None:
         busy = self._background is not None and not self._background.done()
