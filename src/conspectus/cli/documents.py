@@ -38,9 +38,11 @@ def add(
     text = _stdin() if STDIN in paths else None
     with opened(common, new=True) as session, progress() as bars:
         engine, place = session.engine, session.collection
-        report = engine.add_files(
-            files, source=source, collection=place, prune=prune, wait=wait, progress=bars
-        )
+        report = FilesReport()
+        if files:
+            report = engine.add_files(
+                files, source=source, collection=place, prune=prune, wait=wait, progress=bars
+            )
         if text is not None:
             written = engine.add(text, source=source or "stdin", collection=place, wait=wait, progress=bars)
             report = _counted(report, written)
@@ -68,10 +70,10 @@ def list_documents(
 
 
 def delete(
-    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Ids of documents.")],
     common: Common,
     chosen: Selection,
     *,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Ids of documents.")] = None,
     purge: Annotated[bool, typer.Option("--purge", help="Return only when no file holds the texts.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> None:

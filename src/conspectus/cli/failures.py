@@ -8,7 +8,14 @@ from contextlib import contextmanager
 import typer
 
 from conspectus.cli.output import dump, note
-from conspectus.errors import ConspectusError, InvalidInput, NotFound, ProviderUnavailable, StorageBusy
+from conspectus.errors import (
+    ConspectusError,
+    InvalidInput,
+    NotFound,
+    ProviderUnavailable,
+    StorageBusy,
+    UnreadableFile,
+)
 
 FAILED = 1
 INVALID = 2
@@ -52,7 +59,7 @@ def reported(*, as_json: bool) -> Iterator[None]:
 def exit_code(error: ConspectusError) -> int:
     """The exit code for an error."""
     match error:
-        case InvalidInput():
+        case InvalidInput() | UnreadableFile():
             return INVALID
         case NotFound():
             return NOTHING

@@ -1,6 +1,7 @@
 """The program `conspectus`."""
 
 import importlib.metadata
+import io
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -18,6 +19,9 @@ EXIT_CODES = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in
 
 def main() -> None:
     """Run the program with the arguments of the process."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     sys.exit(run(sys.argv[1:]))
 
 

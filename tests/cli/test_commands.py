@@ -1,0 +1,197 @@
+"""Every command on real files: what it prints, as text and as JSON, and its exit code."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Shell
+
+COUNTS = ("added", "replaced", "updated", "unchanged", "pruned")
+
+
+def counts(report: dict[str, int]) -> tuple[int, ...]:
+    return tuple(report[name] for name in COUNTS)
+
+
+def test_add_takes_in_a_folder_once_and_follows_its_changes(shell: Shell, notes: Path) -> None:
+    assert counts(shell("add", notes, "--json").json) == (6, 0, 0, 0, 0)
+    assert counts(shell("add", notes, "--json").json) == (0, 0, 0, 6, 0)
+    (notes / "backups.md").write_text("# Backups\n\nNow at three.\n", encoding="utf-8")
+    (notes / "releases.md").unlink()
+    assert counts(shell("add", notes, "--json").json) == (0, 1, 0, 4, 0)
+    assert counts(shell("add", notes, "--prune", "--json").json) == (0, 0, 0, 5, 1)
+    assert shell("search", "deploy Tuesdays").code == 3
+
+
+def test_a_file_that_fails_is_named_and_the_others_are_in(shell: Shell, notes: Path) -> None:
+    (notes / "logo.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (notes / "empty.txt").write_bytes(b"")
+    done = shell("add", notes)
+    assert done.code == 4
+    assert "6 added" in done.out
+    assert "logo.png: a PNG image is not supported yet" in done.out
+    assert "empty.txt: the file is empty" in done.err
+    [failure] = shell("add", notes, "--json").json["failures"]
+    assert failure["code"] == "unreadable_file"
+
+
+def test_a_missing_path_adds_nothing(shell: Shell, notes: Path) -> None:
+    done = shell("add", notes, notes / "missing.md", "--json")
+    assert (done.code, done.json["error"]["code"]) == (2, "unreadable_file")
+    assert "does not exist" in done.json["error"]["message"]
+    assert shell("list", "--json").json["documents"] == []
+
+
+def test_text_comes_from_stdin(shell: Shell) -> None:
+    assert "1 added" in shell("add", "-", typed="Grüße aus Köln").out
+    found = shell("search", "Köln", "--source", "stdin", "--json").json
+    assert found["hits"][0]["chunk"]["text"] == "Grüße aus Köln"
+
+
+@pytest.mark.parametrize(("typed", "reason"), [(" \n", "is empty"), (b"\xff\xfe\xff", "is not UTF-8")])
+def test_stdin_that_is_no_text_is_refused(shell: Shell, typed: str | bytes, reason: str) -> None:
+    done = shell("add", "-", typed=typed)
+    assert (done.code, done.out) == (2, "")
+    assert reason in done.err
+
+
+def test_search_shows_the_best_first(filled: Shell) -> None:
+    done = filled("search", "when does the backup run")
+    assert done.code == 0
+    assert "████" in done.out
+    assert "The backup runs every night at two." in done.out.splitlines()[1]
+    found = filled("search", "printers", "--limit", "2", "--json").json
+    assert (found["outcome"], len(found["hits"])) == ("found", 2)
+
+
+def test_search_without_a_relevant_hit_says_so(filled: Shell) -> None:
+    done = filled("search", "zebra")
+    assert done.code == 3
+    assert done.err.endswith("nothing relevant was found\n")
+    done = filled("search", "zebra", "--json")
+    assert (done.code, done.json["outcome"], done.err) == (3, "nothing_relevant", "")
+
+
+@pytest.mark.parametrize(
+    ("where", "keys"),
+    [
+        (["metadata.state=open"], ["tickets.jsonl#1", "tickets.jsonl#3"]),
+        (["metadata.state=open", "metadata.id=3"], ["tickets.jsonl#3"]),
+        (['{"field": "metadata.id", "in": [0, 2]}'], ["tickets.jsonl#0", "tickets.jsonl#2"]),
+        (['{"not": {"field": "metadata.state", "exists": true}}'], ["backups.md", "releases.md"]),
+        (["kind=message"], []),
+    ],
+)
+def test_list_obeys_filters(filled: Shell, where: list[str], keys: list[str]) -> None:
+    arguments = [part for each in where for part in ("--where", each)]
+    documents = filled("list", *arguments, "--json").json["documents"]
+    assert sorted(each["key"] for each in documents) == keys
+
+
+def test_list_pages(filled: Shell) -> None:
+    page = filled("list", "--limit", "4", "--json").json
+    rest = filled("list", "--limit", "4", "--after", page["next"], "--json").json
+    assert (len(page["documents"]), len(rest["documents"]), rest["next"]) == (4, 2, None)
+    assert "--after" in filled("list", "--limit", "4").err
+
+
+def test_a_source_is_named_by_its_folder(filled: Shell, notes: Path) -> None:
+    assert len(filled("list", "--source", notes, "--json").json["documents"]) == 6
+    assert len(filled("list", "--where", f"source={notes}", "--json").json["documents"]) == 6
+    assert filled("list", "--source", "elsewhere").code == 3
+
+
+@pytest.mark.parametrize("form", ["text", "xml", "json", "messages"])
+def test_context_prints_the_window_and_nothing_else(filled: Shell, form: str) -> None:
+    arguments = ("context", "when does the backup run", "--tokens", "200", "--format", form)
+    window = filled(*arguments, "--json").json
+    done = filled(*arguments)
+    assert done.code == 0
+    assert done.err.startswith(f"{window['tokens']} of 200 tokens\n")
+    if form == "messages":
+        assert json.loads(done.out) == window["messages"] != []
+    else:
+        assert done.out == window["text"] + "\n"
+    assert "every night at two" in done.out
+
+
+def test_context_pays_for_what_stands_beside_it(filled: Shell) -> None:
+    whole = filled("context", "backup", "--tokens", "100", "--json").json
+    rest = filled(
+        "context", "backup", "--tokens", "100", "--system", "Be brief.", "--answer", "50", "--json"
+    ).json
+    assert whole["allowed"] == 100
+    assert 40 < rest["allowed"] < 50
+    nothing = filled("context", "backup", "--tokens", "0")
+    assert (nothing.code, nothing.out) == (0, "")
+
+
+def test_explain_gives_every_candidate_a_fate_and_a_reason(filled: Shell) -> None:
+    done = filled("explain", "printers", "--tokens", "40")
+    assert done.code == 0
+    assert "over_budget" in done.out and "words +" in done.out and "of 40 tokens" in done.out
+    [other] = filled("list", "--where", 'metadata.path="releases.md"', "--json").json["documents"]
+    trace = filled("explain", "printers", "--document", other["id"], "--json").json["trace"]
+    assert other["id"] in {entry["document"] for entry in trace}
+    assert all(entry["reason"] for entry in trace)
+
+
+def test_delete_asks_first(filled: Shell) -> None:
+    for typed in ("n\n", "\n"):
+        done = filled("delete", "--where", "metadata.state=open", typed=typed)
+        assert done.code == 1
+        assert "Delete 2 documents?" in done.err and "nothing was deleted" in done.err
+    assert "deleted 2 documents" in filled("delete", "--where", "metadata.state=open", typed="y\n").out
+    assert len(filled("list", "--json").json["documents"]) == 4
+
+
+def test_delete_by_id_and_source_with_a_receipt(filled: Shell, notes: Path) -> None:
+    first = filled("list", "--limit", "1", "--json").json["documents"][0]["id"]
+    receipt = filled("delete", first, "--yes", "--purge", "--json").json
+    assert receipt == {"documents": 1, "chunks": 1, "vectors": 0, "purged": True}
+    gone = filled("delete", first, "--yes", "--json")
+    assert (gone.code, gone.json["documents"]) == (3, 0)
+    assert filled("delete", "--source", notes, "-y", "--json").json["documents"] == 5
+
+
+def test_delete_wants_to_know_what(filled: Shell) -> None:
+    assert filled("delete", "--yes").code == 2
+    assert filled("delete", "--yes", "--where", '{"and": []}').code == 2
+    assert len(filled("list", "--json").json["documents"]) == 6
+
+
+def test_status_check_and_reindex(filled: Shell) -> None:
+    [collection] = filled("status", "--json").json["collections"]
+    assert (collection["name"], collection["documents"], collection["chunks"]) == ("default", 6, 6)
+    assert "words only" in filled("status").out
+    assert filled("reindex", "--json").json == {"collection": "default", "reindexed": True}
+    assert filled("check", "--json").json == {"clean": True, "records": [], "index": {"default": []}}
+    assert filled("check").out == "records and index agree\n"
+    assert filled("search", "printers").code == 0
+
+
+def test_collections_are_apart(filled: Shell, notes: Path) -> None:
+    filled("add", notes / "backups.md", "--collection", "other")
+    assert len(filled("--collection", "other", "list", "--json").json["documents"]) == 1
+    assert len(filled("list", "--json", CONSPECTUS_COLLECTION="other").json["documents"]) == 1
+    names = [each["name"] for each in filled("status", "--json").json["collections"]]
+    assert names == ["default", "other"]
+
+
+def test_options_may_stand_before_the_command(filled: Shell, tmp_path: Path) -> None:
+    assert filled("--json", "list").json == filled("list", "--json").json
+    elsewhere = filled("--data", tmp_path / "elsewhere", "--json", "list")
+    assert (elsewhere.code, elsewhere.json["error"]["kind"]) == (3, "data folder")
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_evaluations_run(shell: Shell, tmp_path: Path) -> None:
+    rows = [{"id": f"d{n}", "title": "", "text": text} for n, text in enumerate(["red fox", "blue whale"])]
+    (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    (tmp_path / "queries.jsonl").write_text('{"id": "q", "text": "whale"}\n', encoding="utf-8")
+    (tmp_path / "qrels.tsv").write_text("qid\tdocid\tgrade\nq\td1\t1\n", encoding="utf-8")
+    done = shell("eval", "retrieval", tmp_path, "--json", CONSPECTUS_EMBEDDER="minilm")
+    assert done.json["hybrid"] == {"ndcg@10": 100.0, "recall@10": 100.0, "recall@100": 100.0}
+    missing = shell("eval", "conversation", tmp_path / "none", "--json")
+    assert (missing.code, missing.json["error"]["code"]) == (2, "invalid_input")
