@@ -273,6 +273,10 @@ class Engine:
         wanted = Budget(budget) if isinstance(budget, int) else budget
         everything = {"limit": self._parts.settings.max_limit, **fields}
         found = await self._search(asked(query, everything, self._parts.settings), also=stored)
+        ranked = {hit.document.id for hit in (*found.hits, *found.below_floor)}
+        if stored is not None and stored.id not in ranked:
+            why = "the filter leaves it out" if stored.chunks else "it has no text"
+            found = replace(found, notices=(*found.notices, f"{stored.id} was not ranked: {why}"))
         return build_window(found, wanted, renderer_named("text"), self._parts.counter(wanted.tokenizer))
 
     async def status(self, *, collection: str | None = None) -> Status:

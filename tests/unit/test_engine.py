@@ -135,6 +135,14 @@ async def test_explain_shows_a_document_that_was_not_found(engine: Engine) -> No
     assert written[1].id in {entry.document for entry in window.trace}
 
 
+async def test_explain_says_when_a_document_could_not_be_ranked(engine: Engine) -> None:
+    written = await engine.add([NewDocument(text="apples", kind="task"), NewDocument(text=" ")])
+    kept_out = await engine.explain("apples", 100, document=written[0].id, where=Eq("kind", "page"))
+    assert "the filter leaves it out" in kept_out.notices[-1]
+    empty = await engine.explain("apples", 100, document=written[1].id)
+    assert "it has no text" in empty.notices[-1]
+
+
 async def test_a_poisoned_text_does_not_hold_up_the_others(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS, embedder=PickyEmbedder(away=2)) as engine:
         written = await engine.add(["good one", "poison here", "good two"], wait=True)

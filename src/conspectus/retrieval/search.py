@@ -13,7 +13,9 @@ from conspectus.model.query import Query
 from conspectus.model.records import StoredChunk
 from conspectus.model.results import Hit, Retrieval
 from conspectus.ports import Candidates, Embedder, Floats, Ids, Index, Probe
-from conspectus.retrieval.arms import look, probe
+from conspectus.retrieval.arms import look, probe, widened
+from conspectus.retrieval.fuse import fuse
+from conspectus.retrieval.neighbours import from_neighbours
 from conspectus.retrieval.plan import DEPTH, Plan, plan
 
 ATTEMPTS = 5
@@ -39,6 +41,20 @@ class Ranked:
     candidates: Candidates
     parts: dict[str, Floats]
     rows: dict[int, StoredChunk]
+
+
+@dataclass(frozen=True, slots=True)
+class _Keep:
+    """Which candidates are worth reading: the best, and those that were asked for by id."""
+
+    limit: int
+    also: tuple[ChunkId, ...]
+
+    def of(self, union: Candidates, scores: Floats) -> Candidates:
+        """The candidates to go on with."""
+        best = union.ids[np.lexsort((union.ids, -scores))[: max(self.limit, DEPTH)]]
+        kept = np.isin(union.ids, [*best, *self.also])
+        return Candidates(union.ids[kept], union.words[kept], union.cosine[kept], union.terms, union.total)
 
 
 class Stopwatch:
@@ -71,48 +87,57 @@ async def search(query: Query, looking: Looking, *, also: Sequence[ChunkId] = ()
         watch.lap("follow the records")
         union = await look(index, asked, also)
         watch.lap("look in the index")
-        ranked = await _rank(query, looking, index, asked, union)
+        ranked = await _rank(looking, index, asked, union, keep=_Keep(query.limit, tuple(also)))
         watch.lap("rank and read")
         if ranked is not None:
-            return _selected(query, decided, ranked, watch.times)
+            return _selected(query, decided, ranked, also=also, timings=watch.times)
     raise StorageBusy("documents were replaced faster than they could be read; ask again")
 
 
 async def _rank(
-    query: Query, looking: Looking, index: Index, asked: Probe, union: Candidates
+    looking: Looking, index: Index, asked: Probe, union: Candidates, *, keep: _Keep
 ) -> Ranked | None:
     """Fuse, read the rows of the best, and let threads speak; None when a row vanished meanwhile."""
-    first = _best(union, _blend(union), max(query.limit, DEPTH))
-    rows = {int(row.chunk.id): row for row in await looking.hydrate([ChunkId(int(i)) for i in first])}
-    if len(rows) < len(first):
+    fused = fuse(union.words, union.cosine, terms=len(union.terms))
+    pool = keep.of(union, fused.score)
+    rows = await _rows(looking, pool.ids)
+    threaded = [row for row in rows.values() if row.document.thread is not None]
+    links = _links(threaded)
+    strangers = np.setdiff1d(links, pool.ids)
+    pool = await widened(index, asked, pool, strangers)
+    rows |= await _rows(looking, np.setdiff1d(pool.ids, list(rows)))
+    if len(rows) < len(pool.ids):
         return None
-    parts = _blend(union)
-    kept = np.isin(union.ids, first)
-    union = Candidates(union.ids[kept], union.words[kept], union.cosine[kept], union.terms, union.total)
-    return Ranked(union, {name: values[kept] for name, values in parts.items()}, rows)
+    fused = fuse(pool.words, pool.cosine, terms=len(pool.terms))
+    parts = {"words": fused.words, "vectors": fused.vectors}
+    if threaded:
+        parts["neighbours"] = from_neighbours(fused.score, pool.ids, links)
+    return Ranked(pool, parts, rows)
 
 
-def _blend(union: Candidates) -> dict[str, Floats]:
-    mass = sum(term.idf for term in union.terms) * 2.2
-    return {
-        "words": 0.6 * union.words / max(mass, 1e-9),
-        "vectors": np.nan_to_num(union.cosine, nan=0.0),
-    }
+async def _rows(looking: Looking, ids: Ids) -> dict[int, StoredChunk]:
+    wanted = [ChunkId(int(each)) for each in ids]
+    return {int(row.chunk.id): row for row in await looking.hydrate(wanted)} if wanted else {}
 
 
-def _best(union: Candidates, parts: dict[str, Floats], limit: int) -> Ids:
-    total = sum(parts.values(), np.zeros(len(union.ids)))
-    return union.ids[np.lexsort((union.ids, -total))[:limit]]
+def _links(rows: Sequence[StoredChunk]) -> Ids:
+    """Pairs of chunks of which one directly follows the other in its thread."""
+    before = [(row.previous, row.chunk.id) for row in rows if row.previous is not None]
+    after = [(row.chunk.id, row.next) for row in rows if row.next is not None]
+    return np.asarray(before + after, dtype=np.int64).reshape(-1, 2)
 
 
-def _selected(query: Query, plan: Plan, ranked: Ranked, timings: dict[str, float]) -> Retrieval:
+def _selected(
+    query: Query, plan: Plan, ranked: Ranked, *, also: Sequence[ChunkId], timings: dict[str, float]
+) -> Retrieval:
     """The best hits above the floor, which looks at raw similarity only, and those it kept out."""
     hits = [_hit(ranked, place) for place in range(len(ranked.candidates.ids))]
     hits.sort(key=lambda hit: (-hit.score, hit.chunk.id))
     above = [hit for hit in hits if not _below(hit, query.floor)]
+    best = above[: query.limit] + [hit for hit in above[query.limit :] if hit.chunk.id in also]
     return Retrieval(
-        outcome="found" if above[: query.limit] else "nothing_relevant",
-        hits=tuple(above[: query.limit]),
+        outcome="found" if best else "nothing_relevant",
+        hits=tuple(best),
         below_floor=tuple(hit for hit in hits if _below(hit, query.floor)),
         plan=plan.described(),
         notices=plan.notices,
