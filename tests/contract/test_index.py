@@ -8,7 +8,9 @@ from conspectus.index.memory import MemoryIndex
 from conspectus.index.segments.build import Options
 from conspectus.index.segments.store import SegmentsIndex
 from conspectus.ports import Index
+from conspectus.testing import index_recall
 from conspectus.testing.index_contract import DIMENSIONS, IndexContract, OpenIndex
+from conspectus.testing.index_recall import IndexRecall
 from conspectus.testing.journal import Journal
 from conspectus.text.words import Analyzer
 
@@ -45,3 +47,26 @@ class TestSegmentsOfFewChunks(TestSegments):
     """A segment is built after almost every change, and has inverted lists."""
 
     options = Options(tail_chunks=1, lists_from=3)
+
+
+class TestRecall(IndexRecall):
+    """With inverted lists in a segment that would be scanned as a whole otherwise."""
+
+    options = Options(lists_from=3_000)
+
+    @pytest.fixture
+    def open_index(self, tmp_path: Path) -> OpenIndex:
+        async def opened(journal: Journal) -> Index:
+            return await SegmentsIndex.open(
+                tmp_path, journal, str.split, dimensions=index_recall.DIMENSIONS, options=self.options
+            )
+
+        return opened
+
+
+@pytest.mark.slow
+class TestRecallOfMany(TestRecall):
+    """As it is used."""
+
+    size = 200_000
+    options = Options()

@@ -1,0 +1,89 @@
+"""BM25 by hand: the pieces every index adapter shares."""
+
+import math
+
+import numpy as np
+import pytest
+
+from conspectus.index.bm25 import Bm25, Corpus, best, cosines, occurrences, question_terms
+from conspectus.index.changes import merged, put_ranges, ranges_of, touched_ranges
+from conspectus.model.ids import ChunkId
+from conspectus.model.records import Change
+from conspectus.testing.journal import make_chunk
+
+
+def test_a_score_worked_out_by_hand() -> None:
+    corpus = Corpus(total=4, length=20)
+    statistic = corpus.statistic("fox", 1)
+    assert statistic.idf == pytest.approx(math.log(1 + 3.5 / 1.5))
+    score = Bm25(k1=1.2, b=0.75).contributions(
+        statistic.idf, np.array([2.0]), np.array([10.0]), corpus.average
+    )
+    assert score[0] == pytest.approx(statistic.idf * 2.2 * 2 / (2 + 1.2 * (0.25 + 0.75 * 2)))
+
+
+def test_a_term_in_every_chunk_still_counts() -> None:
+    assert Corpus(total=3, length=3).statistic("the", 3).idf > 0.0
+
+
+def test_without_length_normalisation_length_does_not_matter() -> None:
+    scores = Bm25(b=0.0).contributions(1.0, np.array([1.0, 1.0]), np.array([1.0, 900.0]), 7.0)
+    assert scores[0] == scores[1]
+
+
+def test_an_empty_corpus_divides_by_nothing() -> None:
+    assert Corpus(0, 0).average == 1.0
+    assert Corpus(5, 0).average == 1.0
+
+
+def test_title_and_text_are_counted_together() -> None:
+    counts, length = occurrences(make_chunk(1, "fox sun", title="fox"), str.split)
+    assert (counts["fox"], counts["sun"], length) == (2, 1, 3)
+
+
+def test_counts_have_a_ceiling_and_lengths_have_none() -> None:
+    counts, length = occurrences(make_chunk(1, "a " * 70_000), str.split)
+    assert (counts["a"], length) == (65_535, 70_000)
+
+
+@pytest.mark.parametrize("words", [None, "", "  \n"])
+def test_no_words_are_no_terms(words: str | None) -> None:
+    assert question_terms(words, str.split) == ()
+
+
+def test_terms_of_a_question_are_distinct_and_in_order() -> None:
+    assert question_terms("b a b c a", str.split) == ("b", "a", "c")
+
+
+def test_a_cosine_does_not_depend_on_the_rows_beside_it() -> None:
+    vectors = np.random.default_rng(1).standard_normal((301, 387)).astype("<f2")
+    query = np.random.default_rng(2).standard_normal(387).astype(np.float32)
+    together = cosines(vectors, query)
+    alone = [cosines(vectors[i : i + 1], query)[0] for i in range(len(vectors))]
+    backwards = cosines(vectors[::-1], query)[::-1]
+    assert together.tolist() == alone == backwards.tolist()
+
+
+@pytest.mark.parametrize("limit", [0, 1, 2, 3, 10])
+def test_best_breaks_ties_by_id(limit: int) -> None:
+    ids = np.array([9, 4, 7, 1] * 5) + np.arange(20) * 100
+    scores = np.array([1.0, 2.0, 2.0, 1.0] * 5)
+    expected = sorted(range(20), key=lambda i: (-scores[i], ids[i]))[:limit]
+    assert best(ids, scores, limit).tolist() == expected
+
+
+def test_ranges() -> None:
+    assert merged([(5, 6), (1, 2), (3, 3), (9, 9), (5, 5)]) == [(1, 3), (5, 6), (9, 9)]
+    assert merged([(1, 2), (5, 6), (10, 10)], gap=2) == [(1, 6), (10, 10)]
+    assert ranges_of(np.array([1, 2, 3, 7, 9, 10])) == [(1, 3), (7, 7), (9, 10)]
+    assert ranges_of(np.array([], np.int64)) == []
+
+
+def test_changes_say_what_to_read_and_what_is_out_of_date() -> None:
+    changes = [
+        Change(1, "put", ChunkId(1), ChunkId(3)),
+        Change(2, "remove", ChunkId(500), ChunkId(600)),
+        Change(3, "put", ChunkId(10), ChunkId(10)),
+    ]
+    assert put_ranges(changes) == [(1, 10)]
+    assert touched_ranges(changes) == [(1, 10), (500, 600)]
