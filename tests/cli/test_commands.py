@@ -36,6 +36,16 @@ def test_a_file_that_fails_is_named_and_the_others_are_in(shell: Shell, notes: P
     assert failure["code"] == "unreadable_file"
 
 
+def test_many_notices_are_cut_short_but_never_lost(shell: Shell, notes: Path) -> None:
+    for number in range(30):
+        (notes / f"{number}.txt").write_bytes(b"")
+    done = shell("add", notes)
+    assert (done.code, len(done.err.splitlines())) == (0, 11)
+    assert "and 20 more notices" in done.err
+    again = shell("add", notes, "--json")
+    assert (len(again.json["notices"]), again.err) == (30, "")
+
+
 def test_a_missing_path_adds_nothing(shell: Shell, notes: Path) -> None:
     done = shell("add", notes, notes / "missing.md", "--json")
     assert (done.code, done.json["error"]["code"]) == (2, "unreadable_file")

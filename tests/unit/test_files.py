@@ -206,6 +206,15 @@ def test_older_encodings_are_told_apart(text: str, codec: str) -> None:
     assert decoded.text == text
 
 
+@pytest.mark.parametrize(
+    "text", ["caf\u00e9 au lait", "se\u00f1or", "r\u00e9sum\u00e9", "20\u00b0C", "a \u2013 b", "\u00bd cup"]
+)
+def test_a_single_accent_is_not_taken_for_another_script(text: str) -> None:
+    decoded = decode(text.encode("cp1252"))
+    assert decoded is not None
+    assert (decoded.text, decoded.encoding) == (text, "cp1252")
+
+
 def test_a_guessed_encoding_is_named_and_a_declared_one_is_not(tmp_path: Path) -> None:
     guessed = parse_bytes(tmp_path, GERMAN.encode("cp1252"), "a.txt")
     assert guessed.notice == "the encoding was guessed: cp1252"

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from itertools import islice
 from typing import Annotated
 
 import typer
@@ -17,6 +18,7 @@ from conspectus.model.records import Written
 from conspectus.model.reports import FilesReport
 
 STDIN = "-"
+NOTICES = 10
 
 
 def add(
@@ -46,8 +48,10 @@ def add(
         if text is not None:
             written = engine.add(text, source=source or "stdin", collection=place, wait=wait, progress=bars)
             report = _counted(report, written)
-    for name, notice in report.notices.items():
+    for name, notice in islice(report.notices.items(), 0 if common.json else NOTICES):
         note(f"{name}: {notice}")
+    if len(report.notices) > NOTICES and not common.json:
+        note(f"and {len(report.notices) - NOTICES} more notices, all of them with --json")
     show(report, files_table(report), as_json=common.json)
     if report.failures:
         raise typer.Exit(PARTIAL)

@@ -51,18 +51,21 @@ OTHERS = frozenset({"cp1255", "cp1256", "cp1258", "iso8859_6", "iso8859_8", "cp8
 USUAL = frozenset({*WIDER, *NARROWER, *OTHERS, *chain.from_iterable(SCRIPTS)})
 ALPHABETS = (
     "àâæçéèêëîïôùûüÿœ", "äöüß", "áéíñóúü", "àèéìíòóù", "áâãàçéêíóôõúü", "åäö", "åæøéöäü", "áðéíóúýþæö",
-    "ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíľĺňóôŕšťúýž", "áéíóöőúüű", "čćđšž", "ăâîșțşţ", "çğ\u0131iöşüâîû",
+    "ąćęłńóśźż", "áčďéěíňóřšťúůýž", "áäčďéíľĺňóôŕšťúýž", "áéíóöőúüű", "čćđšž", "ăâîșțşţ",
+    "çğ\u0131\u0130iöşüâîû",
     "ąčęėįšųūž", "āčēģīķļņšūž", "äõöüšž",
     "абвгдежзийклмнопрстуфхцчшщъыьэюяё", "абвгґдеєжзиіїйклмнопрстуфхцчшщьюя",
     "абвгдђежзијклљмнњопрстћуфхцчџш", "αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋΐΰ",
 )  # fmt: skip
 LETTERS = tuple(frozenset(alphabet + alphabet.upper()) for alphabet in ALPHABETS)
 PUNCTUATION = frozenset(
-    "\u2018\u2019\u201a\u201c\u201d\u201e\u2039\u203a\u2013\u2014\u2026\u2022\xa0\xad\xb4«»·°§©®™€£№¡¿ªº"
+    "\u2018\u2019\u201a\u201c\u201d\u201e\u2039\u203a\u2013\u2014\u2026\u2022\xa0\xad\xb4«»·°§©®™€£№¡¿ªº½"
 )
 NOT_LEGACY = ("utf", "ascii", "idna", "punycode", "unicode", "raw", "undefined")
 DECLARED = re.compile(rb"""(?:encoding|charset|coding)\s*[=:]\s*["']?\s*([A-Za-z0-9_.:-]{2,40})""", re.I)
 KANA = re.compile("[\u3041-\u3096\u30a1-\u30fa]")
+ABOVE_ASCII = re.compile(rb"[\x80-\xff]+")
+ALONE = bytes(range(0xA0, 0x100)) + b"\x80\x85\x91\x92\x93\x94\x95\x96\x97\x99"
 ESCAPES = ((b"\x1b$)C", "iso2022_kr"), (b"\x1b$B", "iso2022_jp"), (b"\x1b$@", "iso2022_jp"))
 
 
@@ -108,7 +111,7 @@ def _guessed(data: bytes) -> Decoded | None:
     named = [NARROWER.get(match.encoding, match.encoding) for match in from_bytes(sample)]
     ranked = [name for name in named if name in USUAL or _script(name)]
     best = [wider for name in ranked if name in USUAL and not _script(name) for wider in _family(name)]
-    script = _script(ranked[0]) if ranked else SCRIPTS[0]
+    script = _script(ranked[0]) if ranked and not _accented(sample) else SCRIPTS[0]
     if script:
         heard = [name for name in ranked if name in script and script is not SCRIPTS[0]]
         best = sorted([*heard, *script], key=lambda name: -_fit(sample, name))
@@ -170,6 +173,12 @@ def _sample(data: bytes) -> bytes:
         return data
     telling = b"\n".join(line for line in data[: 20 * SAMPLE_BYTES].split(b"\n") if not line.isascii())
     return telling[:SAMPLE_BYTES] or data[:SAMPLE_BYTES]
+
+
+def _accented(data: bytes) -> bool:
+    """Whether bytes above ASCII stand alone, as accents in Latin text do and other letters do not."""
+    runs = ABOVE_ASCII.findall(data)
+    return sum(len(run) == 1 and run in ALONE for run in runs) > 0.8 * len(runs)
 
 
 def _kana(data: bytes, encoding: str) -> float:
