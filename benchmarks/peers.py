@@ -1,0 +1,220 @@
+"""The same work beside other embedded engines, in one run: python benchmarks/peers.py --chunks 100000.
+
+Real paragraphs, stand-in vectors (the same for everyone), the same questions. Each engine works in a process
+of its own, one after the other, on the same cores. What is measured and how is in benchmarks/README.md.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import venv
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from corpus import paragraphs, questions
+from peers.judge import Judge, Swept, nearest
+from peers.report import Figures, markdown, show
+from peers.work import DIMENSIONS, Effort, complete, load_questions, load_rows, save
+from rich.console import Console
+
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.text.clean import clean
+
+HERE = Path(__file__).parent
+OURS = "conspectus"
+PEERS = (OURS, "qdrant", "lancedb", "txtai", "chroma")
+QUESTIONS = 300
+KEPT_BACK = 100
+KINDS = ("hybrid", "vectors", "filtered")
+CONSOLE = Console(stderr=True)
+QUIET = {
+    "ANONYMIZED_TELEMETRY": "False",
+    "HF_HUB_OFFLINE": "1",
+    "LANCE_LOG": "error",
+    "RUST_LOG": "error",
+    "TOKENIZERS_PARALLELISM": "false",
+}
+THREADS = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+    "TOKIO_WORKER_THREADS",
+    "LANCE_CPU_THREADS",
+)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One run: where it happens, how many chunks, on how many cores, and each engine's Python."""
+
+    folder: Path
+    chunks: int
+    threads: int
+    python: Path
+
+    @property
+    def data(self) -> Path:
+        """The work, kept between runs."""
+        return self.folder / "data"
+
+    def store(self, peer: str) -> Path:
+        """Where an engine keeps its rows."""
+        return self.folder / peer
+
+    def step(self, peer: str, step: str, efforts: object = None) -> Any:
+        """Let one engine do one step in a fresh process."""
+        CONSOLE.print(f"{peer}: {step}")
+        command = [sys.executable if peer == OURS else str(self.python), "-m", "peers.measure", peer, step]
+        command += ["--data", str(self.data), "--store", str(self.store(peer))]
+        command += ["--chunks", str(self.chunks), "--threads", str(self.threads)]
+        command += ["--efforts", json.dumps(efforts or {})]
+        settings = QUIET | dict.fromkeys(THREADS, str(self.threads)) | {"PYTHONPATH": str(HERE)}
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=os.environ | settings)
+        return json.loads(done.stdout.splitlines()[-1])
+
+
+def prepare(run: Run) -> None:
+    """Make the work, once for each size: texts, their vectors and the questions with theirs."""
+    if complete(run.data):
+        return
+    CONSOLE.print(f"reading {run.chunks:,} paragraphs and making their vectors")
+    texts = list(dict.fromkeys(map(clean, paragraphs(run.chunks + KEPT_BACK))))
+    asked = questions(texts[: run.chunks], QUESTIONS)
+    embedder = HashedEmbedder(DIMENSIONS)
+    vectors = asyncio.run(embedder.embed_documents(texts))
+    save(run.data, texts, vectors, asked, asyncio.run(embedder.embed_documents(asked)))
+
+
+def environment(folder: Path) -> Path:
+    """The Python of an environment that holds the other engines; made where it is missing or out of date."""
+    wanted = (HERE / "requirements-peers.txt").read_text(encoding="utf-8")
+    place = folder / "venv-peers"
+    python, installed = place / "bin" / "python", place / "installed.txt"
+    if not installed.exists() or installed.read_text(encoding="utf-8") != wanted:
+        CONSOLE.print(f"installing the other engines into {place}")
+        venv.create(place, with_pip=True)
+        command = [str(python), "-m", "pip", "install", "--quiet", "--requirement"]
+        subprocess.run([*command, str(HERE / "requirements-peers.txt")], check=True)
+        installed.write_text(wanted, encoding="utf-8")
+    return python
+
+
+def measure(run: Run, peers: list[str], rounds: int) -> dict[str, Figures]:
+    """All steps of all engines; figures by engine, ours first."""
+    built = {}
+    for peer in peers:
+        shutil.rmtree(run.store(peer), ignore_errors=True)
+        built[peer] = run.step(peer, "build")
+    rows = load_rows(run.data).part(0, run.chunks)
+    judge = Judge(rows, load_questions(run.data))
+    found: dict[str, dict[str, Any]] = {peer: judged(judge, run.step(peer, "sweep")) for peer in peers}
+    efforts = {peer: chosen(found[peer], found[OURS]) for peer in peers}
+    asked: dict[str, list[Any]] = {peer: [] for peer in peers}
+    for turn in range(rounds):
+        for peer in peers[turn % len(peers) :] + peers[: turn % len(peers)]:
+            asked[peer].append(run.step(peer, "ask", efforts[peer]))
+    return {
+        f"{peer} {built[peer]['version']}": {
+            **figures(asked[peer]),
+            **recalls(found[peer], efforts[peer]),
+            "build": built[peer]["seconds"],
+            "rate": run.chunks / built[peer]["seconds"],
+            "disk": built[peer]["disk"],
+            "insert": middle(run.step(peer, "insert")["times"]),
+        }
+        for peer in peers
+    }
+
+
+def judged(judge: Judge, swept: dict[str, Any]) -> dict[str, Any]:
+    """The recall of every setting tried, and how often hybrid search found the source."""
+    result: dict[str, Any] = {
+        kind: [(effort, judge.recall(kind, answers)) for effort, answers in swept[kind]]
+        for kind in ("vectors", "filtered")
+    }
+    return {**result, "sources": judge.sources(swept["hybrid"][0][1])}
+
+
+def chosen(found: dict[str, Any], ours: dict[str, Any]) -> dict[str, dict[str, Effort]]:
+    """What to time: the defaults, and the setting whose recall is nearest ours."""
+    matched = {kind: nearest(found[kind], default_recall(ours[kind]))[0] for kind in ("vectors", "filtered")}
+    matched["hybrid"] = matched["vectors"]
+    return {
+        kind: {"default": {}, "matched": matched[kind]} if matched[kind] else {"default": {}}
+        for kind in KINDS
+    }
+
+
+def recalls(found: dict[str, Any], efforts: dict[str, dict[str, Effort]]) -> dict[str, float | str | None]:
+    """Recall at the defaults and at the chosen setting, with that setting's name."""
+    result: dict[str, float | str | None] = {"hybrid sources": found["sources"]}
+    for kind in ("vectors", "filtered"):
+        effort = efforts[kind].get("matched", {})
+        at = {json.dumps(each): recall for each, recall in found[kind]}
+        result[f"{kind} default recall"] = default_recall(found[kind])
+        result[f"{kind} matched recall"] = at[json.dumps(effort)]
+        result[f"{kind} effort"] = ", ".join(f"{name} {value}" for name, value in effort.items()) or "default"
+    return result
+
+
+def default_recall(swept: Swept) -> float:
+    """The recall of the first setting, which is the default."""
+    return swept[0][1]
+
+
+def figures(rounds: list[dict[str, Any]]) -> dict[str, float | None]:
+    """Percentiles over all rounds; opening and memory as the middle of the rounds."""
+    result: dict[str, float | None] = {
+        name: middle([each[name] for each in rounds]) for name in ("open", "memory")
+    }
+    for kind in KINDS:
+        for name in ("default", "matched"):
+            key = f"{kind} {name}" if f"{kind} {name}" in rounds[0]["times"] else f"{kind} default"
+            times = [time for each in rounds for time in each["times"][key]["whole"]]
+            result[f"{kind} {name} p50"] = middle(times)
+            result[f"{kind} {name} p95"] = float(np.percentile(times, 95)) if times else None
+        result[f"{kind} inside"] = middle(
+            [time for each in rounds for time in each["times"][f"{kind} default"]["inside"]]
+        )
+    return result
+
+
+def middle(values: list[float]) -> float | None:
+    """The median, None of nothing."""
+    return float(median(values)) if values else None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--chunks", type=int, default=100_000)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--peers", nargs="+", choices=PEERS[1:], default=list(PEERS[1:]))
+    parser.add_argument("--path", type=Path, default=Path(".benchmarks"))
+    parser.add_argument("--markdown", action="store_true", help="write Markdown to the standard output")
+    arguments = parser.parse_args()
+    folder = arguments.path.absolute()
+    run = Run(folder / f"peers-{arguments.chunks}", arguments.chunks, arguments.threads, environment(folder))
+    prepare(run)
+    result = measure(run, [OURS, *arguments.peers], arguments.rounds)
+    title = (
+        f"{run.chunks:,} chunks, vectors of {DIMENSIONS}, {QUESTIONS} questions {arguments.rounds} times, "
+        f"{run.threads} cores, Python {platform.python_version()}"
+    )
+    if arguments.markdown:
+        sys.stdout.write(markdown(title, result))
+    else:
+        show(Console(), title, result)
+
+
+if __name__ == "__main__":
+    main()

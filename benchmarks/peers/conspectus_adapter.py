@@ -1,0 +1,86 @@
+"""Conspectus itself, through the engine that users call: from a question to ranked hits with texts."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import numpy as np
+
+import conspectus
+from conspectus import NewDocument, Query, Settings
+from conspectus.model.filter import EVERYTHING, Eq, Filter
+from conspectus.model.query import Arm
+from conspectus.model.records import EmbeddingSpace
+from peers.work import DIMENSIONS, TOP, WANTED, Effort, Hits, Question, Rows, Vector
+
+BOTH: tuple[Arm, ...] = ("words", "vectors")
+
+
+class GivenVectors:
+    """An embedder that looks up what was computed before."""
+
+    space = EmbeddingSpace("given", DIMENSIONS, "1")
+
+    def __init__(self) -> None:
+        self.known: dict[str, Vector] = {}
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vector:
+        return np.stack([self.known[text] for text in texts])
+
+    async def embed_query(self, text: str) -> Vector:
+        return self.known[text]
+
+    async def close(self) -> None:
+        self.known.clear()
+
+
+class Adapter:
+    """One collection with the defaults of the settings; there is nothing to tune in a search."""
+
+    package = "conspectus"
+    inside: float | None = None
+    efforts: Sequence[Effort] = ()
+    filter_efforts = efforts
+
+    def __init__(self) -> None:
+        self._runner = asyncio.Runner()
+        self._stack = AsyncExitStack()
+        self._embedder = GivenVectors()
+
+    def build(self, store: Path, rows: Rows) -> None:
+        self.open(store)
+        self.insert(rows)
+        self.hybrid(Question(rows.texts[0], rows.vectors[0]), {})
+
+    def open(self, store: Path) -> None:
+        opened = conspectus.open(store, settings=Settings(path=str(store)), embedder=self._embedder)
+        self._engine = self._runner.run(self._stack.enter_async_context(opened))
+
+    def hybrid(self, question: Question, effort: Effort) -> Hits | None:
+        return self._search(question, EVERYTHING, BOTH)
+
+    def vectors(self, question: Question, effort: Effort) -> Hits:
+        return self._search(question, EVERYTHING, ("vectors",))
+
+    def filtered(self, question: Question, effort: Effort) -> Hits:
+        return self._search(question, Eq(("bucket",), WANTED), ("vectors",))
+
+    def insert(self, rows: Rows) -> None:
+        self._embedder.known = dict(zip(rows.texts, rows.vectors, strict=True))
+        documents = (
+            NewDocument(text, key=str(number), metadata={"bucket": bucket})
+            for number, text, bucket in zip(rows.numbers, rows.texts, rows.buckets, strict=True)
+        )
+        self._runner.run(self._engine.add(documents, wait=True))
+
+    def close(self) -> None:
+        self._runner.run(self._stack.aclose())
+        self._runner.close()
+
+    def _search(self, question: Question, where: Filter, arms: tuple[Arm, ...]) -> Hits:
+        vector = tuple(question.vector.tolist())
+        query = Query(question.text, where=where, limit=TOP, arms=arms, vector=vector)
+        found = self._runner.run(self._engine.retrieve(query))
+        self.inside = found.timings["look in the index"]
+        return [(int(hit.document.key or -1), hit.chunk.text) for hit in found.hits]
