@@ -74,7 +74,7 @@ class BlockingEngine:
 def open(
     path: str | Path | None = None, *, settings: Settings | None = None, embedder: Embedder | None = None
 ) -> Iterator[BlockingEngine]:
-    """Open the store at `path` (made if it does not exist); everything is released at the end of the block."""
+    """Open the store at `path` (made if it does not exist); all is released at the end of the block."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="conspectus", daemon=True)
     thread.start()

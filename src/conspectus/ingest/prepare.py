@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import uuid4
 
@@ -56,33 +56,28 @@ def describe(new: NewDocument, by: Preparation) -> Document:
     if len(text) > by.limits.characters:
         raise TooLarge("text", size=len(text), limit=by.limits.characters, unit="characters")
     key = clean(new.key) if new.key is not None else str(uuid4())
-    metadata = storable(new.metadata, by.limits)
-    occurred = period(new.occurred)
-    digest = content_hash(text)
-    shape: list[object] = [digest, new.title, new.kind, new.author, new.role, new.sequence, new.parent, new.thread]
-    shape += [new.syntax, by.chunk_size, by.chunk_overlap, metadata]
-    shape += [canonical(occurred.start), canonical(occurred.end)] if occurred else []
-    return Document(
+    described = Document(
         id=DocumentId(stable_id("document", by.source.id, key)),
         collection=by.source.collection,
         source=by.source.id,
         kind=new.kind,
         key=key,
         title=clean(new.title),
-        content_hash=digest,
-        fingerprint=content_hash(json.dumps(shape, sort_keys=True)),
+        content_hash=content_hash(text),
+        fingerprint="",
         recorded=by.now,
         updated=by.now,
-        metadata=metadata,
+        metadata=storable(new.metadata, by.limits),
         author=_cleaned(new.author),
         role=_cleaned(new.role),
-        occurred=occurred,
+        occurred=period(new.occurred),
         sequence=_sequence(new.sequence),
         parent=DocumentId(new.parent) if new.parent is not None else None,
         thread=_cleaned(new.thread),
         syntax=new.syntax,
         characters=len(text),
     )
+    return replace(described, fingerprint=_fingerprint(described, by))
 
 
 def prepare(new: NewDocument, document: Document, by: Preparation) -> PreparedDocument:
@@ -104,6 +99,16 @@ def prepare(new: NewDocument, document: Document, by: Preparation) -> PreparedDo
             for piece in pieces
         ),
     )
+
+
+def _fingerprint(document: Document, by: Preparation) -> str:
+    """A hash of every field that a caller gives and of how the text is split."""
+    parts: list[object] = [document.content_hash, document.title, document.kind, document.author]
+    parts += [document.role, document.sequence, document.parent, document.thread, document.syntax]
+    parts += [document.metadata, by.chunk_size, by.chunk_overlap]
+    if document.occurred is not None:
+        parts += [canonical(document.occurred.start), canonical(document.occurred.end)]
+    return content_hash(json.dumps(parts, sort_keys=True))
 
 
 def period(value: datetime | Period | str | float | None) -> Period | None:
