@@ -10,11 +10,14 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from conspectus.index.bm25 import Bm25, best
+from conspectus.index.bm25 import Bm25, Corpus, best
 from conspectus.index.memory import MemoryIndex
 from conspectus.index.segments.build import Options
+from conspectus.index.segments.choose import Chooser, Weighted
 from conspectus.index.segments.columns import Columns, ColumnWriter
+from conspectus.index.segments.segment import Row, Shape, analysed, segment_in_memory
 from conspectus.index.segments.store import SegmentsIndex
+from conspectus.index.segments.view import View
 from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, Or, Overlaps, matches
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Period
@@ -185,6 +188,41 @@ async def compare(steps: list[tuple[str, object]], asked: list[Probe], tail_chun
 @settings(max_examples=150)
 def test_cuts_do_not_matter(steps: list[tuple[str, object]], asked: list[Probe], tail_chunks: int) -> None:
     asyncio.run(compare(steps, asked, tail_chunks))
+
+
+def long_tailed(size: int, seed: int) -> list[Row]:
+    random = np.random.default_rng(seed)
+    lengths = random.integers(1, 40, size)
+    ranks = np.minimum(random.zipf(1.3, lengths.sum()), 5_000)
+    texts = np.split(ranks, np.cumsum(lengths)[:-1])
+    stored = (make_chunk(i, " ".join(map(str, text)), metadata={"n": i % 10}) for i, text in enumerate(texts))
+    return analysed(stored, analyse)
+
+
+VIEW = View(segment_in_memory(long_tailed(3_000, 1), Shape(0, Bm25(), 10**6)))
+
+
+@given(
+    st.lists(st.integers(1, 60), min_size=1, max_size=12, unique=True),
+    st.integers(1, 150),
+    st.sampled_from([And(), Between(("n",), 0, 5), Eq(("n",), 3), Or()]),
+    st.sampled_from([1.0, 0.3, 3.0]),
+)
+def test_no_row_among_the_best_is_passed_over(
+    ranks: list[int], limit: int, where: Filter, stretch: float
+) -> None:
+    corpus = Corpus(VIEW.live, int(VIEW.length * stretch))
+    postings = VIEW.segment.postings
+    found = [(str(rank), postings.find(str(rank), corpus.average)) for rank in sorted(ranks, key=str)]
+    terms = [(corpus.statistic(name, len(p.rows)), p) for name, p in found if p is not None]
+    allowed = VIEW.permission(where).words
+    every = VIEW.words(allowed.rows, terms, Bm25(), corpus)
+    top = allowed.rows[best(allowed.rows, every, limit)]
+    matching = top[VIEW.words(top, terms, Bm25(), corpus) > 0.0]
+    weighted = [Weighted(posting, term.idf * 2.2) for term, posting in terms]
+    chosen = Chooser(postings.lengths, Bm25(), corpus.average).choose(weighted, limit, allowed)
+    assert set(matching.tolist()) <= set(chosen.tolist())
+    assert len(np.unique(chosen)) == len(chosen)
 
 
 @given(

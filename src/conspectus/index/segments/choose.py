@@ -18,7 +18,8 @@ from conspectus.index.segments.postings import Posting, saturation
 from conspectus.index.segments.vectors import RowNumbers
 
 _SLACK = 1e-4
-_FEW = 4_096
+_LOOKUP = 16
+_LOOK = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +47,25 @@ class Chooser:
         """Every allowed row whose score may be among the `limit` best, sorted, and few others."""
         if not terms or not limit or not allowed.count:
             return np.zeros(0, np.int64)
-        if allowed.count <= _FEW:
-            return allowed.rows
-        ordered = sorted(terms, key=lambda term: -term.most)
+        ordered = sorted(terms, key=_most, reverse=True)
+        postings = sum(len(term.posting.rows) for term in terms)
+        if _LOOKUP * allowed.count < postings + allowed.size:
+            rows = allowed.rows
+            return self._finish(ordered, _Leaders(rows, np.zeros(len(rows), np.float32), limit), limit)
         scores = np.zeros(len(self._lengths), np.float32)
         leaders = _Leaders(np.zeros(0, np.int64), np.zeros(0, np.float32), limit)
         for done, term in enumerate(ordered, start=1):
             scores[term.posting.rows] += self._estimate(term, term.posting.rows, slice(None))
             if done == len(ordered) or self._worth_a_look(ordered, done):
-                rows = np.asarray(allowed.among(np.flatnonzero(scores)), np.int64)
+                rows = np.asarray(allowed.among(np.flatnonzero(scores > 0.0)), np.int64)
                 leaders = _Leaders(rows, scores[rows], limit)
-                if sum(other.most for other in ordered[done:]) < leaders.threshold:
+                if sum(map(_most, ordered[done:])) < leaders.threshold:
                     return self._finish(ordered[done:], leaders, limit)
         return leaders.rows
 
     def _finish(self, terms: Sequence[Weighted], leaders: "_Leaders", limit: int) -> RowNumbers:
         for done, term in enumerate(terms):
-            leaders = leaders.within(sum(other.most for other in terms[done:]))
+            leaders = leaders.within(sum(map(_most, terms[done:])))
             wanted = leaders.rows.astype(np.uint32)
             place = np.searchsorted(term.posting.rows, wanted)
             place[place == len(term.posting.rows)] = 0
@@ -73,8 +76,11 @@ class Chooser:
         return leaders.within(0.0).rows
 
     def _worth_a_look(self, ordered: Sequence[Weighted], done: int) -> bool:
-        seen = sum(len(term.posting.rows) for term in ordered[:done])
-        return sum(len(term.posting.rows) for term in ordered[done:]) > seen // 2
+        """Whether the further terms could be in vain at all, and are worth more than finding out."""
+        rest = ordered[done:]
+        postings = sum(len(term.posting.rows) for term in rest)
+        in_reach = sum(map(_most, ordered[:done])) > sum(map(_most, rest))
+        return in_reach and _LOOK * postings > len(self._lengths)
 
     def _estimate(
         self, term: Weighted, rows: NDArray[np.integer], place: NDArray[np.intp] | slice
@@ -82,6 +88,10 @@ class Chooser:
         shares = saturation(self._bm25, term.posting.counts[place], self._lengths[rows], self._average)
         shares *= np.float32(term.weight)
         return shares
+
+
+def _most(term: Weighted) -> float:
+    return term.most
 
 
 class _Leaders:
