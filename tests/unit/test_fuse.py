@@ -1,0 +1,127 @@
+"""Fusion: the parts add up, order does not matter, and an arm that is missing never speaks."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conspectus.retrieval.fuse import LEARNT, FusionProfile, fuse, signals
+
+BM25 = st.floats(0.0, 60.0).map(lambda score: round(score, 3))
+COSINE = st.one_of(st.just(float("nan")), st.floats(-1.0, 1.0).map(lambda score: round(score, 3)))
+CANDIDATES = st.lists(st.tuples(BM25, COSINE), max_size=30)
+
+
+def arrays(candidates):
+    both = np.array(candidates, dtype=np.float64).reshape(-1, 2)
+    return both[:, 0], both[:, 1]
+
+
+@given(CANDIDATES, st.integers(0, 50))
+def test_scores_are_finite_bounded_and_the_sum_of_their_parts(candidates, terms):
+    fused = fuse(*arrays(candidates), terms=terms)
+    assert np.isfinite(fused.score).all()
+    assert (np.abs(fused.score) <= 1.0 + 1e-12).all()
+    assert 0.0 <= fused.words_weight <= 1.0
+    np.testing.assert_array_equal(fused.score, fused.words + fused.vectors)
+
+
+@given(CANDIDATES, st.randoms(use_true_random=False))
+def test_the_order_of_candidates_does_not_matter(candidates, random):
+    order = list(range(len(candidates)))
+    random.shuffle(order)
+    words, cosine = arrays(candidates)
+    straight = fuse(words, cosine, terms=4)
+    shuffled = fuse(words[order], cosine[order], terms=4)
+    np.testing.assert_allclose(shuffled.score, straight.score[order], rtol=0, atol=1e-9)
+
+
+@given(CANDIDATES, st.floats(0.0, 5.0))
+def test_more_of_either_arm_never_lowers_a_candidate_against_another(candidates, more):
+    words, cosine = arrays([*candidates, (3.0, 0.4), (3.0 + more, 0.4 + more / 10)])
+    score = fuse(words, cosine, terms=4).score
+    assert score[-1] >= score[-2]
+
+
+def test_no_candidates_at_all():
+    empty = np.zeros(0)
+    assert len(fuse(empty, empty, terms=3).score) == 0
+
+
+def test_one_candidate():
+    fused = fuse(np.array([7.0]), np.array([0.5]), terms=2)
+    assert fused.words[0] == pytest.approx(fused.words_weight)
+    assert fused.vectors[0] == pytest.approx((1 - fused.words_weight) * 0.5)
+
+
+def test_without_vectors_words_decide_alone():
+    fused = fuse(np.array([2.0, 8.0, 0.0]), np.full(3, np.nan), terms=2)
+    np.testing.assert_array_equal(fused.score, [0.25, 1.0, 0.0])
+
+
+def test_without_words_vectors_decide_alone():
+    cosine = np.array([0.2, -0.1, 0.9])
+    np.testing.assert_array_equal(fuse(np.zeros(3), cosine, terms=0).score, cosine)
+
+
+def test_with_neither_arm_nothing_is_claimed():
+    np.testing.assert_array_equal(fuse(np.zeros(2), np.full(2, np.nan), terms=1).score, [0.0, 0.0])
+
+
+def test_a_candidate_without_a_vector_is_taken_as_typical():
+    words, cosine = np.array([5.0, 5.0, 5.0, 5.0]), np.array([0.1, 0.3, 0.8, np.nan])
+    score = fuse(words, cosine, terms=3).score
+    assert score[0] < score[3] == score[1] < score[2]
+
+
+def test_words_found_only_where_vectors_are_missing_count_as_much_as_vectors():
+    fused = fuse(np.array([9.0, 0.0]), np.array([np.nan, 0.3]), terms=2)
+    assert fused.words_weight == 0.5
+    assert fused.score[0] > fused.score[1]
+
+
+def test_equal_scores_stay_equal():
+    fused = fuse(np.full(12, 4.0), np.full(12, 0.5), terms=3)
+    assert len(set(fused.score.tolist())) == 1
+
+
+def test_words_that_stand_out_weigh_more():
+    cosine = np.linspace(0.5, 0.3, 20)
+    flat = fuse(np.linspace(10.0, 9.0, 20), cosine, terms=4)
+    sharp = fuse(np.array([10.0, *np.linspace(2.0, 1.0, 19)]), cosine, terms=4)
+    assert sharp.words_weight > flat.words_weight
+
+
+def test_a_very_near_text_lowers_the_weight_of_words():
+    words = np.linspace(10.0, 5.0, 20)
+    far = fuse(words, np.linspace(0.3, 0.2, 20), terms=4)
+    near = fuse(words, np.linspace(0.9, 0.2, 20), terms=4)
+    assert near.words_weight < far.words_weight
+
+
+def test_signals_look_at_the_ten_best_only():
+    words, cosine = np.linspace(20.0, 10.0, 11), np.linspace(0.9, 0.6, 11)
+    deeper = np.concatenate([words, np.full(200, 1.0)]), np.concatenate([cosine, np.full(200, 0.1)])
+    assert signals(words, cosine, terms=5) == signals(*deeper, terms=5)
+
+
+def test_signals_say_what_their_names_say():
+    seen = signals(np.array([8.0, 2.0]), np.array([0.2, 0.6]), terms=5)
+    assert seen.words_lead == pytest.approx(0.75)
+    assert seen.cosine_lead == pytest.approx(0.4)
+    assert seen.best_cosine == 0.6
+    assert seen.cosine_apart == pytest.approx(0.0)
+    assert seen.words_apart == pytest.approx(0.75)
+    assert seen.terms == 5
+
+
+@pytest.mark.parametrize("odds", [-1e9, 1e9])
+def test_extreme_weights_do_not_overflow(odds):
+    fused = fuse(np.array([1.0, 2.0]), np.array([0.1, 0.2]), terms=1, profile=FusionProfile(intercept=odds))
+    assert np.isfinite(fused.score).all()
+
+
+def test_a_profile_of_nothing_but_zeros_weighs_both_arms_alike():
+    plain = FusionProfile(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    assert fuse(np.array([3.0, 1.0]), np.array([0.2, 0.3]), terms=9, profile=plain).words_weight == 0.5
+    assert plain != LEARNT
