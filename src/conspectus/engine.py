@@ -2,15 +2,16 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from conspectus.access.policy import narrowed, visible
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.ingest.embed_queue import EmbedQueue, Turn
-from conspectus.ingest.files import Intake, Root, placed, remove_stale, take_in
+from conspectus.ingest.files import Intake, Kept, Root, placed, take_in
 from conspectus.ingest.pipeline import batches, write
-from conspectus.ingest.prepare import Limits, Preparation
+from conspectus.ingest.prepare import Preparation
 from conspectus.ingest.shelves import OpenIndex, Shelves
 from conspectus.ingest.upkeep import check, collection_status, move
 from conspectus.ingest.upkeep import purge as purge_files
@@ -39,6 +40,10 @@ from conspectus.window.pack import build_window
 from conspectus.window.render import renderer_named
 
 LIST_LIMIT = 1_000
+FEWEST = 50
+SHORT = 40
+"""A window asks for one hit per so many tokens, and for more only where that does not fill it."""
+FULL = 0.95
 NAME_LENGTH = 1_000
 
 
@@ -153,16 +158,12 @@ class Engine:
         that are gone. Raises UnreadableFile for a path that does not exist.
         """
         intake = Intake(self._parts.files, self._write, progress)
-        places = []
+        roots = []
         for path in paths:
             whole, name, prefix = placed(path, source)
-            places.append(Root(whole, await self.source(name, collection=collection), prefix))
-        await take_in(intake, places)
-
-        async def pages(where: Filter, cursor: str | None) -> Page:
-            return await self.list(collection=collection, where=where, after=cursor, limit=LIST_LIMIT)
-
-        report = await remove_stale(intake, places, pages, self.delete, prune=prune)
+            roots.append(Root(whole, await self.source(name, collection=collection), prefix))
+        pages = partial(self.list, collection=collection, limit=LIST_LIMIT)
+        report = await take_in(intake, roots, Kept(pages, self.delete), prune=prune)
         await self._embed(collection, wait=wait, progress=progress)
         return report
 
@@ -261,9 +262,14 @@ class Engine:
         wanted = Budget(budget) if isinstance(budget, int) else budget
         count = self._parts.counter(wanted.tokenizer)
         chosen = renderer_named(renderer)
-        limit = max(50, min(wanted.tokens // 16, self._parts.settings.max_limit))
-        found = await self._search(asked(query, {"limit": limit, **fields}, self._parts.settings))
-        return build_window(found, wanted, chosen, count)
+        most = self._parts.settings.max_limit
+        limit = min(max(FEWEST, wanted.tokens // SHORT), most)
+        while True:
+            found = await self._search(asked(query, {"limit": limit, **fields}, self._parts.settings))
+            window = build_window(found, wanted, chosen, count)
+            if window.tokens >= FULL * window.allowed or len(found.hits) < limit or limit == most:
+                return window
+            limit = min(4 * limit, most)
 
     async def explain(
         self, /, query: str | Query, budget: int | Budget, *, document: str | None = None, **fields: Any
@@ -363,19 +369,8 @@ class Engine:
         return [each for each in found if matches(allowed, document_row(each))]
 
     async def _write(self, batch: Sequence[NewDocument], source: Source) -> Sequence[Written]:
-        settings = self._parts.settings
-        by = Preparation(
-            source=source,
-            limits=Limits(
-                characters=settings.max_document_characters,
-                metadata_bytes=settings.max_metadata_bytes,
-                metadata_depth=settings.max_metadata_depth,
-            ),
-            chunk_size=settings.chunk_size,
-            chunk_overlap=settings.chunk_overlap,
-            count=self._parts.counter("o200k_base"),
-            now=self._parts.clock(),
-        )
+        parts = self._parts
+        by = Preparation.under(parts.settings, source, count=parts.counter("o200k_base"), now=parts.clock())
         return await write(self._records, batch, by)
 
     async def _embedder(self, collection: Collection) -> Embedder | None:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Protocol
 
 from conspectus.errors import ConspectusError
 from conspectus.ingest.pipeline import BATCH_CHARACTERS, BATCH_DOCUMENTS
@@ -15,9 +16,20 @@ from conspectus.ports import Files, FoundFile, Progress
 
 Write = Callable[[Sequence[NewDocument], Source], Awaitable[Sequence[Written]]]
 """Writes documents into a source."""
-Pages = Callable[[Filter, str | None], Awaitable[Page]]
-"""A page of the stored documents that match, from a cursor on."""
-Delete = Callable[[Sequence[DocumentId]], Awaitable[object]]
+
+
+class Pages(Protocol):
+    """Lists the stored documents that match, page by page."""
+
+    def __call__(self, *, where: Filter, after: str | None) -> Awaitable[Page]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is stored already: how to list it and how to delete from it."""
+
+    pages: Pages
+    delete: Callable[[Sequence[DocumentId]], Awaitable[object]]
 
 
 @dataclass(slots=True)
@@ -68,6 +80,11 @@ class Intake:
         for document in parsed.documents:
             await self._add(root, name, document)
 
+    def tell(self, done: int, total: int) -> None:
+        """Report progress to whoever wants to know."""
+        if self.progress is not None:
+            self.progress("reading", done, total)
+
     async def flush(self, root: Root) -> None:
         """Write what is buffered as one batch."""
         if not self.buffer:
@@ -102,40 +119,32 @@ def placed(path: str | Path, source: str | None) -> tuple[Path, str, str]:
     return whole, source, f"{folder.name}/" if whole.is_dir() else ""
 
 
-async def take_in(intake: Intake, places: Sequence[Root]) -> FilesReport:
-    """Take in every file below the roots. A path that does not exist raises UnreadableFile at once."""
-    found = [(root, each) for root in places for each in intake.files.discover([root.path])]
+async def take_in(intake: Intake, roots: Sequence[Root], kept: Kept, *, prune: bool) -> FilesReport:
+    """Take in every file below the roots, then delete what their files no longer hold.
+
+    With `prune`, the documents of files that are gone are deleted too. A path that does not exist raises
+    UnreadableFile before anything is written.
+    """
+    found = [(root, each) for root in roots for each in intake.files.discover([root.path])]
     for done, (root, each) in enumerate(found):
-        if intake.progress is not None:
-            intake.progress("reading", done, len(found))
+        intake.tell(done, len(found))
         await intake.take(root, each)
         if done + 1 == len(found) or found[done + 1][0] is not root:
             await intake.flush(root)
-    if intake.progress is not None:
-        intake.progress("reading", len(found), len(found))
-    return intake.report
-
-
-async def remove_stale(
-    intake: Intake, places: Sequence[Root], pages: Pages, delete: Delete, *, prune: bool
-) -> FilesReport:
-    """Delete documents that their file no longer holds and, with `prune`, those of files that are gone."""
-    for root in places:
-        gone: list[DocumentId] = []
-        async for document in _documents(pages, Eq("source", root.source.id)):
-            if root.misses(document, prune=prune):
-                gone.append(document.id)
+    intake.tell(len(found), len(found))
+    for root in roots:
+        gone = [each.id async for each in _documents(kept, root) if root.misses(each, prune=prune)]
         for start in range(0, len(gone), BATCH_DOCUMENTS):
-            await delete(gone[start : start + BATCH_DOCUMENTS])
+            await kept.delete(gone[start : start + BATCH_DOCUMENTS])
         for _ in gone:
             intake.count("pruned")
     return intake.report
 
 
-async def _documents(pages: Pages, where: Filter) -> AsyncIterator[Document]:
+async def _documents(kept: Kept, root: Root) -> AsyncIterator[Document]:
     cursor: str | None = None
     while True:
-        page = await pages(where, cursor)
+        page = await kept.pages(where=Eq("source", root.source.id), after=cursor)
         for document in page.documents:
             yield document
         cursor = page.next

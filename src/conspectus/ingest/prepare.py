@@ -20,6 +20,7 @@ from conspectus.model.records import (
     Source,
 )
 from conspectus.ports import CountTokens
+from conspectus.settings import Settings
 from conspectus.text.clean import clean
 from conspectus.text.hashing import content_hash, stable_id
 from conspectus.text.split import SplitOptions, split
@@ -45,6 +46,22 @@ class Preparation:
     chunk_overlap: int
     count: CountTokens
     now: datetime
+
+    @classmethod
+    def under(cls, settings: Settings, source: Source, *, count: CountTokens, now: datetime) -> "Preparation":
+        """As the settings say."""
+        return cls(
+            source=source,
+            limits=Limits(
+                characters=settings.max_document_characters,
+                metadata_bytes=settings.max_metadata_bytes,
+                metadata_depth=settings.max_metadata_depth,
+            ),
+            chunk_size=settings.chunk_size,
+            chunk_overlap=settings.chunk_overlap,
+            count=count,
+            now=now,
+        )
 
 
 def describe(new: NewDocument, by: Preparation) -> Document:
