@@ -15,8 +15,8 @@ from conspectus.model.results import Hit, Retrieval
 from conspectus.ports import Candidates, Embedder, Floats, Ids, Index, Probe
 from conspectus.retrieval.arms import look, probe, widened
 from conspectus.retrieval.fuse import fuse
-from conspectus.retrieval.neighbours import from_neighbours
 from conspectus.retrieval.plan import DEPTH, Plan, plan
+from conspectus.retrieval.threads import thread_parts
 
 ATTEMPTS = 5
 
@@ -111,7 +111,8 @@ async def _rank(
     fused = fuse(pool.words, pool.cosine, terms=len(pool.terms))
     parts = {"words": fused.words, "vectors": fused.vectors}
     if threaded:
-        parts["neighbours"] = from_neighbours(fused.score, pool.ids, links)
+        in_order = [rows[int(each)] for each in pool.ids]
+        parts |= thread_parts(asked.words or "", fused.score, pool.ids, links, in_order)
     return Ranked(pool, parts, rows)
 
 
