@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.retrieval.fuse import LEARNT, FusionProfile, fuse, signals
+from conspectus.retrieval.fuse import CONVERSATION, LEARNT, FusionProfile, fuse, signals
 
 BM25 = st.floats(0.0, 60.0).map(lambda score: round(score, 3))
 COSINE = st.one_of(st.just(float("nan")), st.floats(-1.0, 1.0).map(lambda score: round(score, 3)))
@@ -125,3 +125,12 @@ def test_a_profile_of_nothing_but_zeros_weighs_both_arms_alike():
     plain = FusionProfile(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     assert fuse(np.array([3.0, 1.0]), np.array([0.2, 0.3]), terms=9, profile=plain).words_weight == 0.5
     assert plain != LEARNT
+
+
+@given(
+    st.lists(st.tuples(st.floats(0.1, 60.0), st.floats(-1.0, 1.0)), min_size=1, max_size=30),
+    st.integers(0, 50),
+)
+def test_in_conversations_the_weight_is_the_same_for_every_question(candidates, terms):
+    fused = fuse(*arrays(candidates), terms=terms, profile=CONVERSATION)
+    assert fused.words_weight == pytest.approx(0.445, abs=0.001)

@@ -64,6 +64,16 @@ class FusionProfile:
 
 
 LEARNT = FusionProfile()
+CONVERSATION = FusionProfile(
+    intercept=-0.22,
+    words_lead=0.0,
+    cosine_lead=0.0,
+    best_cosine=0.0,
+    cosine_apart=0.0,
+    words_apart=0.0,
+    terms=0.0,
+)
+"""For people talking to each other in threads, where boosts follow: words weigh 0.45, whatever the signals."""
 
 
 @dataclass(frozen=True, slots=True)
