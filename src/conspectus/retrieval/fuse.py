@@ -73,7 +73,7 @@ CONVERSATION = FusionProfile(
     words_apart=0.0,
     terms=0.0,
 )
-"""For people talking to each other in threads, where boosts follow: words weigh 0.45, whatever the signals."""
+"""For people talking to each other in threads: words weigh 0.45, whatever the signals say."""
 
 
 @dataclass(frozen=True, slots=True)
