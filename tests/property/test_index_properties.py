@@ -27,7 +27,7 @@ from conspectus.testing.journal import Journal, make_chunk, unit
 DIMENSIONS = 6
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 
-texts = st.text("abcxyz é", max_size=30)
+texts = st.lists(st.sampled_from(["fox", "sun", "moon", "sea", "é"]), max_size=8).map(" ".join)
 numbers = st.one_of(
     st.integers(-3, 3),
     st.sampled_from([2**53, 2**53 + 1, 2**63 - 1, 2**63, -(2**63), 10**30, 0.5, -0.0, 1e308, 2.0**53]),
@@ -102,7 +102,7 @@ def chunk_of(number: int, text: str, seed: int | None, group: int) -> IndexedChu
     vector = None
     if seed is not None:
         vector = unit(np.random.default_rng(seed).standard_normal(DIMENSIONS))
-    return make_chunk(number, text, vector=vector, metadata={"group": group}, title=text[:2])
+    return make_chunk(number, text, vector=vector, metadata={"group": group}, title=text[:3])
 
 
 chunks = st.builds(chunk_of, st.integers(0, 60), texts, st.none() | st.integers(0, 9), st.integers(0, 3))
