@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from conspectus.errors import IndexDamaged, InvalidInput, StorageError
+from conspectus.errors import ConspectusError, IndexDamaged, InvalidInput
 from conspectus.index.bm25 import Analyse, question_terms
 from conspectus.index.changes import put_ranges, read, touched_ranges
 from conspectus.index.segments.build import BuildRequest, Mode, Options, identity
@@ -223,7 +223,7 @@ class SegmentsIndex:
         while self._state.waiting >= self._flush_from:
             try:
                 await self._build("flush")
-            except (StorageError, OSError) as error:
+            except (ConspectusError, OSError) as error:
                 self._failure = str(error)
                 self._flush_from = 2 * self._state.waiting
             else:
