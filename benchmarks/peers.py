@@ -38,8 +38,7 @@ CONSOLE = Console(stderr=True)
 QUIET = {
     "ANONYMIZED_TELEMETRY": "False",
     "HF_HUB_OFFLINE": "1",
-    "LANCE_LOG": "error",
-    "RUST_LOG": "error",
+    "LANCEDB_LOG": "error",
     "TOKENIZERS_PARALLELISM": "false",
 }
 THREADS = (

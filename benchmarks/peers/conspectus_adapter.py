@@ -51,7 +51,7 @@ class Adapter:
     def build(self, store: Path, rows: Rows) -> None:
         self.open(store)
         self.insert(rows)
-        self.hybrid(Question(rows.texts[0], rows.vectors[0]), {})
+        self._runner.run(self._engine.reindex())
 
     def open(self, store: Path) -> None:
         opened = conspectus.open(store, settings=Settings(path=str(store)), embedder=self._embedder)
