@@ -56,7 +56,7 @@ class Corpus:
 
 def occurrences(chunk: IndexedChunk, analyse: Analyse) -> tuple[Counter[str], int]:
     """How often each term occurs in title and text together, and how many occurrences there are."""
-    terms = analyse(f"{chunk.document.title}\n{chunk.chunk.text}")
+    terms = analyse(chunk.passage)
     counts = Counter(terms)
     if len(terms) > MOST_OCCURRENCES:
         counts = Counter({term: min(count, MOST_OCCURRENCES) for term, count in counts.items()})

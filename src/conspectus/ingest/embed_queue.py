@@ -24,12 +24,6 @@ ATTEMPTS = 5
 POLL_SECONDS = 0.2
 
 
-def passage(indexed: IndexedChunk) -> str:
-    """What is embedded for a chunk: a page's title gives its text a subject; turns speak for themselves."""
-    title = indexed.document.title
-    return f"{title}\n{indexed.chunk.text}" if title else indexed.chunk.text
-
-
 def packed(vectors: Vectors) -> list[bytes]:
     """Vectors as Records keep them: little-endian float16."""
     return [row.tobytes() for row in vectors.astype("<f2")]
@@ -44,7 +38,7 @@ async def embed_pending(
     """
     while batch := await records.unembedded(collection.id, embedder.space, limit=BATCH):
         try:
-            vectors = await embedder.embed_documents([passage(each) for each in batch])
+            vectors = await embedder.embed_documents([each.passage for each in batch])
             stored = await _store(records, embedder, batch, vectors)
         except ProviderUnavailable:
             raise
@@ -57,7 +51,7 @@ async def _embed_alone(records: Records, embedder: Embedder, batch: Sequence[Ind
     stored = 0
     for each in batch:
         try:
-            vectors = await embedder.embed_documents([passage(each)])
+            vectors = await embedder.embed_documents([each.passage])
         except ProviderUnavailable:
             raise
         except ProviderError as refusal:

@@ -6,7 +6,9 @@ from typing import Literal
 
 from conspectus.model.filter import Row, document_row
 from conspectus.model.ids import ChunkId
-from conspectus.model.records import Chunk, Document
+from conspectus.model.records import Chunk, Document, Kind
+
+SPOKEN: frozenset[Kind] = frozenset({"message", "memory"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +18,17 @@ class IndexedChunk:
     chunk: Chunk
     document: Document
     vector: bytes | None = None
+
+    @property
+    def passage(self) -> str:
+        """What is searched for this chunk, by words and by meaning: the text with what makes it understood.
+
+        A page's title gives each of its chunks a subject; who says it is a part of what is said.
+        """
+        document, text = self.document, self.chunk.text
+        if document.author is not None and document.kind in SPOKEN:
+            text = f"{document.author}: {text}"
+        return f"{document.title}\n{text}" if document.title else text
 
     def row(self) -> Row:
         """The chunk as `matches` sees it."""

@@ -24,6 +24,8 @@ _STORED = select(
     documents.c.chunks,
     documents.c.last_chunk,
     documents.c.title,
+    documents.c.author,
+    documents.c.kind,
 ).where(documents.c.id.in_(bindparam("ids", expanding=True)))
 _SPANS = (
     select(chunks.c.document, chunks.c.start, chunks.c.end, chunks.c.content_hash)
@@ -52,6 +54,13 @@ class Stored:
     chunks: int
     last_chunk: int | None
     title: str
+    author: str | None
+    kind: str
+
+    def spoken_of_as(self, document: Document) -> bool:
+        """Whether the document's chunks are searched for in the same company as before."""
+        before = (self.title, self.author, self.kind)
+        return before == (document.title, document.author, document.kind)
 
     def step(self, operation: Literal["put", "remove"]) -> Iterator[Step]:
         """What happened to its chunks, if it has any."""
@@ -138,7 +147,7 @@ def _planned(
     if stored is None:
         return Planned(prepared, stored, "added")
     fresh = [(chunk.start, chunk.end, chunk.content_hash) for chunk in prepared.chunks]
-    if spans.get(stored.number, []) != fresh or stored.title != prepared.document.title:
+    if spans.get(stored.number, []) != fresh or not stored.spoken_of_as(prepared.document):
         return Planned(prepared, stored, "replaced")
     same = stored.fingerprint == prepared.document.fingerprint
     return Planned(prepared, stored, "unchanged" if same else "updated")

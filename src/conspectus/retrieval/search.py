@@ -1,6 +1,6 @@
 """The read pipeline, step by step; each step leaves its share in the hits' parts."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -14,7 +14,7 @@ from conspectus.model.records import StoredChunk
 from conspectus.model.results import Hit, Retrieval
 from conspectus.ports import Candidates, Embedder, Floats, Ids, Index, Probe
 from conspectus.retrieval.arms import look, probe, widened
-from conspectus.retrieval.fuse import fuse
+from conspectus.retrieval.fuse import CONVERSATION, LEARNT, fuse
 from conspectus.retrieval.plan import DEPTH, Plan, plan
 from conspectus.retrieval.threads import thread_parts
 
@@ -108,7 +108,8 @@ async def _rank(
     rows |= await _rows(looking, np.setdiff1d(pool.ids, list(rows)))
     if len(rows) < len(pool.ids):
         return None
-    fused = fuse(pool.words, pool.cosine, terms=len(pool.terms))
+    profile = CONVERSATION if _people_talk(rows.values()) else LEARNT
+    fused = fuse(pool.words, pool.cosine, terms=len(pool.terms), profile=profile)
     parts = {"words": fused.words, "vectors": fused.vectors}
     if threaded:
         in_order = [rows[int(each)] for each in pool.ids]
@@ -119,6 +120,12 @@ async def _rank(
 async def _rows(looking: Looking, ids: Ids) -> dict[int, StoredChunk]:
     wanted = [ChunkId(int(each)) for each in ids]
     return {int(row.chunk.id): row for row in await looking.hydrate(wanted)} if wanted else {}
+
+
+def _people_talk(rows: Iterable[StoredChunk]) -> bool:
+    """Whether the candidates are what people say to each other, and not to an assistant."""
+    documents = [row.document for row in rows]
+    return all(each.kind == "message" and each.role is None for each in documents) and bool(documents)
 
 
 def _links(rows: Sequence[StoredChunk]) -> Ids:

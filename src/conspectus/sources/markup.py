@@ -9,10 +9,11 @@ import trafilatura
 from lxml.etree import HTMLParser, LxmlError
 
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(.*?)[ \t]*#*[ \t]*")
+HEADING = re.compile(r" {0,3}#{1,6}(?=[ \t])")
+CLOSING = re.compile(r"(?:^|[ \t])#+$")
 UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
 FRONT = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?)\n\1[ \t]*(?:\n|\Z)", re.DOTALL)
-FRONT_TITLE = re.compile(r"^title[ \t]*[:=][ \t]*(.+?)[ \t]*$", re.MULTILINE)
+FRONT_TITLE = re.compile(r"^title[ \t]*[:=](.*)$", re.MULTILINE)
 ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*")
 WORD = re.compile(r"\w+")
 
@@ -26,7 +27,7 @@ HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 LINES = frozenset({"br", "li", "option", "td", "th", "tr"})
 UNSEEN = frozenset({"script", "style", "template"})
 DEEPEST = 200
-LONGEST = 5_000_000
+LONGEST = 2_000_000
 MAIN_SHARE = 0.5
 
 
@@ -41,15 +42,15 @@ class Page(NamedTuple):
 def markdown_title(text: str) -> str:
     """The front matter's title, else the first heading outside code, else nothing."""
     front = FRONT.match(text)
-    if front and (named := FRONT_TITLE.search(front[2])):
-        return _unquoted(named[1])
+    if front and (named := FRONT_TITLE.search(front[2])) and named[1].strip():
+        return _unquoted(named[1].strip())
     fence, previous = "", ""
     for line in text[front.end() if front else 0 :].split("\n"):
         mark = FENCE.match(line)
         if mark and (not fence or mark[1].startswith(fence)):
             fence = "" if fence else mark[1]
-        elif not fence and (heading := HEADING.fullmatch(line)) and heading[1]:
-            return heading[1]
+        elif not fence and (heading := _heading(line)):
+            return heading
         elif not fence and previous.strip() and UNDERLINE.fullmatch(line):
             return previous.strip()
         previous = "" if fence or mark or line.startswith("    ") else line
@@ -93,6 +94,12 @@ def _main_part(text: str) -> str:
     except (LxmlError, ValueError, RecursionError):
         return ""
     return main or ""
+
+
+def _heading(line: str) -> str:
+    """The text of a line that is a heading of the form `# text`, else nothing."""
+    mark = HEADING.match(line)
+    return CLOSING.sub("", line[mark.end() :].strip()).strip() if mark else ""
 
 
 def _unquoted(value: str) -> str:

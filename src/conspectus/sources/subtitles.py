@@ -16,7 +16,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 TIME = r"(?:(\d{1,6}):)?(\d{1,6}):(\d{1,2})(?:[.,:](\d{1,6}))?"
 TIMING = re.compile(rf"\s*{TIME}\s*-{{1,2}}>\s*{TIME}(?:\s.*|)")
 ASIDE = re.compile(r"(?:\ufeff?WEBVTT|NOTE|STYLE|REGION)(?:\s.*|:.*|)")
-SPEAKER = re.compile(r"<v(?:\.[^\s>]*)?\s+([^>]+)>")
+SPEAKER = re.compile(r"<v(?:\.[^\s<>]*)?[ \t]+([^<>]+)>")
 TAG = re.compile(r"</?[A-Za-z][^<>]*>|<\d[\d:.]*>|\{\\[^{}]*\}")
 
 

@@ -277,6 +277,7 @@ class IndexContract:
             "n": float("inf"),
             "m": -(2**63),
             "l": [[1, [None]], {}],
+            "t": "9999-12-31T23:59:59-05:00",
         }
         journal.put(
             [make_chunk(1, "\ud800 fox \x00", title="\udfff", metadata=odd), make_chunk(2**40, "fox")]

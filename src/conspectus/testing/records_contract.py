@@ -149,7 +149,7 @@ class RecordsContract(HistoryContract):
         assert await put(records, prepared("a", "one ", "two")) == ["added"]
         before = await chunk_ids(records, "a")
         assert await put(records, prepared("a", "one ", "two", recorded=later)) == ["unchanged"]
-        assert await put(records, prepared("a", "one ", "two", author="B", recorded=later)) == ["updated"]
+        assert await put(records, prepared("a", "one ", "two", thread="B", recorded=later)) == ["updated"]
         assert await chunk_ids(records, "a") == before
         assert await put(records, prepared("a", "one two", recorded=later, updated=later)) == ["replaced"]
         document = await only(records, "a")

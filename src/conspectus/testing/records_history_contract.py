@@ -69,7 +69,7 @@ class HistoryContract:
         steps: list[tuple[PreparedDocument, list[tuple[str, int, int]]]] = [
             (prepared("a", "one ", "two"), [("put", 1, 2)]),
             (prepared("a", "one ", "two"), []),
-            (prepared("a", "one ", "two", author="A"), [("put", 1, 2)]),
+            (prepared("a", "one ", "two", thread="A"), [("put", 1, 2)]),
             (prepared("a", "three"), [("remove", 1, 2), ("put", 3, 3)]),
             (prepared("a"), [("remove", 3, 3)]),
         ]
@@ -171,12 +171,12 @@ class HistoryContract:
         assert len(await other.chunks(seen.first, seen.last)) == 2
 
     async def test_changed_fields_keep_vectors(self, records: Records, stocked: None) -> None:
-        """New text does not, and neither does a new title, which is embedded with the text."""
+        """New text does not, and neither does a new title or author: they are embedded with the text."""
         await records.write([prepared("a", "one")])
         await embed_all(records)
-        await records.write([prepared("a", "one", author="A")])
+        await records.write([prepared("a", "one", metadata={"new": 1}, role="user", thread="t")])
         assert (await status_of(records, "a"), await texts_waiting(records)) == ("embedded", [])
-        for fields in ({"title": "T"}, {}):
+        for fields in ({"title": "T"}, {"author": "A"}, {"kind": "message", "author": "A"}):
             await records.write([prepared("a", "two", **fields)])
             assert (await status_of(records, "a"), await texts_waiting(records)) == ("pending", ["two"])
             await embed_all(records)
@@ -191,7 +191,7 @@ class HistoryContract:
         for space in (SPACE, OTHER_SPACE):
             assert await texts_waiting(records, space) == ["two"]
             assert await records.count_unembedded(SHELF, space) == 1
-        await records.write([prepared("a", "one ", author="A")])
+        await records.write([prepared("a", "one ", thread="A")])
         assert (await status_of(records, "a"), await texts_waiting(records)) == ("pending", ["one ", "two"])
 
     async def test_a_collection_of_words_only(self, records: Records) -> None:
@@ -212,7 +212,7 @@ class HistoryContract:
         assert await texts_waiting(records, OTHER_SPACE, limit=2) == ["one ", "two"]
         assert await embed_all(records, OTHER_SPACE) == 3
         assert await records.count_unembedded(SHELF, OTHER_SPACE) == 0
-        await records.write([prepared("a", "one ", "two", author="A"), prepared("c", "new")])
+        await records.write([prepared("a", "one ", "two", thread="A"), prepared("c", "new")])
         assert (await status_of(records, "a"), await texts_waiting(records)) == ("embedded", ["new"])
         before, _ = await records.state(SHELF)
         assert await records.switch_space(SHELF, OTHER_SPACE) == 3

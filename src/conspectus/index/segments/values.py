@@ -206,7 +206,15 @@ def _sortable(value: Any) -> Any:
 
 def _instants(texts: Sequence[str]) -> NDArray[np.int64]:
     """The instant that each text spells; empty when none does."""
-    moments = [instant(text) if text[:1].isdigit() else None for text in texts]
+    moments = [_spelled(text) if text[:1].isdigit() else None for text in texts]
     if not any(moments):
         return np.zeros(0, np.int64)
     return np.array([NO_INSTANT if m is None else microseconds(m) for m in moments], np.int64)
+
+
+def _spelled(text: str) -> datetime | None:
+    """The instant of a text; None also where it lies, in UTC, before the year 1 or after 9999."""
+    try:
+        return instant(text)
+    except OverflowError:
+        return None
