@@ -65,6 +65,26 @@ def test_a_line_repeated_without_end(tmp_path: Path, name: str, line: str) -> No
     assert parsed.documents or parsed.notice
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.vtt", "00:01.000 --> 00:02.000\n" + "<v " * 1_000_000),
+        ("a.srt", "00:01,000 --> 00:02,000\n" + "{\\" * 1_000_000),
+        ("a.md", "# a" + " " * 1_000_000 + "b"),
+        ("a.md", "# x " + "#" * 1_000_000 + "x"),
+        ("a.md", "---\ntitle: x" + " \t" * 500_000 + "x\n---\n"),
+        ("a.md", "---\n" + "\n---x" * 500_000),
+        ("a.rst", "!" * 1_000_000 + "\n" + "=" * 1_000_000),
+    ],
+    ids=lambda text: text[:12],
+)
+def test_no_pattern_is_slow_on_a_line_made_for_it(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    [document] = FILES.parse(FoundFile(tmp_path / name, name, 0)).documents
+    assert document.text
+    assert len(document.title) <= 300
+
+
 @pytest.mark.data
 @pytest.mark.parametrize(
     "name", ["html5lib_tests", "json_test_suite", "markitdown_files", "naughty_strings", "csv_spectrum",

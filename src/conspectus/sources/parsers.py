@@ -23,6 +23,7 @@ MEDIA_TYPES: Mapping[str, str] = {
     ".srt": "application/x-subrip", ".vtt": "text/vtt", ".csv": "text/csv",
     ".tsv": "text/tab-separated-values", ".xml": "text/xml", ".rss": "text/xml", ".atom": "text/xml",
 }  # fmt: skip
+TITLE_LENGTH = 300
 CODE_SUFFIXES = """
 .asm .bash .bat .c .cc .cfg .clj .cljs .cmake .conf .cpp .cs .css .cue .cxx .d .dart .el .elm .erl .ex .exs
 .f .f90 .fish .fs .fsx .go .gradle .graphql .groovy .h .hcl .hh .hpp .hrl .hs .hxx .ini .ipynb .java .jl .js
@@ -66,7 +67,7 @@ def _with_facts(fields: Mapping[str, object], facts: Mapping[str, object]) -> Ma
 
 
 def _page(text: str, name: str, *, title: str = "", syntax: Syntax = "plain") -> NewDocument:
-    return NewDocument(text, title=title or PurePath(name).name, key=name, syntax=syntax)
+    return NewDocument(text, title=title[:TITLE_LENGTH] or PurePath(name).name, key=name, syntax=syntax)
 
 
 def _plain(text: str, name: str) -> Parsed:
