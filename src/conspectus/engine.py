@@ -371,7 +371,9 @@ class Engine:
     async def _write(self, batch: Sequence[NewDocument], source: Source) -> Sequence[Written]:
         parts = self._parts
         by = Preparation.under(parts.settings, source, count=parts.counter("o200k_base"), now=parts.clock())
-        return await write(self._records, batch, by)
+        written = await write(self._records, batch, by)
+        self._shelves.follow(source.collection)
+        return written
 
     async def _embedder(self, collection: Collection) -> Embedder | None:
         _, space = await self._records.state(collection.id)

@@ -107,6 +107,10 @@ class Index(Protocol):
         """Every difference from the records, at the sequence that the index has applied."""
         ...
 
+    async def flush(self, *, least: int = 1) -> None:
+        """Write down what is applied, if at least so many chunks wait, so that the next opening is quick."""
+        ...
+
     async def rebuild(self, progress: Progress | None = None) -> None:
         """Build everything anew from the records while the old state keeps answering."""
         ...

@@ -40,6 +40,7 @@ ROW = {
         "deep": {"er": {"name": "Zoë"}},
         "when": "2026-01-05T14:00:00+02:00",
         "huge": 2**70,
+        "last": "9999-12-31T23:59:59-05:00",
     },
 }
 
@@ -81,6 +82,7 @@ ROW = {
         (Between("recorded", NOON - HOUR, NOON), False),
         (Eq(("when",), NOON.astimezone(SUMMER)), True),
         (Eq(("text",), NOON), False),
+        (Between(("last",), NOON, None), False),
         (Overlaps(NOON + HOUR, None), False),
         (Overlaps(None, NOON), False),
         (Overlaps(NOON + HOUR / 2, NOON + 2 * HOUR), True),

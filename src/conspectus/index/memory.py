@@ -99,6 +99,9 @@ class MemoryIndex:
         vectors = sum(row.vector is not None for row in self._rows.values())
         return IndexStatus(len(self._rows), vectors, bytes=0, segments=1, applied=self._applied)
 
+    async def flush(self, *, least: int = 1) -> None:
+        """Nothing is ever written down."""
+
     async def close(self) -> None:
         """Forget everything."""
         self._rows, self._applied = {}, 0

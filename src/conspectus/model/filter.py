@@ -178,9 +178,12 @@ def instant(value: object) -> datetime | None:
             value = datetime.fromisoformat(value)
         except ValueError:
             return None
-    if isinstance(value, datetime) and value.tzinfo is not None:
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        return None
+    try:
         return value.astimezone(UTC)
-    return None
+    except OverflowError:
+        return None
 
 
 def _at_least(value: object, low: Scalar | None) -> bool:

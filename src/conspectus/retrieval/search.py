@@ -50,11 +50,10 @@ class _Keep:
     limit: int
     also: tuple[ChunkId, ...]
 
-    def of(self, union: Candidates, scores: Floats) -> Candidates:
-        """The candidates to go on with."""
-        best = union.ids[np.lexsort((union.ids, -scores))[: max(self.limit, DEPTH)]]
-        kept = np.isin(union.ids, [*best, *self.also])
-        return Candidates(union.ids[kept], union.words[kept], union.cosine[kept], union.terms, union.total)
+    def of(self, ids: Ids, scores: Floats) -> Ids:
+        """The ids of the candidates to go on with."""
+        best = ids[np.lexsort((ids, -scores))[: max(self.limit, DEPTH)]]
+        return np.union1d(best, np.intersect1d(ids, np.asarray(self.also, dtype=np.int64)))
 
 
 class Stopwatch:
@@ -98,22 +97,22 @@ async def _rank(
     looking: Looking, index: Index, asked: Probe, union: Candidates, *, keep: _Keep
 ) -> Ranked | None:
     """Fuse, read the rows of the best, and let threads speak; None when a row vanished meanwhile."""
-    fused = fuse(union.words, union.cosine, terms=len(union.terms))
-    pool = keep.of(union, fused.score)
-    rows = await _rows(looking, pool.ids)
-    threaded = [row for row in rows.values() if row.document.thread is not None]
-    links = _links(threaded)
-    strangers = np.setdiff1d(links, pool.ids)
-    pool = await widened(index, asked, pool, strangers)
-    rows |= await _rows(looking, np.setdiff1d(pool.ids, list(rows)))
-    if len(rows) < len(pool.ids):
+    best = keep.of(union.ids, fuse(union.words, union.cosine, terms=len(union.terms)).score)
+    rows = await _rows(looking, best)
+    links = _links([row for row in rows.values() if row.document.thread is not None])
+    union = await widened(index, asked, union, np.setdiff1d(links, union.ids))
+    chosen = np.union1d(best, np.intersect1d(links, union.ids))
+    rows |= await _rows(looking, np.setdiff1d(chosen, list(rows)))
+    if len(rows) < len(chosen):
         return None
     profile = CONVERSATION if _people_talk(rows.values()) else LEARNT
-    fused = fuse(pool.words, pool.cosine, terms=len(pool.terms), profile=profile)
-    parts = {"words": fused.words, "vectors": fused.vectors}
-    if threaded:
-        in_order = [rows[int(each)] for each in pool.ids]
-        parts |= thread_parts(asked.words or "", fused.score, pool.ids, links, in_order)
+    fused = fuse(union.words, union.cosine, terms=len(union.terms), profile=profile)
+    kept = np.isin(union.ids, chosen)
+    parts = {"words": fused.words[kept], "vectors": fused.vectors[kept]}
+    if len(links):
+        in_order = [rows[int(each)] for each in chosen]
+        parts |= thread_parts(asked.words or "", fused.score[kept], chosen, links, in_order)
+    pool = Candidates(chosen, union.words[kept], union.cosine[kept], union.terms, union.total)
     return Ranked(pool, parts, rows)
 
 

@@ -119,9 +119,10 @@ class SegmentsIndex:
         """Return only when no file of the index holds anything of removed chunks."""
         await self._build("purge")
 
-    async def flush(self) -> None:
-        """Write down what is waiting in memory, so that the next opening need not read it again."""
-        await self._build("flush")
+    async def flush(self, *, least: int = 1) -> None:
+        """Write down what is waiting in memory, if it is at least so much."""
+        if self._state.waiting >= least:
+            await self._build("flush")
 
     async def status(self) -> IndexStatus:
         """Sizes and counts; `details` names the last failure of building in the background."""
