@@ -157,6 +157,7 @@ class Engine:
         Each folder is a source of its own unless `source` names one. `prune` deletes what came from files
         that are gone. Raises UnreadableFile for a path that does not exist.
         """
+        await self.collection(collection)
         intake = Intake(self._parts.files, self._write, progress)
         roots = []
         for path in paths:

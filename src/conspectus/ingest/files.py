@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from conspectus.errors import ConspectusError
+from conspectus.errors import ConspectusError, InvalidInput
 from conspectus.ingest.pipeline import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.model.filter import Eq, Filter
 from conspectus.model.ids import DocumentId
@@ -41,6 +41,7 @@ class Root:
     prefix: str
     names: set[str] = field(default_factory=set)
     parsed: set[str] = field(default_factory=set)
+    failed: set[str] = field(default_factory=set)
     keys: set[str] = field(default_factory=set)
 
     def misses(self, document: Document, *, prune: bool) -> bool:
@@ -50,7 +51,8 @@ class Root:
             return False
         if name in self.parsed:
             return document.key not in self.keys
-        return prune and self.path.is_dir() and name not in self.names
+        lost = any(name == each or name.startswith(f"{each}/") for each in self.failed)
+        return prune and self.path.is_dir() and name not in self.names and not lost
 
 
 @dataclass(slots=True)
@@ -71,8 +73,8 @@ class Intake:
         try:
             parsed = await asyncio.to_thread(self.files.parse, found)
         except ConspectusError as fault:
-            failure = FileFailure(name=str(found.path), code=fault.code, reason=str(fault))
-            self.report = replace(self.report, failures=(*self.report.failures, failure))
+            root.failed.add(name)
+            self.fail(str(found.path), fault)
             return
         if parsed.notice is not None:
             self.report = replace(self.report, notices={**self.report.notices, name: parsed.notice})
@@ -87,21 +89,36 @@ class Intake:
 
     async def flush(self, root: Root) -> None:
         """Write what is buffered as one batch."""
-        if not self.buffer:
-            return
-        for each in await self.write(self.buffer, root.source):
-            self.count(each.outcome, each.chunks)
-        self.buffer, self.buffered = [], 0
+        waiting, self.buffer, self.buffered = self.buffer, [], 0
+        try:
+            await self._write(waiting, root)
+        except InvalidInput:
+            for document in waiting:
+                try:
+                    await self._write([document], root)
+                except InvalidInput as fault:
+                    self.fail(f"{root.path}: {document.key}", fault)
+
+    def fail(self, name: str, fault: ConspectusError) -> None:
+        """Add what could not be taken in to the report."""
+        failure = FileFailure(name=name, code=fault.code, reason=str(fault))
+        self.report = replace(self.report, failures=(*self.report.failures, failure))
 
     def count(self, outcome: str, chunks: int = 0) -> None:
         """Add one document to the report."""
         number = getattr(self.report, outcome) + 1
         self.report = replace(self.report, chunks=self.report.chunks + chunks, **{outcome: number})
 
+    async def _write(self, documents: Sequence[NewDocument], root: Root) -> None:
+        for each in await self.write(documents, root.source) if documents else ():
+            self.count(each.outcome, each.chunks)
+
     async def _add(self, root: Root, name: str, document: NewDocument) -> None:
         key = root.prefix + (document.key or name.removeprefix(root.prefix))
         root.keys.add(key)
-        self.buffer.append(replace(document, key=key, metadata={**document.metadata, "path": name}))
+        thread = None if document.thread is None else root.prefix + document.thread
+        metadata = {**document.metadata, "path": name}
+        self.buffer.append(replace(document, key=key, thread=thread, metadata=metadata))
         self.buffered += len(document.text)
         if len(self.buffer) >= BATCH_DOCUMENTS or self.buffered >= BATCH_CHARACTERS:
             await self.flush(root)
