@@ -140,7 +140,7 @@ def judged(judge: Judge, swept: dict[str, Any]) -> dict[str, Any]:
         kind: [(effort, judge.recall(kind, answers)) for effort, answers in swept[kind]]
         for kind in ("vectors", "filtered")
     }
-    return {**result, "sources": judge.sources(swept["hybrid"][0][1])}
+    return {**result, "sources": judge.sources(swept["hybrid"])}
 
 
 def chosen(found: dict[str, Any], ours: dict[str, Any]) -> dict[str, dict[str, Effort]]:

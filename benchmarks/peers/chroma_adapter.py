@@ -20,6 +20,7 @@ class Adapter:
     filter_efforts = efforts
 
     def build(self, store: Path, rows: Rows) -> None:
+        self._ef = DEFAULT_EF
         self._connect(store)
         self._collection = self._client.create_collection(
             "chunks", embedding_function=None, configuration={"hnsw": {"space": "cosine"}}
@@ -28,9 +29,10 @@ class Adapter:
             self.insert(batch)
 
     def open(self, store: Path) -> None:
+        self._store = store
         self._connect(store)
         self._collection = self._client.get_collection("chunks", embedding_function=None)
-        self._ef = DEFAULT_EF
+        self._ef = self._collection.configuration["hnsw"]["ef_search"]
 
     def hybrid(self, question: Question, effort: Effort) -> Hits | None:
         return None
@@ -50,16 +52,27 @@ class Adapter:
         )
 
     def close(self) -> None:
-        del self._collection, self._client
+        if self._ef != DEFAULT_EF:
+            self._collection.modify(configuration={"hnsw": {"ef_search": DEFAULT_EF}})
+        self._release()
 
     def _connect(self, store: Path) -> None:
         self._client = chromadb.PersistentClient(str(store), settings=Settings(anonymized_telemetry=False))
 
+    def _change(self, wanted: int) -> None:
+        """The setting is stored with the collection, and taken over when the store is opened."""
+        self._collection.modify(configuration={"hnsw": {"ef_search": wanted}})
+        self._release()
+        self.open(self._store)
+
+    def _release(self) -> None:
+        self._client.clear_system_cache()
+        del self._collection, self._client
+
     def _search(self, question: Question, effort: Effort, where: dict[str, int] | None) -> Hits:
         wanted = effort.get("ef_search", DEFAULT_EF)
         if wanted != self._ef:
-            self._collection.modify(configuration={"hnsw": {"ef_search": wanted}})
-            self._ef = wanted
+            self._change(wanted)
         found = self._collection.query(
             query_embeddings=[question.vector], n_results=TOP, where=where, include=["documents"]
         )

@@ -35,12 +35,14 @@ def build(peer: Peer, arguments: argparse.Namespace) -> dict[str, Any]:
 def sweep(peer: Peer, arguments: argparse.Namespace) -> dict[str, Any]:
     """What each setting finds, and what hybrid search finds at the defaults: recall is judged elsewhere."""
     with opened(peer, arguments.store):
+        vectors = [[effort, _found(peer.vectors, arguments, effort)] for effort in [{}, *peer.efforts]]
+        filtered = [
+            [effort, _found(peer.filtered, arguments, effort)] for effort in [{}, *peer.filter_efforts]
+        ]
         return {
-            "vectors": [[effort, _found(peer.vectors, arguments, effort)] for effort in [{}, *peer.efforts]],
-            "filtered": [
-                [effort, _found(peer.filtered, arguments, effort)] for effort in [{}, *peer.filter_efforts]
-            ],
-            "hybrid": [[{}, _found(peer.hybrid, arguments, {})]],
+            "vectors": vectors,
+            "filtered": filtered,
+            "hybrid": _found(peer.hybrid, arguments, {}),
         }
 
 

@@ -27,7 +27,7 @@ class Adapter:
 
     package = "txtai"
     inside = None
-    efforts = tuple({"nprobe": probes} for probes in (4, 8, 16, 32, 64, 128, 256))
+    efforts = tuple({"nprobe": probes} for probes in (8, 16, 32, 64, 128, 256, 512))
     filter_efforts = tuple(
         {"nprobe": probes, "candidates": candidates}
         for probes, candidates in ((32, 1_000), (64, 2_000), (128, 5_000), (256, 10_000), (512, 20_000))
