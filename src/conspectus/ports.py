@@ -51,7 +51,7 @@ class Candidates:
 
     `words` is BM25 (0 where no term matches), `cosine` is NaN where the chunk has no vector or the probe
     had none. `terms` are the question's distinct terms in order of first appearance, `total` the number
-    of live chunks in the index, whatever the filter.
+    of live chunks in the index, and `threads` whether any of those stands in a thread, whatever the filter.
     """
 
     ids: Ids
@@ -59,6 +59,7 @@ class Candidates:
     cosine: Floats
     terms: tuple[TermStatistic, ...]
     total: int
+    threads: bool
 
 
 class Reader(Protocol):

@@ -65,6 +65,7 @@ class MemoryIndex:
             cosine=everything.cosine[kept],
             terms=everything.terms,
             total=everything.total,
+            threads=everything.threads,
         )
 
     async def score(self, ids: Ids, probe: Probe) -> Candidates:
@@ -125,6 +126,7 @@ class MemoryIndex:
             cosine=_cosine(rows, probe.vector),
             terms=terms,
             total=corpus.total,
+            threads=any(row.chunk.document.thread is not None for row in self._rows.values()),
         )
 
     def _words(self, rows: Sequence[_Row], terms: Sequence[TermStatistic], corpus: Corpus) -> Floats:

@@ -143,6 +143,8 @@ def period(value: datetime | Period | str | float | None) -> Period | None:
 
 def storable(metadata: Mapping[str, object], limits: Limits) -> Metadata:
     """Metadata as plain JSON with instants as canonical strings. Raises InvalidInput or TooLarge."""
+    if not metadata:
+        return {}
     result = {_name(key): _json(value, limits.metadata_depth) for key, value in metadata.items()}
     size = len(json.dumps(result, ensure_ascii=False).encode())
     if size > limits.metadata_bytes:

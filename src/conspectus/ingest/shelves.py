@@ -14,6 +14,8 @@ from conspectus.ports import Index, Reader, Records
 OpenIndex = Callable[[Collection, EmbeddingSpace | None, Reader], Awaitable[Index]]
 
 WORTH_WRITING = 1_000
+BEHIND_SECONDS = 1.0
+"""Long enough that a fast writer's chunks are taken in by the thousand, which costs half."""
 
 
 @dataclass(slots=True)
@@ -81,6 +83,7 @@ class Shelves:
         self._shelves.clear()
 
     async def _catch_up(self, collection: CollectionId) -> None:
+        await asyncio.sleep(BEHIND_SECONDS)
         for each in await self._records.collections():
             if each.id == collection:
                 await self.current(each)

@@ -42,6 +42,7 @@ async def widened(index: Index, asked: Probe, found: Candidates, ids: Ids) -> Ca
         cosine=np.concatenate([found.cosine, more.cosine])[order],
         terms=found.terms,
         total=found.total,
+        threads=found.threads,
     )
 
 

@@ -1,7 +1,7 @@
 """The read pipeline, step by step; each step leaves its share in the hits' parts."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
@@ -49,11 +49,13 @@ class _Keep:
 
     limit: int
     also: tuple[ChunkId, ...]
+    floored: bool
 
-    def of(self, ids: Ids, scores: Floats) -> Ids:
-        """The ids of the candidates to go on with."""
-        best = ids[np.lexsort((ids, -scores))[: max(self.limit, DEPTH)]]
-        return np.union1d(best, np.intersect1d(ids, np.asarray(self.also, dtype=np.int64)))
+    def of(self, union: Candidates, scores: Floats) -> Ids:
+        """The ids to go on with: more than the limit only where threads or a floor may change who is in."""
+        number = max(self.limit, DEPTH) if union.threads or self.floored else self.limit
+        best = union.ids[np.lexsort((union.ids, -scores))[:number]]
+        return np.union1d(best, np.intersect1d(union.ids, np.asarray(self.also, dtype=np.int64)))
 
 
 class Stopwatch:
@@ -81,12 +83,13 @@ async def search(query: Query, looking: Looking, *, also: Sequence[ChunkId] = ()
     decided = plan(query, blind=blind)
     asked = await probe(query, decided, looking.where, embedder)
     watch.lap("embed the question")
+    keep = _Keep(query.limit, tuple(also), floored=query.floor is not None)
     for _ in range(ATTEMPTS):
         index = await looking.index()
         watch.lap("follow the records")
         union = await look(index, asked, also)
         watch.lap("look in the index")
-        ranked = await _rank(looking, index, asked, union, keep=_Keep(query.limit, tuple(also)))
+        ranked = await _rank(looking, index, asked, union, keep=keep)
         watch.lap("rank and read")
         if ranked is not None:
             return _selected(query, decided, ranked, also=also, timings=watch.times)
@@ -97,7 +100,7 @@ async def _rank(
     looking: Looking, index: Index, asked: Probe, union: Candidates, *, keep: _Keep
 ) -> Ranked | None:
     """Fuse, read the rows of the best, and let threads speak; None when a row vanished meanwhile."""
-    best = keep.of(union.ids, fuse(union.words, union.cosine, terms=len(union.terms)).score)
+    best = keep.of(union, fuse(union.words, union.cosine, terms=len(union.terms)).score)
     rows = await _rows(looking, best)
     links = _links([row for row in rows.values() if row.document.thread is not None])
     union = await widened(index, asked, union, np.setdiff1d(links, union.ids))
@@ -112,7 +115,7 @@ async def _rank(
     if len(links):
         in_order = [rows[int(each)] for each in chosen]
         parts |= thread_parts(asked.words or "", fused.score[kept], chosen, links, in_order)
-    pool = Candidates(chosen, union.words[kept], union.cosine[kept], union.terms, union.total)
+    pool = replace(union, ids=chosen, words=union.words[kept], cosine=union.cosine[kept])
     return Ranked(pool, parts, rows)
 
 

@@ -18,6 +18,8 @@ def clean(text: str) -> str:
     A surrogate pair becomes the character it stands for. What is returned can be encoded in UTF-8
     and stored by every database.
     """
+    if text.isascii():
+        return text.replace("\x00", "\ufffd")
     return _UNSTORABLE.sub(_storable, text)
 
 

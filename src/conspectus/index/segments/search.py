@@ -88,6 +88,7 @@ class Question:
             cosine=np.concatenate([np.zeros(0), *cosine])[order],
             terms=self.terms,
             total=self.snapshot.corpus.total,
+            threads=any(view.has_threads for view in views),
         )
 
 

@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from threading import Lock
 
 import numpy as np
@@ -15,7 +16,7 @@ from conspectus.index.segments.columns import Mask
 from conspectus.index.segments.postings import Posting
 from conspectus.index.segments.segment import Segment
 from conspectus.index.segments.vectors import RowNumbers
-from conspectus.model.filter import EVERYTHING, Filter
+from conspectus.model.filter import EVERYTHING, Exists, Filter
 from conspectus.model.index import TermStatistic
 from conspectus.ports import Floats, Vectors
 
@@ -62,6 +63,11 @@ class View:
         dead = np.zeros(len(self.segment), np.bool_) if self.dead is None else self.dead.copy()
         dead[rows] = True
         return View(self.segment, dead)
+
+    @cached_property
+    def has_threads(self) -> bool:
+        """Whether a live row stands in a thread."""
+        return self.permission(Exists("thread")).words.count > 0
 
     def live_ids(self) -> RowNumbers:
         """The ids of live rows."""
