@@ -12,9 +12,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 SUFFIXES = {".py", ".pyi", ".rst", ".md", ".txt", ".h", ".c", ".html", ".js", ".json", ".xml", ".pod"}
 SHORTEST, LONGEST = 120, 400
 SEPARATOR = re.compile(r"\n\s*\n")
@@ -49,19 +46,6 @@ def questions(texts: Sequence[str], number: int, seed: int = 7) -> list[str]:
         if len(words) > 12:
             start = chance.randrange(len(words) - 9)
             result.append(" ".join(words[start : start + chance.randint(5, 9)]))
-    return result
-
-
-def vectors(texts: Sequence[str], table: NDArray[np.float32], tokenizer: object) -> NDArray[np.float32]:
-    """Fast stand-ins for embeddings with the structure of real ones: weighted means of word vectors."""
-    result = np.empty((len(texts), table.shape[1]), dtype=np.float32)
-    weight = 1.0 / (1.0 + np.arange(len(table), 0, -1) / 3_000.0)
-    for start in range(0, len(texts), 4_096):
-        batch = list(texts[start : start + 4_096])
-        for row, encoded in enumerate(tokenizer.encode_batch_fast(batch, add_special_tokens=False)):
-            ids = np.asarray(encoded.ids[:128] or [0])
-            mean = (table[ids] * weight[ids, None]).sum(axis=0)
-            result[start + row] = mean / max(float(np.linalg.norm(mean)), 1e-9)
     return result
 
 

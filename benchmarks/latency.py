@@ -1,8 +1,7 @@
 """How fast a window is, how fast a store opens and how much memory it takes: python benchmarks/latency.py.
 
 Real paragraphs, exact budgets, the whole production path from question to rendered window. The documents'
-vectors are stand-ins (see `corpus.vectors`): embedding a million texts would take hours and change nothing
-in what is timed here. Questions are embedded by the shipped model.
+vectors are made beforehand (see `vectors.py`); questions are embedded by the shipped model.
 """
 
 import argparse
@@ -13,62 +12,61 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from corpus import paragraphs, questions
 from rich.console import Console
 from rich.table import Table
+from vectors import vectors
 
 import conspectus
 from conspectus import Engine, NewDocument, Query, Settings
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
 from conspectus.providers.onnx_embedder import OnnxEmbedder
-from conspectus.testing.embedders import HashedEmbedder
 
 QUESTIONS = 300
 BUDGET = 2_048
 CONSOLE = Console()
 
 
-@dataclass(frozen=True)
-class StandIn:
-    """Documents get vectors made of their words at once; questions get the shipped model's, truly timed."""
+class Given:
+    """Hands out vectors made beforehand for documents; questions are embedded by the shipped model."""
 
-    words: HashedEmbedder
-    model: OnnxEmbedder
+    def __init__(self, known: Mapping[str, Vectors]) -> None:
+        self._known = known
+        self._model = OnnxEmbedder(threads=1)
 
     @property
     def space(self) -> EmbeddingSpace:
-        return self.model.space
+        return self._model.space
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        return await self.words.embed_documents(texts)
+        return np.stack([self._known[text] for text in texts])
 
     async def embed_query(self, text: str) -> Vectors:
-        return await self.model.embed_query(text)
+        return await self._model.embed_query(text)
 
     async def close(self) -> None:
-        await self.model.close()
+        await self._model.close()
 
 
 @asynccontextmanager
-async def opened(path: Path) -> AsyncIterator[Engine]:
-    """The store with stand-in vectors for documents."""
-    embedder = StandIn(HashedEmbedder(384), OnnxEmbedder(threads=1))
+async def opened(path: Path, embedder: Given) -> AsyncIterator[Engine]:
+    """The store, with an embedder that costs nothing for documents."""
     async with conspectus.open(
         path, settings=replace(Settings(), path=str(path)), embedder=embedder
     ) as engine:
         yield engine
 
 
-async def fill(path: Path, number: int) -> dict[str, float]:
-    """Write real paragraphs, give them vectors, build the index anew; seconds of each step."""
-    texts = paragraphs(number)
+async def fill(path: Path, texts: Sequence[str], known: Mapping[str, Vectors]) -> dict[str, float]:
+    """Write texts, give them vectors, build the index anew; seconds of each step."""
+    embedder = Given(known)
     took: dict[str, float] = {}
     start = time.perf_counter()
 
@@ -77,7 +75,7 @@ async def fill(path: Path, number: int) -> dict[str, float]:
         took[step] = time.perf_counter() - start
         start = time.perf_counter()
 
-    async with opened(path) as engine:
+    async with opened(path, embedder) as engine:
         lap("open empty")
         await engine.add(NewDocument(text=text, key=str(place)) for place, text in enumerate(texts))
         lap("write")
@@ -92,20 +90,19 @@ async def fill(path: Path, number: int) -> dict[str, float]:
     return took
 
 
-async def ask(path: Path, number: int) -> dict[str, float]:
+async def ask(path: Path) -> dict[str, float]:
     """Open in a fresh process and ask; milliseconds, megabytes."""
     result: dict[str, float] = {}
+    embedder = Given({})
     start = time.perf_counter()
-    async with opened(path) as engine:
+    async with opened(path, embedder) as engine:
         await engine.retrieve("opening", arms=("words",), limit=1)
         result["open"] = (time.perf_counter() - start) * 1_000
         asked = questions(await sample(engine), QUESTIONS)
-        model = OnnxEmbedder(threads=1)
-        vectors = [tuple(map(float, await model.embed_query(text))) for text in asked]
+        known = [tuple(map(float, await embedder.embed_query(text))) for text in asked]
         await engine.window(asked[0], BUDGET)
         given = [
-            await timed(engine, Query(text, vector=vector))
-            for text, vector in zip(asked, vectors, strict=True)
+            await timed(engine, Query(text, vector=vector)) for text, vector in zip(asked, known, strict=True)
         ]
         whole = [await timed(engine, Query(text)) for text in asked]
         result["memory"] = resident_megabytes()
@@ -145,9 +142,13 @@ def main() -> None:
     parser.add_argument("--step", choices=["fill", "ask"], help="one step, in this process, as JSON")
     arguments = parser.parse_args()
     path = arguments.path / f"latency-{arguments.chunks}"
-    if arguments.step:
-        work = fill if arguments.step == "fill" else ask
-        print(json.dumps(asyncio.run(work(path, arguments.chunks))))
+    if arguments.step == "fill":
+        texts = paragraphs(arguments.chunks)
+        known = dict(zip(texts, vectors(texts, arguments.path), strict=True))
+        print(json.dumps(asyncio.run(fill(path, texts, known))))
+        return
+    if arguments.step == "ask":
+        print(json.dumps(asyncio.run(ask(path))))
         return
     figures = {}
     for step in ("fill", "ask"):
