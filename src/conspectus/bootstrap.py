@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from conspectus.engine import Engine, Parts
-from conspectus.errors import IndexDamaged, InvalidInput, MissingExtra, NotFound, ProviderError
+from conspectus.errors import IndexDamaged, InvalidInput, MissingExtra, NotFound, ProviderError, StorageError
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import CountTokens, Embedder, Index, Reader
@@ -122,7 +122,10 @@ async def _parts(folder: Path, settings: Settings, embedders: Embedders) -> Part
     from conspectus.records.store import open_records
     from conspectus.sources.files import LocalFiles
 
-    await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+    try:
+        await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
+    except OSError as fault:
+        raise StorageError(f"{folder} cannot be made a folder for the store: {fault.strerror}") from fault
     counters: dict[str, CountTokens] = {}
 
     def counted(name: str) -> CountTokens:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 from conspectus.access.policy import narrowed, visible
@@ -11,7 +12,7 @@ from conspectus.errors import InvalidInput, NotFound
 from conspectus.ingest.embed_queue import EmbedQueue, Turn
 from conspectus.ingest.files import Intake, Kept, Root, placed, take_in
 from conspectus.ingest.pipeline import batches, write
-from conspectus.ingest.prepare import Preparation
+from conspectus.ingest.prepare import Preparation, named
 from conspectus.ingest.shelves import OpenIndex, Shelves
 from conspectus.ingest.upkeep import check, collection_status, move
 from conspectus.ingest.upkeep import purge as purge_files
@@ -44,7 +45,6 @@ FEWEST = 50
 SHORT = 40
 """A window asks for one hit per so many tokens, and for more only where that does not fill it."""
 FULL = 0.95
-NAME_LENGTH = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +90,11 @@ class Engine:
         found = await self._records.collection(name)
         if found is not None:
             return found
-        embedder = None if words_only else self._parts.embedder_named(self._parts.settings.embedder)
+        embedder = None if words_only else self._parts.embeddernamed(self._parts.settings.embedder)
         chosen = self._parts.settings.language if language is None else language
         made = Collection(
             id=CollectionId(stable_id("collection", name)),
-            name=_named("collection", name),
+            name=named("collection", name),
             space=embedder.space if embedder else None,
             language=None if chosen == "none" else chosen,
             created=self._parts.clock(),
@@ -111,7 +111,7 @@ class Engine:
             return found
         source_id = SourceId(stable_id("source", place.id, name))
         return await self._records.put_source(
-            Source(source_id, place.id, _named("source", name), metadata or {})
+            Source(source_id, place.id, named("source", name), metadata or {})
         )
 
     async def sources(self, *, collection: str = "default") -> Sequence[Source]:
@@ -258,18 +258,22 @@ class Engine:
     ) -> ContextWindow:
         """The right context for a question, rendered, never over the budget, with a reason for everything.
 
-        `renderer` is text, xml, json or messages.
+        `renderer` is text, xml, json or messages. Unless `limit` is given, as many hits are looked at as it
+        takes to fill the budget.
         """
         wanted = Budget(budget) if isinstance(budget, int) else budget
         count = self._parts.counter(wanted.tokenizer)
-        chosen = renderer_named(renderer)
+        chosen = renderernamed(renderer)
         most = self._parts.settings.max_limit
         limit = min(max(FEWEST, wanted.tokens // SHORT), most)
         while True:
             found = await self._search(asked(query, {"limit": limit, **fields}, self._parts.settings))
+            start = perf_counter()
             window = build_window(found, wanted, chosen, count)
-            if window.tokens >= FULL * window.allowed or len(found.hits) < limit or limit == most:
-                return window
+            took = {"pack and render": (perf_counter() - start) * 1_000}
+            enough = window.tokens >= FULL * window.allowed or len(found.hits) < limit
+            if enough or "limit" in fields or limit == most:
+                return replace(window, timings={**window.timings, **took})
             limit = min(4 * limit, most)
 
     async def explain(
@@ -284,7 +288,7 @@ class Engine:
         if stored is not None and stored.id not in ranked:
             why = "the filter leaves it out" if stored.chunks else "it has no text"
             found = replace(found, notices=(*found.notices, f"{stored.id} was not ranked: {why}"))
-        return build_window(found, wanted, renderer_named("text"), self._parts.counter(wanted.tokenizer))
+        return build_window(found, wanted, renderernamed("text"), self._parts.counter(wanted.tokenizer))
 
     async def status(self, *, collection: str | None = None) -> Status:
         """Sizes and counts of one collection or of all."""
@@ -316,7 +320,7 @@ class Engine:
         goes on where it was when it is called again.
         """
         place = await self._existing(collection)
-        new = self._parts.embedder_named(embedder)
+        new = self._parts.embeddernamed(embedder)
         if new is None:
             raise InvalidInput("embedder", "a collection can move to another embedder, not to none")
         _, old = await self._records.state(place.id)
@@ -389,9 +393,3 @@ class Engine:
             await self._queue.settle(collection, embedder, progress)
         elif await self._records.count_unembedded(collection.id, embedder.space):
             self._queue.wake(collection, embedder)
-
-
-def _named(kind: str, name: str) -> str:
-    if not name.strip() or len(name) > NAME_LENGTH or clean(name) != name:
-        raise InvalidInput(kind, f"a name has 1 to {NAME_LENGTH} characters that can be stored")
-    return name

@@ -9,7 +9,7 @@ import pytest
 
 import conspectus
 from conspectus import Budget, Engine, Eq, NewDocument, Not, Query, Settings
-from conspectus.errors import InvalidInput, NotFound, TooLarge
+from conspectus.errors import InvalidInput, NotFound, StorageError, TooLarge
 from conspectus.testing.embedders import HashedEmbedder, PickyEmbedder
 
 SETTINGS = replace(Settings(), chunk_size=400, chunk_overlap=40)
@@ -203,6 +203,19 @@ async def test_a_question_that_makes_no_sense_is_refused(
     await engine.add("anything")
     with pytest.raises(error):
         await engine.retrieve("question", **fields)
+
+
+async def test_a_limit_bounds_what_a_window_looks_at(engine: Engine) -> None:
+    await engine.add([f"pebble number {number} of many" for number in range(30)], wait=True)
+    assert len((await engine.window("pebble", 2_000, limit=3)).trace) == 3
+    assert len((await engine.window("pebble", 2_000)).trace) == 30
+
+
+async def test_a_file_cannot_be_a_store(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    with pytest.raises(StorageError, match="cannot be made a folder"):
+        async with conspectus.open(tmp_path / "file", settings=SETTINGS):
+            pass
 
 
 async def test_unknown_things_are_not_found(engine: Engine) -> None:

@@ -26,6 +26,8 @@ from conspectus.text.hashing import content_hash, stable_id
 from conspectus.text.split import SplitOptions, split
 from conspectus.text.times import canonical, parse_instant
 
+NAME_LENGTH = 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -116,6 +118,13 @@ def prepare(new: NewDocument, document: Document, by: Preparation) -> PreparedDo
             for piece in pieces
         ),
     )
+
+
+def named(kind: str, name: str) -> str:
+    """The name of a collection or a source, if it can be one. Raises InvalidInput."""
+    if not name.strip() or len(name) > NAME_LENGTH or clean(name) != name:
+        raise InvalidInput(kind, f"a name has 1 to {NAME_LENGTH} characters that can be stored")
+    return name
 
 
 def _fingerprint(document: Document, by: Preparation) -> str:
