@@ -58,12 +58,14 @@ def ask(peer: Peer, arguments: argparse.Namespace) -> dict[str, Any]:
             "vectors": peer.vectors,
             "filtered": peer.filtered,
         }
-        times = {
-            f"{kind} {name}": _times(peer, searches[kind], asked, effort)
-            for kind, efforts in json.loads(arguments.efforts).items()
-            for name, effort in efforts.items()
-        }
-        return {"open": took, "memory": resident_megabytes(), "times": times}
+        times: dict[str, Any] = {}
+        memory = 0.0
+        for name in ("default", "matched"):
+            for kind, efforts in json.loads(arguments.efforts).items():
+                if name in efforts:
+                    times[f"{kind} {name}"] = _times(peer, searches[kind], asked, efforts[name])
+            memory = memory or resident_megabytes()
+        return {"open": took, "memory": memory, "times": times}
 
 
 def insert(peer: Peer, arguments: argparse.Namespace) -> dict[str, Any]:
