@@ -122,10 +122,7 @@ async def _parts(folder: Path, settings: Settings, embedders: Embedders) -> Part
     from conspectus.records.store import open_records
     from conspectus.sources.files import LocalFiles
 
-    try:
-        await asyncio.to_thread(folder.mkdir, parents=True, exist_ok=True)
-    except OSError as fault:
-        raise StorageError(f"{folder} cannot be made a folder for the store: {fault.strerror}") from fault
+    await asyncio.to_thread(_make, folder)
     counters: dict[str, CountTokens] = {}
 
     def counted(name: str) -> CountTokens:
@@ -211,6 +208,13 @@ async def build(folder: str, name: str, space: str) -> None:
         await answer(reader, analyse, sys.stdin.readline(), write=write)
     finally:
         await records.close()
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise StorageError(f"{folder} cannot be made a folder for the store: {fault.strerror}") from fault
 
 
 def index_folder(folder: Path, collection: CollectionId, space: EmbeddingSpace | None) -> Path:

@@ -35,7 +35,6 @@ from conspectus.ports import Clock, CountTokens, Embedder, Files, Index, Progres
 from conspectus.retrieval.plan import asked
 from conspectus.retrieval.search import Looking, search
 from conspectus.settings import Settings
-from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
 from conspectus.window.pack import build_window
 from conspectus.window.render import renderer_named
@@ -90,7 +89,7 @@ class Engine:
         found = await self._records.collection(name)
         if found is not None:
             return found
-        embedder = None if words_only else self._parts.embeddernamed(self._parts.settings.embedder)
+        embedder = None if words_only else self._parts.embedder_named(self._parts.settings.embedder)
         chosen = self._parts.settings.language if language is None else language
         made = Collection(
             id=CollectionId(stable_id("collection", name)),
@@ -263,7 +262,7 @@ class Engine:
         """
         wanted = Budget(budget) if isinstance(budget, int) else budget
         count = self._parts.counter(wanted.tokenizer)
-        chosen = renderernamed(renderer)
+        chosen = renderer_named(renderer)
         most = self._parts.settings.max_limit
         limit = min(max(FEWEST, wanted.tokens // SHORT), most)
         while True:
@@ -288,7 +287,7 @@ class Engine:
         if stored is not None and stored.id not in ranked:
             why = "the filter leaves it out" if stored.chunks else "it has no text"
             found = replace(found, notices=(*found.notices, f"{stored.id} was not ranked: {why}"))
-        return build_window(found, wanted, renderernamed("text"), self._parts.counter(wanted.tokenizer))
+        return build_window(found, wanted, renderer_named("text"), self._parts.counter(wanted.tokenizer))
 
     async def status(self, *, collection: str | None = None) -> Status:
         """Sizes and counts of one collection or of all."""
@@ -320,7 +319,7 @@ class Engine:
         goes on where it was when it is called again.
         """
         place = await self._existing(collection)
-        new = self._parts.embeddernamed(embedder)
+        new = self._parts.embedder_named(embedder)
         if new is None:
             raise InvalidInput("embedder", "a collection can move to another embedder, not to none")
         _, old = await self._records.state(place.id)
