@@ -50,22 +50,16 @@ def ask(peer: Peer, arguments: argparse.Namespace) -> dict[str, Any]:
     """Open and ask all questions of every kind at every given setting: milliseconds of each answer."""
     asked = load_questions(arguments.data)
     start = time.perf_counter()
+    kinds = json.loads(arguments.efforts)
     with opened(peer, arguments.store):
         peer.vectors(asked[0], {})
         took = (time.perf_counter() - start) * 1_000
-        searches: dict[str, Search] = {
-            "hybrid": peer.hybrid,
-            "vectors": peer.vectors,
-            "filtered": peer.filtered,
+        times = _round(peer, asked, kinds, "default")
+        return {
+            "open": took,
+            "memory": resident_megabytes(),
+            "times": times | _round(peer, asked, kinds, "matched"),
         }
-        times: dict[str, Any] = {}
-        memory = 0.0
-        for name in ("default", "matched"):
-            for kind, efforts in json.loads(arguments.efforts).items():
-                if name in efforts:
-                    times[f"{kind} {name}"] = _times(peer, searches[kind], asked, efforts[name])
-            memory = memory or resident_megabytes()
-        return {"open": took, "memory": memory, "times": times}
 
 
 def insert(peer: Peer, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -99,6 +93,17 @@ def resident_megabytes() -> float:
         if line.startswith("VmRSS"):
             return int(line.split()[1]) / 1024
     return 0.0
+
+
+def _round(
+    peer: Peer, asked: list[Question], kinds: dict[str, dict[str, Effort]], name: str
+) -> dict[str, dict[str, list[float]]]:
+    searches = {"hybrid": peer.hybrid, "vectors": peer.vectors, "filtered": peer.filtered}
+    return {
+        f"{kind} {name}": _times(peer, searches[kind], asked, efforts[name])
+        for kind, efforts in kinds.items()
+        if name in efforts
+    }
 
 
 def _times(peer: Peer, search: Search, asked: list[Question], effort: Effort) -> dict[str, list[float]]:
