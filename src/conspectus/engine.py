@@ -78,6 +78,7 @@ class Engine:
         self._records = parts.records
         self._shelves = Shelves(parts.records, parts.open_index)
         self._queue = EmbedQueue(parts.records, parts.turn)
+        self._known: dict[str, Collection] = {}
 
     async def collection(
         self, name: str = "default", *, words_only: bool = False, language: str | None = None
@@ -292,14 +293,8 @@ class Engine:
     async def status(self, *, collection: str | None = None) -> Status:
         """Sizes and counts of one collection or of all."""
         chosen = [await self._existing(collection)] if collection else await self._records.collections()
-        return Status(
-            path=self._parts.path,
-            version=self._parts.version,
-            bytes=self._parts.size(),
-            collections=tuple(
-                [await collection_status(self._records, self._shelves, each) for each in chosen]
-            ),
-        )
+        found = [await collection_status(self._records, self._shelves, each) for each in chosen]
+        return Status(self._parts.path, self._parts.version, self._parts.size(), tuple(found))
 
     async def check(self) -> CheckReport:
         """Compare records and indexes, and let the database check itself; reports, repairs nothing."""
@@ -344,27 +339,34 @@ class Engine:
 
     async def _search(self, query: Query, also: Document | None = None) -> Retrieval:
         place = await self._existing(query.collection)
-        embedder = await self._embedder(place)
+        start = perf_counter()
+        shelf = await self._shelves.current(place)
+        followed = {"follow the records": (perf_counter() - start) * 1_000}
+        embedder = self._parts.embedder_for(shelf.space) if shelf.space else None
 
-        async def index() -> Index:
+        async def refreshed() -> Index:
             return (await self._shelves.current(place)).index
 
         where = narrowed(self._person, query.where)
         extra = await self._records.document_chunks(also.id) if also else ()
         looking = Looking(
-            index=index,
+            index=shelf.index,
+            refreshed=refreshed,
             hydrate=self._records.hydrate,
             embedder=embedder or "the collection has no vectors, or no embedder for them is set here",
             where=where,
         )
         found = await search(query, looking, also=[each.chunk.id for each in extra])
+        found = replace(found, timings={**followed, **found.timings})
         problem = self._queue.problem(place)
         return replace(found, notices=(*found.notices, str(problem))) if problem else found
 
     async def _existing(self, name: str) -> Collection:
-        found = await self._records.collection(name)
+        """A collection's id, name and language never change, so it is read once."""
+        found = self._known.get(name) or await self._records.collection(name)
         if found is None:
             raise NotFound("collection", name)
+        self._known[name] = found
         return found
 
     async def _visible(self, ids: Sequence[str]) -> Sequence[Document]:

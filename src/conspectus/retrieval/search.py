@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import TypeAlias
 
 import numpy as np
 
@@ -14,21 +15,24 @@ from conspectus.model.records import StoredChunk
 from conspectus.model.results import Hit, Retrieval
 from conspectus.ports import Candidates, Embedder, Floats, Ids, Index, Probe
 from conspectus.retrieval.arms import look, probe, widened
-from conspectus.retrieval.fuse import CONVERSATION, LEARNT, fuse
+from conspectus.retrieval.fuse import CONVERSATION, LEARNT, Fused, fuse
 from conspectus.retrieval.plan import DEPTH, Plan, plan
 from conspectus.retrieval.threads import thread_parts
 
 ATTEMPTS = 5
 
+_Rows: TypeAlias = dict[int, StoredChunk]
+
 
 @dataclass(frozen=True, slots=True)
 class Looking:
-    """Where a search looks: an index brought up to the records each time it is asked for, the rows behind
-    chunk ids, the embedder of the space that answers (or why there is none), and the filter, what the
-    person may see included.
+    """Where a search looks: an index that holds all the records, how to bring it up to them again, the rows
+    behind chunk ids, the embedder of the space that answers (or why there is none), and the filter, what
+    the person may see included.
     """
 
-    index: Callable[[], Awaitable[Index]]
+    index: Index
+    refreshed: Callable[[], Awaitable[Index]]
     hydrate: Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChunk]]]
     embedder: Embedder | str
     where: Filter
@@ -40,7 +44,7 @@ class Ranked:
 
     candidates: Candidates
     parts: dict[str, Floats]
-    rows: dict[int, StoredChunk]
+    rows: _Rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +88,16 @@ async def search(query: Query, looking: Looking, *, also: Sequence[ChunkId] = ()
     asked = await probe(query, decided, looking.where, embedder)
     watch.lap("embed the question")
     keep = _Keep(query.limit, tuple(also), floored=query.floor is not None)
+    index = looking.index
     for _ in range(ATTEMPTS):
-        index = await looking.index()
-        watch.lap("follow the records")
         union = await look(index, asked, also)
         watch.lap("look in the index")
         ranked = await _rank(looking, index, asked, union, keep=keep)
         watch.lap("rank and read")
         if ranked is not None:
             return _selected(query, decided, ranked, also=also, timings=watch.times)
+        index = await looking.refreshed()
+        watch.lap("follow the records again")
     raise StorageBusy("documents were replaced faster than they could be read; ask again")
 
 
@@ -100,26 +105,45 @@ async def _rank(
     looking: Looking, index: Index, asked: Probe, union: Candidates, *, keep: _Keep
 ) -> Ranked | None:
     """Fuse, read the rows of the best, and let threads speak; None when a row vanished meanwhile."""
-    best = keep.of(union, fuse(union.words, union.cosine, terms=len(union.terms)).score)
+    fused = fuse(union.words, union.cosine, terms=len(union.terms))
+    best = keep.of(union, fused.score)
     rows = await _rows(looking, best)
-    links = _links([row for row in rows.values() if row.document.thread is not None])
-    union = await widened(index, asked, union, np.setdiff1d(links, union.ids))
-    chosen = np.union1d(best, np.intersect1d(links, union.ids))
-    rows |= await _rows(looking, np.setdiff1d(chosen, list(rows)))
-    if len(rows) < len(chosen):
+    if len(rows) < len(best):
         return None
+    links = _links([row for row in rows.values() if row.document.thread is not None])
+    if len(links):
+        return await _rank_threads(looking, index, asked, union, rows=rows, links=links)
+    return _ranked(union, fused, rows)
+
+
+async def _rank_threads(
+    looking: Looking, index: Index, asked: Probe, union: Candidates, *, rows: _Rows, links: Ids
+) -> Ranked | None:
+    """The same with the turns before and after the best, and with what their threads say for each."""
+    union = await widened(index, asked, union, np.setdiff1d(links, union.ids))
+    neighbours = np.setdiff1d(np.intersect1d(links, union.ids), list(rows))
+    read = await _rows(looking, neighbours)
+    if len(read) < len(neighbours):
+        return None
+    rows = rows | read
     profile = CONVERSATION if _people_talk(rows.values()) else LEARNT
     fused = fuse(union.words, union.cosine, terms=len(union.terms), profile=profile)
-    kept = np.isin(union.ids, chosen)
-    parts = {"words": fused.words[kept], "vectors": fused.vectors[kept]}
-    if len(links):
-        in_order = [rows[int(each)] for each in chosen]
-        parts |= thread_parts(asked.words or "", fused.score[kept], chosen, links, in_order)
-    pool = replace(union, ids=chosen, words=union.words[kept], cosine=union.cosine[kept])
-    return Ranked(pool, parts, rows)
+    ranked = _ranked(union, fused, rows)
+    ids = ranked.candidates.ids
+    score = ranked.parts["words"] + ranked.parts["vectors"]
+    in_order = [rows[int(each)] for each in ids]
+    spoken = thread_parts(asked.words or "", score, ids, links, in_order)
+    return replace(ranked, parts=ranked.parts | spoken)
 
 
-async def _rows(looking: Looking, ids: Ids) -> dict[int, StoredChunk]:
+def _ranked(union: Candidates, fused: Fused, rows: _Rows) -> Ranked:
+    """The candidates whose rows were read."""
+    places = np.searchsorted(union.ids, np.sort(np.fromiter(rows, dtype=np.int64, count=len(rows))))
+    pool = replace(union, ids=union.ids[places], words=union.words[places], cosine=union.cosine[places])
+    return Ranked(pool, {"words": fused.words[places], "vectors": fused.vectors[places]}, rows)
+
+
+async def _rows(looking: Looking, ids: Ids) -> _Rows:
     wanted = [ChunkId(int(each)) for each in ids]
     return {int(row.chunk.id): row for row in await looking.hydrate(wanted)} if wanted else {}
 
