@@ -24,7 +24,9 @@ lint: $(READY)  ## style, types, imports and the style budget
 
 bench: $(READY)  ## the slow tests, then the benchmarks (see docs/benchmarks.md)
 	$(BIN)/python -m pytest -m slow
-	$(BIN)/python benchmarks/latency.py
+	$(BIN)/python benchmarks/ingest.py
+	$(BIN)/python benchmarks/latency.py --chunks 100000
+	$(BIN)/python benchmarks/latency.py --chunks 1000000
 
 bench-peers: $(READY)  ## the same work beside other engines, which it installs apart from this project
 	$(BIN)/python benchmarks/peers.py

@@ -22,10 +22,11 @@ import numpy as np
 from corpus import paragraphs, questions
 from peers.judge import Judge, Swept, nearest
 from peers.report import Figures, markdown, show
-from peers.work import DIMENSIONS, Effort, complete, load_questions, load_rows, save
+from peers.work import DIMENSIONS, Effort, Vector, complete, load_questions, load_rows, save
 from rich.console import Console
+from vectors import vectors
 
-from conspectus.testing.embedders import HashedEmbedder
+from conspectus.providers.onnx_embedder import OnnxEmbedder
 from conspectus.text.clean import clean
 
 HERE = Path(__file__).parent
@@ -88,9 +89,14 @@ def prepare(run: Run) -> None:
     CONSOLE.print(f"reading {run.chunks:,} paragraphs and making their vectors")
     texts = list(dict.fromkeys(map(clean, paragraphs(run.chunks + KEPT_BACK))))
     asked = questions(texts[: run.chunks], QUESTIONS)
-    embedder = HashedEmbedder(DIMENSIONS)
-    vectors = asyncio.run(embedder.embed_documents(texts))
-    save(run.data, texts, vectors, asked, asyncio.run(embedder.embed_documents(asked)))
+    save(run.data, texts, vectors(texts, run.folder.parent), asked, asyncio.run(_embedded(asked)))
+
+
+async def _embedded(texts: list[str]) -> Vector:
+    model = OnnxEmbedder()
+    made = await model.embed_documents(texts)
+    await model.close()
+    return made
 
 
 def environment(folder: Path) -> Path:

@@ -1,0 +1,109 @@
+"""How fast texts come in, and what questions notice of it: python benchmarks/ingest.py.
+
+Three measures: texts searchable by words (writing, and the first answer that must know them all); texts with
+vectors beside the speed of the embedder alone on the same texts; and questions asked without a pause while
+texts are written and segments built, each of which is timed.
+"""
+
+import argparse
+import asyncio
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from corpus import paragraphs, questions
+from rich.console import Console
+from rich.table import Table
+
+import conspectus
+from conspectus import Engine, NewDocument, Settings
+from conspectus.providers.onnx_embedder import OnnxEmbedder
+
+WORDS = replace(Settings(), embedder="none")
+
+
+@asynccontextmanager
+async def fresh(settings: Settings) -> AsyncIterator[Engine]:
+    """A new store, gone at the end of the block."""
+    with tempfile.TemporaryDirectory() as folder:
+        async with conspectus.open(Path(folder), settings=settings) as engine:
+            await engine.collection()
+            yield engine
+
+
+async def searchable_by_words(texts: list[str]) -> float:
+    """Chunks per second from the first write to an answer that knows the last one."""
+    async with fresh(WORDS) as engine:
+        start = time.perf_counter()
+        await engine.add(NewDocument(text=text, key=str(place)) for place, text in enumerate(texts))
+        assert (await engine.retrieve(texts[-1][:200], limit=1)).outcome == "found"
+        return len(texts) / (time.perf_counter() - start)
+
+
+async def with_vectors(texts: list[str]) -> tuple[float, float]:
+    """Chunks per second through the engine, and texts per second of the embedder alone."""
+    model = OnnxEmbedder()
+    await model.embed_documents(texts[:100])
+    start = time.perf_counter()
+    for first in range(0, len(texts), 256):
+        await model.embed_documents(texts[first : first + 256])
+    alone = len(texts) / (time.perf_counter() - start)
+    await model.close()
+    async with fresh(Settings()) as engine:
+        await engine.add("warm", wait=True)
+        start = time.perf_counter()
+        await engine.add(texts, wait=True)
+        return len(texts) / (time.perf_counter() - start), alone
+
+
+async def while_writing(texts: list[str]) -> tuple[list[float], list[float]]:
+    """Milliseconds of each question before and during writing and building, in one process."""
+    asked = questions(texts, 200)
+    async with fresh(replace(WORDS, tail_chunks=5_000)) as engine:
+        await engine.add(NewDocument(text=text, key=str(place)) for place, text in enumerate(texts[:20_000]))
+        await engine.retrieve(asked[0])
+        before = [await _timed(engine, text) for text in asked]
+        rest = enumerate(texts[20_000:], start=20_000)
+        writer = asyncio.create_task(
+            engine.add(NewDocument(text=text, key=str(place)) for place, text in rest)
+        )
+        during: list[float] = []
+        while not writer.done():
+            during.append(await _timed(engine, asked[len(during) % len(asked)]))
+        await writer
+    return before, during
+
+
+async def _timed(engine: Engine, text: str) -> float:
+    start = time.perf_counter()
+    await engine.retrieve(text)
+    return (time.perf_counter() - start) * 1_000
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--chunks", type=int, default=50_000)
+    parser.add_argument("--embedded", type=int, default=3_000)
+    arguments = parser.parse_args()
+    texts = paragraphs(arguments.chunks)
+    table = Table("measure", "value", title="taking texts in")
+    table.add_row("searchable by words", f"{asyncio.run(searchable_by_words(texts)):,.0f} chunks/s")
+    engine, alone = asyncio.run(with_vectors(texts[: arguments.embedded]))
+    table.add_row("with vectors", f"{engine:,.0f} chunks/s")
+    table.add_row("the embedder alone", f"{alone:,.0f} texts/s ({100 * engine / alone:.0f} % reached)")
+    before, during = asyncio.run(while_writing(texts))
+    for name, times in (("quiet", before), ("while writing and building", during)):
+        figures = [float(np.percentile(times, share)) for share in (50, 95, 100)]
+        median, high, most = figures
+        table.add_row(
+            f"a question, {name}", f"p50 {median:.1f}, p95 {high:.1f}, longest {most:.1f} ms ({len(times)})"
+        )
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
