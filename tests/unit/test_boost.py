@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.retrieval.boost import from_asking, from_recency, from_role, from_speaker, from_thread
+from conspectus.retrieval.boost import from_asking, from_role, from_speaker, from_thread
 
 NAMES = st.one_of(st.none(), st.text(max_size=12))
 
@@ -96,15 +96,3 @@ def test_texts_that_end_in_a_question_are_held_back(text, asks):
 def test_only_the_role_is_lifted():
     np.testing.assert_array_equal(from_role(["user", "assistant", None], weight=0.2), [0.2, 0.0, 0.0])
     np.testing.assert_array_equal(from_role(["user", "tool"], role="tool", weight=0.2), [0.0, 0.2])
-
-
-def test_recency_halves_with_each_half_life():
-    ages = np.array([0.0, 30.0, 60.0, -5.0, np.nan, np.inf])
-    shares = from_recency(ages, weight=0.08, half_life_days=30.0)
-    np.testing.assert_allclose(shares, [0.08, 0.04, 0.02, 0.08, 0.0, 0.0])
-
-
-@pytest.mark.parametrize("half_life", [0.0, -1.0, float("nan")])
-def test_a_half_life_must_be_above_zero(half_life):
-    with pytest.raises(ValueError, match="half-life"):
-        from_recency(np.array([1.0]), half_life_days=half_life)

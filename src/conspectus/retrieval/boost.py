@@ -19,9 +19,7 @@ THREAD = 0.3
 SPEAKER = 0.08
 QUESTION = 0.08
 ROLE = 0.1
-RECENCY = 0.05
 BEST_OF_THREAD = 3
-HALF_LIFE_DAYS = 30.0
 
 _WORD = re.compile(r"\w+")
 _ROLES = (["user"], ["assistant"], ["system"], ["tool"], ["agent"], ["bot"], ["human"], ["ai"])
@@ -70,20 +68,6 @@ def from_asking(texts: Sequence[str], *, weight: float = QUESTION) -> Floats:
 def from_role(roles: Sequence[str | None], *, role: str = "user", weight: float = ROLE) -> Floats:
     """`weight` for texts of the given role."""
     return weight * np.array([float(each == role) for each in roles], dtype=np.float64)
-
-
-def from_recency(
-    age_days: Floats, *, weight: float = RECENCY, half_life_days: float = HALF_LIFE_DAYS
-) -> Floats:
-    """`weight` for what happens now, half of it after each half-life; 0 where the age is not known (NaN).
-
-    What lies in the future counts as now. Raises ValueError for a half-life that is not above 0.
-    """
-    if not half_life_days > 0.0:
-        raise ValueError("the half-life must be above 0 days")
-    ages = np.maximum(np.nan_to_num(age_days, nan=np.inf), 0.0)
-    shares: Floats = weight * np.exp2(-ages / half_life_days)
-    return shares
 
 
 def _words(text: str) -> list[str]:

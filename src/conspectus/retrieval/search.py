@@ -45,6 +45,7 @@ class Ranked:
     candidates: Candidates
     parts: dict[str, Floats]
     rows: _Rows
+    words_weight: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,9 @@ def _ranked(union: Candidates, fused: Fused, rows: _Rows) -> Ranked:
     """The candidates whose rows were read."""
     places = np.searchsorted(union.ids, np.sort(np.fromiter(rows, dtype=np.int64, count=len(rows))))
     pool = replace(union, ids=union.ids[places], words=union.words[places], cosine=union.cosine[places])
-    return Ranked(pool, {"words": fused.words[places], "vectors": fused.vectors[places]}, rows)
+    return Ranked(
+        pool, {"words": fused.words[places], "vectors": fused.vectors[places]}, rows, fused.words_weight
+    )
 
 
 async def _rows(looking: Looking, ids: Ids) -> _Rows:
@@ -173,7 +176,7 @@ def _selected(
         outcome="found" if best else "nothing_relevant",
         hits=tuple(best),
         below_floor=tuple(hit for hit in hits if _below(hit, query.floor)),
-        plan=plan.described(),
+        plan=plan.described() | {"weight of words": f"{ranked.words_weight:.2f}"},
         notices=plan.notices,
         timings=timings,
     )

@@ -31,11 +31,6 @@ MAGIC = (
     (b"\xca\xfe\xba\xbe", "a program"), (b"\x00asm", "WebAssembly"), (b"wOFF\x00", "a font"),
     (b"wOF2\x00", "a font"), (b"SQLite format 3\x00", "an SQLite database"),
 )  # fmt: skip
-SPECIAL = (
-    (stat.S_ISDIR, "a folder that cannot be listed"),
-    (stat.S_ISFIFO, "a pipe"),
-    (stat.S_ISSOCK, "a socket"),
-)
 CONTROL = tuple(map(chr, {*range(1, 32)} - {8, 9, 10, 12, 13, 27}))
 SCANNED = 1_000_000
 
