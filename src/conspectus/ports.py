@@ -109,7 +109,10 @@ class Index(Protocol):
         ...
 
     async def flush(self, *, least: int = 1) -> None:
-        """Write down what is applied, if at least so many chunks wait, so that the next opening is quick."""
+        """Write down all that is committed, if at least `least` chunks wait, so that openings are quick.
+
+        An index that writes nothing down does nothing.
+        """
         ...
 
     async def rebuild(self, progress: Progress | None = None) -> None:

@@ -3,6 +3,8 @@
 from conspectus.ports import Index, Reader
 
 BATCH = 5_000
+BULK = 20_000
+"""From so many chunks on, building them beside is sooner done than taking them in one by one."""
 
 
 async def catch_up(index: Index, reader: Reader, sequence: int) -> None:
@@ -11,4 +13,9 @@ async def catch_up(index: Index, reader: Reader, sequence: int) -> None:
         changes = await reader.changes_since(index.applied(), limit=BATCH)
         if not changes:
             return
+        if sum(change.last - change.first + 1 for change in changes) >= BULK:
+            before = index.applied()
+            await index.flush(least=0)
+            if index.applied() > before:
+                continue
         await index.apply(changes)

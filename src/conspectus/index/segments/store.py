@@ -120,7 +120,7 @@ class SegmentsIndex:
         await self._build("purge")
 
     async def flush(self, *, least: int = 1) -> None:
-        """Write down what is waiting in memory, if it is at least so much."""
+        """Write down all that is committed, if at least so much is waiting in memory."""
         if self._state.waiting >= least:
             await self._build("flush")
 
@@ -205,15 +205,18 @@ class SegmentsIndex:
         """What is in segments was read up to `read_until`: before showing it, take in as much.
 
         Otherwise a document replaced meanwhile could be seen with neither its old nor its new chunks.
-        A manifest older than ours was begun anew, and nothing that we hold builds on it.
+        Of a manifest that is older than ours (it was begun anew), or that reaches as far as we do, nothing
+        that we hold in memory is needed.
         """
         state, applied = self._state, self._state.applied
-        if manifest.sequence < state.manifest.sequence:
-            state = State(self._request.shape, manifest)
-        if applied or state.applied:
+        if manifest.sequence < state.manifest.sequence or manifest.sequence >= applied:
+            state = replace(state, applied=0, tail=(), steps=())
+        else:
             state = await self._caught_up(state, manifest.read_until)
         state = await asyncio.to_thread(state.on, manifest, self._directory)
-        self._see(await self._settled(await self._caught_up(state, applied)) if applied else state)
+        if applied:
+            state = await self._caught_up(state, max(applied, manifest.read_until))
+        self._see(await self._settled(state) if applied else state)
 
     def _flush_if_due(self) -> None:
         busy = self._background is not None and not self._background.done()
