@@ -2,7 +2,7 @@
 
 from conspectus.ports import Index, Reader
 
-BATCH = 5_000
+BATCH = 50_000
 BULK = 20_000
 """From so many chunks on, building them beside is sooner done than taking them in one by one."""
 
