@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from conspectus.engine import Engine, Parts
@@ -118,6 +119,7 @@ def absolute(path: str | Path) -> Path:
 
 
 async def _parts(folder: Path, settings: Settings, embedders: Embedders) -> Parts:
+    from conspectus.index.segments.store import bytes_below
     from conspectus.providers.tokenizers import counter
     from conspectus.records.store import open_records
     from conspectus.sources.files import LocalFiles
@@ -152,7 +154,7 @@ async def _parts(folder: Path, settings: Settings, embedders: Embedders) -> Part
         embedder_named=embedders.named,
         embedder_for=embedders.of,
         counter=counted,
-        size=lambda: sum(file.stat().st_size for file in folder.rglob("*") if file.is_file()),
+        size=partial(bytes_below, folder),
         forget_index=forget_index,
     )
 

@@ -1,6 +1,7 @@
 """The embedded index: answers from one snapshot, takes in changes, and has its segments built beside."""
 
 import asyncio
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -127,7 +128,7 @@ class SegmentsIndex:
     async def status(self) -> IndexStatus:
         """Sizes and counts; `details` names the last failure of building in the background."""
         snapshot = self._snapshot
-        size = await asyncio.to_thread(_bytes, self._directory)
+        size = await asyncio.to_thread(bytes_below, self._directory)
         return IndexStatus(
             chunks=snapshot.corpus.total,
             vectors=sum(view.vector_count for view in snapshot.views),
@@ -167,10 +168,14 @@ class SegmentsIndex:
         return await asyncio.to_thread(state.after, changes[-1].sequence, ranges, rows)
 
     async def _settled(self, state: State) -> State:
-        """With what changed while rows were read: they may lack what a later change put in their place."""
+        """With what was replaced while rows were read: they lack it, and what came in its place.
+
+        Where nothing was removed, nothing can be missing, and a fast writer is not run after.
+        """
         for _ in range(_ATTEMPTS):
             changes = await self._reader.changes_since(state.applied, limit=_CHANGES)
-            if not changes or len(changes) >= _CHANGES:
+            removed = any(change.operation == "remove" for change in changes)
+            if not removed or len(changes) >= _CHANGES:
                 break
             state = await self._taken_in(state, changes)
         return state
@@ -243,9 +248,11 @@ class SegmentsIndex:
             progress("index", result.chunks, result.chunks)
 
 
-def _bytes(directory: Path) -> int:
-    sizes = 0
-    for path in directory.glob("*/*"):
-        with suppress(FileNotFoundError):
-            sizes += path.stat().st_size
-    return sizes
+def bytes_below(directory: Path) -> int:
+    """The size of all files; folders and files that go meanwhile, as when segments are merged, count 0."""
+    size = 0
+    for folder, _, names in os.walk(directory):
+        for name in names:
+            with suppress(FileNotFoundError):
+                size += (Path(folder) / name).stat().st_size
+    return size
