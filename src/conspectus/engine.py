@@ -51,7 +51,7 @@ class Parts:
     """What an engine is put together from; `bootstrap` chooses, tests may choose otherwise.
 
     `embedder_named` makes the embedder of a setting, `embedder_for` the one of a space (None: it cannot
-    be had here), `space_size` the bytes that the store takes, `forget_space` removes a space's index.
+    be had here), `size` says how many bytes the store takes, `forget_index` deletes a space's index.
     """
 
     path: str
