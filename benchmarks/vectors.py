@@ -62,7 +62,8 @@ def _predicted(texts: Sequence[str], sample: Sequence[str], real: Matrix) -> Mat
     parts = []
     for start in range(0, len(texts), BLOCK):
         block = _features(texts[start : start + BLOCK]) @ weights
-        parts.append(block / np.maximum(np.linalg.norm(block, axis=1, keepdims=True), 1e-9))
+        block[~block.any(axis=1), 0] = 1.0
+        parts.append(block / np.linalg.norm(block, axis=1, keepdims=True))
     return np.concatenate(parts)
 
 
