@@ -153,6 +153,16 @@ async def test_a_poisoned_text_does_not_hold_up_the_others(tmp_path: Path) -> No
         assert len((await engine.retrieve("poison", arms=("words",))).hits) == 1
 
 
+async def test_a_worker_that_cannot_go_on_says_so(tmp_path: Path) -> None:
+    async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
+        await engine.add("first", wait=True)
+        (tmp_path / "embedding.lock").unlink()
+        (tmp_path / "embedding.lock").mkdir()
+        with pytest.raises(StorageError, match="embedding stopped"):
+            await engine.add("second", wait=True)
+        assert "embedding stopped" in (await engine.retrieve("second")).notices[-1]
+
+
 async def test_everything_is_there_after_reopening(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
         await engine.add([f"sentence {number}" for number in range(50)], wait=True)

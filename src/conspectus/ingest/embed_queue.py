@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from conspectus.errors import ConspectusError, ProviderError, ProviderUnavailable
+from conspectus.errors import ConspectusError, ProviderError, ProviderUnavailable, StorageError
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Collection
@@ -144,6 +144,9 @@ class EmbedQueue:
                 await asyncio.sleep(fault.retry_after or 2.0**failures)
             except ConspectusError as fault:
                 work.error = fault
+                return
+            except OSError as fault:
+                work.error = StorageError(f"embedding stopped: {fault}")
                 return
 
     async def _drain(self, collection: Collection, embedder: Embedder, report: Callable[[int], None]) -> None:
