@@ -134,9 +134,13 @@ class Engine:
         """
         given = [documents] if isinstance(documents, str | NewDocument) else documents
         place = await self.source(source, collection=collection)
+        home = await self._existing(collection)
+        embedder = await self._embedder(home)
         written: list[Written] = []
         for batch in batches(NewDocument(text=each) if isinstance(each, str) else each for each in given):
             written += await self._write(batch, place)
+            if embedder is not None:
+                self._queue.wake(home, embedder)
             if progress is not None:
                 progress("writing", len(written), 0)
         await self._embed(collection, wait=wait, progress=progress)

@@ -14,7 +14,7 @@ from conspectus.ports import Index, Reader, Records
 OpenIndex = Callable[[Collection, EmbeddingSpace | None, Reader], Awaitable[Index]]
 
 WORTH_WRITING = 1_000
-BEHIND_SECONDS = 1.0
+BEHIND_SECONDS = 0.2
 """Long enough that a fast writer's chunks are taken in by the thousand, which costs half."""
 
 
