@@ -382,7 +382,7 @@ class Engine:
         parts = self._parts
         by = Preparation.under(parts.settings, source, count=parts.counter("o200k_base"), now=parts.clock())
         written = await write(self._records, batch, by)
-        self._shelves.follow(source.collection)
+        await self._shelves.keep_up(source.collection)
         return written
 
     async def _embedder(self, collection: Collection) -> Embedder | None:

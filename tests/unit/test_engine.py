@@ -33,6 +33,24 @@ async def test_a_document_is_found_by_its_words_the_moment_it_is_added(engine: E
     assert found.hits[0].words is not None
 
 
+async def test_whatever_writes_is_in_the_index_when_it_returns(tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("a note about otters")
+    settings = replace(SETTINGS, embedder="none")
+    async with conspectus.open(tmp_path / "store", settings=settings) as engine:
+        home = await engine.collection()
+
+        async def behind() -> int:
+            sequence, _ = await engine._records.state(home.id)
+            return sequence - engine._shelves._shelves[home.id].index.applied()
+
+        written = await engine.add("a heron")
+        assert await behind() == 0
+        await engine.update(written[0].id, text="a crane")
+        assert await behind() == 0
+        await engine.add_files([tmp_path / "note.txt"])
+        assert await behind() == 0
+
+
 async def test_with_wait_every_chunk_has_a_vector_on_return(engine: Engine) -> None:
     await engine.add([f"text number {number}" for number in range(30)], wait=True)
     status = (await engine.status(collection="default")).collections[0]

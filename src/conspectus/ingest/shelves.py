@@ -14,8 +14,6 @@ from conspectus.ports import Index, Reader, Records
 OpenIndex = Callable[[Collection, EmbeddingSpace | None, Reader], Awaitable[Index]]
 
 WORTH_WRITING = 1_000
-BEHIND_SECONDS = 0.2
-"""Long enough that a fast writer's chunks are taken in by the thousand, which costs half."""
 
 
 @dataclass(slots=True)
@@ -30,14 +28,13 @@ class Shelf:
 
 
 class Shelves:
-    """Opens indexes when they are first needed and follows a collection into another space."""
+    """Opens indexes when they are first needed, and anew when a collection moves to another space."""
 
     def __init__(self, records: Records, open_index: OpenIndex) -> None:
         self._records = records
         self._open_index = open_index
         self._shelves: dict[str, Shelf] = {}
         self._opening = asyncio.Lock()
-        self._followers: dict[str, asyncio.Task[None]] = {}
 
     async def current(self, collection: Collection) -> Shelf:
         """The collection's shelf, holding every change committed before this call."""
@@ -50,14 +47,11 @@ class Shelves:
                 await catch_up(shelf.index, shelf.reader, sequence)
         return shelf
 
-    def follow(self, collection: CollectionId) -> None:
-        """Take in what was committed, behind the writer's back, so that the next question need not."""
-        follower = self._followers.get(collection)
-        if follower is None or follower.done():
-            follower = asyncio.create_task(self._catch_up(collection))
-            # Whatever went wrong goes wrong again, and is raised, where the index is needed.
-            follower.add_done_callback(lambda task: task.cancelled() or task.exception())
-            self._followers[collection] = follower
+    async def keep_up(self, collection: CollectionId) -> None:
+        """Take in what was just written: behind a writer that ran ahead, every question would wait."""
+        for each in await self._records.collections():
+            if each.id == collection:
+                await self.current(each)
 
     async def another(self, collection: Collection, space: EmbeddingSpace | None) -> Shelf:
         """A shelf in a space that does not answer yet; the caller closes its index."""
@@ -73,20 +67,11 @@ class Shelves:
 
     async def close(self) -> None:
         """Close every index; one with much in memory writes it down, or the next opening would pay for it."""
-        for follower in self._followers.values():
-            follower.cancel()
-        await asyncio.gather(*self._followers.values(), return_exceptions=True)
         for shelf in self._shelves.values():
             with suppress(StorageError):
                 await shelf.index.flush(least=WORTH_WRITING)
             await shelf.index.close()
         self._shelves.clear()
-
-    async def _catch_up(self, collection: CollectionId) -> None:
-        await asyncio.sleep(BEHIND_SECONDS)
-        for each in await self._records.collections():
-            if each.id == collection:
-                await self.current(each)
 
     async def _open(self, collection: Collection, space: EmbeddingSpace | None) -> Shelf:
         async with self._opening:
