@@ -5,8 +5,15 @@ ConspectusError
 │   ├── TooLarge            it is over a limit named in the settings
 │   └── UnknownTokenizer    no token counter has that name
 ├── NotFound                nothing with that name exists, or none that the caller may see
-├── Conflict                it exists already, or changed meanwhile
+├── Unauthenticated         there is no key, or none that is valid
+├── NotAllowed              the caller may see it but not do that
+├── Conflict                it exists already, or contradicts what is stored
+│   └── Changed             it is no longer what the caller read
 ├── UnreadableFile          a file could not be taken in
+│   └── UnsupportedContent  it is of a kind that holds no text
+├── FetchFailed             a web server gave no usable answer
+│   └── ForbiddenAddress    the address must not be asked
+├── Overloaded              too much is going on; ask again later
 ├── MissingExtra            an optional dependency is not installed
 ├── ProviderError           a model provider refused
 │   └── ProviderUnavailable the provider may answer later
@@ -71,6 +78,26 @@ class NotFound(ConspectusError):
         self.name = name
 
 
+class Unauthenticated(ConspectusError):
+    """No key was given, or it is unknown, expired, revoked or of a disabled user; which is not said."""
+
+    code = "unauthenticated"
+
+    def __init__(self) -> None:
+        super().__init__("a valid API key is needed: Authorization: Bearer KEY")
+
+
+class NotAllowed(ConspectusError):
+    """The caller may see it, but the role or the key's scope does not allow `action`; `needs` would."""
+
+    code = "not_allowed"
+
+    def __init__(self, action: str, needs: str) -> None:
+        super().__init__(f"to {action}, {needs} is needed; ask whoever manages it")
+        self.action = action
+        self.needs = needs
+
+
 class Conflict(ConspectusError):
     """The write contradicts what is stored; `reason` says how."""
 
@@ -83,6 +110,15 @@ class Conflict(ConspectusError):
         self.reason = reason
 
 
+class Changed(Conflict):
+    """What is stored is not what the caller read before; read it again, then decide."""
+
+    code = "changed"
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(kind, name, "was changed meanwhile; read it again")
+
+
 class UnreadableFile(ConspectusError):
     """A file could not be taken in; nothing of it was stored."""
 
@@ -92,6 +128,47 @@ class UnreadableFile(ConspectusError):
         super().__init__(f"{path}: {reason}")
         self.path = path
         self.reason = reason
+
+
+class UnsupportedContent(UnreadableFile):
+    """The content is of a kind that no text can be read from; trying again does not help."""
+
+    code = "unsupported_content"
+
+
+class FetchFailed(ConspectusError):
+    """A web server gave no usable answer; `status` is its answer, if there was one.
+
+    `passing` says that trying again later may help.
+    """
+
+    code = "fetch_failed"
+
+    def __init__(self, url: str, reason: str, *, status: int | None = None, passing: bool = False) -> None:
+        super().__init__(f"{url}: {reason}")
+        self.url = url
+        self.reason = reason
+        self.status = status
+        self.passing = passing
+
+
+class ForbiddenAddress(FetchFailed):
+    """The address leads inside this machine or network, where nothing may be asked."""
+
+    code = "forbidden_address"
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url, "leads to an address that is not public; the operator can allow it")
+
+
+class Overloaded(ConspectusError):
+    """Too much is going on; `retry_after` is in seconds."""
+
+    code = "overloaded"
+
+    def __init__(self, what: str, *, retry_after: float = 1.0) -> None:
+        super().__init__(f"{what}; ask again in {retry_after:g} s")
+        self.retry_after = retry_after
 
 
 class MissingExtra(ConspectusError):

@@ -15,7 +15,10 @@ class Settings:
     """What an engine is opened with. Each field can be set as CONSPECTUS_<FIELD> in the environment.
 
     `embedder` is `minilm` (shipped), `none` (words only), `static:PATH` or a hosted `vendor:model`.
-    Sizes are in bytes unless the name says otherwise.
+    `reranker` is `none`, `cohere:MODEL`, `bedrock:MODEL` or the URL of a `/rerank` service.
+    Sizes are in bytes unless the name says otherwise. `fetch_allow` are names, addresses or networks,
+    separated by commas, that may be fetched from although they are not public; `max_requests` are answered
+    at once, `max_waiting` more wait, others are turned away; `cors_origins` are separated by commas.
     """
 
     path: str = "conspectus-data"
@@ -35,6 +38,33 @@ class Settings:
     max_folder_depth: int = 64
     busy_seconds: int = 30
     tail_chunks: int = 10_000
+
+    reranker: str = "none"
+    embed_batch: int = 96
+    embed_wait_milliseconds: int = 2_000
+    embed_attempts: int = 5
+    embed_longest_wait_seconds: int = 30
+
+    fetch_max_bytes: int = 50_000_000
+    fetch_max_redirects: int = 5
+    fetch_seconds: int = 30
+    fetch_allow: str = ""
+    parse_seconds: int = 120
+    parse_memory_bytes: int = 2_000_000_000
+    job_attempts: int = 3
+    job_workers: int = 4
+    job_grace_seconds: int = 30
+
+    host: str = "127.0.0.1"
+    port: int = 8642
+    max_request_bytes: int = 100_000_000
+    max_upload_files: int = 100
+    request_seconds: int = 60
+    max_requests: int = 64
+    max_waiting: int = 256
+    cors_origins: str = ""
+    keep_answers_hours: int = 24
+    log_level: str = "info"
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "Settings":

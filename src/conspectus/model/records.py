@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypeAlias
 
-from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
+from conspectus.model.ids import LOCAL, ChunkId, CollectionId, DocumentId, SourceId, UserId
 
 Json: TypeAlias = str | int | float | bool | list["Json"] | dict[str, "Json"] | None
 Metadata: TypeAlias = Mapping[str, Json]
 Kind = Literal["page", "message", "caption", "task", "memory"]
 Status = Literal["pending", "embedded", "error"]
 Syntax = Literal["plain", "markdown", "code"]
+SourceKind = Literal["manual", "upload", "web", "api", "wiki"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +45,20 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A named set of sources that share a language and an embedding space (None: words only)."""
+    """A named set of sources that share a language and an embedding space (None: words only).
+
+    `owner` is the account it belongs to; the names of all but the store's own collections begin with the
+    name of that account and a slash. `sequence` is that of the newest change when it was read.
+    """
 
     id: CollectionId
     name: str
     space: EmbeddingSpace | None
     language: str | None
     created: datetime
+    owner: UserId = LOCAL
+    description: str = ""
+    sequence: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +69,16 @@ class Source:
     collection: CollectionId
     name: str
     metadata: Metadata = field(default_factory=dict)
+    kind: SourceKind = "manual"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """From character `start` on, a text stands on this page, under these headings (outermost first)."""
+
+    start: int
+    page: int | None = None
+    headings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +115,10 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A piece of a document: text is the document's text[start:end]; tokens counted with o200k_base."""
+    """A piece of a document: text is the document's text[start:end]; tokens counted with o200k_base.
+
+    `page` (from 1) and `heading` (`Part > Chapter > Section`) say where it begins, if that is known.
+    """
 
     id: ChunkId
     document: DocumentId
@@ -107,6 +128,8 @@ class Chunk:
     end: int
     tokens: int
     content_hash: str
+    page: int | None = None
+    heading: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +137,8 @@ class NewDocument:
     """What a caller hands in; `occurred` may be anything that conspectus.text.times can read.
 
     With a `key`, writing the same key into the same source replaces what was there. Without one the
-    document is new each time.
+    document is new each time. `places`, in order, say where pages and sections begin; those of Markdown
+    are found without.
     """
 
     text: str
@@ -129,6 +153,7 @@ class NewDocument:
     parent: str | None = None
     thread: str | None = None
     syntax: Syntax = "plain"
+    places: tuple[Place, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +166,20 @@ class PreparedChunk:
     end: int
     tokens: int
     content_hash: str
+    page: int | None = None
+    heading: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedDocument:
-    """A document with its chunks, ready to be written in one transaction."""
+    """A document with its chunks, ready to be written in one transaction.
+
+    `expected` is the fingerprint that the stored one must still have (None: any, or none stored).
+    """
 
     document: Document
     chunks: tuple[PreparedChunk, ...]
+    expected: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,8 @@ class Citation:
     start: int
     end: int
     chunks: tuple[int, ...]
+    page: int | None = None
+    heading: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,13 +24,15 @@ from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.filter import Filter, document_row, matches
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId
 from conspectus.model.index import IndexedChunk
-from conspectus.model.records import Chunk, Document, EmbeddingSpace, StoredChunk
+from conspectus.model.records import Document, EmbeddingSpace, StoredChunk
 from conspectus.records.catalog import state
 from conspectus.records.filters import compile_filter
 from conspectus.records.rows import (
     CHUNK_COLUMNS,
+    CHUNK_WIDTH,
     DOCUMENT_COLUMNS,
     blocks,
+    to_chunk,
     to_document,
     to_indexed,
 )
@@ -39,7 +41,6 @@ from conspectus.records.tables import chunks, documents, vectors
 PAGE = 500
 SCAN = 2_000
 
-_WIDTH = len(CHUNK_COLUMNS)
 _OTHER = documents.alias("other")
 
 
@@ -215,14 +216,13 @@ def _stored_chunks(rows: Sequence[Sequence[Any]]) -> list[StoredChunk]:
     owners: dict[int, Document] = {}
     stored = []
     for row in rows:
-        number, owner, position, start, end, tokens, content_hash, text = row[:_WIDTH]
-        document = owners.get(owner)
+        document = owners.get(row[1])
         if document is None:
-            document = owners[owner] = to_document(row[_WIDTH:-3])
+            document = owners[row[1]] = to_document(row[CHUNK_WIDTH:-3])
         last, before, following = row[-3:]
-        chunk = Chunk(number, document.id, position, text, start, end, tokens, content_hash)
-        previous = number - 1 if position > 0 else before
-        successor = number + 1 if number < last else following
+        chunk = to_chunk(row, document.id)
+        previous = ChunkId(chunk.id - 1) if chunk.position > 0 else before
+        successor = ChunkId(chunk.id + 1) if chunk.id < last else following
         stored.append(StoredChunk(chunk, document, previous, successor))
     return stored
 

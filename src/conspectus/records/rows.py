@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from sqlalchemy import Row
 
 from conspectus.errors import InvalidInput
-from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
+from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import (
     Change,
@@ -33,10 +33,11 @@ BLOCK = 5_000
 LEAST = -(2**63)
 """What a missing place or time counts as in the order of a thread: before everything."""
 
-COLLECTION_COLUMNS = tuple(collections.c[name] for name in collections.c.keys()[:7])
+COLLECTION_COLUMNS = tuple(collections.c)
 SOURCE_COLUMNS = tuple(sources.c)
 DOCUMENT_COLUMNS = (documents.c.number, *documents.c[*documents.c.keys()[1:24]])
 CHUNK_COLUMNS = tuple(chunks.c)
+CHUNK_WIDTH = len(CHUNK_COLUMNS)
 
 
 def to_json(metadata: Metadata) -> str:
@@ -73,9 +74,17 @@ def space_values(space: EmbeddingSpace | None) -> dict[str, str | int | None]:
 
 def to_collection(row: Row[*tuple[Any, ...]]) -> Collection:
     """A row of COLLECTION_COLUMNS."""
-    number, name, model, dimensions, version, language, created = row
-    space = to_space(model, dimensions, version)
-    return Collection(CollectionId(number), name, space, language, from_microseconds(created))
+    number, name, model, dimensions, version, language, created, sequence, owner, description = row
+    return Collection(
+        id=CollectionId(number),
+        name=name,
+        space=to_space(model, dimensions, version),
+        language=language,
+        created=from_microseconds(created),
+        owner=UserId(owner),
+        description=description,
+        sequence=sequence,
+    )
 
 
 def collection_values(collection: Collection) -> dict[str, object]:
@@ -86,14 +95,16 @@ def collection_values(collection: Collection) -> dict[str, object]:
         "language": collection.language,
         "created": to_microseconds(collection.created),
         "sequence": 0,
+        "owner": collection.owner,
+        "description": collection.description,
         **space_values(collection.space),
     }
 
 
 def to_source(row: Row[*tuple[Any, ...]]) -> Source:
     """A row of SOURCE_COLUMNS."""
-    number, collection, name, metadata = row
-    return Source(SourceId(number), CollectionId(collection), name, to_metadata(metadata))
+    number, collection, name, metadata, kind = row
+    return Source(SourceId(number), CollectionId(collection), name, to_metadata(metadata), kind)
 
 
 def to_document(row: Sequence[Any]) -> Document:
@@ -160,16 +171,23 @@ def chunk_values(chunk: PreparedChunk, number: int, document: int) -> dict[str, 
         "tokens": chunk.tokens,
         "content_hash": chunk.content_hash,
         "text": chunk.text,
+        "page": chunk.page,
+        "heading": chunk.heading,
     }
+
+
+def to_chunk(row: Sequence[Any], document: DocumentId) -> Chunk:
+    """A row that begins with CHUNK_COLUMNS."""
+    number, _, position, start, end, tokens, content_hash, text, page, heading = row[:CHUNK_WIDTH]
+    return Chunk(number, document, position, text, start, end, tokens, content_hash, page, heading)
 
 
 def to_indexed(rows: Sequence[Sequence[Any]], by_number: Mapping[int, Document]) -> list[IndexedChunk]:
     """Rows of CHUNK_COLUMNS followed by a vector, as an index takes them in."""
     indexed = []
-    for number, owner, position, start, end, tokens, content_hash, text, vector in rows:
-        document = by_number[owner]
-        chunk = Chunk(number, document.id, position, text, start, end, tokens, content_hash)
-        indexed.append(IndexedChunk(chunk, document, vector))
+    for row in rows:
+        document = by_number[row[1]]
+        indexed.append(IndexedChunk(to_chunk(row, document.id), document, row[CHUNK_WIDTH]))
     return indexed
 
 

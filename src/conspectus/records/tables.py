@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-VERSION = "0001"
+VERSION = "0002"
 """The newest migration; a stored version above it comes from a newer program."""
 
 Number = BigInteger().with_variant(Integer, "sqlite")
@@ -52,6 +52,8 @@ collections = Table(
     Column("language", String),
     Column("created", Number, nullable=False),
     Column("sequence", Number, nullable=False),
+    Column("owner", String, nullable=False, server_default="local"),
+    Column("description", Text, nullable=False, server_default=""),
     UniqueConstraint("name"),
 )
 
@@ -62,6 +64,7 @@ sources = Table(
     Column("collection", ForeignKey("collections.id", ondelete="CASCADE"), nullable=False),
     Column("name", String, nullable=False),
     Column("metadata", Text, nullable=False),
+    Column("kind", String, nullable=False, server_default="manual"),
     UniqueConstraint("collection", "name"),
 )
 
@@ -137,6 +140,8 @@ chunks = Table(
     Column("tokens", Integer, nullable=False),
     Column("content_hash", String, nullable=False),
     Column("text", Text, nullable=False),
+    Column("page", Integer),
+    Column("heading", Text),
     UniqueConstraint("document", "position"),
 )
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
-from conspectus.errors import Conflict, InvalidInput, NotFound
+from conspectus.errors import Changed, Conflict, InvalidInput, NotFound
 from conspectus.model.ids import CollectionId, DocumentId
 from conspectus.model.records import Document, PreparedChunk, PreparedDocument, Written
 from conspectus.records.catalog import state
@@ -33,7 +33,7 @@ _SPANS = (
     .order_by(chunks.c.document, chunks.c.position)
 )
 _OWNERS = select(sources.c.id, sources.c.collection).where(sources.c.id.in_(bindparam("ids", expanding=True)))
-_PARENTS = select(documents.c.id, documents.c.collection).where(
+_PARENTS = select(documents.c.id, documents.c.source).where(
     documents.c.id.in_(bindparam("ids", expanding=True))
 )
 _CHANGE = update(documents).where(documents.c.number == bindparam("at"))
@@ -137,6 +137,10 @@ def _plan(connection: Connection, part: Sequence[PreparedDocument]) -> list[Plan
     ids = [prepared.document.id for prepared in part]
     stored = {row[0]: Stored(*row[1:]) for row in connection.execute(_STORED, {"ids": ids})}
     _check_references(connection, [prepared.document for prepared in part], stored)
+    for prepared in part:
+        known = stored.get(prepared.document.id)
+        if prepared.expected is not None and (known is None or known.fingerprint != prepared.expected):
+            raise Changed("document", prepared.document.id)
     spans = _spans(connection, part, stored)
     return [_planned(prepared, stored.get(prepared.document.id), spans=spans) for prepared in part]
 
@@ -254,9 +258,9 @@ def _check_references(
             raise Conflict("document", document.id, "is stored in another collection")
         if document.parent == document.id:
             raise Conflict("document", document.id, "cannot be its own parent")
-        if document.parent is not None:
-            _check_owner("parent document", document.parent, document, parents)
-        parents[document.id] = document.collection
+        if document.parent is not None and parents.get(document.parent) != document.source:
+            raise NotFound("parent document", document.parent)
+        parents[document.id] = document.source
 
 
 def _check_owner(kind: str, name: str, document: Document, owners: Mapping[str, str]) -> None:

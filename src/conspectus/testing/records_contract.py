@@ -176,7 +176,7 @@ class RecordsContract(HistoryContract):
             (prepared("b", "x", source="nowhere"), NotFound),
             (prepared("b", "x", parent="nobody"), NotFound),
             (prepared("b", "x", parent="b"), Conflict),
-            (prepared("b", "x", parent="far"), Conflict),
+            (prepared("b", "x", parent="far"), NotFound),
             (prepared("b", "x", source="far"), Conflict),
             (prepared("far", "x"), Conflict),
             (replace(fine, document=replace(fine.document, id=DocumentId("b"), key="a")), Conflict),

@@ -1,0 +1,121 @@
+"""Long work that outlives a request: its state, its progress, what became of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from conspectus.model.ids import CollectionId, JobId, SourceId, UserId
+from conspectus.model.records import Metadata
+
+JobKind = Literal["ingest_url", "ingest_files", "sync"]
+JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+FINISHED: frozenset[JobState] = frozenset({"succeeded", "failed", "cancelled"})
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One piece of long work. `arguments` never hold a secret; `title` says what it is about in a line.
+
+    `attempts` counts starts; `total` is 0 while it is not known; `code` is that of the last error, `error`
+    its message; `result` is what a finished job reports.
+    """
+
+    id: JobId
+    kind: JobKind
+    owner: UserId
+    collection: CollectionId
+    source: SourceId | None
+    title: str
+    created: datetime
+    arguments: Metadata = field(default_factory=dict)
+    state: JobState = "queued"
+    done: int = 0
+    total: int = 0
+    attempts: int = 0
+    code: str | None = None
+    error: str | None = None
+    result: Metadata | None = None
+    started: datetime | None = None
+    finished: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobPage:
+    """Jobs, newest first; `next` is the cursor of the page after this one, if any."""
+
+    jobs: tuple[Job, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobRates:
+    """What happened in a span of time. Rates are in percent with one decimal, 0.0 where nothing happened."""
+
+    finished: int
+    failed: int
+    retried: int
+
+    @property
+    def failure_rate(self) -> float:
+        """Failed among finished jobs."""
+        return safe_rate(self.failed, self.finished)
+
+    @property
+    def retry_rate(self) -> float:
+        """Jobs that took more than one attempt among finished ones."""
+        return safe_rate(self.retried, self.finished)
+
+
+@dataclass(frozen=True, slots=True)
+class IngestReport:
+    """The ingest page: jobs by state, rates by span (`1h`, `24h`, `7d`) and over 7 days by source."""
+
+    states: Mapping[JobState, int]
+    rates: Mapping[str, JobRates]
+    sources: Mapping[SourceId, JobRates]
+
+
+def safe_rate(part: int, whole: int) -> float:
+    """The share in percent, rounded to one decimal; 0.0 of nothing."""
+    return round(100.0 * part / whole, 1) if whole else 0.0
+
+
+RequestKind = Literal["embed", "rerank"]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingRequest:
+    """One call to a model provider, without any of its content.
+
+    `latency` is in milliseconds, `tokens` what the provider counted or else an estimate (4/3 of its words),
+    `error` is `HTTP n` or a stable code.
+    """
+
+    kind: RequestKind
+    status: Literal["success", "error"]
+    model: str
+    latency: float
+    inputs: int
+    tokens: int
+    created: datetime
+    error: str | None = None
+    id: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTotals:
+    """What a kind of request to one model added up to."""
+
+    kind: RequestKind
+    model: str
+    requests: int
+    errors: int
+    inputs: int
+    tokens: int
+    mean_latency: float
+
+    @property
+    def error_rate(self) -> float:
+        """Failed requests in percent."""
+        return safe_rate(self.errors, self.requests)

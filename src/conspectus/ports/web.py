@@ -1,0 +1,77 @@
+"""The ports to the world outside: fetching, parsing, reranking, and stores to keep in step with."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from conspectus.model.records import NewDocument
+from conspectus.model.wiki import Entry, Listing
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """An answer of a web server after all redirects, its body decompressed.
+
+    `content_type` is lower case without parameters, `charset` as the header names it.
+    """
+
+    url: str
+    status: int
+    content_type: str
+    charset: str | None
+    body: bytes
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Fetcher(Protocol):
+    """Requests that never reach an address inside, and never take more than they may."""
+
+    async def fetch(
+        self, url: str, *, method: str = "GET", headers: Mapping[str, str] | None = None
+    ) -> Fetched:
+        """One request with its redirects; any status is an answer.
+
+        Raises InvalidInput for what is no http(s) address or no method, ForbiddenAddress for a place that
+        must not be asked, TooLarge for an answer over a limit, FetchFailed where no answer came.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Release connections."""
+        ...
+
+
+class Reranker(Protocol):
+    """Judges how well texts answer a question."""
+
+    @property
+    def model(self) -> str:
+        """The model's name, as logs and explanations show it."""
+        ...
+
+    async def rerank(self, query: str, texts: Sequence[str], *, top_n: int) -> Sequence[tuple[int, float]]:
+        """Places in `texts` with relevance (0 to 1), best first, at most `top_n`.
+
+        No text: no call. Raises ProviderError or ProviderUnavailable.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Release connections."""
+        ...
+
+
+class Connector(Protocol):
+    """A store elsewhere that a collection is kept in step with."""
+
+    def changes(self, cursor: str | None) -> AsyncIterator[Listing]:
+        """Batches of what changed since the cursor; everything from None. Raises FetchFailed."""
+        ...
+
+    async def fetch(self, entry: Entry) -> NewDocument:
+        """The page as it is now; empty text where it was emptied. Raises NotFound where it is gone."""
+        ...
+
+    async def close(self) -> None:
+        """Release what it holds."""
+        ...
