@@ -9,7 +9,7 @@ from typing import Any
 
 from conspectus.access.policy import narrowed, visible
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.ingest.embed_queue import EmbedQueue, Turn
+from conspectus.ingest.backfill import Backfill, Turn
 from conspectus.ingest.files import Intake, Kept, Root, placed, take_in
 from conspectus.ingest.pipeline import batches, write
 from conspectus.ingest.prepare import Preparation, named
@@ -77,7 +77,7 @@ class Engine:
         self._person = person
         self._records = parts.records
         self._shelves = Shelves(parts.records, parts.open_index)
-        self._queue = EmbedQueue(parts.records, parts.turn)
+        self._queue = Backfill(parts.records, parts.turn)
         self._known: dict[str, Collection] = {}
 
     async def collection(

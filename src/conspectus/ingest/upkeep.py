@@ -1,6 +1,6 @@
 """Upkeep of a store: status, check, purge, and the move into another embedding space."""
 
-from conspectus.ingest.embed_queue import embed_pending
+from conspectus.ingest.backfill import embed_pending
 from conspectus.ingest.shelves import Shelves
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection

@@ -80,7 +80,7 @@ class Work:
     error: ConspectusError | None = None
 
 
-class EmbedQueue:
+class Backfill:
     """Starts, watches and stops the workers of one engine."""
 
     def __init__(self, records: Records, turn: Turn) -> None:
