@@ -147,6 +147,8 @@ async def _parts(folder: Path, settings: Settings, embedders: Embedders) -> Part
             max_file_bytes=settings.max_file_bytes,
             max_files=settings.max_files,
             max_depth=settings.max_folder_depth,
+            parse_seconds=settings.parse_seconds,
+            parse_memory_bytes=settings.parse_memory_bytes,
         ),
         clock=now,
         turn=lambda: turn(folder / EMBEDDING),

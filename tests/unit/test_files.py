@@ -162,6 +162,38 @@ def test_binary_files_are_refused_with_what_they_are(tmp_path: Path, data: bytes
         parse_bytes(tmp_path, data)
 
 
+def test_bytes_are_read_by_the_rules_of_files(tmp_path: Path) -> None:
+    page = b"<h1>Title</h1><p>some text</p>"
+    [document] = FILES.parse_bytes(page, "a.html").documents
+    assert (document.title, document.key) == ("Title", "a.html")
+    assert document.metadata == {"path": "a.html", "media_type": "text/html"}
+    assert document.text == parse_bytes(tmp_path, page, "a.html").documents[0].text
+    with pytest.raises(UnreadableFile, match="PNG image"):
+        FILES.parse_bytes(b"\x89PNG\r\n\x1a\n", "a.md")
+    with pytest.raises(TooLarge, match="limit is 3"):
+        LocalFiles(max_file_bytes=3).parse_bytes(b"text", "a.md")
+
+
+@pytest.mark.parametrize(
+    ("data", "charset", "encoding"),
+    [
+        ("šest".encode("cp1250"), "windows-1250", "cp1250"),
+        ("žluť".encode("iso8859_2"), ' "ISO-8859-2" ', "iso8859_2"),
+        (GERMAN.encode("cp1252"), "latin1", "cp1252"),
+        (GERMAN.encode(), "utf-16", "utf-8"),
+        (GERMAN.encode(), "no such charset", "utf-8"),
+        (GERMAN.encode(), "base64", "utf-8"),
+        (GERMAN.encode(), "a\0b", "utf-8"),
+        (GERMAN.encode("utf-8-sig"), "cp1252", "utf-8-sig"),
+        (GERMAN.encode("cp1252"), "utf-8", "cp1252"),
+    ],
+)
+def test_what_the_sender_says_counts_where_it_is_possible(data: bytes, charset: str, encoding: str) -> None:
+    parsed = FILES.parse_bytes(data, "a.txt", charset=charset)
+    assert parsed.encoding == encoding
+    assert parsed.documents[0].text == data.decode(encoding)
+
+
 def test_a_zero_character_in_a_text_file_is_replaced_and_said(tmp_path: Path) -> None:
     parsed = parse_bytes(tmp_path, b"# Title\n\nsome\x00text that goes on", "a.md")
     assert parsed.documents[0].text == "# Title\n\nsome\ufffdtext that goes on"

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conspectus.model.filter import Filter
-from conspectus.model.ids import ChunkId, CollectionId, DocumentId
+from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
 from conspectus.model.index import Disagreement, IndexedChunk, IndexStatus, TermStatistic
 from conspectus.model.records import (
     Change,
     Collection,
     Document,
     EmbeddingSpace,
+    Metadata,
     NewDocument,
     PreparedDocument,
     Receipt,
@@ -161,7 +162,13 @@ class Records(Protocol):
         ...
 
     async def collection(self, name: str) -> Collection | None:
-        """The collection of that name."""
+        """The collection of that name, else of that id."""
+        ...
+
+    async def change_collection(
+        self, collection: CollectionId, *, name: str | None = None, description: str | None = None
+    ) -> Collection:
+        """Change what is given. Raises NotFound, or Conflict if the name is taken."""
         ...
 
     async def collections(self) -> Sequence[Collection]:
@@ -174,6 +181,16 @@ class Records(Protocol):
 
     async def put_source(self, source: Source) -> Source:
         """Store it, or replace the metadata of the stored one of that name in that collection."""
+        ...
+
+    async def change_source(
+        self, source: SourceId, *, name: str | None = None, metadata: Metadata | None = None
+    ) -> Source:
+        """Change what is given. Raises NotFound, or Conflict if the name is taken in its collection."""
+        ...
+
+    async def delete_source(self, source: SourceId) -> Receipt:
+        """Delete it with its documents, chunks, vectors and grants in one transaction. Raises NotFound."""
         ...
 
     async def sources(self, collection: CollectionId) -> Sequence[Source]:
@@ -301,4 +318,8 @@ class Files(Protocol):
 
     def parse(self, found: FoundFile) -> ParsedFile:
         """The file's documents. Raises UnreadableFile or TooLarge."""
+        ...
+
+    def parse_bytes(self, data: bytes, name: str, *, charset: str | None = None) -> ParsedFile:
+        """The documents of a file that is not on disk; `charset` is the encoding that its sender gives."""
         ...

@@ -79,9 +79,14 @@ class Decoded:
     damaged: int = 0
 
 
-def decode(data: bytes) -> Decoded | None:
-    """The text of a file in whatever encoding it is in; None where no encoding fits."""
-    return _certain(data) or _likely(data) or _guessed(data)
+def decode(data: bytes, charset: str | None = None) -> Decoded | None:
+    """The text of a file in whatever encoding it is in; None where no encoding fits.
+
+    `charset` is what its sender says: it counts where the text has no mark of its own and is valid in it.
+    """
+    marked = any(data.startswith(mark) for mark, _ in MARKS)
+    said = None if charset is None or marked else _strict(data, _labelled(charset))
+    return said or _certain(data) or _likely(data) or _guessed(data)
 
 
 def _certain(data: bytes) -> Decoded | None:
@@ -151,14 +156,20 @@ def _wide(data: bytes) -> tuple[str, ...]:
 
 def _declared(data: bytes) -> Iterator[str]:
     for found in DECLARED.findall(data[:4096]):
-        label = found.decode("ascii").lower()
-        try:
-            name = codecs.lookup(LABELS.get(label, label)).name.replace("-", "_")
-            b"a".decode(name)
-        except (LookupError, UnicodeError):
-            continue
-        if not name.startswith(NOT_LEGACY):
-            yield from _family(name)
+        for name in _labelled(found.decode("ascii")):
+            if not name.startswith(NOT_LEGACY):
+                yield name
+
+
+def _labelled(label: str) -> tuple[str, ...]:
+    """The encodings that a label may mean, narrowest first; none if it names no encoding of text."""
+    plain = label.strip(" \t\"'").lower()
+    try:
+        name = codecs.lookup(LABELS.get(plain, plain)).name.replace("-", "_")
+        b"a ".decode(name)
+    except (LookupError, ValueError):
+        return ()
+    return _family(name)
 
 
 def _family(name: str) -> tuple[str, ...]:

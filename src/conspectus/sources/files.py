@@ -37,11 +37,17 @@ SCANNED = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class LocalFiles:
-    """The `Files` port over the local file system. Limits: bytes of a file, files, depth of folders."""
+    """The `Files` port over the local file system.
+
+    Limits: bytes of a file, files, depth of folders, and time and memory to parse one file of a binary
+    format.
+    """
 
     max_file_bytes: int = 50_000_000
     max_files: int = 1_000_000
     max_depth: int = 64
+    parse_seconds: int = 120
+    parse_memory_bytes: int = 2_000_000_000
 
     def discover(self, paths: Sequence[Path]) -> Iterator[FoundFile]:
         """Every file below the paths, by name; names are relative to the folder that the caller named.
@@ -56,17 +62,15 @@ class LocalFiles:
 
     def parse(self, found: FoundFile) -> ParsedFile:
         """The file's documents. Raises UnreadableFile or TooLarge."""
-        data = self._read(found)
-        _refuse_binary(found, data)
-        decoded = decode(data)
-        if decoded is None or _looks_binary(decoded.text, 0.1 if is_known(found.name) else 0.0):
-            raise UnreadableFile(found.name, "binary data, not text in any encoding known here")
-        text = decoded.text.replace("\r\n", "\n").replace("\r", "\n")
-        zeros = text.count("\0")
-        text = text.removeprefix("\ufeff").replace("\0", "\ufffd")
-        documents, notice = parse_text(text, name=found.name, path=str(found.path))
-        notices = "; ".join([*_doubts(decoded, zeros), *([notice] if notice else [])])
-        return ParsedFile(documents, decoded.encoding, notices or None)
+        return _parsed(self._read(found), found.name, path=str(found.path))
+
+    def parse_bytes(self, data: bytes, name: str, *, charset: str | None = None) -> ParsedFile:
+        """The documents of a file that is not on disk, by the same rules.
+
+        `charset` is the encoding that its sender gives. Raises UnreadableFile or TooLarge.
+        """
+        self._hold_to_limit(len(data))
+        return _parsed(data, name, path=name, charset=charset)
 
     def _discover(self, paths: Sequence[Path]) -> Iterator[FoundFile]:
         taken: set[str] = set()
@@ -149,6 +153,19 @@ class _Walk:
             return True
 
 
+def _parsed(data: bytes, name: str, *, path: str, charset: str | None = None) -> ParsedFile:
+    _refuse_binary(name, data)
+    decoded = decode(data, charset)
+    if decoded is None or _looks_binary(decoded.text, 0.1 if is_known(name) else 0.0):
+        raise UnreadableFile(name, "binary data, not text in any encoding known here")
+    text = decoded.text.replace("\r\n", "\n").replace("\r", "\n")
+    zeros = text.count("\0")
+    text = text.removeprefix("\ufeff").replace("\0", "\ufffd")
+    documents, notice = parse_text(text, name=name, path=path)
+    notices = "; ".join([*_doubts(decoded, zeros), *([notice] if notice else [])])
+    return ParsedFile(documents, decoded.encoding, notices or None)
+
+
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
@@ -166,12 +183,12 @@ def _refuse_special(found: FoundFile, mode: int) -> bytes:
     raise UnreadableFile(found.name, f"{what}, not a file")
 
 
-def _refuse_binary(found: FoundFile, data: bytes) -> None:
+def _refuse_binary(name: str, data: bytes) -> None:
     what = next((what for mark, what in MAGIC if data.startswith(mark)), None)
     if what is None and data[4:8] == b"ftyp":
         what = "MP4 audio or video"
     if what:
-        raise UnreadableFile(found.name, f"{what} is not supported yet")
+        raise UnreadableFile(name, f"{what} is not supported yet")
 
 
 def _looks_binary(text: str, zeros: float) -> bool:
