@@ -18,7 +18,6 @@ from pathlib import Path
 
 from conspectus.engine import Engine, Parts
 from conspectus.errors import IndexDamaged, InvalidInput, MissingExtra, NotFound, ProviderError, StorageError
-from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import CountTokens, Embedder, Index, Reader
 from conspectus.settings import Settings
@@ -121,6 +120,7 @@ def absolute(path: str | Path) -> Path:
 async def _parts(folder: Path, settings: Settings, embedders: Embedders) -> Parts:
     from conspectus.index.segments.store import bytes_below
     from conspectus.providers.tokenizers import counter
+    from conspectus.records.accounts import SqlAccounts
     from conspectus.records.store import open_records
     from conspectus.sources.files import LocalFiles
 
@@ -136,13 +136,15 @@ async def _parts(folder: Path, settings: Settings, embedders: Embedders) -> Part
         return await _open_segments(folder, collection, space, reader, settings)
 
     async def forget_index(collection: Collection, space: EmbeddingSpace | None) -> None:
-        await asyncio.to_thread(shutil.rmtree, index_folder(folder, collection.id, space), ignore_errors=True)
+        await asyncio.to_thread(shutil.rmtree, index_folder(folder, collection, space), ignore_errors=True)
 
+    records = await open_records(folder / RECORDS, busy_seconds=settings.busy_seconds)
     return Parts(
         path=str(folder),
         version=importlib.metadata.version("conspectus"),
         settings=settings,
-        records=await open_records(folder / RECORDS, busy_seconds=settings.busy_seconds),
+        records=records,
+        accounts=SqlAccounts(records.transactions),
         files=LocalFiles(
             max_file_bytes=settings.max_file_bytes,
             max_files=settings.max_files,
@@ -170,7 +172,8 @@ async def _open_segments(
     from conspectus.index.segments.manifest import forget
     from conspectus.index.segments.store import SegmentsIndex
 
-    directory = index_folder(folder, collection.id, space)
+    directory = index_folder(folder, collection, space)
+    await asyncio.to_thread(_adopt, folder / INDEXES / collection.id, directory.parent)
     command = [sys.executable, "-c", CHILD, str(folder), collection.name]
     command += [json.dumps(None if space is None else asdict(space))]
     analyse = Analyzer(language=collection.language).terms
@@ -221,10 +224,17 @@ def _make(folder: Path) -> None:
         raise StorageError(f"{folder} cannot be made a folder for the store: {fault.strerror}") from fault
 
 
-def index_folder(folder: Path, collection: CollectionId, space: EmbeddingSpace | None) -> Path:
-    """Where the index of a collection in a space lies."""
+def index_folder(folder: Path, collection: Collection, space: EmbeddingSpace | None) -> Path:
+    """Where the index of a collection in a space lies: not where that of a deleted namesake did."""
     name = "words" if space is None else space.name
-    return folder / INDEXES / collection / "".join(each if each.isalnum() else "-" for each in name)
+    made = f"{collection.created:%Y%m%dT%H%M%S%f}"
+    return folder / INDEXES / f"{collection.id}-{made}" / "".join(c if c.isalnum() else "-" for c in name)
+
+
+def _adopt(old: Path, new: Path) -> None:
+    """Keep what an earlier version, in which no collection could be deleted, built under the id alone."""
+    if old.is_dir() and not new.exists():
+        old.rename(new)
 
 
 def _setting(space: EmbeddingSpace) -> str:

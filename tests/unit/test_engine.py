@@ -40,8 +40,8 @@ async def test_whatever_writes_is_in_the_index_when_it_returns(tmp_path: Path) -
         home = await engine.collection()
 
         async def behind() -> int:
-            sequence, _ = await engine._records.state(home.id)
-            return sequence - engine._shelves._shelves[home.id].index.applied()
+            sequence, _ = await engine._core.records.state(home.id)
+            return sequence - engine._core.shelves._shelves[home.id].index.applied()
 
         written = await engine.add("a heron")
         assert await behind() == 0

@@ -1,15 +1,89 @@
-"""The only place that turns a person into a filter."""
+"""The only place that turns a person into a filter, and says who may do what."""
 
-from conspectus.model.access import Person
-from conspectus.model.filter import EVERYTHING, And, Filter, Or
+from collections.abc import Iterable, Sequence
+
+from conspectus.errors import NotAllowed
+from conspectus.model.access import ROLES, Access, Grant, Person, Role, Scope
+from conspectus.model.filter import EVERYTHING, And, Filter, In, Or
+from conspectus.model.ids import SourceId
+from conspectus.model.records import Collection
+
+GRANTS_UP_TO: dict[Role, Role] = {"manager": "editor", "owner": "owner"}
+"""The highest role that someone in a role may give or take."""
 
 
-def visible(person: Person) -> Filter:
-    """The filter of everything the person may see; nothing at all for someone without any grant."""
-    return EVERYTHING if person.owner else Or()
+def access_of(person: Person, collection: Collection, held: Sequence[Grant]) -> Access:
+    """What the person may do in a collection, given all grants held, directly or through groups."""
+    if person.owner or collection.owner == person.id:
+        return Access("owner")
+    here = [grant for grant in held if grant.collection == collection.id]
+    sources: dict[SourceId, Role] = {}
+    for grant in here:
+        if grant.source is not None:
+            sources[grant.source] = highest([grant.role, *_given(sources.get(grant.source))])
+    whole = [grant.role for grant in here if grant.source is None]
+    return Access(highest(whole) if whole else None, sources)
 
 
-def narrowed(person: Person, where: Filter) -> Filter:
+def sees(access: Access) -> bool:
+    """Whether there is anything at all that the person may see; if not, the collection does not exist."""
+    return access.collection is not None or bool(access.sources)
+
+
+def visible(access: Access) -> Filter:
+    """The filter of everything the person may see in a collection; nothing at all without any grant."""
+    if access.collection is not None:
+        return EVERYTHING
+    return In("source", tuple(sorted(access.sources))) if access.sources else Or()
+
+
+def narrowed(access: Access, where: Filter) -> Filter:
     """What the person asked for, within what the person may see."""
-    allowed = visible(person)
+    allowed = visible(access)
     return where if allowed == EVERYTHING else And((allowed, where))
+
+
+def role_on(access: Access, source: SourceId | None) -> Role | None:
+    """The highest role on a source, or with None on the collection as a whole; None: it does not exist."""
+    roles = [*_given(access.collection), *_given(None if source is None else access.sources.get(source))]
+    return highest(roles) if roles else None
+
+
+def at_least(role: Role | None, needed: Role) -> bool:
+    """Whether a role allows what the needed one does."""
+    return role is not None and ROLES.index(role) >= ROLES.index(needed)
+
+
+def highest(roles: Iterable[Role]) -> Role:
+    """The one of at least one role that allows most."""
+    return max(roles, key=ROLES.index)
+
+
+def require_role(role: Role | None, needed: Role, action: str) -> None:
+    """Raise NotAllowed unless the role, of something the person sees, is high enough."""
+    if not at_least(role, needed):
+        raise NotAllowed(action, f"the role {needed}")
+
+
+def require_scope(person: Person, scope: Scope, action: str) -> None:
+    """Raise NotAllowed unless the key that the person came with is good for it."""
+    if scope not in person.scopes:
+        raise NotAllowed(action, f"a key with the scope {scope}")
+
+
+def require_owner(person: Person, action: str) -> None:
+    """Raise NotAllowed unless the person is the owner of the store."""
+    require_scope(person, "admin", action)
+    if not person.owner:
+        raise NotAllowed(action, "the owner account")
+
+
+def require_grantor(role: Role | None, given: Role) -> None:
+    """Raise NotAllowed unless someone in this role may give or take the given role."""
+    limit = GRANTS_UP_TO.get(role) if role is not None else None
+    if limit is None or not at_least(limit, given):
+        raise NotAllowed(f"give or take the role {given}", "the role owner" if limit else "the role manager")
+
+
+def _given(role: Role | None) -> list[Role]:
+    return [] if role is None else [role]

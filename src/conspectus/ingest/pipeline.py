@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 
 from conspectus.errors import ConspectusError
 from conspectus.ingest.prepare import Preparation, describe, prepare
@@ -27,19 +28,24 @@ def batches(documents: Iterable[NewDocument]) -> Iterator[list[NewDocument]]:
         yield batch
 
 
-async def write(records: Records, batch: Sequence[NewDocument], by: Preparation) -> list[Written]:
+async def write(
+    records: Records, batch: Sequence[NewDocument], by: Preparation, *, expected: str | None = None
+) -> list[Written]:
     """Write a batch in one transaction; documents that are stored just so already cost nothing.
 
-    Raises InvalidInput, TooLarge or NotFound, with the document's place as a note; then nothing is written.
+    With `expected`, every document must be stored with that fingerprint. Raises InvalidInput, TooLarge,
+    NotFound or Changed, with the document's place as a note; then nothing is written.
     """
     described = await asyncio.to_thread(_describe_all, batch, by)
     known = {document.id: document for document in await records.documents([each.id for each in described])}
     fresh = [
         (new, document)
         for new, document in zip(batch, described, strict=True)
-        if document.id not in known or known[document.id].fingerprint != document.fingerprint
+        if expected is not None
+        or document.id not in known
+        or known[document.id].fingerprint != document.fingerprint
     ]
-    prepared = await asyncio.to_thread(_prepare_all, fresh, by)
+    prepared = await asyncio.to_thread(_prepare_all, fresh, by, expected)
     written = {each.id: each for each in await records.write(prepared)} if prepared else {}
     return [written.get(document.id) or _unchanged(document.id, known) for document in described]
 
@@ -55,8 +61,10 @@ def _describe_all(batch: Sequence[NewDocument], by: Preparation) -> list[Documen
     return described
 
 
-def _prepare_all(fresh: Sequence[tuple[NewDocument, Document]], by: Preparation) -> list[PreparedDocument]:
-    return [prepare(new, document, by) for new, document in fresh]
+def _prepare_all(
+    fresh: Sequence[tuple[NewDocument, Document]], by: Preparation, expected: str | None
+) -> list[PreparedDocument]:
+    return [replace(prepare(new, document, by), expected=expected) for new, document in fresh]
 
 
 def _unchanged(document: DocumentId, known: dict[DocumentId, Document]) -> Written:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from conspectus.errors import StorageError
+from conspectus.errors import NotFound, StorageError
 from conspectus.ingest.sync import catch_up
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection, EmbeddingSpace
@@ -26,6 +26,10 @@ class Shelf:
     index: Index
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
+    def fits(self, collection: Collection) -> bool:
+        """Whether it is of this collection and not of a deleted one of the same name, and in its space."""
+        return (self.collection.created, self.space) == (collection.created, collection.space)
+
 
 class Shelves:
     """Opens indexes when they are first needed, and anew when a collection moves to another space."""
@@ -37,21 +41,25 @@ class Shelves:
         self._opening = asyncio.Lock()
 
     async def current(self, collection: Collection) -> Shelf:
-        """The collection's shelf, holding every change committed before this call."""
-        sequence, space = await self._records.state(collection.id)
+        """The collection's shelf, holding every change committed before the collection was read."""
         shelf = self._shelves.get(collection.id)
-        if shelf is None or shelf.space != space:
-            shelf = await self._open(collection, space)
-        if shelf.index.applied() < sequence:
+        if shelf is None or not shelf.fits(collection):
+            shelf = await self._open(collection)
+        if shelf.index.applied() < collection.sequence:
             async with shelf.lock:
-                await catch_up(shelf.index, shelf.reader, sequence)
+                await catch_up(shelf.index, shelf.reader, collection.sequence)
         return shelf
+
+    async def newest(self, collection: CollectionId) -> Shelf:
+        """The collection's shelf, holding every change committed before this call. Raises NotFound."""
+        found = await self._records.collection(collection)
+        if found is None:
+            raise NotFound("collection", collection)
+        return await self.current(found)
 
     async def keep_up(self, collection: CollectionId) -> None:
         """Take in what was just written: behind a writer that ran ahead, every question would wait."""
-        for each in await self._records.collections():
-            if each.id == collection:
-                await self.current(each)
+        await self.newest(collection)
 
     async def another(self, collection: Collection, space: EmbeddingSpace | None) -> Shelf:
         """A shelf in a space that does not answer yet; the caller closes its index."""
@@ -73,12 +81,12 @@ class Shelves:
             await shelf.index.close()
         self._shelves.clear()
 
-    async def _open(self, collection: Collection, space: EmbeddingSpace | None) -> Shelf:
+    async def _open(self, collection: Collection) -> Shelf:
         async with self._opening:
             held = self._shelves.get(collection.id)
-            if held is not None and held.space == space:
+            if held is not None and held.fits(collection):
                 return held
-            shelf = await self.another(collection, space)
+            shelf = await self.another(collection, collection.space)
             self._shelves[collection.id] = shelf
             if held is not None:
                 await held.index.close()

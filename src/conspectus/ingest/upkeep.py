@@ -10,7 +10,7 @@ from conspectus.ports import Embedder, Progress, Records
 
 async def collection_status(records: Records, shelves: Shelves, collection: Collection) -> CollectionStatus:
     """One collection in numbers, its index brought up to the records."""
-    sequence, space = await records.state(collection.id)
+    space = collection.space
     counts = await records.counts(collection.id)
     index = await (await shelves.current(collection)).index.status()
     return CollectionStatus(
@@ -22,7 +22,7 @@ async def collection_status(records: Records, shelves: Shelves, collection: Coll
         vectors=counts["vectors"],
         pending=counts["pending"],
         errors=counts["error"],
-        lag=max(0, sequence - index.applied),
+        lag=max(0, collection.sequence - index.applied),
         index=index,
     )
 

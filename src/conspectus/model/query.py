@@ -7,10 +7,13 @@ from conspectus.model.filter import EVERYTHING, Filter
 
 Arm = Literal["words", "vectors"]
 
+EVERYWHERE = "*"
+"""The name that stands for every collection of which the person may see anything."""
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question to one collection.
+    """A question to one collection, or to all with `*`.
 
     `vector` is the question's own vector where the caller has it already; `floor` the least raw cosine
     similarity of a hit (0 to 1, None: no floor); `limit` the most hits; `arms` the ways to look.

@@ -1,12 +1,13 @@
 """Collections and sources."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, Table, bindparam, insert, or_, select, update
 
 from conspectus.errors import NotFound
-from conspectus.model.ids import CollectionId
-from conspectus.model.records import Collection, EmbeddingSpace, Source
+from conspectus.model.ids import CollectionId, SourceId
+from conspectus.model.records import Collection, EmbeddingSpace, Metadata, Source
 from conspectus.records.rows import (
     COLLECTION_COLUMNS,
     SOURCE_COLUMNS,
@@ -18,7 +19,13 @@ from conspectus.records.rows import (
 )
 from conspectus.records.tables import collections, sources
 
-_BY_NAME = select(*COLLECTION_COLUMNS).where(collections.c.name == bindparam("called"))
+_IS_NAMED = collections.c.name == bindparam("called")
+_BY_NAME = (
+    select(*COLLECTION_COLUMNS)
+    .where(or_(_IS_NAMED, collections.c.id == bindparam("called")))
+    .order_by(_IS_NAMED.desc())
+    .limit(1)
+)
 _STATE = select(
     collections.c.sequence, collections.c.model, collections.c.dimensions, collections.c.version
 ).where(collections.c.id == bindparam("wanted"))
@@ -26,17 +33,45 @@ _STATE = select(
 
 def create_collection(connection: Connection, collection: Collection) -> Collection:
     """Store it, or return the stored one of that name."""
-    stored = find_collection(connection, collection.name)
-    if stored is not None:
-        return stored
+    row = connection.execute(_BY_NAME, {"called": collection.name}).one_or_none()
+    if row is not None:
+        return to_collection(row)
     connection.execute(insert(collections), collection_values(collection))
     return collection
 
 
 def find_collection(connection: Connection, name: str) -> Collection | None:
-    """The collection of that name."""
+    """The collection of that name, else of that id."""
     row = connection.execute(_BY_NAME, {"called": name}).one_or_none()
     return None if row is None else to_collection(row)
+
+
+def change_collection(
+    connection: Connection, collection: CollectionId, *, name: str | None, description: str | None
+) -> Collection:
+    """Change what is given. Raises NotFound, or Conflict if the name is taken."""
+    state(connection, collection)
+    _change(connection, collections, collection, {"name": name, "description": description})
+    row = connection.execute(select(*COLLECTION_COLUMNS).where(collections.c.id == collection)).one()
+    return to_collection(row)
+
+
+def change_source(
+    connection: Connection, source: SourceId, *, name: str | None, metadata: Metadata | None
+) -> Source:
+    """Change what is given. Raises NotFound, or Conflict if the name is taken in its collection."""
+    told = None if metadata is None else to_json(metadata)
+    _change(connection, sources, source, {"name": name, "metadata": told})
+    row = connection.execute(select(*SOURCE_COLUMNS).where(sources.c.id == source)).one_or_none()
+    if row is None:
+        raise NotFound("source", source)
+    return to_source(row)
+
+
+def _change(connection: Connection, table: Table, row: str, given: Mapping[str, str | None]) -> None:
+    values = {name: value for name, value in given.items() if value is not None}
+    if values:
+        connection.execute(update(table).where(table.c.id == row).values(values))
 
 
 def all_collections(connection: Connection) -> list[Collection]:
@@ -58,11 +93,11 @@ def put_source(connection: Connection, source: Source) -> Source:
     state(connection, source.collection)
     same = (sources.c.collection == source.collection, sources.c.name == source.name)
     metadata = to_json(source.metadata)
-    row = connection.execute(select(sources.c.id).where(*same)).one_or_none()
+    row = connection.execute(select(sources.c.id, sources.c.kind).where(*same)).one_or_none()
     if row is not None:
         connection.execute(update(sources).where(*same).values(metadata=metadata))
-        return Source(row.id, source.collection, source.name, source.metadata)
-    values = {"id": source.id, "collection": source.collection, "name": source.name}
+        return replace(source, id=row.id, kind=row.kind)
+    values = {"id": source.id, "collection": source.collection, "name": source.name, "kind": source.kind}
     connection.execute(insert(sources), {**values, "metadata": metadata})
     return source
 

@@ -4,12 +4,13 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, bindparam, delete, func, select
 
-from conspectus.model.ids import CollectionId, DocumentId
+from conspectus.errors import NotFound
+from conspectus.model.ids import CollectionId, DocumentId, SourceId
 from conspectus.model.records import Receipt
 from conspectus.records.catalog import state
 from conspectus.records.changes import Step, append
 from conspectus.records.rows import blocks
-from conspectus.records.tables import chunks, collections, documents, vectors
+from conspectus.records.tables import chunks, collections, documents, sources, vectors
 
 _ROOTS = select(documents.c.id).where(documents.c.id.in_(bindparam("ids", expanding=True)))
 _TREE = _ROOTS.cte("tree", recursive=True)
@@ -43,6 +44,15 @@ def delete_documents(connection: Connection, ids: Sequence[DocumentId]) -> Recei
             vectors=receipt.vectors + _remove(connection, [row.number for row in rows]),
         )
     append(connection, steps)
+    return receipt
+
+
+def delete_source(connection: Connection, source: SourceId) -> Receipt:
+    """Delete a source with its documents and what hangs on them. Raises NotFound."""
+    found = connection.execute(select(documents.c.id).where(documents.c.source == source)).scalars()
+    receipt = delete_documents(connection, list(found))
+    if not connection.execute(delete(sources).where(sources.c.id == source)).rowcount:
+        raise NotFound("source", source)
     return receipt
 
 

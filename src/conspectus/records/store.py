@@ -18,13 +18,14 @@ from sqlalchemy import Connection, Engine, inspect, text
 
 from conspectus.errors import InvalidInput, StorageError, StorageTooNew
 from conspectus.model.filter import Filter
-from conspectus.model.ids import ChunkId, CollectionId, DocumentId
+from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import (
     Change,
     Collection,
     Document,
     EmbeddingSpace,
+    Metadata,
     PreparedDocument,
     Receipt,
     Source,
@@ -158,7 +159,7 @@ class SqlRecords:
     """Every method of the port as one transaction; what each means is said there."""
 
     def __init__(self, transactions: Transactions) -> None:
-        self._transactions = transactions
+        self.transactions = self._transactions = transactions
         self._read = transactions.read
         self._write = transactions.write
 
@@ -167,8 +168,15 @@ class SqlRecords:
         return await self._write(partial(catalog.create_collection, collection=collection))
 
     async def collection(self, name: str) -> Collection | None:
-        """The collection of that name."""
+        """The collection of that name, else of that id."""
         return await self._read(partial(catalog.find_collection, name=name))
+
+    async def change_collection(
+        self, collection: CollectionId, *, name: str | None = None, description: str | None = None
+    ) -> Collection:
+        """Change what is given. Raises NotFound or Conflict."""
+        work = partial(catalog.change_collection, collection=collection, name=name, description=description)
+        return await self._write(work)
 
     async def collections(self) -> Sequence[Collection]:
         """All collections by name."""
@@ -181,6 +189,16 @@ class SqlRecords:
     async def put_source(self, source: Source) -> Source:
         """Store it, or replace the metadata of the stored one of that name. Raises NotFound."""
         return await self._write(partial(catalog.put_source, source=source))
+
+    async def change_source(
+        self, source: SourceId, *, name: str | None = None, metadata: Metadata | None = None
+    ) -> Source:
+        """Change what is given. Raises NotFound or Conflict."""
+        return await self._write(partial(catalog.change_source, source=source, name=name, metadata=metadata))
+
+    async def delete_source(self, source: SourceId) -> Receipt:
+        """Delete it with everything in it. Raises NotFound."""
+        return await self._write(partial(deleting.delete_source, source=source))
 
     async def sources(self, collection: CollectionId) -> Sequence[Source]:
         """All sources of a collection by name. Raises NotFound."""

@@ -1,0 +1,140 @@
+"""The records as one person may see them: the only way by which the engine reads them.
+
+What a person may not see is NotFound with the words of what does not exist, after the same reads.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from conspectus.access.policy import (
+    access_of,
+    narrowed,
+    require_role,
+    require_scope,
+    role_on,
+    sees,
+)
+from conspectus.errors import NotFound
+from conspectus.model.access import Access, Grant, Person, Role
+from conspectus.model.filter import EVERYTHING, Filter, document_row, matches
+from conspectus.model.ids import CollectionId, DocumentId, SourceId
+from conspectus.model.records import Collection, Document, Source, StoredChunk
+from conspectus.ports import Records
+from conspectus.ports.accounts import Accounts
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A collection, and what one person may do in it."""
+
+    collection: Collection
+    access: Access
+
+    def narrowed(self, where: Filter = EVERYTHING) -> Filter:
+        """What was asked for, within what the person may see here."""
+        return narrowed(self.access, where)
+
+    def shows(self, document: Document) -> bool:
+        """Whether the person may see a document of this collection."""
+        return matches(self.narrowed(), document_row(document))
+
+    def require(self, needed: Role, action: str, *, source: SourceId | None = None) -> None:
+        """Raise NotAllowed unless the person's role on the source, or on all of it, is high enough."""
+        require_role(role_on(self.access, source), needed, action)
+
+
+class Sight:
+    """Everything one person may see."""
+
+    def __init__(self, person: Person, records: Records, accounts: Accounts) -> None:
+        self.person = person
+        self._records = records
+        self._accounts = accounts
+
+    def own_name(self, name: str) -> str:
+        """The whole name of a collection that this person makes."""
+        prefix = f"{self.person.name}/"
+        return name if self.person.owner or name.startswith(prefix) else prefix + name
+
+    async def places(self) -> list[Place]:
+        """Every collection of which the person may see anything, by name."""
+        require_scope(self.person, "read", "read")
+        held = await self._held()
+        everything = [Place(each, self._access(each, held)) for each in await self._records.collections()]
+        return [place for place in everything if sees(place.access)]
+
+    async def find(self, name: str) -> Place | None:
+        """The collection of that name or id, the person's own first; None if there is none to be seen."""
+        require_scope(self.person, "read", "read")
+        held = await self._held()
+        for each in dict.fromkeys([self.own_name(name), name]):
+            found = await self._records.collection(each)
+            if found is not None and sees(access := self._access(found, held)):
+                return Place(found, access)
+        return None
+
+    async def place(self, name: str) -> Place:
+        """The same. Raises NotFound."""
+        found = await self.find(name)
+        if found is None:
+            raise NotFound("collection", name)
+        return found
+
+    async def place_of(self, collection: CollectionId) -> Place:
+        """The collection of that id. Raises NotFound."""
+        return await self.place(collection)
+
+    async def sources(self, place: Place) -> list[Source]:
+        """The sources of a collection that the person may see, by name."""
+        found = await self._records.sources(place.collection.id)
+        return [each for each in found if role_on(place.access, each.id) is not None]
+
+    async def source(self, place: Place, name: str) -> Source | None:
+        """The source of that name or id; None if there is none to be seen."""
+        found = await self.sources(place)
+        by_name = {each.name: each for each in found}
+        return by_name.get(name) or {str(each.id): each for each in found}.get(name)
+
+    async def documents(self, ids: Sequence[str]) -> list[tuple[Document, Place]]:
+        """Those documents that exist and may be seen, in the order asked, with their collections."""
+        require_scope(self.person, "read", "read")
+        found = await self._records.documents([DocumentId(each) for each in ids])
+        held = await self._held()
+        of = {each.collection for each in found}
+        homes = {each.id: each for each in await self._records.collections() if each.id in of}
+        places = {name: Place(home, self._access(home, held)) for name, home in homes.items()}
+        pairs = [(each, places[each.collection]) for each in found if each.collection in places]
+        return [(each, place) for each, place in pairs if sees(place.access) and place.shows(each)]
+
+    async def document(self, document: str) -> tuple[Document, Place]:
+        """A document with its collection. Raises NotFound."""
+        found = await self.documents([document])
+        if not found:
+            raise NotFound("document", document)
+        return found[0]
+
+    async def text(self, document: Document) -> str:
+        """The whole text of a document that was seen."""
+        return await self._records.text(document.id)
+
+    async def chunks(self, document: Document) -> Sequence[StoredChunk]:
+        """The chunks of a document that was seen, by position."""
+        return await self._records.document_chunks(document.id)
+
+    async def list(
+        self, place: Place, where: Filter, *, after: str | None, limit: int
+    ) -> tuple[Sequence[Document], str | None]:
+        """A page of the documents that match and may be seen, and the cursor of the next."""
+        allowed = place.narrowed(where)
+        return await self._records.list(place.collection.id, allowed, after=after, limit=limit)
+
+    async def count(self, place: Place, where: Filter) -> int:
+        """How many documents match and may be seen."""
+        return await self._records.count(place.collection.id, place.narrowed(where))
+
+    async def _held(self) -> Sequence[Grant]:
+        """Read each time, so that what was revoked is gone for the very next request."""
+        return () if self.person.owner else await self._accounts.held_by(self.person.id)
+
+    def _access(self, collection: Collection, held: Sequence[Grant]) -> Access:
+        return access_of(self.person, collection, held)

@@ -1,0 +1,103 @@
+"""Questions: hits, windows, and why."""
+
+from dataclasses import replace
+from time import perf_counter
+from typing import Any
+
+from conspectus.access.sight import Place
+from conspectus.engine.documents import Documents
+from conspectus.model.query import EVERYWHERE, Budget, Query
+from conspectus.model.records import Document
+from conspectus.model.results import ContextWindow, Retrieval
+from conspectus.ports import Index
+from conspectus.retrieval.merge import merged
+from conspectus.retrieval.plan import asked
+from conspectus.retrieval.search import Looking, search
+from conspectus.window.pack import build_window
+from conspectus.window.render import renderer_named
+
+FEWEST = 50
+SHORT = 40
+"""A window asks for one hit per so many tokens, and for more only where that does not fill it."""
+FULL = 0.95
+
+
+class Asking(Documents):
+    """What the store has to say."""
+
+    async def retrieve(self, /, query: str | Query, **fields: Any) -> Retrieval:
+        """The best chunks for a question, best first, each with the parts of its score.
+
+        `fields` are those of Query; the collection `*` stands for all that can be seen. Raises NotFound for
+        an unknown collection.
+        """
+        return await self._search(asked(query, fields, self._parts.settings))
+
+    async def window(
+        self, /, query: str | Query, budget: int | Budget, *, renderer: str = "text", **fields: Any
+    ) -> ContextWindow:
+        """The right context for a question, rendered, never over the budget, with a reason for everything.
+
+        `renderer` is text, xml, json or messages. Unless `limit` is given, as many hits are looked at as it
+        takes to fill the budget.
+        """
+        wanted = Budget(budget) if isinstance(budget, int) else budget
+        count = self._parts.counter(wanted.tokenizer)
+        chosen = renderer_named(renderer)
+        most = self._parts.settings.max_limit
+        limit = min(max(FEWEST, wanted.tokens // SHORT), most)
+        while True:
+            found = await self._search(asked(query, {"limit": limit, **fields}, self._parts.settings))
+            start = perf_counter()
+            window = build_window(found, wanted, chosen, count)
+            took = {"pack and render": (perf_counter() - start) * 1_000}
+            enough = window.tokens >= FULL * window.allowed or len(found.hits) < limit
+            if enough or "limit" in fields or limit == most:
+                return replace(window, timings={**window.timings, **took})
+            limit = min(4 * limit, most)
+
+    async def explain(
+        self, /, query: str | Query, budget: int | Budget, *, document: str | None = None, **fields: Any
+    ) -> ContextWindow:
+        """A window whose trace also has the chunks of one document, whether they were found or not."""
+        stored = None if document is None else await self.get(document)
+        wanted = Budget(budget) if isinstance(budget, int) else budget
+        everything = {"limit": self._parts.settings.max_limit, **fields}
+        found = await self._search(asked(query, everything, self._parts.settings), also=stored)
+        ranked = {hit.document.id for hit in (*found.hits, *found.below_floor)}
+        if stored is not None and stored.id not in ranked:
+            why = "the filter leaves it out" if stored.chunks else "it has no text"
+            found = replace(found, notices=(*found.notices, f"{stored.id} was not ranked: {why}"))
+        return build_window(found, wanted, renderer_named("text"), self._parts.counter(wanted.tokenizer))
+
+    async def _search(self, query: Query, also: Document | None = None) -> Retrieval:
+        if query.collection != EVERYWHERE:
+            return await self._look(query, await self._sight.place(query.collection), also)
+        places = await self._sight.places()
+        found = [await self._look(query, place, also) for place in places]
+        spaces = {place.collection.space for place in places}
+        return merged(query, found, comparable=len(spaces) == 1)
+
+    async def _look(self, query: Query, place: Place, also: Document | None) -> Retrieval:
+        core, home = self._core, place.collection
+        start = perf_counter()
+        shelf = await core.shelves.current(home)
+        followed = {"follow the records": (perf_counter() - start) * 1_000}
+        embedder = self._parts.embedder_for(shelf.space) if shelf.space else None
+
+        async def refreshed() -> Index:
+            return (await core.shelves.newest(home.id)).index
+
+        beside = also if also is not None and also.collection == home.id else None
+        extra = await self._sight.chunks(beside) if beside else ()
+        looking = Looking(
+            index=shelf.index,
+            refreshed=refreshed,
+            hydrate=core.records.hydrate,
+            embedder=embedder or "the collection has no vectors, or no embedder for them is set here",
+            where=place.narrowed(query.where),
+        )
+        found = await search(query, looking, also=[each.chunk.id for each in extra])
+        found = replace(found, timings={**followed, **found.timings})
+        problem = core.backfill.problem(home)
+        return replace(found, notices=(*found.notices, str(problem))) if problem else found

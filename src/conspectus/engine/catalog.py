@@ -1,0 +1,207 @@
+"""Collections and sources."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from conspectus.access.policy import require_scope
+from conspectus.access.sight import Place
+from conspectus.engine.desk import Desk
+from conspectus.errors import Conflict, InvalidInput, NotFound
+from conspectus.ingest.prepare import Limits, named, storable
+from conspectus.ingest.upkeep import purge as purge_files
+from conspectus.model.ids import CollectionId, SourceId
+from conspectus.model.query import EVERYWHERE
+from conspectus.model.records import Collection, Metadata, Receipt, Source, SourceKind
+from conspectus.text.hashing import stable_id
+
+
+class Catalog(Desk):
+    """What there is to write into and to ask."""
+
+    async def collection(
+        self, name: str = "default", *, words_only: bool = False, language: str | None = None
+    ) -> Collection:
+        """The collection of that name, made with the embedder of the settings if it is new.
+
+        `language` is a Snowball language or `none`; it and `words_only` matter only when it is made.
+        """
+        found = await self._sight.find(name)
+        if found is not None:
+            return found.collection
+        embedder = "none" if words_only else None
+        return await self._make_collection(name, embedder=embedder, language=language, description="")
+
+    async def create_collection(
+        self,
+        name: str,
+        *,
+        embedder: str | None = None,
+        dimensions: int | None = None,
+        language: str | None = None,
+        description: str = "",
+    ) -> Collection:
+        """Make a collection; `embedder` is as in the settings, which decide where it is not given.
+
+        Raises Conflict if there is one of that name, InvalidInput if the embedder's vectors have other
+        `dimensions` than asked for.
+        """
+        own = self._sight.own_name(name)
+        found = await self._sight.find(own)
+        if found is not None and found.collection.name == own:
+            raise Conflict("collection", name, "exists already")
+        chosen = self._sized(embedder or self._parts.settings.embedder, dimensions)
+        return await self._make_collection(name, embedder=chosen, language=language, description=description)
+
+    async def collections(self) -> Sequence[Collection]:
+        """Every collection of which anything can be seen, by name."""
+        return [place.collection for place in await self._sight.places()]
+
+    async def find_collection(self, name: str) -> Collection:
+        """The collection of that name or id. Raises NotFound."""
+        return (await self._sight.place(name)).collection
+
+    async def update_collection(
+        self, name: str, *, rename: str | None = None, description: str | None = None
+    ) -> Collection:
+        """Change what is given. Raises NotFound, or Conflict if the new name is taken."""
+        place = await self._place(name, "manager", "change a collection")
+        new = None
+        if rename is not None:
+            place.require("owner", "rename a collection")
+            prefix, _, _ = place.collection.name.rpartition("/")
+            new = self._whole_name(rename, prefix)
+        return await self._core.records.change_collection(
+            place.collection.id, name=new, description=description
+        )
+
+    async def delete_collection(self, name: str, *, purge: bool = False) -> Receipt:
+        """Delete a collection with everything in it. Raises NotFound."""
+        place = await self._place(name, "owner", "delete a collection")
+        collection = place.collection
+        receipt = await self._core.records.delete_collection(collection.id)
+        await self._core.shelves.drop(collection)
+        await self._parts.forget_index(collection, collection.space)
+        if purge:
+            await purge_files(self._core.records, self._core.shelves, set())
+        return Receipt(receipt.documents, receipt.chunks, receipt.vectors, purge)
+
+    async def source(
+        self,
+        name: str,
+        *,
+        collection: str = "default",
+        metadata: Mapping[str, Any] | None = None,
+        kind: SourceKind = "manual",
+    ) -> Source:
+        """The source of that name, made if it is new; `metadata`, where given, replaces what it has."""
+        home = await self.collection(collection)
+        place = await self._sight.place(home.id)
+        found = await self._sight.source(place, name)
+        if found is not None and metadata is None:
+            return found
+        require_scope(self._person, "write", "write")
+        told = self._storable(metadata or {})
+        if found is not None:
+            place.require("manager", "change a source", source=found.id)
+            return await self._core.records.change_source(found.id, metadata=told)
+        place.require("manager", "make a source")
+        source_id = SourceId(stable_id("source", home.id, name))
+        return await self._core.records.put_source(
+            Source(source_id, home.id, named("source", name), told, kind)
+        )
+
+    async def sources(self, *, collection: str = "default") -> Sequence[Source]:
+        """The sources of a collection that can be seen, by name."""
+        return await self._sight.sources(await self._sight.place(collection))
+
+    async def find_source(self, source: str, *, collection: str | None = None) -> Source:
+        """The source of that id, or of that name in a collection. Raises NotFound."""
+        return (await self._source(source, collection))[0]
+
+    async def update_source(
+        self,
+        source: str,
+        *,
+        collection: str | None = None,
+        rename: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Source:
+        """Change what is given. Raises NotFound, or Conflict if the new name is taken."""
+        found, place = await self._source(source, collection)
+        self._may_write(place, found, "change a source")
+        new = None if rename is None else named("source", rename)
+        told = None if metadata is None else self._storable(metadata)
+        return await self._core.records.change_source(found.id, name=new, metadata=told)
+
+    async def delete_source(
+        self, source: str, *, collection: str | None = None, purge: bool = False
+    ) -> Receipt:
+        """Delete a source with its documents, and say how many of each thing went. Raises NotFound."""
+        found, place = await self._source(source, collection)
+        self._may_write(place, found, "delete a source")
+        receipt = await self._core.records.delete_source(found.id)
+        if purge:
+            await purge_files(self._core.records, self._core.shelves, {found.collection})
+        return Receipt(receipt.documents, receipt.chunks, receipt.vectors, purge)
+
+    def _may_write(self, place: Place, source: Source, action: str) -> None:
+        require_scope(self._person, "write", "write")
+        place.require("manager", action, source=source.id)
+
+    async def _place(self, name: str, needed: Any, action: str) -> Place:
+        place = await self._sight.place(name)
+        require_scope(self._person, "write", "write")
+        place.require(needed, action)
+        return place
+
+    async def _source(self, source: str, collection: str | None) -> tuple[Source, Place]:
+        places = [await self._sight.place(collection)] if collection else await self._sight.places()
+        for place in places:
+            found = await self._sight.source(place, source)
+            if found is not None and (collection or found.id == source):
+                return found, place
+        raise NotFound("source", source)
+
+    async def _make_collection(
+        self, name: str, *, embedder: str | None, language: str | None, description: str
+    ) -> Collection:
+        require_scope(self._person, "write", "write")
+        made = self._parts.embedder_named(embedder or self._parts.settings.embedder)
+        chosen = self._parts.settings.language if language is None else language
+        whole = self._sight.own_name(named("collection", name))
+        new = Collection(
+            id=CollectionId(stable_id("collection", whole)),
+            name=self._whole_name(whole, ""),
+            space=made.space if made else None,
+            language=None if chosen == "none" else chosen,
+            created=self._parts.clock(),
+            owner=self._person.id,
+            description=description,
+        )
+        return await self._core.records.create_collection(new)
+
+    def _whole_name(self, name: str, prefix: str) -> str:
+        if name == EVERYWHERE:
+            raise InvalidInput("collection", f"{name!r} stands for all collections")
+        bare = named("collection", name)
+        return bare if not prefix or bare.startswith(f"{prefix}/") else f"{prefix}/{bare}"
+
+    def _sized(self, embedder: str, dimensions: int | None) -> str:
+        """The setting of an embedder whose vectors have these dimensions."""
+        if dimensions is None or embedder == "none":
+            return embedder
+        name, _, size = embedder.partition("@")
+        if size:
+            return f"{name}@{dimensions}"
+        made = self._parts.embedder_named(embedder)
+        if made is None or made.space.dimensions != dimensions:
+            has = made.space.dimensions if made else 0
+            raise InvalidInput("dimensions", f"{embedder} makes vectors of {has}, not of {dimensions}")
+        return embedder
+
+    def _storable(self, metadata: Mapping[str, Any]) -> Metadata:
+        settings = self._parts.settings
+        limits = Limits(
+            settings.max_document_characters, settings.max_metadata_bytes, settings.max_metadata_depth
+        )
+        return storable(metadata, limits)

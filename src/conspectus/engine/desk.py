@@ -1,0 +1,43 @@
+"""What every group of operations works with: the store, the person, and what that person sees."""
+
+from collections.abc import Sequence
+
+from conspectus.access.sight import Sight
+from conspectus.engine.parts import Core
+from conspectus.ingest.pipeline import write
+from conspectus.ingest.prepare import Preparation
+from conspectus.model.access import Person
+from conspectus.model.records import Collection, NewDocument, Source, Written
+from conspectus.ports import Embedder, Progress
+
+
+class Desk:
+    """The store as one person may use it."""
+
+    def __init__(self, core: Core, person: Person) -> None:
+        self._core = core
+        self._parts = core.parts
+        self._person = person
+        self._sight = Sight(person, core.records, core.parts.accounts)
+
+    async def _write(
+        self, batch: Sequence[NewDocument], source: Source, *, expected: str | None = None
+    ) -> Sequence[Written]:
+        parts = self._parts
+        by = Preparation.under(parts.settings, source, count=parts.counter("o200k_base"), now=parts.clock())
+        written = await write(self._core.records, batch, by, expected=expected)
+        await self._core.shelves.keep_up(source.collection)
+        return written
+
+    async def _embedder(self, collection: Collection) -> Embedder | None:
+        space = collection.space
+        return None if space is None else self._parts.embedder_for(space)
+
+    async def _embed(self, collection: Collection, *, wait: bool, progress: Progress | None = None) -> None:
+        embedder = await self._embedder(collection)
+        if embedder is None:
+            return
+        if wait:
+            await self._core.backfill.settle(collection, embedder, progress)
+        elif await self._core.records.count_unembedded(collection.id, embedder.space):
+            self._core.backfill.wake(collection, embedder)

@@ -1,0 +1,200 @@
+"""Writing, reading and deleting documents."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from conspectus.access.policy import require_scope
+from conspectus.access.sight import Place
+from conspectus.engine.catalog import Catalog
+from conspectus.errors import InvalidInput, NotAllowed
+from conspectus.ingest.files import Intake, Kept, Root, placed, take_in
+from conspectus.ingest.pipeline import batches
+from conspectus.ingest.upkeep import purge as purge_files
+from conspectus.model.filter import EVERYTHING, Filter
+from conspectus.model.records import (
+    Chunk,
+    Document,
+    NewDocument,
+    Receipt,
+    Source,
+    Written,
+)
+from conspectus.model.records import (
+    Place as Spot,
+)
+from conspectus.model.reports import FilesReport, Page
+from conspectus.ports import Progress
+
+LIST_LIMIT = 1_000
+FIELDS = NewDocument.__dataclass_fields__.keys() - {"key"}
+
+
+class Documents(Catalog):
+    """What was written down."""
+
+    async def add(
+        self,
+        documents: str | NewDocument | Iterable[str | NewDocument],
+        *,
+        source: str = "default",
+        collection: str = "default",
+        wait: bool = False,
+        progress: Progress | None = None,
+    ) -> list[Written]:
+        """Store documents: found by their words at once, by meaning when embedded (`wait=True`: on return).
+
+        A document with the key of a stored one replaces it atomically. Documents are written in batches of
+        at most 500, each a transaction. Raises InvalidInput or TooLarge; the batch at fault is not written.
+        """
+        given = [documents] if isinstance(documents, str | NewDocument) else documents
+        target, place = await self._writable(source, collection)
+        embedder = await self._embedder(place.collection)
+        written: list[Written] = []
+        for batch in batches(NewDocument(text=each) if isinstance(each, str) else each for each in given):
+            written += await self._write(batch, target)
+            if embedder is not None:
+                self._core.backfill.wake(place.collection, embedder)
+            if progress is not None:
+                progress("writing", len(written), 0)
+        await self._embed(place.collection, wait=wait, progress=progress)
+        return written
+
+    async def add_files(
+        self,
+        paths: Iterable[str | Path],
+        *,
+        source: str | None = None,
+        collection: str = "default",
+        prune: bool = False,
+        wait: bool = True,
+        progress: Progress | None = None,
+    ) -> FilesReport:
+        """Store files and folders; unchanged ones are skipped, failures reported at the end.
+
+        Each folder is a source of its own unless `source` names one. `prune` deletes what came from files
+        that are gone. Raises UnreadableFile for a path that does not exist.
+        """
+        if not self._person.owner:
+            raise NotAllowed("read files of the machine that holds the store", "its owner account")
+        home = await self.collection(collection)
+        intake = Intake(self._parts.files, self._write, progress)
+        roots = []
+        for path in paths:
+            whole, name, prefix = placed(path, source)
+            target, _ = await self._writable(name, collection)
+            roots.append(Root(whole, target, prefix))
+        pages = partial(self.list, collection=collection, limit=LIST_LIMIT)
+        report = await take_in(intake, roots, Kept(pages, self.delete), prune=prune)
+        await self._embed(home, wait=wait, progress=progress)
+        return report
+
+    async def settle(self, *, collection: str = "default", progress: Progress | None = None) -> int:
+        """Wait until every chunk has its vector; returns how many came meanwhile."""
+        place = await self._sight.place(collection)
+        embedder = await self._embedder(place.collection)
+        if embedder is None:
+            return 0
+        return await self._core.backfill.settle(place.collection, embedder, progress)
+
+    async def get(self, document: str) -> Document:
+        """A document's fields. Raises NotFound."""
+        return (await self._sight.document(document))[0]
+
+    async def text(self, document: str) -> str:
+        """A document's full text. Raises NotFound."""
+        return await self._sight.text(await self.get(document))
+
+    async def chunks(self, document: str) -> Sequence[Chunk]:
+        """A document's chunks, by position. Raises NotFound."""
+        return [each.chunk for each in await self._sight.chunks(await self.get(document))]
+
+    async def list(
+        self,
+        *,
+        collection: str = "default",
+        where: Filter = EVERYTHING,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> Page:
+        """A page of documents that match, in order of recording; `after` is the page before's `next`."""
+        if not 1 <= limit <= LIST_LIMIT:
+            raise InvalidInput("limit", f"must be from 1 to {LIST_LIMIT}")
+        place = await self._sight.place(collection)
+        documents, cursor = await self._sight.list(place, where, after=after, limit=limit)
+        return Page(tuple(documents), cursor)
+
+    async def count(self, *, collection: str = "default", where: Filter = EVERYTHING) -> int:
+        """How many documents match."""
+        return await self._sight.count(await self._sight.place(collection), where)
+
+    async def update(self, /, document: str, *, expected: str | None = None, **changes: Any) -> Written:
+        """Change any fields of a document but `key`; a new text replaces the old one atomically.
+
+        With `expected`, the fingerprint that the caller read, raises Changed if it is another one by now.
+        """
+        stored, place = await self._sight.document(document)
+        self._may_edit(place, stored, "change a document")
+        if unknown := changes.keys() - FIELDS:
+            raise InvalidInput(min(unknown), "is not a field that can be changed")
+        fields = {name: getattr(stored, name) for name in FIELDS - {"text", "places"}} | {"key": stored.key}
+        if "text" not in changes:
+            changes = {"places": _places(await self.chunks(document)), **changes}
+        text = changes.pop("text", None)
+        current = NewDocument(text=await self._sight.text(stored) if text is None else text, **fields)
+        source = Source(stored.source, stored.collection, name="")
+        written = await self._write([replace(current, **changes)], source, expected=expected)
+        await self._embed(place.collection, wait=False)
+        return written[0]
+
+    async def delete(self, documents: str | Iterable[str], *, purge: bool = False) -> Receipt:
+        """Delete documents with their children, chunks and vectors, and say how many; unknown ids count 0.
+
+        They are out of every answer when this returns. `purge` also waits until no file holds them.
+        """
+        asked = [documents] if isinstance(documents, str) else list(documents)
+        found = await self._sight.documents(asked)
+        for document, place in found:
+            self._may_edit(place, document, "delete a document")
+        receipt = await self._core.records.delete([each.id for each, _ in found])
+        if purge:
+            collections = {each.collection for each, _ in found}
+            await purge_files(self._core.records, self._core.shelves, collections)
+        return replace(receipt, purged=purge)
+
+    async def delete_where(
+        self, where: Filter, *, collection: str = "default", purge: bool = False
+    ) -> Receipt:
+        """Delete every document that matches."""
+        place = await self._sight.place(collection)
+        total = Receipt()
+        while page := (
+            await self.list(collection=place.collection.id, where=where, limit=LIST_LIMIT)
+        ).documents:
+            one = await self.delete([each.id for each in page])
+            total = Receipt(
+                total.documents + one.documents, total.chunks + one.chunks, total.vectors + one.vectors
+            )
+        if purge:
+            await purge_files(self._core.records, self._core.shelves, {place.collection.id})
+        return replace(total, purged=purge)
+
+    def _may_edit(self, place: Place, document: Document, action: str) -> None:
+        require_scope(self._person, "write", "write")
+        place.require("editor", action, source=document.source)
+
+    async def _writable(self, source: str, collection: str) -> tuple[Source, Place]:
+        """A source to write into, made where the person may make it."""
+        found = await self.source(source, collection=collection)
+        place = await self._sight.place(found.collection)
+        require_scope(self._person, "write", "write")
+        place.require("editor", "add documents", source=found.id)
+        return found, place
+
+
+def _places(chunks: Sequence[Chunk]) -> tuple[Spot, ...]:
+    """Where pages and sections begin, as far as the chunks remember it."""
+    known = [each for each in chunks if each.page is not None or each.heading is not None]
+    return tuple(Spot(each.start, each.page, tuple(filter(None, [each.heading]))) for each in known)

@@ -1,0 +1,30 @@
+"""The whole product on one store."""
+
+from conspectus.engine.parts import Core, Parts
+from conspectus.engine.upkeep import Upkeep
+from conspectus.model.access import LOCAL_OWNER, Person
+
+
+class Engine(Upkeep):
+    """Open it with `conspectus.open`; it is safe to use from many tasks.
+
+    It answers one person; `answering` gives an engine on the same store for another one.
+    """
+
+    def __init__(self, parts: Parts) -> None:
+        super().__init__(Core(parts), LOCAL_OWNER)
+
+    def answering(self, person: Person) -> "Engine":
+        """The same store, as that person may use it."""
+        view = Engine.__new__(Engine)
+        super(Engine, view).__init__(self._core, person)
+        return view
+
+    async def resume(self) -> None:
+        """Go on embedding what has no vector yet."""
+        for place in await self._sight.places():
+            await self._embed(place.collection, wait=False)
+
+    async def close(self) -> None:
+        """Stop background work and release every store; what is unfinished goes on at the next opening."""
+        await self._core.close()

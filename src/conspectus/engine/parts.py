@@ -1,0 +1,53 @@
+"""What an engine is put together from, and what its views for different people share."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from conspectus.ingest.backfill import Backfill, Turn
+from conspectus.ingest.shelves import OpenIndex, Shelves
+from conspectus.model.records import Collection, EmbeddingSpace
+from conspectus.ports import Clock, CountTokens, Embedder, Files, Records
+from conspectus.ports.accounts import Accounts
+from conspectus.ports.web import Reranker
+from conspectus.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The adapters and functions behind an engine; `bootstrap` chooses, tests may choose otherwise.
+
+    `embedder_named` makes the embedder of a setting, `embedder_for` the one of a space (None: it cannot
+    be had here), `size` says how many bytes the store takes, `forget_index` deletes a space's index.
+    """
+
+    path: str
+    version: str
+    settings: Settings
+    records: Records
+    accounts: Accounts
+    files: Files
+    clock: Clock
+    turn: Turn
+    open_index: OpenIndex
+    embedder_named: Callable[[str], Embedder | None]
+    embedder_for: Callable[[EmbeddingSpace], Embedder | None]
+    counter: Callable[[str], CountTokens]
+    size: Callable[[], int]
+    forget_index: Callable[[Collection, EmbeddingSpace | None], Awaitable[None]]
+    reranker: Reranker | None = None
+
+
+class Core:
+    """One open store: what the engines of all people share."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self.records = parts.records
+        self.shelves = Shelves(parts.records, parts.open_index)
+        self.backfill = Backfill(parts.records, parts.turn)
+
+    async def close(self) -> None:
+        """Stop background work and release every store; what is unfinished goes on at the next opening."""
+        await self.backfill.close()
+        await self.shelves.close()
+        await self.records.close()

@@ -1,0 +1,56 @@
+"""One ranking out of the answers of several collections."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from conspectus.model.query import Query
+from conspectus.model.results import Hit, Retrieval
+from conspectus.retrieval.fuse import fuse
+from conspectus.text.words import Analyzer
+
+CONSTANT = 60
+"""Reciprocal rank fusion as published: Cormack, Clarke and Buettcher, SIGIR 2009."""
+
+
+def merged(query: Query, answers: Sequence[Retrieval], *, comparable: bool) -> Retrieval:
+    """The best hits of all answers.
+
+    Where all collections embed alike, the raw scores of all hits are fused once more as those of one
+    collection; otherwise only ranks can be compared, and a hit's score is 1 / (60 + its rank).
+    """
+    ranked = _fused(query, answers) if comparable else _by_rank(answers)
+    hits = tuple(sorted(ranked, key=lambda hit: (-hit.score, hit.chunk.id))[: query.limit])
+    steps = {name for answer in answers for name in answer.timings}
+    return Retrieval(
+        outcome="found" if hits else "nothing_relevant",
+        hits=hits,
+        below_floor=tuple(hit for answer in answers for hit in answer.below_floor),
+        plan={"collections": str(len(answers)), "merged by": "raw scores" if comparable else "rank"},
+        notices=tuple(dict.fromkeys(notice for answer in answers for notice in answer.notices)),
+        timings={name: sum(answer.timings.get(name, 0.0) for answer in answers) for name in sorted(steps)},
+    )
+
+
+def _fused(query: Query, answers: Sequence[Retrieval]) -> list[Hit]:
+    hits = [hit for answer in answers for hit in answer.hits]
+    words = np.array([hit.words or 0.0 for hit in hits], dtype=np.float64)
+    cosine = np.array([np.nan if hit.similarity is None else hit.similarity for hit in hits])
+    again = fuse(words, cosine, terms=len(set(Analyzer(language=None).terms(query.text))))
+    return [
+        _scored(hit, {**hit.parts, "words": float(by_words), "vectors": float(by_vectors)})
+        for hit, by_words, by_vectors in zip(hits, again.words, again.vectors, strict=True)
+    ]
+
+
+def _by_rank(answers: Sequence[Retrieval]) -> list[Hit]:
+    return [
+        _scored(hit, {"rank": 1.0 / (CONSTANT + rank)})
+        for answer in answers
+        for rank, hit in enumerate(answer.hits, start=1)
+    ]
+
+
+def _scored(hit: Hit, parts: dict[str, float]) -> Hit:
+    return replace(hit, parts=parts, score=sum(parts.values()))
