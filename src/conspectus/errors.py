@@ -183,14 +183,18 @@ class MissingExtra(ConspectusError):
 
 
 class ProviderError(ConspectusError):
-    """A model provider refused the request for good; asking again will not help."""
+    """A model provider refused the request for good; asking again will not help.
+
+    `status` is the HTTP status of its answer, if there was one.
+    """
 
     code = "provider_error"
 
-    def __init__(self, provider: str, reason: str) -> None:
+    def __init__(self, provider: str, reason: str, *, status: int | None = None) -> None:
         super().__init__(f"{provider}: {reason}")
         self.provider = provider
         self.reason = reason
+        self.status = status
 
 
 class ProviderUnavailable(ProviderError):
@@ -198,8 +202,10 @@ class ProviderUnavailable(ProviderError):
 
     code = "provider_unavailable"
 
-    def __init__(self, provider: str, reason: str, *, retry_after: float | None = None) -> None:
-        super().__init__(provider, reason)
+    def __init__(
+        self, provider: str, reason: str, *, status: int | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(provider, reason, status=status)
         self.retry_after = retry_after
 
 
