@@ -1,5 +1,6 @@
 """Questions: hits, windows, and why."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -8,10 +9,11 @@ from conspectus.access.sight import Place
 from conspectus.engine.documents import Documents
 from conspectus.model.query import EVERYWHERE, Budget, Query
 from conspectus.model.records import Document
-from conspectus.model.results import ContextWindow, Retrieval
+from conspectus.model.results import ContextWindow, Hit, Reranking, Retrieval
 from conspectus.ports import Index
 from conspectus.retrieval.merge import merged
 from conspectus.retrieval.plan import asked
+from conspectus.retrieval.rerank import reordered, reranked
 from conspectus.retrieval.search import Looking, search
 from conspectus.window.pack import build_window
 from conspectus.window.render import renderer_named
@@ -20,6 +22,8 @@ FEWEST = 50
 SHORT = 40
 """A window asks for one hit per so many tokens, and for more only where that does not fill it."""
 FULL = 0.95
+FLOOR = 0.25
+"""Texts of the shipped model that have nothing in common are rarely more similar than this."""
 
 
 class Asking(Documents):
@@ -70,7 +74,35 @@ class Asking(Documents):
             found = replace(found, notices=(*found.notices, f"{stored.id} was not ranked: {why}"))
         return build_window(found, wanted, renderer_named("text"), self._parts.counter(wanted.tokenizer))
 
+    async def rerank(self, query: str, hits: Sequence[Hit], *, top_n: int = 5) -> Reranking:
+        """The hits that answer the question best by the reranker of the settings, with their relevance.
+
+        Without one, or where it fails, the first in the order given, without relevance and with a notice.
+        """
+        return await reranked(query, hits, self._parts.reranker, top_n=top_n)
+
+    async def search_and_rerank(
+        self, /, query: str | Query, *, search_limit: int = 50, top_n: int = 5, **fields: Any
+    ) -> Reranking:
+        """Look broadly, then let the reranker choose; falls back as `rerank` does."""
+        found = await self.retrieve(query, **{"limit": search_limit, **fields, "rerank": False})
+        return await self.rerank(_text(query), found.hits, top_n=top_n)
+
+    async def augment(
+        self, /, query: str | Query, budget: int | Budget, *, floor: float = FLOOR, **fields: Any
+    ) -> ContextWindow:
+        """The window over everything that can be seen, without what is less similar than the floor."""
+        return await self.window(query, budget, **{"collection": EVERYWHERE, "floor": floor, **fields})
+
     async def _search(self, query: Query, also: Document | None = None) -> Retrieval:
+        found = await self._find(query, also)
+        if not query.rerank or self._parts.reranker is None:
+            return found
+        start = perf_counter()
+        found = await reordered(query.text, found, self._parts.reranker)
+        return replace(found, timings={**found.timings, "rerank": (perf_counter() - start) * 1_000})
+
+    async def _find(self, query: Query, also: Document | None) -> Retrieval:
         if query.collection != EVERYWHERE:
             return await self._look(query, await self._sight.place(query.collection), also)
         places = await self._sight.places()
@@ -101,3 +133,7 @@ class Asking(Documents):
         found = replace(found, timings={**followed, **found.timings})
         problem = core.backfill.problem(home)
         return replace(found, notices=(*found.notices, str(problem))) if problem else found
+
+
+def _text(query: str | Query) -> str:
+    return query.text if isinstance(query, Query) else query

@@ -164,6 +164,12 @@ class Documents(Catalog):
             await purge_files(self._core.records, self._core.shelves, collections)
         return replace(receipt, purged=purge)
 
+    async def delete_chunks(self, document: str) -> int:
+        """Empty a document, which stays, and say how many chunks went. Raises NotFound."""
+        before = await self.get(document)
+        await self.update(document, text="")
+        return before.chunks
+
     async def delete_where(
         self, where: Filter, *, collection: str = "default", purge: bool = False
     ) -> Receipt:

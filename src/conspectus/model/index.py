@@ -25,10 +25,7 @@ class IndexedChunk:
 
         A page's title gives each of its chunks a subject; who says it is a part of what is said.
         """
-        document, text = self.document, self.chunk.text
-        if document.author is not None and document.kind in SPOKEN:
-            text = f"{document.author}: {text}"
-        return f"{document.title}\n{text}" if document.title else text
+        return passage(self.document, self.chunk.text)
 
     def row(self) -> Row:
         """The chunk as `matches` sees it."""
@@ -63,3 +60,10 @@ class IndexStatus:
     segments: int
     applied: int
     details: Mapping[str, str] = field(default_factory=dict)
+
+
+def passage(document: Document, text: str) -> str:
+    """A piece of a document with its title and, where it is speech, with who says it."""
+    if document.author is not None and document.kind in SPOKEN:
+        text = f"{document.author}: {text}"
+    return f"{document.title}\n{text}" if document.title else text

@@ -16,7 +16,8 @@ class Query:
     """A question to one collection, or to all with `*`.
 
     `vector` is the question's own vector where the caller has it already; `floor` the least raw cosine
-    similarity of a hit (0 to 1, None: no floor); `limit` the most hits; `arms` the ways to look.
+    similarity of a hit (0 to 1, None: no floor); `limit` the most hits; `arms` the ways to look;
+    `rerank` lets the reranker of the settings, if there is one, have the last word.
     """
 
     text: str
@@ -26,6 +27,7 @@ class Query:
     floor: float | None = None
     arms: tuple[Arm, ...] = ("words", "vectors")
     vector: tuple[float, ...] | None = None
+    rerank: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,23 @@ class Retrieval:
 
 
 @dataclass(frozen=True, slots=True)
+class Judged:
+    """A hit with how well it answers the question (0 to 1); None where no reranker judged it."""
+
+    hit: Hit
+    relevance: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reranking:
+    """Hits in the order of a reranker's `model`, or with a notice in the order they had before."""
+
+    results: tuple[Judged, ...]
+    model: str | None = None
+    notice: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Citation:
     """Where a numbered part of the window comes from: characters [start, end) of the document."""
 
