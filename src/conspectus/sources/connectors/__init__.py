@@ -1,0 +1,1 @@
+"""Connectors: stores elsewhere that a collection is kept in step with."""

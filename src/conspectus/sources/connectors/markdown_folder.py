@@ -1,0 +1,118 @@
+"""A folder of Markdown files as a wiki: the first level of folders are its spaces.
+
+Hidden files, links out of the folder and everything else that `LocalFiles` leaves out are left out here.
+Every listing reads every file, so that nothing depends on clocks; only what changed is parsed and fetched.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path, PurePosixPath
+
+from watchfiles import Change, awatch
+
+from conspectus.errors import FetchFailed, InvalidInput, NotFound, UnreadableFile
+from conspectus.model.records import NewDocument
+from conspectus.model.wiki import Entry, Listing
+from conspectus.ports import FoundFile
+from conspectus.sources.connectors.front_matter import page_id, read_page
+from conspectus.sources.connectors.pages import Difference, File, Row, State, identify, is_page
+from conspectus.sources.files import LocalFiles
+from conspectus.text.hashing import content_hash
+
+BATCH = 500
+DEBOUNCE = 1_600
+
+
+class MarkdownFolder:
+    """The `Connector` port over a folder."""
+
+    def __init__(self, root: Path, *, files: LocalFiles | None = None, batch: int = BATCH) -> None:
+        self._root = root.absolute()
+        self._files = files or LocalFiles()
+        self._batch = batch
+        self._paths: dict[str, str] = {}
+
+    async def changes(self, cursor: str | None) -> AsyncIterator[Listing]:
+        """Batches of what changed since the cursor; everything from none, or from one that is not ours.
+
+        Raises FetchFailed if the folder, or a folder in it, cannot be listed: nothing counts as gone then.
+        """
+        before = State.read(cursor)
+        known = before or State()
+        files = await asyncio.to_thread(self._listed, known.rows)
+        keys = identify(known.rows, list(files.values()), {})
+        self._paths = {key: path for path, key in keys.items()}
+        difference = Difference(known, files, keys, mark="")
+        for listing in difference.listings(everything=before is None, size=self._batch):
+            yield listing
+
+    async def fetch(self, entry: Entry) -> NewDocument:
+        """The page as it is now. Raises NotFound where it is gone, UnreadableFile or TooLarge."""
+        path = self._paths.get(entry.key)
+        if path is None:
+            raise NotFound("page", entry.key)
+        return await asyncio.to_thread(self._page, path)
+
+    async def watch(
+        self, *, debounce: int = DEBOUNCE, stop: asyncio.Event | None = None
+    ) -> AsyncIterator[None]:
+        """Yields when something changed, once for all that changed within `debounce` milliseconds.
+
+        Raises FetchFailed if the folder is gone.
+        """
+        try:
+            async for _ in awatch(
+                self._root, watch_filter=self._concerns, debounce=debounce, stop_event=stop
+            ):
+                yield
+        except FileNotFoundError:
+            raise FetchFailed(str(self._root), "is not a folder", passing=True) from None
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+    def _listed(self, known: Mapping[str, Row]) -> dict[str, File]:
+        if not self._root.is_dir():
+            raise FetchFailed(str(self._root), "is not a folder", passing=True)
+        files: dict[str, File] = {}
+        for found in self._files.discover([self._root]):
+            if found.path.is_dir():
+                raise FetchFailed(str(found.path), "cannot be listed", passing=True)
+            if is_page(found.name) and (file := self._file(found, known.get(found.name))):
+                files[found.name] = file
+        return files
+
+    def _file(self, found: FoundFile, known: Row | None) -> File | None:
+        """What a listing says of a file; one that cannot be read is listed, so that its fetch says why."""
+        try:
+            text = self._text(found)
+        except (InvalidInput, UnreadableFile) as fault:
+            content = content_hash(f"{fault.code} {found.size}")[:32]
+            return File(found.name, content, None if known is None else known.id)
+        except NotFound:
+            return None
+        content = content_hash(text)[:32]
+        if known is not None and known.content == content:
+            return File(found.name, content, known.id, PurePosixPath(found.name).stem)
+        return File(found.name, content, page_id(text), read_page(text, found.name).title)
+
+    def _page(self, path: str) -> NewDocument:
+        whole = self._root / path
+        inside = whole.resolve().is_relative_to(self._root.resolve())
+        if not inside or not whole.exists():
+            raise NotFound("page", path)
+        return read_page(self._text(FoundFile(whole, path, 0)), path)
+
+    def _text(self, found: FoundFile) -> str:
+        try:
+            documents = self._files.parse(found).documents
+        except UnreadableFile:
+            if found.path.exists():
+                raise
+            raise NotFound("page", found.name) from None
+        return documents[0].text if documents else ""
+
+    def _concerns(self, change: Change, path: str) -> bool:
+        """Whether a change may be one of a page or of a folder with pages."""
+        inside = Path(path).relative_to(self._root) if Path(path).is_relative_to(self._root) else Path()
+        return not any(part.startswith(".") for part in inside.parts)
