@@ -18,9 +18,12 @@ from pathlib import Path
 
 from conspectus.engine import Engine, Parts
 from conspectus.errors import IndexDamaged, InvalidInput, MissingExtra, NotFound, ProviderError, StorageError
+from conspectus.model.patience import Patience
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import CountTokens, Embedder, Index, Reader
-from conspectus.settings import Settings
+from conspectus.ports.web import Reranker
+from conspectus.providers.logged import Note, drop
+from conspectus.settings import Settings, vendor_variable
 from conspectus.text.words import Analyzer
 
 RECORDS = "records.sqlite"
@@ -30,6 +33,8 @@ MINILM = "minilm"
 MINILM_MODEL = "all-MiniLM-L6-v2"
 STATIC = "static:"
 GIVEN = "given"
+BEDROCK = "bedrock:"
+COHERE_ON_BEDROCK = "cohere.embed-v4"
 CHILD = "import asyncio, sys; from conspectus import bootstrap; asyncio.run(bootstrap.build(*sys.argv[1:]))"
 
 
@@ -47,22 +52,25 @@ async def open(
     if embedder is not None:
         chosen = replace(chosen, embedder=GIVEN)
     folder = absolute(path or chosen.path)
-    embedders = Embedders(chosen, embedder)
-    engine = Engine(await _parts(folder, chosen, embedders))
+    embedders, rerankers = Embedders(chosen, embedder), Rerankers(chosen)
+    reranker = rerankers.named(chosen.reranker)
+    engine = Engine(replace(await _parts(folder, chosen, embedders), reranker=reranker))
     try:
         await engine.resume()
         yield engine
     finally:
         await engine.close()
         await embedders.close()
+        await rerankers.close()
 
 
 class Embedders:
     """The embedders in use, each made when it is first needed."""
 
-    def __init__(self, settings: Settings, given: Embedder | None = None) -> None:
-        self._threads = settings.embedder_threads or None
+    def __init__(self, settings: Settings, given: Embedder | None = None, *, note: Note = drop) -> None:
+        self._settings = settings
         self._given = given
+        self._note = note
         self._made: dict[str, Embedder] = {}
 
     def named(self, name: str) -> Embedder | None:
@@ -80,13 +88,14 @@ class Embedders:
 
     def of(self, space: EmbeddingSpace) -> Embedder | None:
         """The embedder whose vectors can be compared with those of the space; None if there is none here."""
-        if self._given is not None and self._given.space == space:
-            return self._given
+        for made in [self._given, *self._made.values()]:
+            if made is not None and made.space == space:
+                return made
         try:
-            made = self.named(_setting(space))
+            named = self.named(_setting(space))
         except (InvalidInput, MissingExtra, ProviderError):
             return None
-        return made if made is not None and made.space == space else None
+        return named if named is not None and named.space == space else None
 
     async def close(self) -> None:
         """Release those that were made here."""
@@ -97,19 +106,87 @@ class Embedders:
         if name == MINILM:
             from conspectus.providers.onnx_embedder import OnnxEmbedder
 
-            return OnnxEmbedder(threads=self._threads)
+            return OnnxEmbedder(threads=self._settings.embedder_threads or None)
         if name.startswith(STATIC):
             from conspectus.providers.static_embedder import StaticEmbedder
 
             return StaticEmbedder(Path(name.removeprefix(STATIC)))
-        if ":" in name:
-            from conspectus.providers.hosted_embedder import HostedEmbedder
+        if ":" not in name:
+            raise InvalidInput("embedder", f"{name!r} is not minilm, none, static:PATH or vendor:model")
+        model, _, dimensions = name.partition("@")
+        if not dimensions and COHERE_ON_BEDROCK in model:
+            dimensions = "1024"
+        if not dimensions.isdecimal():
+            raise InvalidInput("embedder", f"{name!r} needs its size of vector, as in {model}@1536")
+        return self._hosted(model, int(dimensions))
 
-            model, _, dimensions = name.partition("@")
-            if not dimensions.isdecimal():
-                raise InvalidInput("embedder", f"{name!r} needs its size of vector, as in {model}@1536")
-            return HostedEmbedder(model, int(dimensions))
-        raise InvalidInput("embedder", f"{name!r} is not minilm, none, static:PATH or vendor:model")
+    def _hosted(self, model: str, dimensions: int) -> Embedder:
+        from conspectus.ingest.embed_queue import BatchEmbedder, EmbedQueue, Sharing
+        from conspectus.providers import bedrock_embedder
+        from conspectus.providers.hosted_embedder import HostedEmbedder
+
+        chosen, timeout = self._settings, float(self._settings.provider_seconds)
+        inner: BatchEmbedder
+        if model.startswith(BEDROCK) and COHERE_ON_BEDROCK in model:
+            name, most = model.removeprefix(BEDROCK), bedrock_embedder.TEXTS_A_REQUEST
+            inner = bedrock_embedder.BedrockEmbedder(name, dimensions, timeout=timeout, note=self._note)
+        else:
+            most = chosen.embed_batch
+            inner = HostedEmbedder(model, dimensions, timeout=timeout, note=self._note)
+        sharing = Sharing(max(1, min(most, chosen.embed_batch)), chosen.embed_wait_milliseconds / 1000)
+        return EmbedQueue(inner, sharing=sharing, patience=_patience(chosen))
+
+
+class Rerankers:
+    """The rerankers in use, each made when it is first needed."""
+
+    def __init__(self, settings: Settings, *, note: Note = drop) -> None:
+        self._settings = settings
+        self._note = note
+        self._made: dict[str, Reranker] = {}
+
+    def named(self, name: str) -> Reranker | None:
+        """The reranker of a setting; None for `none`.
+
+        Raises InvalidInput for a name of no known form, ProviderError where the vendor's key is not set,
+        MissingExtra where its library is not installed.
+        """
+        if name == "none":
+            return None
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    async def close(self) -> None:
+        """Release those that were made here."""
+        for made in self._made.values():
+            await made.close()
+
+    def _make(self, name: str) -> Reranker:
+        from conspectus.providers.bedrock_reranker import BedrockReranker
+        from conspectus.providers.rerankers import COHERE, CohereReranker, HttpReranker
+
+        patience, timeout = _patience(self._settings), float(self._settings.provider_seconds)
+        if name.startswith(("http://", "https://")):
+            url, _, asked = name.partition("#")
+            key = vendor_variable("CONSPECTUS_RERANKER_KEY")
+            return HttpReranker(
+                url, model=asked or None, key=key, patience=patience, timeout=timeout, note=self._note
+            )
+        vendor, _, model = name.partition(":")
+        if model and vendor == "bedrock":
+            return BedrockReranker(model, patience=patience, timeout=timeout, note=self._note)
+        if not (model and vendor == "cohere"):
+            raise InvalidInput("reranker", f"{name!r} is not none, cohere:MODEL, bedrock:MODEL or a URL")
+        key = vendor_variable("CO_API_KEY")
+        if key is None:
+            raise ProviderError("cohere", "no key is set; put it into CO_API_KEY")
+        url = vendor_variable("CO_API_URL") or COHERE
+        return CohereReranker(model, key, url=url, patience=patience, timeout=timeout, note=self._note)
+
+
+def _patience(settings: Settings) -> Patience:
+    return Patience(settings.embed_attempts, longest_wait=float(settings.embed_longest_wait_seconds))
 
 
 def absolute(path: str | Path) -> Path:

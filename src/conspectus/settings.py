@@ -15,7 +15,8 @@ class Settings:
     """What an engine is opened with. Each field can be set as CONSPECTUS_<FIELD> in the environment.
 
     `embedder` is `minilm` (shipped), `none` (words only), `static:PATH` or a hosted `vendor:model`.
-    `reranker` is `none`, `cohere:MODEL`, `bedrock:MODEL` or the URL of a `/rerank` service.
+    `reranker` is `none`, `cohere:MODEL`, `bedrock:MODEL` or the URL of a `/rerank` service (URL#MODEL where
+    it has several). A provider has `provider_seconds` for each answer.
     Sizes are in bytes unless the name says otherwise. `fetch_allow` are names, addresses or networks,
     separated by commas, that may be fetched from although they are not public; `max_requests` are answered
     at once, `max_waiting` more wait, others are turned away; `cors_origins` are separated by commas.
@@ -44,6 +45,7 @@ class Settings:
     embed_wait_milliseconds: int = 2_000
     embed_attempts: int = 5
     embed_longest_wait_seconds: int = 30
+    provider_seconds: int = 60
 
     fetch_max_bytes: int = 50_000_000
     fetch_max_redirects: int = 5
@@ -76,6 +78,11 @@ class Settings:
             if name in given:
                 values[field.name] = _read(name, given[name], field.default)
         return cls(**values)
+
+
+def vendor_variable(name: str) -> str | None:
+    """What the environment has under a name that a vendor's own library reads; None where it is empty."""
+    return os.environ.get(name) or None
 
 
 def _read(name: str, text: str, default: object) -> str | int:

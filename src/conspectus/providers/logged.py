@@ -1,0 +1,122 @@
+"""A row for every request that really went to a model vendor, without any of its content."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from time import perf_counter
+from typing import Final, TypeAlias
+
+from conspectus.errors import ConspectusError, ProviderError
+from conspectus.model.jobs import EmbeddingRequest, RequestKind
+from conspectus.ports.jobs import RequestLog
+
+Note: TypeAlias = Callable[[EmbeddingRequest], None]
+"""Takes the row of one request; returns at once."""
+
+MOST_ROWS_KEPT: Final = 10_000
+
+
+def drop(request: EmbeddingRequest) -> None:
+    """A note that keeps nothing."""
+
+
+@dataclass(slots=True)
+class Call:
+    """One request under way; `tokens` is set where the vendor counted them."""
+
+    tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """Notes the requests that one model gets."""
+
+    note: Note
+    model: str
+
+    @contextmanager
+    def one(self, kind: RequestKind, texts: Sequence[str], *, query: str = "") -> Iterator[Call]:
+        """Note what becomes of the request in the block, however it ends."""
+        call, created, start = Call(), datetime.now(UTC), perf_counter()
+        error: str | None = "cancelled"
+        try:
+            yield call
+            error = None
+        except ProviderError as fault:
+            error = fault.code if fault.status is None else f"HTTP {fault.status}"
+            raise
+        finally:
+            latency = round((perf_counter() - start) * 1000, 3)
+            self.note(
+                EmbeddingRequest(
+                    kind,
+                    "success" if error is None else "error",
+                    self.model,
+                    latency,
+                    len(texts),
+                    call.tokens if call.tokens is not None else estimated_tokens([query, *texts]),
+                    created,
+                    error,
+                )
+            )
+
+
+def estimated_tokens(texts: Sequence[str]) -> int:
+    """Four tokens for three words."""
+    return round(sum(len(text.split()) for text in texts) * 4 / 3)
+
+
+class RequestNotes:
+    """Takes notes at once and writes them to the log behind the callers' backs.
+
+    They are written after `every` seconds, or when there are `rows` of them, and when it is closed. A log
+    that cannot be written to costs no caller anything: the newest rows are kept for the next time.
+    """
+
+    def __init__(self, log: RequestLog, *, every: float = 1.0, rows: int = 100) -> None:
+        self._log = log
+        self._every = every
+        self._most = rows
+        self._rows: list[EmbeddingRequest] = []
+        self._full = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def __call__(self, request: EmbeddingRequest) -> None:
+        """Note a request; from the event loop only."""
+        self._rows.append(request)
+        if len(self._rows) >= self._most:
+            self._full.set()
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+
+    async def close(self) -> None:
+        """Write what is left; rows that the log still does not take are lost, which is logged."""
+        self._full.set()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        await self._write()
+        self._rows.clear()
+
+    async def _run(self) -> None:
+        while self._rows:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._full.wait(), self._every)
+            self._full.clear()
+            await self._write()
+
+    async def _write(self) -> None:
+        rows, self._rows = self._rows, []
+        if not rows:
+            return
+        try:
+            await self._log.add(rows)
+        except asyncio.CancelledError:
+            self._rows = rows + self._rows
+            raise
+        except ConspectusError as fault:
+            logging.getLogger(__name__).warning("%d requests were not logged: %s", len(rows), fault.code)
+            self._rows = (rows + self._rows)[-MOST_ROWS_KEPT:]

@@ -1,0 +1,154 @@
+"""Rerankers behind HTTP: Cohere's own service, and any other `/rerank`."""
+
+from collections.abc import Sequence
+from typing import Any, Final, Literal
+
+from conspectus.errors import ProviderError
+from conspectus.model.patience import Patience
+from conspectus.providers.exchange import number_in, sendable
+from conspectus.providers.json_service import JsonService
+from conspectus.providers.logged import Calls, Note, drop
+from conspectus.providers.ranking import Form, best
+
+COHERE: Final = "https://api.cohere.com"
+TOKENS_A_DOCUMENT: Final = 4096
+"""What the models of rerank 3.5 read of a text."""
+TEXTS_A_REQUEST: Final = 32
+"""What Text Embeddings Inference takes at once, unless its operator allows more."""
+WRONG_FORM: Final = 422
+
+
+class CohereReranker:
+    """Cohere's rerank API, version 2."""
+
+    def __init__(
+        self,
+        model: str,
+        key: str,
+        *,
+        url: str = COHERE,
+        patience: Patience | None = None,
+        timeout: float = 60.0,
+        note: Note = drop,
+    ) -> None:
+        self._name = model
+        self._service = JsonService("cohere", f"{url.rstrip('/')}/v2/rerank", key=key, timeout=timeout)
+        self._patience = patience or Patience()
+        self._calls = Calls(note, self.model)
+
+    @property
+    def model(self) -> str:
+        """The model as `cohere:NAME`."""
+        return f"cohere:{self._name}"
+
+    async def rerank(self, query: str, texts: Sequence[str], *, top_n: int) -> Sequence[tuple[int, float]]:
+        """Places in `texts` with relevance, best first. Raises ProviderError, ProviderUnavailable."""
+        if not texts or top_n < 1:
+            return []
+        wanted = min(top_n, len(texts))
+        body = {
+            "model": self._name,
+            "query": sendable(query),
+            "documents": [sendable(text) for text in texts],
+            "top_n": wanted,
+            "max_tokens_per_doc": TOKENS_A_DOCUMENT,
+        }
+
+        async def ask() -> list[tuple[int, float]]:
+            with self._calls.one("rerank", texts, query=query) as call:
+                answer, _ = await self._service.post(body)
+                call.tokens = number_in(answer, "meta", "tokens", "input_tokens")
+                entries = answer.get("results") if isinstance(answer, dict) else None
+                return Form("cohere", "relevance_score").read(entries, len(texts), least=wanted)
+
+        return best(await self._patience.retry(ask), top_n)
+
+    async def close(self) -> None:
+        """Release the connections."""
+        await self._service.close()
+
+
+class HttpReranker:
+    """Any service with a `/rerank`: Jina, vLLM, Infinity and others, or Text Embeddings Inference.
+
+    Two dialects are spoken. Most services take `documents` and answer with `results`, each with a
+    `relevance_score`; Text Embeddings Inference takes `texts`, few at a time, and answers with a list of
+    `score`s. Which it is need not be said: a service that does not understand the first (422) is asked in
+    the second, and what it understood is kept. A relevance is expected between 0 and 1.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        model: str | None = None,
+        key: str | None = None,
+        patience: Patience | None = None,
+        timeout: float = 60.0,
+        note: Note = drop,
+    ) -> None:
+        self._service = JsonService("reranker", url, key=key, timeout=timeout)
+        self._url = url
+        self._name = model
+        self._dialect: Literal["documents", "texts"] | None = None
+        self._patience = patience or Patience()
+        self._calls = Calls(note, self.model)
+
+    @property
+    def model(self) -> str:
+        """The model's name where one is asked for, else the address of the service."""
+        return self._name or self._url
+
+    async def rerank(self, query: str, texts: Sequence[str], *, top_n: int) -> Sequence[tuple[int, float]]:
+        """Places in `texts` with relevance, best first. Raises ProviderError, ProviderUnavailable."""
+        if not texts or top_n < 1:
+            return []
+        if self._dialect != "texts":
+            try:
+                ranking = await self._documents(query, texts, min(top_n, len(texts)))
+                self._dialect = "documents"
+                return best(ranking, top_n)
+            except ProviderError as error:
+                if self._dialect is not None or error.status != WRONG_FORM:
+                    raise
+        ranking = await self._texts(query, texts)
+        self._dialect = "texts"
+        return best(ranking, top_n)
+
+    async def close(self) -> None:
+        """Release the connections."""
+        await self._service.close()
+
+    async def _documents(self, query: str, texts: Sequence[str], wanted: int) -> list[tuple[int, float]]:
+        body: dict[str, Any] = {"query": sendable(query), "documents": [sendable(text) for text in texts]}
+        body |= {"top_n": wanted, "return_documents": False}
+        if self._name is not None:
+            body["model"] = self._name
+
+        async def ask() -> list[tuple[int, float]]:
+            with self._calls.one("rerank", texts, query=query) as call:
+                answer, _ = await self._service.post(body)
+                call.tokens = number_in(answer, "usage", "total_tokens")
+                entries = answer.get("results") if isinstance(answer, dict) else None
+                return Form("reranker", "relevance_score").read(entries, len(texts), least=wanted)
+
+        return await self._patience.retry(ask)
+
+    async def _texts(self, query: str, texts: Sequence[str]) -> list[tuple[int, float]]:
+        ranking: list[tuple[int, float]] = []
+        for start in range(0, len(texts), TEXTS_A_REQUEST):
+            part = await self._part(query, texts[start : start + TEXTS_A_REQUEST])
+            ranking += [(start + place, relevance) for place, relevance in part]
+        return ranking
+
+    async def _part(self, query: str, texts: Sequence[str]) -> list[tuple[int, float]]:
+        body = {"query": sendable(query), "texts": [sendable(text) for text in texts], "truncate": True}
+
+        async def ask() -> list[tuple[int, float]]:
+            with self._calls.one("rerank", texts, query=query) as call:
+                answer, headers = await self._service.post(body)
+                counted = headers.get("x-compute-tokens", "")
+                call.tokens = int(counted) if counted.isdecimal() else None
+                return Form("reranker", "score").read(answer, len(texts), least=len(texts))
+
+        return await self._patience.retry(ask)
