@@ -2,7 +2,7 @@
 
 import json
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count as numbers
 from xml.etree import ElementTree
@@ -104,7 +104,8 @@ class Corpus:
 
 def chunk(document, piece, number):
     tokens, digest = count(piece.text), content_hash(piece.text)
-    return Chunk(number, document.id, piece.position, piece.text, piece.start, piece.end, tokens, digest)
+    of = Chunk(number, document.id, piece.position, piece.text, piece.start, piece.end, tokens, digest)
+    return replace(of, page=number, heading=f"Part > [{number}] \u2028<a>") if number % 2 else of
 
 
 def hit(document, of, score):

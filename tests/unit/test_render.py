@@ -52,6 +52,21 @@ def test_text_numbers_passages_and_shows_gaps_and_cuts():
     )
 
 
+def test_pages_and_headings_stand_behind_the_title():
+    placed = passage(1, PAGE, "It.", page=3, heading="Guide > Part > [2] Section\n")
+    after = passage(2, PAGE, "Goes on.", follows=1, page=4, heading="Guide")
+    assert text((placed, after)) == (
+        "[1] Guide (docs/guide.md), p. 3, Part > [2] Section\nIt.\n[2] […] p. 4\nGoes on."
+    )
+    assert text((passage(1, document(), "It.", heading="Part"),)) == "[1] Part\nIt."
+    xml = renderer_named("xml").render(((placed, after),)).text
+    assert '<document index="1" id="d1" title="Guide" page="3" heading="Part &gt; [2] Section">' in xml
+    assert '<document index="2" continues="1" page="4">' in xml
+    first, second = json.loads(renderer_named("json").render(((placed, after),)).text)["documents"]
+    assert (first["page"], first["heading"]) == (3, "Part > [2] Section")
+    assert second == {"index": 2, "continues": 1, "page": 4, "text": "Goes on."}
+
+
 def test_xml_in_full():
     assert renderer_named("xml").render(LAYOUT).text == (
         '<context>\n<document index="1" id="d1" title="Guide">\nIt starts here.\n</document>\n'

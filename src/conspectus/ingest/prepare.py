@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import uuid4
@@ -15,6 +15,7 @@ from conspectus.model.records import (
     Metadata,
     NewDocument,
     Period,
+    Place,
     PreparedChunk,
     PreparedDocument,
     Source,
@@ -23,7 +24,8 @@ from conspectus.ports import CountTokens
 from conspectus.settings import Settings
 from conspectus.text.clean import clean
 from conspectus.text.hashing import content_hash, stable_id
-from conspectus.text.split import SplitOptions, split
+from conspectus.text.places import checked, combined, markdown_headings, path_of, place_at
+from conspectus.text.split import Piece, SplitOptions, split
 from conspectus.text.times import canonical, parse_instant
 
 NAME_LENGTH = 1_000
@@ -96,7 +98,8 @@ def describe(new: NewDocument, by: Preparation) -> Document:
         syntax=new.syntax,
         characters=len(text),
     )
-    return replace(described, fingerprint=_fingerprint(described, by))
+    places = checked(new.places, new.text)
+    return replace(described, fingerprint=_fingerprint(described, places, by))
 
 
 def prepare(new: NewDocument, document: Document, by: Preparation) -> PreparedDocument:
@@ -104,19 +107,34 @@ def prepare(new: NewDocument, document: Document, by: Preparation) -> PreparedDo
     text = clean(new.text)
     options = SplitOptions(size=by.chunk_size, overlap=by.chunk_overlap, syntax=new.syntax)
     pieces = split(text, options) if text.strip() else []
+    headings = tuple(markdown_headings(text)) if new.syntax == "markdown" else ()
+    places = combined(checked(new.places, new.text), headings)
+    began = [0, *(piece.end for piece in pieces)]
     return PreparedDocument(
         document=document,
         chunks=tuple(
-            PreparedChunk(
-                position=piece.position,
-                text=piece.text,
-                start=piece.start,
-                end=piece.end,
-                tokens=by.count(piece.text),
-                content_hash=content_hash(piece.text),
-            )
+            _chunk(piece, place_at(places, _first_visible(text, piece, began[piece.position])), by.count)
             for piece in pieces
         ),
+    )
+
+
+def _first_visible(text: str, piece: Piece, after: int) -> int:
+    """Where what a piece adds to those before it begins to be seen."""
+    start = max(piece.start, after)
+    return piece.end - len(text[start : piece.end].lstrip())
+
+
+def _chunk(piece: Piece, place: Place, count: CountTokens) -> PreparedChunk:
+    return PreparedChunk(
+        position=piece.position,
+        text=piece.text,
+        start=piece.start,
+        end=piece.end,
+        tokens=count(piece.text),
+        content_hash=content_hash(piece.text),
+        page=place.page,
+        heading=path_of(place.headings),
     )
 
 
@@ -127,13 +145,15 @@ def named(kind: str, name: str) -> str:
     return name
 
 
-def _fingerprint(document: Document, by: Preparation) -> str:
+def _fingerprint(document: Document, places: Sequence[Place], by: Preparation) -> str:
     """A hash of every field that a caller gives and of how the text is split."""
     parts: list[object] = [document.content_hash, document.title, document.kind, document.author]
     parts += [document.role, document.sequence, document.parent, document.thread, document.syntax]
     parts += [document.metadata, by.chunk_size, by.chunk_overlap]
     if document.occurred is not None:
         parts += [canonical(document.occurred.start), canonical(document.occurred.end)]
+    if places:
+        parts += [[place.start, place.page, *place.headings] for place in places]
     return content_hash(json.dumps(parts, sort_keys=True))
 
 

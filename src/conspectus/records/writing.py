@@ -28,7 +28,14 @@ _STORED = select(
     documents.c.kind,
 ).where(documents.c.id.in_(bindparam("ids", expanding=True)))
 _SPANS = (
-    select(chunks.c.document, chunks.c.start, chunks.c.end, chunks.c.content_hash)
+    select(
+        chunks.c.document,
+        chunks.c.start,
+        chunks.c.end,
+        chunks.c.content_hash,
+        chunks.c.page,
+        chunks.c.heading,
+    )
     .where(chunks.c.document.in_(bindparam("numbers", expanding=True)))
     .order_by(chunks.c.document, chunks.c.position)
 )
@@ -39,7 +46,7 @@ _PARENTS = select(documents.c.id, documents.c.source).where(
 _CHANGE = update(documents).where(documents.c.number == bindparam("at"))
 _DROP = delete(chunks).where(chunks.c.document.in_(bindparam("numbers", expanding=True)))
 
-Span = tuple[int, int, str]
+Span = tuple[int, int, str, int | None, str | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +157,7 @@ def _planned(
 ) -> Planned:
     if stored is None:
         return Planned(prepared, stored, "added")
-    fresh = [(chunk.start, chunk.end, chunk.content_hash) for chunk in prepared.chunks]
+    fresh = [(each.start, each.end, each.content_hash, each.page, each.heading) for each in prepared.chunks]
     if spans.get(stored.number, []) != fresh or not stored.spoken_of_as(prepared.document):
         return Planned(prepared, stored, "replaced")
     same = stored.fingerprint == prepared.document.fingerprint
@@ -164,8 +171,10 @@ def _spans(
     known = [stored[each.document.id] for each in part if each.document.id in stored]
     spans: dict[int, list[Span]] = {}
     if numbers := [each.number for each in known]:
-        for number, start, end, content_hash in connection.execute(_SPANS, {"numbers": numbers}):
-            spans.setdefault(number, []).append((start, end, content_hash))
+        for number, start, end, content_hash, page, heading in connection.execute(
+            _SPANS, {"numbers": numbers}
+        ):
+            spans.setdefault(number, []).append((start, end, content_hash, page, heading))
     return spans
 
 

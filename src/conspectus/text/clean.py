@@ -4,6 +4,7 @@ import regex
 
 from conspectus.text.graphemes import last_border
 
+PAIR = regex.compile(r"[\ud800-\udbff][\udc00-\udfff]")
 _UNSTORABLE = regex.compile(r"([\ud800-\udbff][\udc00-\udfff])|[\x00\ud800-\udfff]")
 _TAIL = 2_000
 _SENTENCE_END = regex.compile(

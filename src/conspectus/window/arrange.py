@@ -32,7 +32,7 @@ class Passage:
 
     `number` is what citations call it, from 1 on in reading order; `cut` says that the text goes on in
     the last chunk but is not shown; `follows` is the number of the passage of the same document that
-    stands before it, with a gap between them.
+    stands before it, with a gap between them. `page` and `heading` are where its first chunk begins.
     """
 
     number: int
@@ -43,6 +43,8 @@ class Passage:
     chunks: tuple[int, ...]
     cut: bool = False
     follows: int | None = None
+    page: int | None = None
+    heading: str | None = None
 
 
 Layout = tuple[tuple[Passage, ...], ...]
@@ -90,6 +92,7 @@ def _reading_order(piece: Piece) -> tuple[object, ...]:
 class _Stretch:
     def __init__(self, piece: Piece) -> None:
         self.document = piece.hit.document
+        self._first = piece.hit.chunk
         self.start = self.end = piece.hit.chunk.start
         self._texts: list[str] = []
         self._chunks: list[int] = []
@@ -123,6 +126,8 @@ class _Stretch:
             tuple(self._chunks),
             cut=self._cut,
             follows=follows,
+            page=self._first.page,
+            heading=self._first.heading,
         )
 
 

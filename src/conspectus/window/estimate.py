@@ -19,7 +19,7 @@ class Estimator:
     """Token costs of the parts of a rendering, each counted once and remembered.
 
     With `counted`, chunks carry their own token count of this very tokenizer. `frame` is what stands
-    around everything, `gap` what stands between two passages of one document.
+    around everything.
     """
 
     def __init__(
@@ -29,12 +29,11 @@ class Estimator:
         self._count = count
         self._counted = counted
         self._texts: dict[int, int] = {}
-        self._heads: dict[tuple[str, bool], int] = {}
+        self._heads: dict[tuple[object, ...], int] = {}
         self._ground = (_empty(sample, 1),)
         self._ground_cost = self._cost(self._ground)
         two = self._cost(self._ground, (_empty(sample, 2),))
         self.frame = 2 * self._ground_cost - two
-        self.gap = self._cost((*self._ground, replace(_empty(sample, 2), follows=1))) - self._ground_cost
         self.cut_mark = count(CUT)
 
     def least(self, hit: Hit) -> int:
@@ -57,13 +56,21 @@ class Estimator:
 
         With `beside`, of one that stands in its group beside another of the same day and title.
         """
-        key = (hit.document.id, beside)
+        key = (hit.document.id, beside, hit.chunk.page, hit.chunk.heading)
         if key not in self._heads:
             alone = (_empty(hit, 2),)
             if beside:
                 self._heads[key] = self._cost((*alone, _empty(hit, 3))) - self._cost(alone)
             else:
                 self._heads[key] = self._cost(self._ground, alone) - self._ground_cost
+        return self._heads[key]
+
+    def gap(self, hit: Hit) -> int:
+        """Tokens of what stands between a passage of a document and the next one, this."""
+        key = (hit.chunk.page, hit.chunk.heading)
+        if key not in self._heads:
+            next_one = replace(_empty(hit, 2), follows=1)
+            self._heads[key] = self._cost((*self._ground, next_one)) - self._ground_cost
         return self._heads[key]
 
     def end_of_text(self, hit: Hit, begin: int, *, tokens: int, spare: int) -> int:
@@ -105,7 +112,8 @@ class Estimator:
 
 
 def _empty(hit: Hit, number: int) -> Passage:
-    return Passage(number, hit.document, 0, 0, "", ())
+    chunk = hit.chunk
+    return Passage(number, hit.document, 0, 0, "", (), page=chunk.page, heading=chunk.heading)
 
 
 def _word_end(text: str, begin: int, limit: int) -> int:

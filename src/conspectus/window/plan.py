@@ -132,7 +132,7 @@ class Planner:
         if spans is None:
             return self._costs.head(hit, beside=_line_key(hit) in self._beside)
         near = spans.near(hit.chunk.start, hit.chunk.end)
-        return 0 if near.start < near.stop else self._costs.gap
+        return 0 if near.start < near.stop else self._costs.gap(hit)
 
     def _fill(self, hits: Sequence[Hit]) -> None:
         refused = self._plan.refused.items()

@@ -18,6 +18,7 @@ import regex
 from conspectus.errors import InvalidInput
 from conspectus.model.records import Document
 from conspectus.model.results import Message
+from conspectus.text.places import BETWEEN
 from conspectus.window.arrange import Layout, Passage
 
 CUT = " […]"
@@ -72,11 +73,12 @@ def renderer_named(name: str) -> Renderer:
 class TextRenderer:
     """Plain text. Every passage begins with its number in brackets at the start of a line:
 
-    `[1] Title (key)` above the text of a page or task, `[2] 2023-05-08 13:56 Caroline: …` before a
+    `[1] Title (key), p. 3, Part > Section` above the text of a page or task (as far as known, and
+    without the title where the section begins with it), `[2] 2023-05-08 13:56 Caroline: …` before a
     message, caption or memory (without the date where it is that of the line before; captions of files
-    have timecodes), `[3] […]` before a passage that follows the one above after a gap. A blank line
-    stands between groups. A line of a document that begins like such a header gets a backslash before
-    its bracket, so nothing in a document can pass for a passage of its own.
+    have timecodes), `[3] […] p. 4, Part` before a passage that follows the one above after a gap. A
+    blank line stands between groups. A line of a document that begins like such a header gets a
+    backslash before its bracket, so nothing in a document can pass for a passage of its own.
     """
 
     def show(self, text: str) -> str:
@@ -95,21 +97,22 @@ class TextRenderer:
     def _passage(self, passage: Passage, before: Passage | None) -> str:
         text = self.show(passage.text) + (CUT if passage.cut else "")
         if passage.follows is not None:
-            return f"[{passage.number}] […]\n{text}"
+            return " ".join(filter(None, (f"[{passage.number}] […]", _where(passage)))) + "\n" + text
         document = passage.document
         if document.kind in {"page", "task"}:
-            return f"[{passage.number}] {_heading(document)}".rstrip() + "\n" + text
+            named = ", ".join(filter(None, (_heading(document), _where(passage))))
+            return f"[{passage.number}] {named}".rstrip() + "\n" + text
         last = before.document if before else None
         said = " ".join(filter(None, (_title_after(document, last), _when(document, last), _who(document))))
         return f"[{passage.number}] {said}: {text}" if said else f"[{passage.number}] {text}"
 
 
 class XmlRenderer:
-    """`<context>` with one `<document index= id= title= time= author=>` for each passage.
+    """`<context>` with one `<document index= id= title= page= heading= time= author=>` for each passage.
 
     Attributes without a value are left out. A passage that follows another of the same document after
-    a gap has only its `index` and `continues`, the index of that one. Content and attributes are
-    escaped, and characters that XML forbids are replaced by U+FFFD: the result always parses.
+    a gap has only its `index`, `page`, `heading` and `continues`, the index of that one. Content and
+    attributes are escaped, and characters that XML forbids are replaced by U+FFFD: the result always parses.
     """
 
     def show(self, text: str) -> str:
@@ -130,8 +133,9 @@ class XmlRenderer:
 class JsonRenderer:
     """One JSON object `{"documents": […]}` without spaces, with sorted keys and characters as they are.
 
-    Each passage has `index`, `id`, `text`, and where known `title`, `time` and `author`; `continues`
-    as in the XML form. Control characters are kept, escaped; lone surrogates become U+FFFD.
+    Each passage has `index`, `id`, `text`, and where known `title`, `page`, `heading`, `time` and
+    `author`; `continues` as in the XML form. Control characters are kept, escaped; lone surrogates
+    become U+FFFD.
     """
 
     def show(self, text: str) -> str:
@@ -167,16 +171,33 @@ _RENDERERS: Mapping[str, Renderer] = MappingProxyType(
 
 
 def _fields(passage: Passage) -> dict[str, str | int]:
+    place = {"page": passage.page, "heading": _section(passage)}
     if passage.follows is not None:
-        return {"index": passage.number, "continues": passage.follows}
+        return {"index": passage.number, "continues": passage.follows, **_known(place)}
     document = passage.document
     described = {
         "id": document.id,
         "title": _line(document.title) or _named_key(document),
+        **place,
         "time": _when(document, None),
         "author": _who(document),
     }
-    return {"index": passage.number, **{name: value for name, value in described.items() if value}}
+    return {"index": passage.number, **_known(described)}
+
+
+def _known(fields: Mapping[str, str | int | None]) -> dict[str, str | int]:
+    return {name: value for name, value in fields.items() if value}
+
+
+def _where(passage: Passage) -> str:
+    page = "" if passage.page is None else f"p. {passage.page}"
+    return ", ".join(filter(None, (page, _section(passage))))
+
+
+def _section(passage: Passage) -> str:
+    """The heading, without the title of the document where it begins with that."""
+    heading, title = _line(passage.heading or ""), _line(passage.document.title)
+    return "" if heading == title else heading.removeprefix(title + BETWEEN)
 
 
 def _heading(document: Document) -> str:

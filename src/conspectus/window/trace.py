@@ -20,6 +20,8 @@ def citations(layout: Layout) -> tuple[Citation, ...]:
             start=passage.start,
             end=passage.end,
             chunks=passage.chunks,
+            page=passage.page,
+            heading=passage.heading,
         )
         for group in layout
         for passage in group

@@ -1,0 +1,106 @@
+"""Pages and headings of a text: which of them the text at some character stands under."""
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from heapq import merge
+
+from conspectus.errors import InvalidInput
+from conspectus.model.records import Place
+from conspectus.text.clean import PAIR, clean
+
+BETWEEN = " > "
+LONGEST_HEADING = 200
+LONGEST_PATH = 300
+
+_FRONT = re.compile(r"(---|\+\+\+)[ \t]*\n.*?\n\1[ \t]*(?:\n|\Z)", re.DOTALL)
+_LINE = re.compile(
+    r"^(?:"
+    r"[ \t>]*(?P<fence>`{3,}|~{3,})(?P<info>[^\n]*)"
+    r"| {0,3}(?P<marks>#{1,6})(?P<title>(?:[ \t][^\n]*)?)$"
+    r"|(?<![^\n]\n)(?![ \t>#|=-])(?P<underlined>[^\n]+)\n {0,3}(?P<rule>=+|-+)[ \t]*$"
+    r")",
+    re.MULTILINE,
+)
+_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\n]*\)")
+_MARKUP = re.compile(r"<[^<>\n]{1,200}>|\*\*|`|\\(?=[^\w\s])")
+
+
+def markdown_headings(text: str) -> Iterator[Place]:
+    """Where each heading of a Markdown text begins, with those it stands under; code has none."""
+    front = _FRONT.match(text)
+    fence = ""
+    open_headings: list[tuple[int, str]] = []
+    for found in _LINE.finditer(text, front.end() if front else 0):
+        mark = found["fence"]
+        if mark:
+            fence = _fence_after(fence, mark, found["info"])
+        elif not fence and (title := _title(found["underlined"] or found["title"] or "")):
+            level = len(found["marks"]) if found["marks"] else 1 + found["rule"].startswith("-")
+            while open_headings and open_headings[-1][0] >= level:
+                open_headings.pop()
+            open_headings.append((level, title))
+            yield Place(found.start(), headings=tuple(title for _, title in open_headings))
+
+
+def checked(places: Sequence[Place], text: str) -> tuple[Place, ...]:
+    """Places in a text as it was given, as places in the cleaned text. Raises InvalidInput."""
+    if not places:
+        return ()
+    starts = [place.start for place in places]
+    if starts != sorted(starts) or not 0 <= starts[0] <= starts[-1] <= len(text):
+        raise InvalidInput("places", "must begin in the text, in its order")
+    if any(place.page is not None and not 0 < place.page < 2**31 for place in places):
+        raise InvalidInput("places", "pages are counted from 1")
+    shorter = [pair.end() for pair in PAIR.finditer(text)]
+    return tuple(
+        Place(place.start - bisect_right(shorter, place.start), place.page, tuple(map(clean, place.headings)))
+        for place in places
+    )
+
+
+def combined(given: Sequence[Place], headings: Sequence[Place]) -> tuple[Place, ...]:
+    """Given places, under the headings found in the text unless some are given, in order of the text."""
+    if not headings or any(place.headings for place in given):
+        return tuple(given)
+    places: list[Place] = []
+    page: int | None = None
+    path: tuple[str, ...] = ()
+    for place in merge(given, headings, key=lambda place: place.start):
+        page = page if place.headings else place.page
+        path = place.headings or path
+        if places and places[-1].start == place.start:
+            places.pop()
+        places.append(Place(place.start, page, path))
+    return tuple(places)
+
+
+def place_at(places: Sequence[Place], start: int) -> Place:
+    """The place of the character at `start`; the last of several that begin together counts."""
+    index = bisect_right(places, start, key=lambda place: place.start) - 1
+    return replace(places[index], start=start) if index >= 0 else Place(start)
+
+
+def path_of(headings: Sequence[str]) -> str | None:
+    """The headings in one line, outermost first; where that is too long, the innermost are kept."""
+    kept = [" ".join(heading.split()) for heading in headings if heading.strip()]
+    while len(kept) > 1 and len(BETWEEN.join(kept)) > LONGEST_PATH:
+        del kept[0]
+    return BETWEEN.join(kept)[:LONGEST_PATH].rstrip() or None
+
+
+def _fence_after(fence: str, mark: str, info: str) -> str:
+    """The fence that is open behind a line with such a mark."""
+    if fence:
+        return "" if mark.startswith(fence) and not info.strip() else fence
+    return "" if mark[0] == "`" in info else mark
+
+
+def _title(line: str) -> str:
+    """What a heading says, without its marks and markup."""
+    title = line.strip()
+    bare = title.rstrip("#")
+    if not bare or bare[-1] in " \t":
+        title = bare
+    return _MARKUP.sub("", _LINK.sub(r"\1", title[: 4 * LONGEST_HEADING])).strip()[:LONGEST_HEADING]

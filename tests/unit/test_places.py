@@ -1,0 +1,168 @@
+"""Pages and headings: found in Markdown, kept through cleaning and splitting, stored, and cited."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import conspectus
+from conspectus.errors import InvalidInput
+from conspectus.ingest.prepare import Limits, Preparation, describe, prepare
+from conspectus.model.ids import CollectionId, SourceId
+from conspectus.model.records import NewDocument, Place, PreparedChunk, Source
+from conspectus.settings import Settings
+from conspectus.text.clean import clean
+from conspectus.text.places import checked, combined, markdown_headings, path_of, place_at
+from conspectus.text.tokens import ESTIMATORS
+
+BY = Preparation(
+    source=Source(SourceId("s"), CollectionId("c"), "notes"),
+    limits=Limits(characters=10_000, metadata_bytes=200, metadata_depth=3),
+    chunk_size=60,
+    chunk_overlap=10,
+    count=ESTIMATORS["chars4_min1"],
+    now=datetime(2026, 1, 5, 12, tzinfo=UTC),
+)
+NAMES = st.sampled_from(["Intro", "Part", "Ü", "a # b"])
+
+
+def found(text: str) -> list[tuple[str, tuple[str, ...]]]:
+    """Each heading found, as the line it begins and its path."""
+    return [(text[each.start :].split("\n")[0], each.headings) for each in markdown_headings(text)]
+
+
+def chunks(text: str, **fields: object) -> tuple[PreparedChunk, ...]:
+    new = NewDocument(**{"text": text, "key": "k", "syntax": "markdown", **fields})
+    return prepare(new, describe(new, BY), BY).chunks
+
+
+def fingerprint(**fields: object) -> str:
+    return describe(NewDocument(**{"text": "text", "key": "k", **fields}), BY).fingerprint
+
+
+def test_headings_form_paths() -> None:
+    text = "# A\n\ntext\n\n## B\n### C #\n## D ##\nSetext\n\nE\n=\n\nF\n---\n#### G\n"
+    assert [path for _, path in found(text)] == [
+        ("A",), ("A", "B"), ("A", "B", "C"), ("A", "D"), ("E",), ("E", "F"), ("E", "F", "G"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "#no space", "####### seven", "    # indented code", "\\# escaped", "#", "# #", "a # b",
+        "```\n# code\n```", "~~~ python\n# code\n```\n# still code\n~~~", "```\n# never closed",
+        "> ```\n# quoted fence", "- item\n---", "| a |\n---", "text\n\n---\n\ntext",
+        "---\n# yaml: x\nb: c\n---\n", "para\nof two lines\n---", "", "\n\n", "=\n=",
+    ],
+)  # fmt: skip
+def test_what_is_no_heading(text: str) -> None:
+    assert found(text) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "title"),
+    [
+        ("# **Bold** `code`", "Bold code"), ("# [Link](http://x.y) text", "Link text"),
+        ('# <a name="x"></a>Anchor', "Anchor"), ("   ### Indented\t#", "Indented"), ("# C#", "C#"),
+        ("# 1\\. First", "1. First"), ("# " + "x" * 500, "x" * 200), ("#\tTab", "Tab"),
+        ("```` `\n# A", "A"), ("# Naïve 日本語 🎉", "Naïve 日本語 🎉"),
+    ],
+)  # fmt: skip
+def test_titles_are_plain(line: str, title: str) -> None:
+    assert [path[-1] for _, path in found(line)] == [title]
+
+
+@pytest.mark.parametrize(
+    "line", ["# ", "#" * 9, "```\n", "a\n=\n", "---\n", "[", "# [x](", "# <", "# # ", "> "]
+)
+def test_finding_headings_takes_linear_time(line: str) -> None:
+    assert sum(1 for _ in markdown_headings(line * 100_000)) <= 100_000
+    assert sum(1 for _ in markdown_headings("# x" + line.strip() * 500_000)) <= 1
+
+
+def test_pages_go_on_under_headings_and_headings_over_pages() -> None:
+    pages = (Place(0, 1), Place(10, 2), Place(30, 3))
+    headings = (Place(5, headings=("A",)), Place(10, headings=("B",)), Place(20, headings=("C",)))
+    assert combined(pages, headings) == (
+        Place(0, 1), Place(5, 1, ("A",)), Place(10, 2, ("B",)), Place(20, 2, ("C",)), Place(30, 3, ("C",)),
+    )  # fmt: skip
+    assert combined((), headings) == headings
+    given_both = (Place(0, 1, ("X",)), Place(10, 2))
+    assert combined(given_both, headings) == given_both
+
+
+def test_places_are_those_of_the_cleaned_text() -> None:
+    text = "\ud83d\ude00\ud83d\ude00 one\x00 two"
+    [place] = checked([Place(text.index("two"), 2, ("\ud800",))], text)
+    assert clean(text)[place.start :] == "two"
+    assert place.headings == ("\ufffd",)
+
+
+@pytest.mark.parametrize(
+    "places",
+    [[Place(-1)], [Place(5)], [Place(2), Place(1)], [Place(0, 0)], [Place(0, -1)], [Place(0, 2**31)]],
+)
+def test_places_that_cannot_be_are_refused(places: list[Place]) -> None:
+    with pytest.raises(InvalidInput, match="places"):
+        checked(places, "text")
+
+
+def test_a_path_keeps_what_is_innermost_within_its_limit() -> None:
+    assert path_of(("Part", " \n", "Chapter\n one")) == "Part > Chapter one"
+    assert path_of(()) is None
+    assert path_of(("a" * 200, "b" * 99, "c" * 99)) == "b" * 99 + " > " + "c" * 99
+    assert path_of(("x" * 999,)) == "x" * 300
+
+
+def test_a_chunk_stands_where_its_own_text_begins() -> None:
+    text = "# One\n\nFirst words here, a few of them.\n\n## Two\n\nSecond words here, some of them.\n"
+    made = chunks(text, places=(Place(0, 1), Place(text.index("## Two"), 2)))
+    assert [(each.page, each.heading) for each in made] == [(1, "One"), (2, "One > Two")]
+    assert [each.heading for each in chunks(text, syntax="plain")] == [None] * 2
+
+
+def test_the_fingerprint_knows_places_only_when_given() -> None:
+    assert fingerprint() == fingerprint(places=())
+    given_places = [(), (Place(0, 1),), (Place(0, 2),), (Place(0, 1, ("A",)),), (Place(1, 1),)]
+    assert len({fingerprint(places=places) for places in given_places}) == len(given_places)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 60), st.none() | st.integers(1, 9), st.lists(NAMES, max_size=2))),
+    st.integers(0, 70),
+)
+def test_looking_a_place_up_agrees_with_looking_at_each(
+    rows: list[tuple[int, int | None, list[str]]], at: int
+) -> None:
+    places = [Place(start, page, tuple(names)) for start, page, names in sorted(rows, key=lambda row: row[0])]
+    before = [each for each in places if each.start <= at]
+    assert place_at(places, at) == (replace(before[-1], start=at) if before else Place(at))
+
+
+@given(st.lists(st.sampled_from(["# A", "## B", "text", "", "```", "> q", "===", "---", "### C #"])))
+def test_every_heading_is_a_line_of_the_text_in_order(lines: list[str]) -> None:
+    text = "\n".join(lines)
+    places = list(markdown_headings(text))
+    assert [place.start for place in places] == sorted({place.start for place in places})
+    assert all(place.start == 0 or text[place.start - 1] == "\n" for place in places)
+    assert all(place.headings[-1] in text[place.start :].split("\n")[0] for place in places)
+
+
+async def test_pages_and_headings_are_cited_and_their_changes_stored(tmp_path: Path) -> None:
+    text = "# Guide\n\n## Setting up\n\nTurn the blue key twice."
+    new = NewDocument(text, title="Guide", key="guide", syntax="markdown", places=(Place(0, 7),))
+    async with conspectus.open(tmp_path, settings=Settings(embedder="none")) as engine:
+        await engine.add(new)
+        window = await engine.window("blue key", 200)
+        [citation] = window.citations
+        assert (citation.page, citation.heading) == (7, "Guide")
+        assert window.text.startswith("[1] Guide (guide), p. 7\n")
+        [written] = await engine.add(replace(new, places=(Place(0, 8),)))
+        assert written.outcome == "replaced"
+        assert (await engine.window("blue key", 200)).citations[0].page == 8
+        [written] = await engine.add(replace(new, places=(Place(0, 8),)))
+        assert written.outcome == "unchanged"
