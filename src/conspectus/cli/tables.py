@@ -158,7 +158,8 @@ def _number(value: float | None) -> str:
 
 
 def _name(hit: Hit) -> Text:
-    return cell(hit.document.title or hit.document.key, limit=60)
+    name = cell(hit.document.title or hit.document.key, limit=60)
+    return name if hit.chunk.page is None else name.append(f", p. {hit.chunk.page}")
 
 
 def _parts(parts: Mapping[str, float]) -> str:
