@@ -14,6 +14,7 @@ ConspectusError
 ├── FetchFailed             a web server gave no usable answer
 │   └── ForbiddenAddress    the address must not be asked
 ├── Overloaded              too much is going on; ask again later
+├── ServerUnavailable       a Conspectus server could not be reached, or gave no answer that can be read
 ├── MissingExtra            an optional dependency is not installed
 ├── ProviderError           a model provider refused
 │   └── ProviderUnavailable the provider may answer later
@@ -169,6 +170,17 @@ class Overloaded(ConspectusError):
     def __init__(self, what: str, *, retry_after: float = 1.0) -> None:
         super().__init__(f"{what}; ask again in {retry_after:g} s")
         self.retry_after = retry_after
+
+
+class ServerUnavailable(ConspectusError):
+    """The Conspectus server at `url` could not be reached, or what answered there cannot be understood."""
+
+    code = "server_unavailable"
+
+    def __init__(self, url: str, reason: str) -> None:
+        super().__init__(f"{url}: {reason}")
+        self.url = url
+        self.reason = reason
 
 
 class MissingExtra(ConspectusError):

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from conspectus.errors import InvalidInput
@@ -19,7 +19,8 @@ class Settings:
     it has several). A provider has `provider_seconds` for each answer.
     Sizes are in bytes unless the name says otherwise. `fetch_allow` are names, addresses or networks,
     separated by commas, that may be fetched from although they are not public; `max_requests` are answered
-    at once, `max_waiting` more wait, others are turned away; `cors_origins` are separated by commas.
+    at once, `max_waiting` more wait, others are turned away; `cors_origins` are separated by commas. `url`
+    and `key` are those of a server to ask instead of a folder.
     """
 
     path: str = "conspectus-data"
@@ -68,15 +69,19 @@ class Settings:
     keep_answers_hours: int = 24
     log_level: str = "info"
 
+    url: str = ""
+    key: str = field(default="", repr=False)
+    max_answer_bytes: int = 200_000_000
+
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "Settings":
         """The defaults with what the environment sets. Raises InvalidInput for a value it cannot read."""
         given = os.environ if environment is None else environment
         values: dict[str, Any] = {}
-        for field in fields(cls):
-            name = PREFIX + field.name.upper()
+        for each in fields(cls):
+            name = PREFIX + each.name.upper()
             if name in given:
-                values[field.name] = _read(name, given[name], field.default)
+                values[each.name] = _read(name, given[name], each.default)
         return cls(**values)
 
 

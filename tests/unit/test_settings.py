@@ -18,3 +18,9 @@ def test_a_value_that_is_no_whole_number_is_refused_by_name(value: str) -> None:
 
 def test_other_variables_are_ignored() -> None:
     assert Settings.from_environment({"HOME": "/root"}) == Settings()
+
+
+def test_the_key_of_a_server_is_never_shown() -> None:
+    settings = Settings.from_environment({"CONSPECTUS_URL": "http://host", "CONSPECTUS_KEY": "csp_secret"})
+    assert (settings.url, settings.key) == ("http://host", "csp_secret")
+    assert "csp_secret" not in repr(settings)
