@@ -6,6 +6,7 @@ that stand for an IPv4 address are judged by that one, and tunnels are refused.
 """
 
 import asyncio
+import re
 import socket
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ INSIDE = (
     ".localhost", ".local", ".localdomain", ".internal", ".intranet", ".private", ".corp", ".home", ".lan",
     ".home.arpa",
 )  # fmt: skip
+MORE_THAN_A_NAME = re.compile(r"[/:@?#\\]")
 ATTEMPTS = 4
 
 
@@ -101,12 +103,12 @@ class Boundary:
 
 def _allowed_name(entry: str) -> str:
     try:
-        url = parse_url(f"http://{entry}/")
+        host = "" if MORE_THAN_A_NAME.search(entry) else parse_url(f"http://{entry}/").host
     except InvalidInput:
-        url = None
-    if url is None or url.authority != url.host or url.path != "/" or literal(url.host):
+        host = ""
+    if not host or literal(host) is not None:
         raise InvalidInput("fetch_allow", f"{entry!r} is no name, address or network")
-    return url.host
+    return host
 
 
 async def resolve_name(name: str, port: int) -> Sequence[str]:
