@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Literal
 
 from conspectus.model.ids import CollectionId, JobId, SourceId, UserId
@@ -38,6 +39,14 @@ class Job:
     result: Metadata | None = None
     started: datetime | None = None
     finished: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Upload:
+    """A file that a caller hands in: its name, and its bytes or where they lie."""
+
+    name: str
+    data: bytes | Path
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,19 +3,37 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from pathlib import Path
 from typing import Any, Protocol, TypeAlias
 
-from conspectus.model.ids import CollectionId, JobId, SourceId
-from conspectus.model.jobs import EmbeddingRequest, IngestReport, Job, JobPage, JobState, RequestTotals
+from conspectus.model.ids import CollectionId, JobId, SourceId, UserId
+from conspectus.model.jobs import (
+    EmbeddingRequest,
+    IngestReport,
+    Job,
+    JobPage,
+    JobState,
+    RequestTotals,
+    Upload,
+)
+from conspectus.model.records import Metadata
 from conspectus.model.wiki import Connection
 
 
 @dataclass(frozen=True, slots=True)
-class JobScope:
-    """Which jobs: of one collection (None: of all), of these sources only (None: of any), in these states."""
+class JobPlace:
+    """The jobs of a collection: all of them, or those of these sources and those of this owner."""
 
-    collection: CollectionId | None = None
+    collection: CollectionId
     sources: tuple[SourceId, ...] | None = None
+    owner: UserId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JobScope:
+    """Which jobs: of any of these places (None: all), in any of these states (None: in any)."""
+
+    places: tuple[JobPlace, ...] | None = None
     states: tuple[JobState, ...] | None = None
 
 
@@ -79,6 +97,34 @@ class Jobs(Protocol):
 
     async def close(self, *, grace: float) -> None:
         """Let running jobs finish for up to `grace` seconds; the others run again at the next start."""
+        ...
+
+
+class JobFiles(Protocol):
+    """What a job needs besides its row: files handed in, and what must not be written where others look."""
+
+    async def keep_secret(self, job: JobId, secret: Metadata) -> None:
+        """Keep it where only the account of this process can read it."""
+        ...
+
+    async def secret(self, job: JobId) -> Metadata | None:
+        """What was kept; None if there is nothing, or nothing any more."""
+        ...
+
+    async def keep_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
+        """Copy the files; when this returns they outlast a crash. Raises UnreadableFile or StorageError."""
+        ...
+
+    async def files(self, job: JobId) -> Sequence[Path]:
+        """Where they are, in the order in which they were kept; none any more once they were dropped."""
+        ...
+
+    async def drop(self, job: JobId) -> None:
+        """Delete all that was kept for a job, if there is anything."""
+        ...
+
+    async def holders(self) -> Sequence[JobId]:
+        """The jobs for which something is kept."""
         ...
 
 

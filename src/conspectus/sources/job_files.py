@@ -1,0 +1,127 @@
+"""What jobs need besides their rows, as files beside the store that only its own account can read.
+
+`secrets/<job>` is JSON, `uploads/<job>/<n>` are files. Both go when their job ends.
+"""
+
+import asyncio
+import json
+import os
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+from conspectus.errors import StorageError, UnreadableFile
+from conspectus.model.ids import JobId
+from conspectus.model.jobs import Upload
+from conspectus.model.records import Metadata
+
+BLOCK = 1 << 20
+
+
+class LocalJobFiles:
+    """The `JobFiles` port in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self._secrets = folder / "secrets"
+        self._uploads = folder / "uploads"
+
+    async def keep_secret(self, job: JobId, secret: Metadata) -> None:
+        """Keep it where only the account of this process can read it. Raises StorageError."""
+        await asyncio.to_thread(self._keep_secret, job, json.dumps(dict(secret)))
+
+    async def secret(self, job: JobId) -> Metadata | None:
+        """What was kept; None if there is nothing, or nothing any more."""
+        return await asyncio.to_thread(self._secret, job)
+
+    async def keep_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
+        """Copy the files; when this returns they outlast a crash. Raises UnreadableFile or StorageError."""
+        await asyncio.to_thread(self._keep_files, job, uploads)
+
+    async def files(self, job: JobId) -> Sequence[Path]:
+        """Where they are, in the order in which they were kept."""
+        return await asyncio.to_thread(self._files, job)
+
+    async def drop(self, job: JobId) -> None:
+        """Delete all that was kept for a job, if there is anything."""
+        await asyncio.to_thread(self._drop, job)
+
+    async def holders(self) -> Sequence[JobId]:
+        """The jobs for which something is kept."""
+        return await asyncio.to_thread(self._holders)
+
+    def _keep_secret(self, job: JobId, secret: str) -> None:
+        try:
+            self._private(self._secrets)
+            _write(self._secrets / job, [secret.encode()])
+            _settle(self._secrets)
+        except OSError as fault:
+            raise StorageError(f"a secret could not be kept: {fault.strerror}") from fault
+
+    def _secret(self, job: JobId) -> Metadata | None:
+        try:
+            kept: Metadata = json.loads((self._secrets / job).read_bytes())
+        except FileNotFoundError:
+            return None
+        return kept
+
+    def _keep_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
+        folder = self._uploads / job
+        try:
+            self._private(self._uploads)
+            self._private(folder)
+            for number, upload in enumerate(uploads):
+                _copy(upload, folder / str(number))
+            _settle(folder)
+            _settle(self._uploads)
+        except OSError as fault:
+            raise StorageError(f"the files could not be kept: {fault.strerror}") from fault
+
+    def _files(self, job: JobId) -> list[Path]:
+        folder = self._uploads / job
+        return sorted(folder.iterdir(), key=lambda path: int(path.name)) if folder.is_dir() else []
+
+    def _drop(self, job: JobId) -> None:
+        (self._secrets / job).unlink(missing_ok=True)
+        shutil.rmtree(self._uploads / job, ignore_errors=True)
+
+    def _holders(self) -> list[JobId]:
+        folders = [each for each in (self._secrets, self._uploads) if each.is_dir()]
+        return sorted({JobId(path.name) for folder in folders for path in folder.iterdir()})
+
+    def _private(self, folder: Path) -> None:
+        folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def _copy(upload: Upload, target: Path) -> None:
+    if isinstance(upload.data, bytes):
+        _write(target, [upload.data])
+        return
+    try:
+        source = upload.data.open("rb")
+    except OSError as fault:
+        raise UnreadableFile(upload.name, fault.strerror or str(fault)) from fault
+    with source:
+        _write(target, _blocks(source))
+
+
+def _blocks(source: IO[bytes]) -> Iterator[bytes]:
+    while block := source.read(BLOCK):
+        yield block
+
+
+def _write(target: Path, pieces: Iterable[bytes]) -> None:
+    """Write a file that no other account can read, down to the disk."""
+    with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.writelines(pieces)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _settle(folder: Path) -> None:
+    """Make the names in a folder outlast a crash."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
