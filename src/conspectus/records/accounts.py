@@ -1,39 +1,99 @@
 """Users, groups, keys and grants on the same database as everything else."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 
-from sqlalchemy import Connection, or_, select
-
-from conspectus.model.access import Grant, Grantee
-from conspectus.model.ids import UserId
-from conspectus.records.account_tables import grants, members
+from conspectus.model.access import Grant, Grantee, Group, Key, User
+from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
+from conspectus.records import granting, people
 from conspectus.records.store import Transactions
-from conspectus.text.times import from_microseconds
 
 
 class SqlAccounts:
-    """Every method of the port `Accounts` as one transaction."""
+    """Every method of the port `Accounts` as one transaction; what each means is said there."""
 
     def __init__(self, transactions: Transactions) -> None:
         self._read = transactions.read
         self._write = transactions.write
 
+    async def add_user(self, user: User) -> None:
+        """Store it. Raises Conflict if the name is taken."""
+        await self._write(partial(people.add_user, user=user))
+
+    async def disable_user(self, user: UserId, *, disabled: bool) -> User:
+        """Let a user do nothing any more, or let it again. Raises NotFound."""
+        return await self._write(partial(people.disable_user, user=user, disabled=disabled))
+
+    async def delete_user(self, user: UserId, *, heir: UserId | None = None) -> None:
+        """Delete it; what it owns goes to the heir. Raises NotFound or Conflict."""
+        await self._write(partial(people.delete_user, user=user, heir=heir))
+
+    async def users(self) -> Sequence[User]:
+        """All users by name."""
+        return await self._read(people.all_users)
+
+    async def user(self, name_or_id: str) -> User | None:
+        """The user of that id, else of that name."""
+        return await self._read(partial(people.find_user, name=name_or_id))
+
+    async def add_group(self, group: Group) -> None:
+        """Store it. Raises Conflict if the name is taken."""
+        await self._write(partial(people.add_group, group=group))
+
+    async def delete_group(self, group: GroupId) -> None:
+        """Delete it with its grants and memberships. Raises NotFound."""
+        await self._write(partial(people.delete_group, group=group))
+
+    async def groups(self) -> Sequence[Group]:
+        """All groups by name."""
+        return await self._read(people.all_groups)
+
+    async def members(self, group: GroupId) -> Sequence[User]:
+        """The members of a group by name. Raises NotFound."""
+        return await self._read(partial(people.members_of, group=group))
+
+    async def join(self, group: GroupId, user: UserId) -> None:
+        """Make the user a member, if it is none yet. Raises NotFound."""
+        await self._write(partial(people.join, group=group, user=user))
+
+    async def leave(self, group: GroupId, user: UserId) -> None:
+        """End the membership, if there is one."""
+        await self._write(partial(people.leave, group=group, user=user))
+
+    async def add_key(self, key: Key, secret_hash: str) -> None:
+        """Store a key with the hash of its secret. Raises NotFound for an unknown user."""
+        await self._write(partial(people.add_key, key=key, secret_hash=secret_hash))
+
+    async def key(self, key: KeyId) -> tuple[Key, str, User] | None:
+        """A key with the hash of its secret and its user."""
+        return await self._read(partial(people.find_key, key=key))
+
+    async def keys(self, user: UserId | None = None) -> Sequence[Key]:
+        """The keys of one user or of all, oldest first."""
+        return await self._read(partial(people.keys_of, user=user))
+
+    async def revoke_key(self, key: KeyId, at: datetime) -> Key:
+        """End a key's validity for the very next request. Raises NotFound."""
+        return await self._write(partial(people.revoke_key, key=key, at=at))
+
+    async def used(self, key: KeyId, at: datetime) -> None:
+        """Note that a key was used."""
+        await self._write(partial(people.used, key=key, at=at))
+
+    async def put_grant(self, grant: Grant) -> None:
+        """Store it, in place of another role of the same grantee there. Raises NotFound."""
+        await self._write(partial(granting.put_grant, grant=grant))
+
+    async def revoke(self, collection: CollectionId, source: SourceId | None, grantee: Grantee) -> bool:
+        """Take a role away; whether there was one."""
+        work = partial(granting.revoke, collection=collection, source=source, grantee=grantee)
+        return await self._write(work)
+
+    async def grants(self, collection: CollectionId) -> Sequence[Grant]:
+        """All grants on a collection and its sources, in a stable order."""
+        return await self._read(partial(granting.grants_on, collection=collection))
+
     async def held_by(self, user: UserId) -> Sequence[Grant]:
         """All grants that a user has, directly or through groups."""
-        return await self._read(partial(_held_by, user=user))
-
-
-def _held_by(connection: Connection, user: UserId) -> list[Grant]:
-    own = select(members.c.group).where(members.c.user == user)
-    chosen = select(grants).where(or_(grants.c.user == user, grants.c.group.in_(own)))
-    return [
-        Grant(
-            row.collection,
-            row.source,
-            Grantee("user", row.user) if row.user is not None else Grantee("group", row.group),
-            row.role,
-            from_microseconds(row.created),
-        )
-        for row in connection.execute(chosen.order_by(grants.c.id))
-    ]
+        return await self._read(partial(granting.held_by, user=user))
