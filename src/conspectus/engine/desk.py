@@ -23,11 +23,14 @@ class Desk:
     async def _write(
         self, batch: Sequence[NewDocument], source: Source, *, expected: str | None = None
     ) -> Sequence[Written]:
-        parts = self._parts
-        by = Preparation.under(parts.settings, source, count=parts.counter("o200k_base"), now=parts.clock())
+        by = self._preparation(source)
         written = await write(self._core.records, batch, by, expected=expected)
         await self._core.shelves.keep_up(source.collection)
         return written
+
+    def _preparation(self, source: Source) -> Preparation:
+        parts = self._parts
+        return Preparation.under(parts.settings, source, count=parts.counter("o200k_base"), now=parts.clock())
 
     async def _embedder(self, collection: Collection) -> Embedder | None:
         space = collection.space

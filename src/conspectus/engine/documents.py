@@ -1,6 +1,6 @@
 """Writing, reading and deleting documents."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -9,9 +9,10 @@ from typing import Any
 from conspectus.access.policy import require_scope
 from conspectus.access.sight import Place
 from conspectus.engine.catalog import Catalog
-from conspectus.errors import InvalidInput, NotAllowed
+from conspectus.errors import Changed, InvalidInput, NotAllowed
 from conspectus.ingest.files import Intake, Kept, Root, placed, take_in
 from conspectus.ingest.pipeline import batches
+from conspectus.ingest.prepare import own_spans
 from conspectus.ingest.upkeep import purge as purge_files
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.records import (
@@ -30,6 +31,7 @@ from conspectus.ports import Progress
 
 LIST_LIMIT = 1_000
 FIELDS = NewDocument.__dataclass_fields__.keys() - {"key"}
+TEXT = {"text", "places", "spans"}
 
 
 class Documents(Catalog):
@@ -135,19 +137,21 @@ class Documents(Catalog):
 
         With `expected`, the fingerprint that the caller read, raises Changed if it is another one by now.
         """
-        stored, place = await self._sight.document(document)
-        self._may_edit(place, stored, "change a document")
         if unknown := changes.keys() - FIELDS:
             raise InvalidInput(min(unknown), "is not a field that can be changed")
-        fields = {name: getattr(stored, name) for name in FIELDS - {"text", "places"}} | {"key": stored.key}
-        if "text" not in changes:
-            changes = {"places": _places(await self.chunks(document)), **changes}
-        text = changes.pop("text", None)
-        current = NewDocument(text=await self._sight.text(stored) if text is None else text, **fields)
-        source = Source(stored.source, stored.collection, name="")
-        written = await self._write([replace(current, **changes)], source, expected=expected)
-        await self._embed(place.collection, wait=False)
-        return written[0]
+        while True:
+            stored, place = await self._sight.document(document)
+            self._may_edit(place, stored, "change a document")
+            if expected not in {None, stored.fingerprint}:
+                raise Changed("document", document)
+            source = Source(stored.source, stored.collection, name="")
+            current = replace(await self._as_given(stored, source, changes), **changes)
+            try:
+                written = await self._write([current], source, expected=stored.fingerprint)
+            except Changed:
+                continue
+            await self._embed(place.collection, wait=False)
+            return written[0]
 
     async def delete(self, documents: str | Iterable[str], *, purge: bool = False) -> Receipt:
         """Delete documents with their children, chunks and vectors, and say how many; unknown ids count 0.
@@ -190,6 +194,17 @@ class Documents(Catalog):
     def _may_edit(self, place: Place, document: Document, action: str) -> None:
         require_scope(self._person, "write", "write")
         place.require("editor", action, source=document.source)
+
+    async def _as_given(self, stored: Document, source: Source, changes: Mapping[str, Any]) -> NewDocument:
+        """A stored document as one that would be stored just so; without the text if that changes."""
+        fields = {name: getattr(stored, name) for name in (*FIELDS - TEXT, "key")}
+        if "text" in changes:
+            return NewDocument(text="", **fields)
+        new = NewDocument(text=await self._sight.text(stored), **fields)
+        chunks = await self.chunks(stored.id)
+        told = stored.syntax != "markdown" or any(each.page is not None for each in chunks)
+        spans = own_spans(chunks, new, self._preparation(source))
+        return replace(new, places=_places(chunks) if told else (), spans=spans)
 
     async def _writable(self, source: str, collection: str) -> tuple[Source, Place]:
         """A source to write into, made where the person may make it."""

@@ -10,6 +10,7 @@ from uuid import uuid4
 from conspectus.errors import InvalidInput, TooLarge
 from conspectus.model.ids import DocumentId
 from conspectus.model.records import (
+    Chunk,
     Document,
     Json,
     Metadata,
@@ -98,15 +99,14 @@ def describe(new: NewDocument, by: Preparation) -> Document:
         syntax=new.syntax,
         characters=len(text),
     )
-    places = checked(new.places, new.text)
-    return replace(described, fingerprint=_fingerprint(described, places, by))
+    cut = [checked(new.places, new.text), new.spans]
+    return replace(described, fingerprint=_fingerprint(described, cut, by))
 
 
 def prepare(new: NewDocument, document: Document, by: Preparation) -> PreparedDocument:
     """Split the text of a described document; text without any visible character has no chunks."""
     text = clean(new.text)
-    options = SplitOptions(size=by.chunk_size, overlap=by.chunk_overlap, syntax=new.syntax)
-    pieces = split(text, options) if text.strip() else []
+    pieces = _pieces(new, text, by)
     headings = tuple(markdown_headings(text)) if new.syntax == "markdown" else ()
     places = combined(checked(new.places, new.text), headings)
     began = [0, *(piece.end for piece in pieces)]
@@ -117,6 +117,25 @@ def prepare(new: NewDocument, document: Document, by: Preparation) -> PreparedDo
             for piece in pieces
         ),
     )
+
+
+def own_spans(chunks: Sequence[Chunk], new: NewDocument, by: Preparation) -> tuple[tuple[int, int], ...]:
+    """The spans of stored chunks, if they are not those that the text would be split into."""
+    stored = tuple((each.start, each.end) for each in chunks)
+    split_anew = tuple((each.start, each.end) for each in _pieces(new, clean(new.text), by))
+    return () if stored == split_anew else stored
+
+
+def _pieces(new: NewDocument, text: str, by: Preparation) -> list[Piece]:
+    """The pieces that the caller asks for, else those that the splitter finds."""
+    if new.spans and len(text) != len(new.text):
+        raise InvalidInput("spans", "refer to a text that cannot be stored as it is")
+    if new.spans:
+        return [
+            Piece(position, start, end, text[start:end]) for position, (start, end) in enumerate(new.spans)
+        ]
+    options = SplitOptions(size=by.chunk_size, overlap=by.chunk_overlap, syntax=new.syntax)
+    return split(text, options) if text.strip() else []
 
 
 def _first_visible(text: str, piece: Piece, after: int) -> int:
@@ -145,15 +164,14 @@ def named(kind: str, name: str) -> str:
     return name
 
 
-def _fingerprint(document: Document, places: Sequence[Place], by: Preparation) -> str:
+def _fingerprint(document: Document, cut: Sequence[Sequence[object]], by: Preparation) -> str:
     """A hash of every field that a caller gives and of how the text is split."""
     parts: list[object] = [document.content_hash, document.title, document.kind, document.author]
     parts += [document.role, document.sequence, document.parent, document.thread, document.syntax]
     parts += [document.metadata, by.chunk_size, by.chunk_overlap]
     if document.occurred is not None:
         parts += [canonical(document.occurred.start), canonical(document.occurred.end)]
-    if places:
-        parts += [[place.start, place.page, *place.headings] for place in places]
+    parts += [repr(each) for each in cut if each]
     return content_hash(json.dumps(parts, sort_keys=True))
 
 

@@ -138,7 +138,8 @@ class NewDocument:
 
     With a `key`, writing the same key into the same source replaces what was there. Without one the
     document is new each time. `places`, in order, say where pages and sections begin; those of Markdown
-    are found without.
+    are found without. `spans`, where given, are the chunks to cut the text into: they begin at 0, leave no
+    gap, and end with the text.
     """
 
     text: str
@@ -154,6 +155,7 @@ class NewDocument:
     thread: str | None = None
     syntax: Syntax = "plain"
     places: tuple[Place, ...] = ()
+    spans: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,1 @@
+"""Thin faces of the engine: a domain's words in, a domain's words out."""

@@ -1,0 +1,135 @@
+"""The words of a knowledge base: what its collections, sources, documents, chunks and results are made of."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from conspectus.model import records
+from conspectus.model.results import Hit, Judged
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """The top of a user's knowledge. `embedding_dimensions` is None where only words are searched."""
+
+    id: str
+    name: str
+    description: str
+    embedding_dimensions: int | None
+    user_id: str
+    created: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Documents of one origin, such as a web domain or a wiki space."""
+
+    id: str
+    collection_id: str
+    name: str
+    source_type: str
+    metadata: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One unit of content; `content_hash` is the SHA-256 of the content, None where there is none."""
+
+    id: str
+    source_id: str
+    collection_id: str
+    title: str
+    metadata: Mapping[str, object]
+    status: str
+    content_hash: str | None
+    chunk_count: int
+    error_message: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of a document; `metadata` has `page` and `heading` where they are known."""
+
+    id: int
+    document_id: str
+    content: str
+    position: int
+    token_count: int
+    content_hash: str
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchResult:
+    """A chunk found, with its cosine distance (0: the same direction, 2: the opposite one).
+
+    `hit` is what the engine said of it.
+    """
+
+    chunk: Chunk
+    document: Document
+    distance: float
+    hit: Hit = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class RankedResult:
+    """A chunk found, with a reranker's score; None where none judged it. `notice` says why."""
+
+    chunk: Chunk
+    document: Document
+    relevance_score: float | None
+    notice: str | None = None
+
+
+def to_collection(stored: records.Collection) -> Collection:
+    """A collection under the name its owner gave it."""
+    _, _, name = stored.name.rpartition("/")
+    dimensions = stored.space.dimensions if stored.space else None
+    return Collection(stored.id, name, stored.description, dimensions, stored.owner, stored.created)
+
+
+def to_source(stored: records.Source) -> Source:
+    """A source."""
+    return Source(stored.id, stored.collection, stored.name, stored.kind, stored.metadata)
+
+
+def to_document(stored: records.Document) -> Document:
+    """A document without its content."""
+    return Document(
+        id=stored.id,
+        source_id=stored.source,
+        collection_id=stored.collection,
+        title=stored.title,
+        metadata=stored.metadata,
+        status=stored.status,
+        content_hash=stored.content_hash if stored.characters else None,
+        chunk_count=stored.chunks,
+        error_message=stored.error,
+    )
+
+
+def to_chunk(stored: records.Chunk) -> Chunk:
+    """A chunk."""
+    facts = {"page": stored.page, "heading": stored.heading}
+    return Chunk(
+        id=stored.id,
+        document_id=stored.document,
+        content=stored.text,
+        position=stored.position,
+        token_count=stored.tokens,
+        content_hash=stored.content_hash,
+        metadata={name: fact for name, fact in facts.items() if fact is not None},
+    )
+
+
+def to_result(hit: Hit) -> SearchResult:
+    """A hit of a search by meaning."""
+    distance = 1.0 - (hit.similarity if hit.similarity is not None else 0.0)
+    return SearchResult(to_chunk(hit.chunk), to_document(hit.document), distance, hit)
+
+
+def to_ranked(judged: Judged, notice: str | None) -> RankedResult:
+    """A hit that a reranker was asked about."""
+    hit = judged.hit
+    return RankedResult(to_chunk(hit.chunk), to_document(hit.document), judged.relevance, notice)
