@@ -1,17 +1,24 @@
 """Every connector, held to the contract."""
 
+import os
 import shutil
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from conspectus.ports.web import Connector
+from conspectus.sources.connectors.git_repository import GitRepository, Repository
 from conspectus.sources.connectors.markdown_folder import MarkdownFolder
 from conspectus.testing.connector_contract import ConnectorContract, Place
 from conspectus.testing.memory_wiki import MemoryConnector, MemoryWiki
 
 BATCH = 2
+ALONE = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+needs_git = pytest.mark.skipif(
+    shutil.which("git") is None and not os.environ.get("CI"), reason="git is not installed"
+)
 
 
 class WikiInMemory(MemoryWiki):
@@ -46,6 +53,45 @@ class Folder:
         return self.root / space / f"{name}.md"
 
 
+@dataclass
+class GitFolder(Folder):
+    """A repository with a working tree, a commit for each change."""
+
+    copy: Path
+
+    def __post_init__(self) -> None:
+        self.root.mkdir()
+        self.git("init", "--quiet", "--initial-branch=main")
+        self.commit()
+
+    async def put(self, space: str, name: str, text: str) -> None:
+        await super().put(space, name, text)
+        self.commit()
+
+    async def delete(self, space: str, name: str) -> None:
+        await super().delete(space, name)
+        self.commit()
+
+    async def move(self, space: str, name: str, *, to_space: str, to_name: str) -> None:
+        await super().move(space, name, to_space=to_space, to_name=to_name)
+        self.commit()
+
+    async def remove_space(self, space: str) -> None:
+        await super().remove_space(space)
+        self.commit()
+
+    def connect(self) -> Connector:
+        return GitRepository(Repository(str(self.root)), self.copy, batch=BATCH)
+
+    def commit(self) -> None:
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", "--message", "A change")
+
+    def git(self, *arguments: str) -> None:
+        name = ("-c", "user.name=Someone", "-c", "user.email=someone@example.org")
+        subprocess.run(["git", "-C", str(self.root), *name, *arguments], check=True, env=ALONE)
+
+
 class TestMemory(ConnectorContract):
     @pytest.fixture
     def place(self) -> Place:
@@ -56,3 +102,10 @@ class TestMarkdownFolder(ConnectorContract):
     @pytest.fixture
     def place(self, tmp_path: Path) -> Place:
         return Folder(tmp_path)
+
+
+@needs_git
+class TestGitRepository(ConnectorContract):
+    @pytest.fixture
+    def place(self, tmp_path: Path) -> Place:
+        return GitFolder(tmp_path / "repository", tmp_path / "copy")

@@ -1,0 +1,95 @@
+"""The `git` program, run so that neither a repository nor the settings of this machine can make it do more.
+
+No hooks, prompts, helpers, submodules or background work; no settings but those given here; one protocol;
+a time limit, at whose end everything that was started is killed.
+"""
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+from conspectus.errors import FetchFailed
+from conspectus.sources.connectors.git_address import Remote
+
+SETTINGS = (
+    "core.hooksPath=/dev/null", "core.fsmonitor=false", "core.askPass=", "credential.helper=", "gc.auto=0",
+    "maintenance.auto=false", "fetch.recurseSubmodules=false", "http.followRedirects=false", "http.proxy=",
+    "http.emptyAuth=false", "http.lowSpeedLimit=1", "http.lowSpeedTime=60", "protocol.allow=never",
+    "core.quotePath=false",
+)  # fmt: skip
+ENVIRONMENT = {
+    "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "/bin/false", "SSH_ASKPASS": "/bin/false",
+    "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_LFS_SKIP_SMUDGE": "1", "GIT_NO_REPLACE_OBJECTS": "1", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C",
+    "GIT_NO_LAZY_FETCH": "1", "GIT_ADVICE": "0",
+}  # fmt: skip
+PINS_SINCE = (2, 37)
+MESSAGE_LENGTH = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Git:
+    """Runs git on one bare repository. `name` is what messages call it."""
+
+    folder: Path
+    name: str
+    seconds: float = 300.0
+
+    async def run(self, *arguments: str, given: bytes = b"", remote: Remote | None = None) -> bytes:
+        """What git prints. Raises FetchFailed if it is not installed, fails or takes too long."""
+        code, output, errors = await self._run(arguments, given, remote)
+        if code:
+            lines = errors.decode("utf-8", "replace").strip()[-MESSAGE_LENGTH:]
+            raise FetchFailed(self.name, f"git {arguments[0]}: {lines or f'ended with {code}'}", passing=True)
+        return output
+
+    async def holds(self, *arguments: str) -> bool:
+        """Whether git answers with success."""
+        code, _, _ = await self._run(arguments, b"", None)
+        return code == 0
+
+    async def require_pinning(self) -> None:
+        """Raises FetchFailed if this git cannot be held to addresses that were checked."""
+        version = re.search(rb"(\d+)\.(\d+)", await self.run("version"))
+        if version is None or (int(version[1]), int(version[2])) < PINS_SINCE:
+            raise FetchFailed(self.name, "git 2.37 or newer is needed for https addresses")
+
+    async def _run(
+        self, arguments: tuple[str, ...], given: bytes, remote: Remote | None
+    ) -> tuple[int, bytes, bytes]:
+        allowed = () if remote is None else (f"protocol.{remote.protocol}.allow=always", *remote.settings)
+        options = [part for setting in (*SETTINGS, *allowed) for part in ("-c", setting)]
+        program = shutil.which("git")
+        if program is None:
+            raise FetchFailed(self.name, "needs the program git, which is not installed: install it")
+        process = await asyncio.create_subprocess_exec(
+            program, f"--git-dir={self.folder}", *options, *arguments,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+            cwd="/", env=_environment(program, remote), start_new_session=True,
+        )  # fmt: skip
+        try:
+            async with asyncio.timeout(self.seconds):
+                output, errors = await process.communicate(given)
+        except TimeoutError:
+            late = f"git {arguments[0]} took longer than {self.seconds:g} s"
+            raise FetchFailed(self.name, late, passing=True) from None
+        finally:
+            await _end(process)
+        return process.returncode or 0, output, errors
+
+
+def _environment(program: str, remote: Remote | None) -> dict[str, str]:
+    path = os.pathsep.join([str(Path(program).parent), os.defpath])
+    own = {} if remote is None else {**remote.environment, "GIT_ALLOW_PROTOCOL": remote.protocol}
+    return {**ENVIRONMENT, "PATH": path, **own}
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Kill git with everything it started, if it still runs."""
+    if process.returncode is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        await process.communicate()

@@ -1,0 +1,224 @@
+"""A Git repository with Markdown files as a wiki: the first level of folders are its spaces.
+
+The branch is fetched into a bare copy of our own, so nothing is ever checked out, and neither hooks nor
+filters nor submodules of the repository are run. Links are left out. A renamed page keeps its identity as
+far as git itself recognises it. If history was rewritten, everything is listed.
+"""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from conspectus.errors import FetchFailed, InvalidInput, NotFound, TooLarge, UnreadableFile
+from conspectus.model.records import NewDocument
+from conspectus.model.wiki import Entry, Listing
+from conspectus.sources.addresses import Boundary
+from conspectus.sources.connectors.front_matter import page_id, read_page
+from conspectus.sources.connectors.git_address import PROTOCOLS, checked, local_or_remote
+from conspectus.sources.connectors.git_command import Git
+from conspectus.sources.connectors.pages import Difference, File, Row, State, identify, is_page
+from conspectus.sources.files import SKIPPED_FOLDERS, LocalFiles
+
+BATCH = 500
+READ_BYTES = 20_000_000
+REFERENCE = "refs/heads/wiki"
+BRANCH = re.compile(r"(?!.*(?:\.\.|//|@\{|\.lock$))[\w.][\w./+@-]*")
+COMMIT = re.compile(r"[0-9a-f]{40,64}")
+REGULAR = frozenset({b"100644", b"100755", b"100664"})
+
+
+@dataclass(frozen=True, slots=True)
+class Blob:
+    """A file in a tree."""
+
+    id: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Repository:
+    """Which part of which repository: `branch` None is the one that its HEAD names.
+
+    Raises InvalidInput for a protocol that is not among `protocols`, and for what is no branch or folder.
+    """
+
+    address: str
+    branch: str | None = None
+    folder: str = ""
+    protocols: Collection[str] = PROTOCOLS
+    boundary: Boundary = field(default_factory=Boundary)
+
+    def __post_init__(self) -> None:
+        local_or_remote(self.address, self.protocols)
+        if self.branch is not None and not BRANCH.fullmatch(self.branch):
+            raise InvalidInput("branch", f"{self.branch!r} is not the name of a branch")
+        if ".." in self.folder.split("/") or "\0" in self.folder:
+            raise InvalidInput("folder", "must lie inside the repository")
+
+    def tree(self, commit: str) -> str:
+        """The folder at a commit, as git names it."""
+        return f"{commit}:{self.folder.strip('/')}"
+
+
+class GitRepository:
+    """The `Connector` port over a repository; `copy` is the folder for the bare copy, of this alone."""
+
+    def __init__(
+        self,
+        repository: Repository,
+        copy: Path,
+        *,
+        files: LocalFiles | None = None,
+        seconds: float = 300.0,
+        batch: int = BATCH,
+    ) -> None:
+        self._repository = repository
+        self._copy = copy.absolute()
+        self._git = Git(self._copy, repository.address, seconds)
+        self._files = files or LocalFiles()
+        self._batch = batch
+        self._blobs: dict[str, tuple[str, Blob]] = {}
+
+    async def changes(self, cursor: str | None) -> AsyncIterator[Listing]:
+        """Batches of what changed since the cursor's commit.
+
+        Everything from no cursor, from one that is not ours, and where the commit is not among the ancestors
+        any more. Raises FetchFailed, ForbiddenAddress or InvalidInput.
+        """
+        before = State.read(cursor)
+        known = before or State()
+        commit = await self._fetch()
+        blobs = await self._tree(commit)
+        files = await self._listed(blobs, known.rows)
+        keys = identify(known.rows, list(files.values()), await self._moves(known.mark, commit))
+        self._blobs = {key: (path, blobs[path]) for path, key in keys.items()}
+        everything = before is None or not await self._follows(known.mark, commit)
+        for listing in Difference(known, files, keys, commit).listings(
+            everything=everything, size=self._batch
+        ):
+            yield listing
+
+    async def fetch(self, entry: Entry) -> NewDocument:
+        """The page as it is in the commit listed last. Raises NotFound, UnreadableFile or TooLarge."""
+        if entry.key not in self._blobs:
+            raise NotFound("page", entry.key)
+        path, blob = self._blobs[entry.key]
+        if blob.size > self._files.max_file_bytes:
+            raise TooLarge("file", size=blob.size, limit=self._files.max_file_bytes)
+        data = await self._git.run("cat-file", "blob", blob.id)
+        return await asyncio.to_thread(lambda: read_page(self._text(data, path), path))
+
+    async def close(self) -> None:
+        """Nothing is held; the copy stays for the next run."""
+
+    async def _fetch(self) -> str:
+        """Bring the copy up to the branch, and say which commit that is."""
+        here = self._repository
+        remote = await checked(here.address, protocols=here.protocols, boundary=here.boundary)
+        await asyncio.to_thread(_make_room, self._copy)
+        if remote.pinned:
+            await self._git.require_pinning()
+        await self._git.run("init", "--quiet", "--bare", "--template=")
+        branch = f"refs/heads/{here.branch}" if here.branch else "HEAD"
+        options = ("--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--force")
+        await self._git.run("fetch", *options, remote.address, f"+{branch}:{REFERENCE}", remote=remote)
+        return (await self._git.run("rev-parse", "--verify", f"{REFERENCE}^{{commit}}")).decode().strip()
+
+    async def _tree(self, commit: str) -> dict[str, Blob]:
+        listed = await self._git.run("ls-tree", "-r", "-z", "-l", self._repository.tree(commit))
+        blobs = dict(_pages(listed))
+        if len(blobs) > self._files.max_files:
+            raise TooLarge("files", size=len(blobs), limit=self._files.max_files, unit="files")
+        return blobs
+
+    async def _follows(self, old: str, new: str) -> bool:
+        if not COMMIT.fullmatch(old):
+            return False
+        return await self._git.holds("merge-base", "--is-ancestor", old, new)
+
+    async def _moves(self, old: str, new: str) -> dict[str, str]:
+        """New paths with their old ones, as far as git recognises them."""
+        before, after = self._repository.tree(old), self._repository.tree(new)
+        if not COMMIT.fullmatch(old) or not await self._git.holds("rev-parse", "--verify", "--quiet", before):
+            return {}
+        options = ("-r", "-z", "-M", "--diff-filter=R", "--name-status")
+        told = await self._git.run("diff-tree", *options, before, after)
+        names = [each.decode("utf-8", "surrogateescape") for each in told.split(b"\0")]
+        pairs = zip(names[1::3], names[2::3], strict=False)
+        return {to: origin for origin, to in pairs if is_page(origin) and is_page(to)}
+
+    async def _listed(self, blobs: Mapping[str, Blob], known: Mapping[str, Row]) -> dict[str, File]:
+        """Only what has another content than the cursor knows is read."""
+        files: dict[str, File] = {}
+        unread: list[str] = []
+        for path, blob in blobs.items():
+            row = known.get(path)
+            same = row is not None and row.content == blob.id
+            files[path] = File(path, blob.id, row.id if row and same else None, PurePosixPath(path).stem)
+            if not same and blob.size <= self._files.max_file_bytes:
+                unread.append(path)
+        for some in _portions(unread, blobs):
+            contents = await self._read([blobs[path].id for path in some])
+            for path, data in zip(some, contents, strict=True):
+                files[path] = await asyncio.to_thread(self._file, path, blobs[path], data)
+        return files
+
+    async def _read(self, ids: Sequence[str]) -> list[bytes]:
+        told = await self._git.run("cat-file", "--batch", given="".join(f"{each}\n" for each in ids).encode())
+        contents, place = [], 0
+        for _ in ids:
+            start = told.index(b"\n", place) + 1
+            end = start + int(told[place:start].split()[-1])
+            contents.append(told[start:end])
+            place = end + 1
+        return contents
+
+    def _file(self, path: str, blob: Blob, data: bytes) -> File:
+        """What a listing says of a file; one that cannot be read is listed, so that its fetch says why."""
+        try:
+            text = self._text(data, path)
+        except (InvalidInput, UnreadableFile):
+            return File(path, blob.id, None, PurePosixPath(path).stem)
+        return File(path, blob.id, page_id(text), read_page(text, path).title)
+
+    def _text(self, data: bytes, path: str) -> str:
+        documents = self._files.parse_bytes(data, path).documents
+        return documents[0].text if documents else ""
+
+
+def _make_room(copy: Path) -> None:
+    """The folder of the copy, without locks that a killed git left behind."""
+    try:
+        copy.mkdir(parents=True, exist_ok=True)
+        for lock in copy.rglob("*.lock"):
+            lock.unlink(missing_ok=True)
+    except OSError as fault:
+        raise FetchFailed(str(copy), f"cannot hold the copy: {fault.strerror}") from fault
+
+
+def _pages(listed: bytes) -> Iterator[tuple[str, Blob]]:
+    """The pages of a tree: regular files, none of them hidden."""
+    for line in filter(None, listed.split(b"\0")):
+        facts, _, name = line.partition(b"\t")
+        mode, _, id, size = facts.split()
+        path = name.decode("utf-8", "surrogateescape")
+        parts = path.split("/")
+        left_out = any(part.startswith(".") or part in SKIPPED_FOLDERS for part in parts)
+        if mode in REGULAR and is_page(path) and not left_out:
+            yield path, Blob(id.decode(), int(size))
+
+
+def _portions(paths: Sequence[str], blobs: Mapping[str, Blob]) -> Iterator[list[str]]:
+    """Paths in portions that are read at once."""
+    some: list[str] = []
+    size = 0
+    for path in paths:
+        if some and (size + blobs[path].size > READ_BYTES or len(some) == BATCH):
+            yield some
+            some, size = [], 0
+        some.append(path)
+        size += blobs[path].size
+    if some:
+        yield some
