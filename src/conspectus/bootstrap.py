@@ -40,21 +40,26 @@ CHILD = "import asyncio, sys; from conspectus import bootstrap; asyncio.run(boot
 
 @asynccontextmanager
 async def open(
-    path: str | Path | None = None, *, settings: Settings | None = None, embedder: Embedder | None = None
+    path: str | Path | None = None,
+    *,
+    settings: Settings | None = None,
+    embedder: Embedder | None = None,
+    reranker: Reranker | None = None,
 ) -> AsyncIterator[Engine]:
     """Open the store at `path` (made if it does not exist) and release everything at the end of the block.
 
     `path` defaults to the one of the settings, the settings to the environment's; `embedder` is any object
-    of that protocol, used for its own space and for new collections instead of the settings' one. Raises
-    StorageTooNew, StorageError, or MissingExtra for an embedder whose library is not installed.
+    of that protocol, used for its own space and for new collections instead of the settings' one, and
+    `reranker` likewise. Raises StorageTooNew, StorageError, or MissingExtra for an embedder whose library
+    is not installed.
     """
     chosen = Settings.from_environment() if settings is None else settings
     if embedder is not None:
         chosen = replace(chosen, embedder=GIVEN)
     folder = absolute(path or chosen.path)
     embedders, rerankers = Embedders(chosen, embedder), Rerankers(chosen)
-    reranker = rerankers.named(chosen.reranker)
-    engine = Engine(replace(await _parts(folder, chosen, embedders), reranker=reranker))
+    chosen_reranker = reranker or rerankers.named(chosen.reranker)
+    engine = Engine(replace(await _parts(folder, chosen, embedders), reranker=chosen_reranker))
     try:
         await engine.resume()
         yield engine
