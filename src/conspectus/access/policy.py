@@ -71,6 +71,18 @@ def require_scope(person: Person, scope: Scope, action: str) -> None:
         raise NotAllowed(action, f"a key with the scope {scope}")
 
 
+def require_scopes(person: Person, scopes: Iterable[Scope], action: str) -> None:
+    """Raise NotAllowed unless the key that the person came with is good for each of these."""
+    for scope in scopes:
+        require_scope(person, scope, action)
+
+
+def require_account(person: Person, collection: Collection, action: str) -> None:
+    """Raise NotAllowed unless the collection belongs to the person's account, or the person is the owner."""
+    if not person.owner and collection.owner != person.id:
+        raise NotAllowed(action, "the account that it belongs to")
+
+
 def require_owner(person: Person, action: str) -> None:
     """Raise NotAllowed unless the person is the owner of the store."""
     require_scope(person, "admin", action)

@@ -84,6 +84,10 @@ class Sight:
         """The collection of that id. Raises NotFound."""
         return await self.place(collection)
 
+    async def begins_a_collection(self, prefix: str) -> bool:
+        """Whether the name of any collection begins so, seen or not: for the owner's eyes."""
+        return any(each.name.startswith(prefix) for each in await self._records.collections())
+
     async def sources(self, place: Place) -> list[Source]:
         """The sources of a collection that the person may see, by name."""
         found = await self._records.sources(place.collection.id)

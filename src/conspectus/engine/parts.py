@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
+from conspectus.access.keys import Keys
 from conspectus.ingest.backfill import Backfill, Turn
 from conspectus.ingest.shelves import OpenIndex, Shelves
 from conspectus.model.records import Collection, EmbeddingSpace
@@ -43,6 +44,7 @@ class Core:
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
         self.records = parts.records
+        self.keys = Keys(parts.accounts, parts.clock)
         self.shelves = Shelves(parts.records, parts.open_index)
         self.backfill = Backfill(parts.records, parts.turn)
 

@@ -1,0 +1,201 @@
+"""People: accounts, groups and keys."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
+from uuid import uuid4
+
+from conspectus.access.names import account_name, label_text
+from conspectus.access.policy import require_owner, require_scope, require_scopes
+from conspectus.engine.granting import Granting
+from conspectus.errors import Conflict, InvalidInput, NotFound
+from conspectus.model.access import SCOPES, Group, Key, NewKey, Person, Scope, User
+from conspectus.model.ids import LOCAL, GroupId, KeyId, UserId
+from conspectus.model.query import EVERYWHERE
+
+OWNER_NAME = "owner"
+
+
+class People(Granting):
+    """Who may come in."""
+
+    async def whoami(self) -> Person:
+        """Whom this engine answers."""
+        return self._person
+
+    async def create_user(self, name: str) -> User:
+        """Make an account. Only the owner account may. Raises InvalidInput or Conflict."""
+        require_owner(self._person, "make accounts")
+        account_name("user", name)
+        if await self._sight.begins_a_collection(f"{name}/"):
+            raise Conflict("user", name, "is how the names of collections begin; rename those first")
+        await self._owner_account()
+        user = User(UserId(str(uuid4())), name, self._parts.clock())
+        await self._parts.accounts.add_user(user)
+        return user
+
+    async def users(self) -> Sequence[User]:
+        """All accounts by name. Only the owner account may."""
+        require_owner(self._person, "see accounts")
+        return await self._parts.accounts.users()
+
+    async def find_user(self, user: str) -> User:
+        """The account of that id or name. Only the owner account may. Raises NotFound."""
+        require_owner(self._person, "see accounts")
+        return await self._user(user)
+
+    async def disable_user(self, user: str, *, disabled: bool = True) -> User:
+        """Let an account do nothing from its next request on, or let it again. Raises NotFound."""
+        require_owner(self._person, "disable accounts")
+        found = await self._other_than_owner(user)
+        return await self._parts.accounts.disable_user(found.id, disabled=disabled)
+
+    async def delete_user(self, user: str, *, heir: str | None = None) -> None:
+        """Delete an account with its keys and grants; its collections and jobs go to the heir.
+
+        Only the owner account may. Raises NotFound, or Conflict if it owns collections and there is no
+        heir, or the heir has some of the same names.
+        """
+        require_owner(self._person, "delete accounts")
+        found = await self._other_than_owner(user)
+        follower = None if heir is None else await self._user(heir)
+        if follower == found:
+            raise InvalidInput("heir", "is the account that is to be deleted")
+        await self._parts.accounts.delete_user(found.id, heir=follower.id if follower else None)
+
+    async def create_group(self, name: str) -> Group:
+        """Make a group. Only the owner account may. Raises InvalidInput or Conflict."""
+        require_owner(self._person, "make groups")
+        account_name("group", name)
+        group = Group(GroupId(str(uuid4())), name, self._parts.clock())
+        await self._parts.accounts.add_group(group)
+        return group
+
+    async def groups(self) -> Sequence[Group]:
+        """All groups by name. Only the owner account may."""
+        require_owner(self._person, "see groups")
+        return await self._parts.accounts.groups()
+
+    async def delete_group(self, group: str) -> None:
+        """Delete a group with what it was granted. Only the owner account may. Raises NotFound."""
+        require_owner(self._person, "delete groups")
+        await self._parts.accounts.delete_group((await self._group(group)).id)
+
+    async def members(self, group: str) -> Sequence[User]:
+        """The members of a group by name. Only the owner account may. Raises NotFound."""
+        require_owner(self._person, "see groups")
+        return await self._parts.accounts.members((await self._group(group)).id)
+
+    async def join(self, group: str, user: str) -> None:
+        """Put a user into a group. Only the owner account may. Raises NotFound."""
+        require_owner(self._person, "change groups")
+        home, found = await self._group(group), await self._user(user)
+        await self._parts.accounts.join(home.id, found.id)
+
+    async def leave(self, group: str, user: str) -> None:
+        """Take a user out of a group. Only the owner account may. Raises NotFound."""
+        require_owner(self._person, "change groups")
+        home, found = await self._group(group), await self._user(user)
+        await self._parts.accounts.leave(home.id, found.id)
+
+    async def create_key(
+        self,
+        user: str | None = None,
+        *,
+        label: str = "",
+        scopes: Sequence[Scope] = SCOPES,
+        expires: datetime | None = None,
+    ) -> NewKey:
+        """Make a key for oneself, or as the owner account for another user; its secret is shown only now.
+
+        It cannot have more scopes than the key that one came with. Raises NotAllowed, NotFound or
+        InvalidInput.
+        """
+        chosen = tuple(each for each in SCOPES if each in scopes)
+        if not chosen or set(scopes) - set(SCOPES):
+            raise InvalidInput("scopes", f"must be some of {', '.join(SCOPES)}")
+        if self._person.owner:
+            await self._owner_account()
+        holder = await self._holder(user, "make a key")
+        require_scopes(self._person, chosen, "make a key for that")
+        if expires is not None and (expires.tzinfo is None or expires <= self._parts.clock()):
+            raise InvalidInput("expires", "must be an instant to come, with its zone")
+        return await self._new_key(holder, label_text(label), scopes=chosen, expires=expires)
+
+    async def keys(self, user: str | None = None) -> Sequence[Key]:
+        """One's own keys, oldest first; for the owner account those of any user, or with `*` of all."""
+        if user == EVERYWHERE:
+            require_owner(self._person, "see the keys of others")
+            return await self._parts.accounts.keys()
+        return await self._parts.accounts.keys(await self._holder(user, "see keys"))
+
+    async def revoke_key(self, key: str) -> Key:
+        """End a key's validity for the very next request. Raises NotFound."""
+        found = await self._key(key, "revoke a key")
+        return await self._parts.accounts.revoke_key(found.id, self._parts.clock())
+
+    async def rotate_key(self, key: str) -> NewKey:
+        """A new secret with the same label, scopes and expiry; the old one is revoked.
+
+        Raises NotFound, NotAllowed if the key has more scopes than one's own, or Conflict if it is not
+        valid any more.
+        """
+        old = await self._key(key, "renew a key")
+        require_scopes(self._person, old.scopes, "renew a key for that")
+        now = self._parts.clock()
+        if not old.valid(now):
+            raise Conflict("key", key, "is not valid any more; make a new one")
+        made = await self._new_key(old.user, old.label, scopes=old.scopes, expires=old.expires)
+        ended = await self._parts.accounts.revoke_key(old.id, now)
+        if ended.revoked != now:
+            await self._parts.accounts.revoke_key(made.key.id, now)
+            raise Conflict("key", key, "was revoked meanwhile; make a new one")
+        return made
+
+    async def authenticate(self, secret: str) -> Person:
+        """Whose key it is; for front ends, on the engine of the local owner. Raises Unauthenticated."""
+        return await self._core.keys.person(secret)
+
+    async def found_owner(self) -> NewKey | None:
+        """Make the owner account with a first key, if no key was ever made."""
+        require_owner(self._person, "make the owner account")
+        if await self._parts.accounts.keys():
+            return None
+        await self._owner_account()
+        return await self._new_key(LOCAL, "first key", scopes=SCOPES, expires=None)
+
+    async def _owner_account(self) -> None:
+        """Make sure that there is an account for whoever holds the store."""
+        if await self._parts.accounts.user(LOCAL) is None:
+            owner = User(LOCAL, OWNER_NAME, self._parts.clock(), owner=True)
+            with suppress(Conflict):
+                await self._parts.accounts.add_user(owner)
+
+    async def _other_than_owner(self, user: str) -> User:
+        found = await self._user(user)
+        if found.owner:
+            raise Conflict("user", user, "is the owner account, which stays as it is")
+        return found
+
+    async def _holder(self, user: str | None, action: str) -> UserId:
+        """Whose keys are meant: one's own, or for the owner account anyone's."""
+        require_scope(self._person, "admin", action)
+        if user is None or user in {self._person.id, self._person.name}:
+            return self._person.id
+        require_owner(self._person, f"{action} of another user")
+        return (await self._user(user)).id
+
+    async def _key(self, key: str, action: str) -> Key:
+        require_scope(self._person, "admin", action)
+        found = await self._parts.accounts.key(KeyId(key))
+        if found is None or not (self._person.owner or found[0].user == self._person.id):
+            raise NotFound("key", key)
+        return found[0]
+
+    async def _new_key(
+        self, user: UserId, label: str, *, scopes: tuple[Scope, ...], expires: datetime | None
+    ) -> NewKey:
+        number, secret, stored = await self._core.keys.made()
+        key = Key(number, user, label, scopes, self._parts.clock(), expires)
+        await self._parts.accounts.add_key(key, stored)
+        return NewKey(key, secret)
