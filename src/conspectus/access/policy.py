@@ -5,8 +5,10 @@ from collections.abc import Iterable, Sequence
 from conspectus.errors import NotAllowed
 from conspectus.model.access import ROLES, Access, Grant, Person, Role, Scope
 from conspectus.model.filter import EVERYTHING, And, Filter, In, Or
-from conspectus.model.ids import SourceId
+from conspectus.model.ids import CollectionId, SourceId
+from conspectus.model.jobs import Job
 from conspectus.model.records import Collection
+from conspectus.ports.jobs import JobPlace
 
 GRANTS_UP_TO: dict[Role, Role] = {"manager": "editor", "owner": "owner"}
 """The highest role that someone in a role may give or take."""
@@ -41,6 +43,20 @@ def narrowed(access: Access, where: Filter) -> Filter:
     """What the person asked for, within what the person may see."""
     allowed = visible(access)
     return where if allowed == EVERYTHING else And((allowed, where))
+
+
+def jobs_seen(access: Access, person: Person, collection: CollectionId) -> JobPlace:
+    """Which jobs of a collection the person may see: all, or those of visible sources and the person's own."""
+    if access.collection is not None:
+        return JobPlace(collection)
+    return JobPlace(collection, tuple(sorted(access.sources)), person.id if sees(access) else None)
+
+
+def shows_job(access: Access, person: Person, job: Job) -> bool:
+    """The same for one job of that collection."""
+    return access.collection is not None or (
+        sees(access) and (job.owner == person.id or job.source in access.sources)
+    )
 
 
 def role_on(access: Access, source: SourceId | None) -> Role | None:

@@ -123,8 +123,8 @@ class JobFiles(Protocol):
         """Delete all that was kept for a job, if there is anything."""
         ...
 
-    async def holders(self) -> Sequence[JobId]:
-        """The jobs for which something is kept."""
+    async def holders(self) -> Mapping[JobId, datetime]:
+        """The jobs for which something is kept, and since when."""
         ...
 
 

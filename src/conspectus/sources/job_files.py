@@ -7,7 +7,9 @@ import asyncio
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
 
@@ -46,8 +48,8 @@ class LocalJobFiles:
         """Delete all that was kept for a job, if there is anything."""
         await asyncio.to_thread(self._drop, job)
 
-    async def holders(self) -> Sequence[JobId]:
-        """The jobs for which something is kept."""
+    async def holders(self) -> Mapping[JobId, datetime]:
+        """The jobs for which something is kept, and since when."""
         return await asyncio.to_thread(self._holders)
 
     def _keep_secret(self, job: JobId, secret: str) -> None:
@@ -85,9 +87,13 @@ class LocalJobFiles:
         (self._secrets / job).unlink(missing_ok=True)
         shutil.rmtree(self._uploads / job, ignore_errors=True)
 
-    def _holders(self) -> list[JobId]:
-        folders = [each for each in (self._secrets, self._uploads) if each.is_dir()]
-        return sorted({JobId(path.name) for folder in folders for path in folder.iterdir()})
+    def _holders(self) -> dict[JobId, datetime]:
+        found: dict[JobId, datetime] = {}
+        for folder in (self._secrets, self._uploads):
+            for path in folder.iterdir() if folder.is_dir() else ():
+                with suppress(FileNotFoundError):
+                    found[JobId(path.name)] = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        return found
 
     def _private(self, folder: Path) -> None:
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -1,0 +1,128 @@
+"""The jobs of one open store: which process runs them, and that none is forgotten.
+
+Of all processes that hold a store open, the one that has the turn runs the jobs of all. It looks into the
+ledger again and again, so a job that was written down is run, whoever wrote it and whatever died since.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import timedelta
+from typing import Final
+
+from conspectus.errors import StorageError
+from conspectus.ingest.backfill import Turn
+from conspectus.model.ids import JobId
+from conspectus.model.jobs import FINISHED
+from conspectus.ports import Clock
+from conspectus.ports.jobs import JobFiles, Jobs, JobScope, Ledger, Run
+
+logger = logging.getLogger(__name__)
+
+POLL: Final = 1.0
+"""Seconds between two looks into the ledger, or more where a look takes long."""
+PATIENCE: Final = 20.0
+"""How many times longer than a look the pause after it is."""
+SWEEP: Final = 3_600.0
+ORPHANED: Final = timedelta(hours=1)
+"""What was kept for a job that never came to be is deleted after so long."""
+
+OpenJobs = Callable[[], Awaitable[Jobs]]
+"""Makes the executor, which may be slow to import."""
+
+
+class JobService:
+    """Starts with the first job or when told to; may be closed without having been started."""
+
+    def __init__(
+        self, ledger: Ledger, files: JobFiles, *, turn: Turn, open_jobs: OpenJobs, clock: Clock
+    ) -> None:
+        self._ledger = ledger
+        self._files = files
+        self._turn = turn
+        self._open_jobs = open_jobs
+        self._clock = clock
+        self._jobs: Jobs | None = None
+        self._serving: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
+        self._grace = 0.0
+        self._swept = float("-inf")
+
+    async def start(self, run: Run) -> None:
+        """Run what waits, as soon as it is this process's turn. Raises what ended the service."""
+        if self._serving is None:
+            self._serving = asyncio.create_task(self._serve(run))
+        if self._serving.done() and not self._closing.is_set():
+            self._serving.result()
+
+    async def submit(self, job: JobId) -> None:
+        """Run a job that is in the ledger, without waiting for the next look into it."""
+        if self._jobs is not None and not self._closing.is_set():
+            await self._jobs.submit(job)
+
+    async def cancel(self, job: JobId) -> None:
+        """Stop a job here; elsewhere it is stopped when its row is looked at."""
+        if self._jobs is not None:
+            await self._jobs.cancel(job)
+
+    async def close(self, *, grace: float) -> None:
+        """Let running jobs finish for up to `grace` seconds; the others run again at the next start."""
+        self._grace = grace
+        self._closing.set()
+        if self._serving is not None:
+            await asyncio.wait({self._serving})
+
+    async def _serve(self, run: Run) -> None:
+        while not self._closing.is_set():
+            with self._turn() as mine:
+                if mine:
+                    await self._lead(run)
+            await self._pause(POLL)
+
+    async def _lead(self, run: Run) -> None:
+        """Run jobs until the end of the service."""
+        jobs = self._jobs = await self._open_jobs()
+        try:
+            await jobs.start(run)
+            while not self._closing.is_set():
+                began = time.monotonic()
+                await self._look(jobs)
+                await self._pause(max(POLL, PATIENCE * (time.monotonic() - began)))
+        finally:
+            self._jobs = None
+            await jobs.close(grace=self._grace)
+
+    async def _look(self, jobs: Jobs) -> None:
+        """See to it that every job that waits or runs, the oldest first, is in the hands of the executor."""
+        try:
+            if time.monotonic() - self._swept > SWEEP:
+                await self._sweep()
+                self._swept = time.monotonic()
+            for job in await self._unfinished():
+                await jobs.submit(job)
+        except StorageError as fault:
+            logger.warning("the jobs that wait could not be read: %s", fault.code)
+
+    async def _unfinished(self) -> list[JobId]:
+        found: list[JobId] = []
+        after: str | None = None
+        while True:
+            page = await self._ledger.jobs(JobScope(states=("queued", "running")), after=after)
+            found += [job.id for job in page.jobs]
+            after = page.next
+            if after is None:
+                return found[::-1]
+
+    async def _sweep(self) -> None:
+        """Delete what was kept for jobs that have ended or never came to be."""
+        for job_id, since in (await self._files.holders()).items():
+            job = await self._ledger.job(job_id)
+            ended = job is not None and job.state in FINISHED
+            if ended or (job is None and since < self._clock() - ORPHANED):
+                await self._files.drop(job_id)
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._closing.wait(), seconds)

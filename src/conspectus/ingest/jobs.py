@@ -1,0 +1,178 @@
+"""How one job is run: its states, its tries, its progress, and what becomes of it.
+
+The row in the ledger is the truth. A job that is started again after its process died goes on from its row;
+one that has its end there is left alone. So whoever executes jobs may start one twice, one after the other.
+"""
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+from conspectus.errors import (
+    ConspectusError,
+    FetchFailed,
+    ForbiddenAddress,
+    NotFound,
+    Overloaded,
+    ProviderUnavailable,
+    StorageBusy,
+    UnsupportedContent,
+)
+from conspectus.model.ids import JobId
+from conspectus.model.jobs import FINISHED, Job, JobState
+from conspectus.model.patience import Patience
+from conspectus.model.records import Metadata
+from conspectus.ports import Clock
+from conspectus.ports.jobs import Ledger
+
+logger = logging.getLogger(__name__)
+
+_ENDED: Final = tuple(sorted(FINISHED))
+PULSE: Final = 0.3
+"""Seconds between two looks at the row of a running job, which is how it hears that it is cancelled."""
+MOST_STARTS: Final = 100
+"""A job that was started so often without an end takes its process down."""
+MESSAGE_LENGTH: Final = 500
+PATIENT: Final = frozenset({408, 429})
+"""The client's errors that a server takes back after a while."""
+
+Tell: TypeAlias = Callable[[int, int], None]
+"""Called with how much is done and how much there is (0: not known)."""
+Fate: TypeAlias = Literal["again", "cancelled", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a job came to: what it reports, and the error that it ends with all the same."""
+
+    result: Metadata = field(default_factory=dict)
+    fault: ConspectusError | None = None
+
+
+Work: TypeAlias = Callable[[Job, Tell], Awaitable[Outcome]]
+"""Does what a job asks for. Whatever it was through before may be done again."""
+
+
+def fate(fault: BaseException) -> Fate:
+    """What an error means: try again, no use to try (cancelled), or failed."""
+    match fault:
+        case ForbiddenAddress():
+            return "failed"
+        case UnsupportedContent():
+            return "cancelled"
+        case FetchFailed(status=int(status)) if 400 <= status < 500 and status not in PATIENT:
+            return "cancelled"
+        case FetchFailed(passing=True) | ProviderUnavailable() | StorageBusy() | Overloaded():
+            return "again"
+        case _:
+            return "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """Runs jobs to their ends, as the `Run` of the port; `clean_up` is called for each that has ended."""
+
+    ledger: Ledger
+    work: Work
+    clean_up: Callable[[JobId], Awaitable[None]]
+    clock: Clock
+    patience: Patience
+
+    async def __call__(self, job_id: JobId) -> None:
+        """From where the job stands to its end; interrupted, it goes back to those that wait."""
+        job = await self.ledger.job(job_id)
+        try:
+            if job is not None and job.state not in FINISHED:
+                await self._tries(job)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._interrupted(job_id))
+            raise
+        except NotFound as fault:
+            if fault.kind != "job":
+                raise
+        await self.clean_up(job_id)
+
+    async def _tries(self, job: Job) -> None:
+        """Try, and wait, and try again, as long as that has a purpose."""
+        failures = 0
+        while True:
+            job = await self._change(
+                job, state="running", attempts=job.attempts + 1, started=job.started or self.clock()
+            )
+            if job.state in FINISHED:
+                return
+            ended = await self._ended(job)
+            if ended is None:
+                return
+            failures += 1
+            outcome, fault = ended
+            if fault is None or fate(fault) != "again" or failures >= self.patience.attempts:
+                await self._end(job, outcome, fault)
+                return
+            await self._change(job, **_told(fault))
+            wait = self.patience.wait(failures - 1, getattr(fault, "retry_after", None))
+            await self.patience.sleep(min(wait, self.patience.longest_wait))
+
+    async def _ended(self, job: Job) -> tuple[Outcome, BaseException | None] | None:
+        """What one try came to; None where the job was cancelled meanwhile."""
+        if job.attempts > MOST_STARTS:
+            return Outcome(), RuntimeError("started over and over without an end")
+        progress = (job.done, job.total)
+
+        def tell(done: int, total: int) -> None:
+            nonlocal progress
+            progress = (done, total)
+
+        doing = asyncio.ensure_future(self.work(job, tell))
+        try:
+            while not doing.done():
+                await asyncio.wait({doing}, timeout=PULSE)
+                if not await self._goes_on(job, progress):
+                    return None
+        finally:
+            doing.cancel()
+            await asyncio.wait({doing})
+        if doing.cancelled():
+            return None
+        fault = doing.exception()
+        return (Outcome(), fault) if fault is not None else (doing.result(), doing.result().fault)
+
+    async def _goes_on(self, job: Job, progress: tuple[int, int]) -> bool:
+        """Write progress down, and hear whether the job is still wanted."""
+        done, total = progress
+        now = await self.ledger.job(job.id)
+        if now is not None and now.state not in FINISHED and (now.done, now.total) != progress:
+            now = await self._change(job, done=done, total=total)
+        return now is not None and now.state not in FINISHED
+
+    async def _end(self, job: Job, outcome: Outcome, fault: BaseException | None) -> None:
+        ended: JobState = "succeeded"
+        if fault is not None:
+            ended = "cancelled" if fate(fault) == "cancelled" else "failed"
+        told = {"code": None, "error": None} if fault is None else _told(fault)
+        await self._change(job, state=ended, result=outcome.result, finished=self.clock(), **told)
+
+    async def _interrupted(self, job_id: JobId) -> None:
+        try:
+            job = await self.ledger.change(job_id, unless=_ENDED, state="queued")
+        except NotFound:
+            job = None
+        if job is None or job.state in FINISHED:
+            await self.clean_up(job_id)
+
+    async def _change(self, job: Job, **fields: Any) -> Job:
+        return await self.ledger.change(job.id, unless=_ENDED, **fields)
+
+
+def _told(fault: BaseException) -> dict[str, str]:
+    """An error as the row tells it; one that is not ours may say anything, so its words stay out."""
+    if isinstance(fault, ConspectusError):
+        return {"code": fault.code, "error": str(fault)[:MESSAGE_LENGTH]}
+    where = "".join(traceback.format_tb(fault.__traceback__))
+    logger.error("a job ended with %s\n%s", type(fault).__name__, where)
+    if isinstance(fault, OSError):
+        return {"code": "system_error", "error": fault.strerror or type(fault).__name__}
+    return {"code": "internal_error", "error": f"{type(fault).__name__} in the program; see its log"}
