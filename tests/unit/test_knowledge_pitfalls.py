@@ -1,0 +1,82 @@
+"""Mistakes that knowledge bases are known to make, each held against ours."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from conspectus import Engine, NewDocument, Settings
+from conspectus.errors import ProviderError
+from conspectus.ports import Vectors
+from conspectus.testing.embedders import HashedEmbedder
+
+
+class Refusing(HashedEmbedder):
+    """Refuses every document for good when told so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refuses = False
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        if self.refuses:
+            raise ProviderError("refusing", "no")
+        return await super().embed_documents(texts)
+
+
+@pytest.fixture
+def embedder() -> Refusing:
+    return Refusing()
+
+
+@pytest.fixture
+async def engine(tmp_path: Path, embedder: Refusing) -> AsyncIterator[Engine]:
+    async with conspectus.open(tmp_path, settings=Settings(), embedder=embedder) as opened:
+        yield opened
+
+
+async def test_a_page_whose_new_text_cannot_be_embedded_stays_findable(
+    engine: Engine, embedder: Refusing
+) -> None:
+    await engine.add(NewDocument(text="a heron", key="page"), wait=True)
+    embedder.refuses = True
+    await engine.add(NewDocument(text="a heron and a crane", key="page"))
+    found = await engine.retrieve("crane")
+    assert [hit.chunk.text for hit in found.hits] == ["a heron and a crane"]
+    await engine.settle()
+    found = await engine.retrieve("crane")
+    assert [hit.chunk.text for hit in found.hits] == ["a heron and a crane"]
+    document = found.hits[0].document
+    assert (await engine.get(document.id)).status == "error"
+    assert "no" in str((await engine.get(document.id)).error)
+
+
+async def test_many_who_make_the_same_source_make_one(engine: Engine) -> None:
+    made = await asyncio.gather(*(engine.source("Wiki", collection="new") for _ in range(20)))
+    assert len({each.id for each in made}) == 1
+    assert [each.name for each in await engine.sources(collection="new")] == ["Wiki"]
+
+
+async def test_the_same_document_again_is_one_document(engine: Engine) -> None:
+    page = NewDocument(text="a heron " * 600, key="https://example.org/")
+    await asyncio.gather(*(engine.add(page) for _ in range(5)))
+    assert await engine.count() == 1
+    first = await engine.chunks((await engine.list()).documents[0].id)
+    assert (await engine.add(page))[0].outcome == "unchanged"
+    assert await engine.chunks((await engine.list()).documents[0].id) == first
+
+
+async def test_a_collection_of_another_size_of_vector_has_its_index_too(
+    engine: Engine, tmp_path: Path
+) -> None:
+    await engine.add([f"heron {number}" for number in range(50)], wait=True)
+    wider = HashedEmbedder(128, version="2")
+    async with conspectus.open(tmp_path, settings=Settings(), embedder=wider) as moved:
+        assert await moved.reembed("given") == 50
+        status = (await moved.status()).collections[0]
+        assert (status.space, status.vectors, status.lag) == ("hashed/128/2", 50, 0)
+        found = await moved.retrieve("heron 7", arms=("vectors",), limit=1)
+        assert found.hits[0].chunk.text == "heron 7"
+        assert (await moved.check()).clean
