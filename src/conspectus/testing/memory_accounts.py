@@ -1,0 +1,221 @@
+"""People and grants in dictionaries: what every other store of them has to agree with."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from conspectus.errors import Conflict, NotFound
+from conspectus.model.access import Grant, Grantee, Group, Key, User
+from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
+from conspectus.model.records import Collection, Receipt, Source
+
+
+class MemoryCatalog:
+    """As much of the records as people and grants refer to."""
+
+    def __init__(self) -> None:
+        self.collections: dict[CollectionId, Collection] = {}
+        self.sources: dict[SourceId, Source] = {}
+
+    async def create_collection(self, collection: Collection) -> Collection:
+        """Store it."""
+        self.collections[collection.id] = collection
+        return collection
+
+    async def put_source(self, source: Source) -> Source:
+        """Store it."""
+        self.sources[source.id] = source
+        return source
+
+    async def collection(self, name: str) -> Collection | None:
+        """The collection of that name or id."""
+        found = [each for each in self.collections.values() if name in {each.name, each.id}]
+        return found[0] if found else None
+
+    async def delete_collection(self, collection: CollectionId) -> Receipt:
+        """Delete it."""
+        del self.collections[collection]
+        return Receipt()
+
+    async def delete_source(self, source: SourceId) -> Receipt:
+        """Delete it."""
+        del self.sources[source]
+        return Receipt()
+
+
+class MemoryAccounts:
+    """Every method of the port `Accounts`; what each means is said there."""
+
+    def __init__(self, catalog: MemoryCatalog) -> None:
+        self._catalog = catalog
+        self._users: dict[UserId, User] = {}
+        self._groups: dict[GroupId, Group] = {}
+        self._members: set[tuple[GroupId, UserId]] = set()
+        self._keys: dict[KeyId, tuple[Key, str]] = {}
+        self._grants: list[Grant] = []
+
+    async def add_user(self, user: User) -> None:
+        """Store it. Raises Conflict if the name is taken."""
+        if any(each.name == user.name for each in self._users.values()):
+            raise Conflict("user", user.name, "exists already")
+        self._users[user.id] = user
+
+    async def disable_user(self, user: UserId, *, disabled: bool) -> User:
+        """Let a user do nothing any more, or let it again. Raises NotFound."""
+        self._users[user] = replace(self._user(user), disabled=disabled)
+        return self._users[user]
+
+    async def delete_user(self, user: UserId, *, heir: UserId | None = None) -> None:
+        """Delete it; what it owns goes to the heir. Raises NotFound or Conflict."""
+        leaving = self._user(user)
+        owned = [each for each in self._catalog.collections.values() if each.owner == user]
+        follower = None if heir is None else self._user(heir)
+        if owned and follower is None:
+            raise Conflict("user", leaving.name, "owns collections; name the user that gets them")
+        if follower is not None:
+            moved = [_handed(each, leaving, follower) for each in owned]
+            self._require_free(moved, follower)
+            self._catalog.collections.update((each.id, each) for each in moved)
+        del self._users[user]
+        self._members = {pair for pair in self._members if pair[1] != user}
+        self._keys = {name: pair for name, pair in self._keys.items() if pair[0].user != user}
+        self._grants = [each for each in self._grants if each.grantee != Grantee("user", user)]
+
+    async def users(self) -> Sequence[User]:
+        """All users by name."""
+        return sorted(self._users.values(), key=lambda user: user.name)
+
+    async def user(self, name_or_id: str) -> User | None:
+        """The user of that id, else of that name."""
+        named = [each for each in self._users.values() if each.name == name_or_id]
+        return self._users.get(UserId(name_or_id)) or (named[0] if named else None)
+
+    async def add_group(self, group: Group) -> None:
+        """Store it. Raises Conflict if the name is taken."""
+        if any(each.name == group.name for each in self._groups.values()):
+            raise Conflict("group", group.name, "exists already")
+        self._groups[group.id] = group
+
+    async def delete_group(self, group: GroupId) -> None:
+        """Delete it with its grants and memberships. Raises NotFound."""
+        self._require_group(group)
+        del self._groups[group]
+        self._members = {pair for pair in self._members if pair[0] != group}
+        self._grants = [each for each in self._grants if each.grantee != Grantee("group", group)]
+
+    async def groups(self) -> Sequence[Group]:
+        """All groups by name."""
+        return sorted(self._groups.values(), key=lambda group: group.name)
+
+    async def members(self, group: GroupId) -> Sequence[User]:
+        """The members of a group by name. Raises NotFound."""
+        self._require_group(group)
+        inside = [self._users[user] for home, user in self._members if home == group]
+        return sorted(inside, key=lambda user: user.name)
+
+    async def join(self, group: GroupId, user: UserId) -> None:
+        """Make the user a member, if it is none yet. Raises NotFound."""
+        self._require_group(group)
+        self._members.add((group, self._user(user).id))
+
+    async def leave(self, group: GroupId, user: UserId) -> None:
+        """End the membership, if there is one."""
+        self._members.discard((group, user))
+
+    async def add_key(self, key: Key, secret_hash: str) -> None:
+        """Store a key with the hash of its secret. Raises NotFound for an unknown user."""
+        self._user(key.user)
+        self._keys[key.id] = key, secret_hash
+
+    async def key(self, key: KeyId) -> tuple[Key, str, User] | None:
+        """A key with the hash of its secret and its user."""
+        if key not in self._keys:
+            return None
+        found, stored = self._keys[key]
+        return found, stored, self._user(found.user)
+
+    async def keys(self, user: UserId | None = None) -> Sequence[Key]:
+        """The keys of one user or of all, oldest first."""
+        chosen = [key for key, _ in self._keys.values() if user in {None, key.user}]
+        return sorted(chosen, key=lambda key: (key.created, key.id))
+
+    async def revoke_key(self, key: KeyId, at: datetime) -> Key:
+        """End a key's validity for the very next request; the first time stays. Raises NotFound."""
+        if key not in self._keys:
+            raise NotFound("key", key)
+        found, stored = self._keys[key]
+        self._keys[key] = replace(found, revoked=found.revoked or at), stored
+        return self._keys[key][0]
+
+    async def used(self, key: KeyId, at: datetime) -> None:
+        """Note that a key was used."""
+        if key in self._keys:
+            found, stored = self._keys[key]
+            self._keys[key] = replace(found, last_used=at), stored
+
+    async def put_grant(self, grant: Grant) -> None:
+        """Store it, in place of another role of the same grantee there. Raises NotFound."""
+        if grant.collection not in self._catalog.collections:
+            raise NotFound("collection", grant.collection)
+        source = None if grant.source is None else self._catalog.sources.get(grant.source)
+        if grant.source is not None and (source is None or source.collection != grant.collection):
+            raise NotFound("source", grant.source)
+        known = self._users if grant.grantee.kind == "user" else self._groups
+        if grant.grantee.id not in known:
+            raise NotFound(grant.grantee.kind, grant.grantee.id)
+        await self.revoke(grant.collection, grant.source, grant.grantee)
+        self._grants.append(grant)
+
+    async def revoke(self, collection: CollectionId, source: SourceId | None, grantee: Grantee) -> bool:
+        """Take a role away; whether there was one."""
+        kept = [
+            each
+            for each in self._grants
+            if (each.collection, each.source, each.grantee) != (collection, source, grantee)
+        ]
+        found = len(kept) < len(self._grants)
+        self._grants = kept
+        return found
+
+    async def grants(self, collection: CollectionId) -> Sequence[Grant]:
+        """All grants on a collection and its sources, in a stable order."""
+        return [each for each in self._standing() if each.collection == collection]
+
+    async def held_by(self, user: UserId) -> Sequence[Grant]:
+        """All grants that a user has, directly or through groups."""
+        own = {Grantee("group", group) for group, member in self._members if member == user}
+        return [each for each in self._standing() if each.grantee in own | {Grantee("user", user)}]
+
+    def _standing(self) -> list[Grant]:
+        """The grants on what is still there."""
+        catalog = self._catalog
+        return [
+            each
+            for each in self._grants
+            if each.collection in catalog.collections
+            and (each.source is None or each.source in catalog.sources)
+        ]
+
+    def _user(self, user: UserId) -> User:
+        if user not in self._users:
+            raise NotFound("user", user)
+        return self._users[user]
+
+    def _require_group(self, group: GroupId) -> None:
+        if group not in self._groups:
+            raise NotFound("group", group)
+
+    def _require_free(self, moved: Sequence[Collection], follower: User) -> None:
+        staying = self._catalog.collections.keys() - {each.id for each in moved}
+        taken = {self._catalog.collections[each].name for each in staying}
+        others = {each.name for each in self._users.values()} - {follower.name}
+        for each in moved:
+            first, slash, _ = each.name.partition("/")
+            if each.name in taken or (slash and first in others):
+                raise Conflict("collection", each.name, "is a name that is taken; rename one of the two")
+
+
+def _handed(collection: Collection, leaving: User, follower: User) -> Collection:
+    bare = collection.name.removeprefix(f"{leaving.name}/")
+    name = bare if follower.owner else f"{follower.name}/{bare}"
+    return replace(collection, owner=follower.id, name=name)
