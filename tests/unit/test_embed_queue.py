@@ -66,6 +66,11 @@ async def test_a_batch_that_is_not_full_leaves_when_its_first_text_has_waited(
     await clock.advance(0.001)
     assert model.batches == [("document", ["a", "b"])]
     assert [(await each).tolist() for each in (first, second)] == [rows("a"), rows("b")]
+    third = asyncio.create_task(queue.embed_documents(["c"]))
+    await clock.advance(0.049)
+    assert len(model.batches) == 1
+    await clock.advance(0.001)
+    assert (await third).tolist() == rows("c")
 
 
 async def test_a_batch_never_exceeds_its_size_and_a_large_caller_gets_its_rows_in_order(

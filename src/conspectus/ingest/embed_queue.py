@@ -169,9 +169,7 @@ class _Lane:
             task.add_done_callback(self._ended)
 
     def _next(self) -> Sequence[_Text]:
-        """A full batch, or if waiting is over what there is; texts whose caller has gone are dropped."""
-        if any(each.request.answer.done() for each in self.waiting):
-            self.waiting = deque(each for each in self.waiting if not each.request.answer.done())
+        """A full batch, or if waiting is over what there is."""
         size = self.sharing.texts
         if len(self.waiting) < size and not self.due:
             return ()
@@ -196,7 +194,7 @@ class _Lane:
             self._send()
 
     async def _embed(self, batch: Sequence[_Text]) -> None:
-        """Give each text of the batch its row, or its request the error."""
+        """Give each text its row, or its request the error; a text whose caller has gone is not sent."""
         batch = [each for each in batch if not each.request.answer.done()]
         if not batch:
             return
