@@ -20,7 +20,7 @@ from conspectus.engine import Engine, Parts
 from conspectus.errors import IndexDamaged, InvalidInput, MissingExtra, NotFound, ProviderError, StorageError
 from conspectus.model.patience import Patience
 from conspectus.model.records import Collection, EmbeddingSpace
-from conspectus.ports import CountTokens, Embedder, Index, Reader
+from conspectus.ports import CountTokens, Embedder, Files, Index, Reader
 from conspectus.ports.web import Reranker
 from conspectus.providers.logged import Note, drop
 from conspectus.settings import Settings, vendor_variable
@@ -204,7 +204,6 @@ async def _parts(folder: Path, settings: Settings, embedders: Embedders) -> Part
     from conspectus.providers.tokenizers import counter
     from conspectus.records.accounts import SqlAccounts
     from conspectus.records.store import open_records
-    from conspectus.sources.files import LocalFiles
 
     await asyncio.to_thread(_make, folder)
     counters: dict[str, CountTokens] = {}
@@ -227,13 +226,7 @@ async def _parts(folder: Path, settings: Settings, embedders: Embedders) -> Part
         settings=settings,
         records=records,
         accounts=SqlAccounts(records.transactions),
-        files=LocalFiles(
-            max_file_bytes=settings.max_file_bytes,
-            max_files=settings.max_files,
-            max_depth=settings.max_folder_depth,
-            parse_seconds=settings.parse_seconds,
-            parse_memory_bytes=settings.parse_memory_bytes,
-        ),
+        files=local_files(settings),
         clock=now,
         turn=lambda: turn(folder / EMBEDDING),
         open_index=open_index,
@@ -242,6 +235,19 @@ async def _parts(folder: Path, settings: Settings, embedders: Embedders) -> Part
         counter=counted,
         size=partial(bytes_below, folder),
         forget_index=forget_index,
+    )
+
+
+def local_files(settings: Settings) -> Files:
+    """The files of this machine, read within the limits of the settings."""
+    from conspectus.sources.files import LocalFiles
+
+    return LocalFiles(
+        max_file_bytes=settings.max_file_bytes,
+        max_files=settings.max_files,
+        max_depth=settings.max_folder_depth,
+        parse_seconds=settings.parse_seconds,
+        parse_memory_bytes=settings.parse_memory_bytes,
     )
 
 
