@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +12,13 @@ import pytest
 from conspectus.ports.web import Connector
 from conspectus.sources.connectors.git_repository import GitRepository, Repository
 from conspectus.sources.connectors.markdown_folder import MarkdownFolder
+from conspectus.sources.connectors.mediawiki import MediaWiki
+from conspectus.sources.connectors.mediawiki_api import MediaWikiApi
+from conspectus.sources.web import FetchLimits, WebFetcher
 from conspectus.testing.connector_contract import ConnectorContract, Place
+from conspectus.testing.mediawiki_server import WikiSite
 from conspectus.testing.memory_wiki import MemoryConnector, MemoryWiki
+from conspectus.testing.web_server import ScriptedServer
 
 BATCH = 2
 ALONE = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
@@ -92,6 +98,15 @@ class GitFolder(Folder):
         subprocess.run(["git", "-C", str(self.root), *name, *arguments], check=True, env=ALONE)
 
 
+class ServedWiki(WikiSite):
+    """A wiki on the loopback, asked through the fetcher that guards addresses."""
+
+    api: MediaWikiApi
+
+    def connect(self) -> Connector:
+        return MediaWiki(self.api, batch=BATCH)
+
+
 class TestMemory(ConnectorContract):
     @pytest.fixture
     def place(self) -> Place:
@@ -109,3 +124,14 @@ class TestGitRepository(ConnectorContract):
     @pytest.fixture
     def place(self, tmp_path: Path) -> Place:
         return GitFolder(tmp_path / "repository", tmp_path / "copy")
+
+
+class TestMediaWiki(ConnectorContract):
+    @pytest.fixture
+    async def place(self) -> AsyncIterator[Place]:
+        wiki = ServedWiki()
+        fetcher = WebFetcher(FetchLimits(allow=("127.0.0.1",)))
+        async with ScriptedServer({"/api.php": wiki.answer}) as server:
+            wiki.api = MediaWikiApi(fetcher, f"{server.base}/api.php")
+            yield wiki
+            await fetcher.close()

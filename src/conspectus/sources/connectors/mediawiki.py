@@ -1,0 +1,210 @@
+"""A wiki run by MediaWiki, read through its API: namespaces are the spaces, page ids the keys.
+
+The first listing names every page that is no redirect; from then on recent changes and the log of deletions,
+moves, imports and merges say which pages to look at. Because an event may become visible a little after its
+time, each run looks back a minute behind the one before, and leaves out what that one has listed already.
+What happened longer ago than wikis remember is found by listing everything again.
+"""
+
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from conspectus.errors import NotFound
+from conspectus.model.records import NewDocument
+from conspectus.model.wiki import Entry, Listing
+from conspectus.sources.connectors.mediawiki_api import Answer, MediaWikiApi
+from conspectus.sources.connectors.mediawiki_state import Page, Site, State, earlier, too_old
+from conspectus.sources.connectors.wikitext import wikitext_to_markdown
+
+BATCH = 500
+LOGGED = frozenset({"delete", "move", "import", "merge"})
+LOOK_BACK = 60
+INFO: Mapping[str, str] = {"prop": "info", "inprop": "url"}
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """Which pages something happened to, and which of them after the time the next run begins at."""
+
+    ids: frozenset[str]
+    titles: frozenset[str]
+    again: frozenset[str]
+    unknown: bool
+
+
+class MediaWiki:
+    """The `Connector` port over a wiki; `namespaces` are their numbers, None for all that hold content."""
+
+    def __init__(
+        self,
+        api: MediaWikiApi,
+        *,
+        namespaces: Collection[int] | None = None,
+        batch: int = BATCH,
+    ) -> None:
+        self._api = api
+        self._namespaces = namespaces
+        self._batch = batch
+        self._site: Site | None = None
+
+    async def changes(self, cursor: str | None) -> AsyncIterator[Listing]:
+        """Batches of what changed since the cursor.
+
+        Everything from no cursor, from one that is not ours or was left behind in the middle of everything,
+        after a week without a run, and when the namespaces are others. Raises FetchFailed.
+        """
+        before = State.read(cursor) or State()
+        site = await self._ask_site()
+        recent = None
+        if before.since and before.spaces == site.names and not too_old(before.since, site.now):
+            recent = await self._recent(site, before.since)
+        if recent is None or recent.unknown:
+            async for listing in self._everything(site, before):
+                yield listing
+            return
+        for listing in await self._changed(site, before, recent):
+            yield listing
+
+    async def fetch(self, entry: Entry) -> NewDocument:
+        """The page as it is now. Raises NotFound where it is gone or became a redirect, and FetchFailed."""
+        asked = {"prop": "info|revisions", "inprop": "url", "rvprop": "ids|content", "rvslots": "main"}
+        site = self._site or await self._ask_site()
+        found = await self._api.pages("pageids", [entry.key], **asked)
+        with self._api.understood():
+            page = Page.read(found[0])
+            if page is None or page.redirect or page.namespace not in site.spaces:
+                raise NotFound("page", entry.key)
+            content = found[0]["revisions"][0]["slots"]["main"]
+            text, model = str(content.get("content", "")), str(content.get("contentmodel", "wikitext"))
+        metadata = {"path": page.title, **({"url": page.url} if page.url else {})}
+        if model != "wikitext":
+            return NewDocument(text, title=page.title, metadata=metadata, syntax="code")
+        text = wikitext_to_markdown(text, files=site.files, categories=site.categories)
+        return NewDocument(text, title=page.title, metadata=metadata, syntax="markdown")
+
+    async def close(self) -> None:
+        """The fetcher belongs to whoever gave it."""
+
+    async def _ask_site(self) -> Site:
+        async for query in self._api.query(meta="siteinfo", siprop="general|namespaces"):
+            with self._api.understood():
+                self._site = Site.read(query, self._namespaces)
+                return self._site
+        raise self._api.failed("says nothing of itself")
+
+    async def _everything(self, site: Site, before: State) -> AsyncIterator[Listing]:
+        """All pages, then what happened while they were listed."""
+        spaces = before.spaces | site.names
+        listed: dict[str, str] = {}
+        for namespace in site.spaces:
+            async for pages in self._all_pages(namespace):
+                listed |= {page.key: page.revision for page in pages}
+                for entries in self._slices(await self._entries(site, pages)):
+                    yield Listing(entries, State(spaces=spaces).cursor())
+        recent = await self._recent(site, earlier(site.now, LOOK_BACK))
+        *batches, last = await self._changed(site, State(site.now, spaces, listed), recent)
+        for listing in batches:
+            yield replace(listing, cursor=State(spaces=spaces).cursor())
+        yield replace(last, complete=True)
+
+    async def _all_pages(self, namespace: int) -> AsyncIterator[Sequence[Page]]:
+        asked: dict[str, str | int] = {"gapnamespace": namespace, "gapfilterredir": "nonredirects"}
+        async for query in self._api.query(generator="allpages", gaplimit="max", **asked, **INFO):
+            pages = self._read(query.get("pages", ()))
+            yield [page for page in pages if not page.redirect]
+
+    async def _recent(self, site: Site, since: str) -> Recent:
+        ids: dict[str, str] = {}
+        titles: dict[str, str] = {}
+        unknown = False
+        for event in [*await self._edits(site, since), *await self._events(site, since)]:
+            with self._api.understood():
+                time = str(event["timestamp"])
+                known = {str(event[name]) for name in ("pageid", "logpage") if event.get(name)}
+                named = {str(event["title"]), str(_target(event).get("target_title", event["title"]))}
+                unknown = unknown or (event.get("action") == "delete" and not event.get("logpage"))
+            ids |= dict.fromkeys(known, time)
+            titles |= dict.fromkeys(named if "logid" in event else (), time)
+        border = earlier(site.now, LOOK_BACK)
+        again = {key for key, time in (*ids.items(), *titles.items()) if time >= border}
+        return Recent(frozenset(ids), frozenset(titles), frozenset(again), unknown)
+
+    async def _edits(self, site: Site, since: str) -> list[Answer]:
+        asked = {"rcstart": since, "rcdir": "newer", "rclimit": "max", "rcprop": "ids|title|timestamp"}
+        namespaces = "|".join(map(str, site.spaces))
+        found: list[Answer] = []
+        async for query in self._api.query(
+            list="recentchanges", rctype="edit|new", rcnamespace=namespaces, **asked
+        ):
+            found += query.get("recentchanges", ())
+        return sorted(found, key=_time)
+
+    async def _events(self, site: Site, since: str) -> list[Answer]:
+        asked = {"lestart": since, "ledir": "newer", "lelimit": "max"}
+        found: list[Answer] = []
+        async for query in self._api.query(
+            list="logevents", leprop="ids|title|type|timestamp|details", **asked
+        ):
+            found += [event for event in query.get("logevents", ()) if _matters(event, site)]
+        return sorted(found, key=_time)
+
+    async def _changed(self, site: Site, before: State, recent: Recent) -> list[Listing]:
+        """What became of the pages something happened to, without what was listed as it is now."""
+        found = self._read(await self._api.pages("pageids", sorted(recent.ids), **INFO))
+        found += self._read(await self._api.pages("titles", sorted(recent.titles), **INFO))
+        pages = {page.key: page for page in found if not page.redirect and page.namespace in site.spaces}
+        now = {**dict.fromkeys(recent.ids, ""), **{key: page.revision for key, page in pages.items()}}
+        news = {key for key, revision in now.items() if before.seen.get(key) != revision}
+        entries = await self._entries(site, [page for key, page in pages.items() if key in news])
+        names = {key: page.title for key, page in pages.items()}
+        seen = {key: now[key] for key in now if key in recent.again or names.get(key) in recent.again}
+        *batches, last = [*self._slices(entries)] or [()]
+        listings = []
+        told = dict(before.seen)
+        for some in batches:
+            told |= {each.key: each.revision for each in some}
+            listings.append(Listing(some, State(before.since, before.spaces, told).cursor()))
+        end = State(earlier(site.now, LOOK_BACK), site.names, seen)
+        gone = tuple(sorted(key for key in news if key not in pages))
+        return [*listings, Listing(last, end.cursor(), gone, tuple(sorted(before.spaces - site.names)))]
+
+    async def _entries(self, site: Site, pages: Sequence[Page]) -> list[Entry]:
+        """Pages with the pages above them: those named before the last slash, where a namespace has such."""
+        above = {page.key: page.above for page in pages if page.namespace in site.subpages and page.above}
+        known = {page.title: page.key for page in pages}
+        missing = sorted(set(above.values()) - known.keys())
+        found = self._read(await self._api.pages("titles", missing, **INFO))
+        known |= {page.title: page.key for page in found if not page.redirect}
+        return [
+            Entry(
+                key=page.key,
+                space=site.spaces[page.namespace],
+                revision=page.revision,
+                title=page.title,
+                parent=known.get(above.get(page.key, "")),
+            )
+            for page in pages
+        ]
+
+    def _read(self, answers: Iterable[Answer]) -> list[Page]:
+        with self._api.understood():
+            return [page for page in map(Page.read, answers) if page is not None]
+
+    def _slices(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, ...]]:
+        for start in range(0, len(entries), self._batch):
+            yield tuple(entries[start : start + self._batch])
+
+
+def _matters(event: Answer, site: Site) -> bool:
+    """Whether an event can have changed which pages there are in our namespaces, or where."""
+    places = {event.get("ns"), _target(event).get("target_ns")}
+    return event.get("type") in LOGGED and not places.isdisjoint(site.spaces)
+
+
+def _target(event: Answer) -> Answer:
+    """Where a page was moved or merged to."""
+    return event.get("params") or {}
+
+
+def _time(event: Answer) -> str:
+    return str(event.get("timestamp", ""))

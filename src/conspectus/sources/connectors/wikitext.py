@@ -1,0 +1,231 @@
+"""Wikitext to readable Markdown: headings, lists, tables and the words of links stay, machinery goes.
+
+Templates, footnotes, comments, galleries, images and categories are dropped. Everything is read in a few
+passes whose time grows with the length of the text, whatever is left open or nested in it.
+"""
+
+import html
+import re
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+WHOLE = """
+gallery imagemap includeonly math nowiki pre ref references source syntaxhighlight templatestyles timeline
+"""
+OPENING = re.compile(rf"<!--|<({'|'.join(WHOLE.split())})\b([^<>]*)>", re.IGNORECASE)
+CLOSINGS = {name: re.compile(rf"</{name}\s*>", re.IGNORECASE) for name in WHOLE.split()}
+LANGUAGE = re.compile(r"""\blang\s*=\s*["']?([\w+#-]{1,30})""")
+BRACES = re.compile(r"\{\{+|\}\}+")
+BRACKETS = re.compile(r"\[\[|\]\]")
+EXTERNAL = re.compile(r"\[(?:https?:|ftp:)?//[^\s\[\]<>\"]+(?:[ \t]+([^\[\]\n]*))?\]")
+BREAK = re.compile(r"<br\b[^<>]*>", re.IGNORECASE)
+CODE_TAG = re.compile(r"</?(?:code|tt|kbd|samp)\b[^<>]*>", re.IGNORECASE)
+TAG_NAMES = """
+abbr b bdi bdo big blockquote caption center cite dd del dfn div dl dt em font h1 h2 h3 h4 h5 h6 hr i ins li
+mark noinclude ol onlyinclude p poem q rp rt ruby s section small span strike strong sub sup table tbody td
+th thead tr u ul var
+"""
+TAG = re.compile(rf"</?(?:{'|'.join(TAG_NAMES.split())})\b[^<>]*>", re.IGNORECASE)
+QUOTES = re.compile("'{2,}")
+SWITCH = re.compile(r"__[A-Z]{3,30}__")
+HOLLOW = re.compile(r" ?\([ ,;]{0,20}\)")
+LIST = re.compile(r"[*#:;]+")
+KEPT = re.compile("\x02([0-9]+)\x03")
+BLANK = re.compile(r"\n{3,}")
+DEEPEST = 10
+FILES = frozenset({"file", "image", "media"})
+CATEGORIES = frozenset({"category"})
+
+
+def wikitext_to_markdown(
+    text: str, *, files: Collection[str] = FILES, categories: Collection[str] = CATEGORIES
+) -> str:
+    """The readable text of a page; `files` and `categories` are those namespaces' names, in lower case."""
+    kept: list[str] = []
+    text = _set_aside(re.sub("[\x02\x03]", "", text), kept)
+    text = _without_templates(text)
+    text = _with_link_words(text, frozenset({*files, *categories}))
+    text = EXTERNAL.sub(lambda found: found[1] or found[0].strip("[]"), text)
+    text = BREAK.sub("\n", text)
+    text = TAG.sub("", CODE_TAG.sub("`", text))
+    text = HOLLOW.sub("", SWITCH.sub("", QUOTES.sub("", text)))
+    lines = _Lines()
+    for line in text.split("\n"):
+        lines.take(line)
+    text = html.unescape("\n".join(lines.finished())).replace("\xa0", " ")
+    text = KEPT.sub(lambda found: kept[int(found[1])] if int(found[1]) < len(kept) else "", text)
+    return BLANK.sub("\n\n", text).strip()
+
+
+def _set_aside(text: str, kept: list[str]) -> str:
+    """Take out what is not wikitext; what is to be read keeps its place through a mark."""
+    parts: list[str] = []
+    unclosed: set[str] = set()
+    place = 0
+    while opening := OPENING.search(text, place):
+        parts.append(text[place : opening.start()])
+        place = opening.end()
+        name = (opening[1] or "").lower()
+        if not name:
+            end = text.find("-->", place)
+            place = len(text) if end < 0 else end + 3
+        elif not opening[2].rstrip().endswith("/") and name not in unclosed:
+            closing = CLOSINGS[name].search(text, place)
+            if closing is None:
+                unclosed.add(name)
+                continue
+            parts.append(_mark(name, opening[2], text[place : closing.start()], kept))
+            place = closing.end()
+    parts.append(text[place:])
+    return "".join(parts)
+
+
+def _mark(name: str, attributes: str, inner: str, kept: list[str]) -> str:
+    match name:
+        case "nowiki":
+            kept.append(html.unescape(inner))
+        case "math":
+            kept.append(f"${inner.strip()}$")
+        case "pre" | "syntaxhighlight" | "source" if "inline" in attributes:
+            kept.append(f"`{inner.strip()}`")
+        case "pre" | "syntaxhighlight" | "source":
+            language = LANGUAGE.search(attributes)
+            inner = html.unescape(inner) if name == "pre" else inner
+            fence = "`" * max(3, 1 + max(map(len, re.findall("`+", inner)), default=0))
+            code = inner.strip("\n")
+            kept.append(f"\n{fence}{language[1] if language else ''}\n{code}\n{fence}\n")
+        case _:
+            return ""
+    return f"\x02{len(kept) - 1}\x03"
+
+
+def _without_templates(text: str) -> str:
+    """Everything between double braces goes, nested or not; what is never closed is text."""
+    parts: list[str] = []
+    opened: list[int] = []
+    place = 0
+    for braces in BRACES.finditer(text):
+        parts.append(text[place : braces.start()])
+        place = braces.end()
+        pairs = len(braces[0]) // 2
+        if braces[0][0] == "{":
+            opened += [len(parts)] * pairs
+            continue
+        for _ in range(min(pairs, len(opened))):
+            del parts[opened.pop() :]
+    parts.append(text[place:])
+    return "".join(parts)
+
+
+def _with_link_words(text: str, dropped: Collection[str]) -> str:
+    """Each internal link becomes its words, a link to a file or category nothing."""
+    parts: list[str] = []
+    opened: list[int] = []
+    place = 0
+    for bracket in BRACKETS.finditer(text):
+        parts.append(text[place : bracket.start()])
+        place = bracket.end()
+        if bracket[0] == "[[" and len(opened) < DEEPEST:
+            opened.append(len(parts))
+        elif bracket[0] == "]]" and opened:
+            start = opened.pop()
+            parts[start:] = [_words("".join(parts[start:]), dropped)]
+    parts.append(text[place:])
+    return "".join(parts)
+
+
+def _words(link: str, dropped: Collection[str]) -> str:
+    target, bar, label = link.partition("|")
+    space, colon, _ = target.partition(":")
+    if colon and space.strip().replace("_", " ").lower() in dropped:
+        return ""
+    return label.strip() if bar and label.strip() else target.strip().removeprefix(":")
+
+
+@dataclass(slots=True)
+class _Lines:
+    """The lines of the result; the rows of a table wait until it ends."""
+
+    done: list[str] = field(default_factory=list)
+    depth: int = 0
+    rows: list[list[str]] = field(default_factory=list)
+    heads: set[int] = field(default_factory=set)
+
+    def take(self, line: str) -> None:
+        """One line of wikitext."""
+        stripped = line.strip()
+        start = stripped.lstrip(":* ")
+        if start.startswith("{|"):
+            self.depth += 1
+        elif not self.depth:
+            self.done.append(_line(stripped))
+        elif stripped.startswith("|}"):
+            self.depth -= 1
+            self._end_table(if_outermost=True)
+        else:
+            self._row(stripped)
+
+    def finished(self) -> list[str]:
+        """All lines; a table that was never closed ends here."""
+        self._end_table(if_outermost=False)
+        return self.done
+
+    def _row(self, line: str) -> None:
+        if line.startswith("|+"):
+            self.done.append(_cell(line[2:]))
+        elif line.startswith("|-") or not self.rows:
+            self.rows.append([])
+        if line.startswith(("|-", "|+")):
+            return
+        if line.startswith(("|", "!")):
+            self._cells(line)
+        elif line and self.rows[-1]:
+            self.rows[-1][-1] = f"{self.rows[-1][-1]} {line.lstrip('*#:; ')}".strip()
+
+    def _cells(self, line: str) -> None:
+        if line[0] == "!":
+            self.heads.add(len(self.rows) - 1)
+            line = line.replace("!!", "||")
+        self.rows[-1].extend(map(_cell, line[1:].split("||")))
+
+    def _end_table(self, *, if_outermost: bool) -> None:
+        if if_outermost and self.depth:
+            return
+        rows = [(number in self.heads, cells) for number, cells in enumerate(self.rows) if any(cells)]
+        for place, (head, cells) in enumerate(rows):
+            self.done.append(f"| {' | '.join(cells)} |")
+            if place == 0 and head:
+                self.done.append("|" + " --- |" * len(cells))
+        self.done.append("")
+        self.rows, self.heads = [], set()
+
+
+def _cell(text: str) -> str:
+    """A cell without the attributes before its bar."""
+    attributes, bar, content = text.partition("|")
+    return (content if bar and "=" in attributes else text).strip()
+
+
+def _line(line: str) -> str:
+    marks = LIST.match(line)
+    renderers: tuple[tuple[bool, Callable[[str], str]], ...] = (
+        (line.startswith("----"), lambda _: ""),
+        (line.startswith("=") and line.endswith("="), _heading),
+        (marks is not None, _item),
+    )
+    return next((render(line) for applies, render in renderers if applies), line)
+
+
+def _heading(line: str) -> str:
+    opening = len(line) - len(line.lstrip("="))
+    level = min(opening, len(line) - len(line.rstrip("=")), 6)
+    words = line[level:-level].strip()
+    return f"\n{'#' * level} {words}\n" if words.strip("=") else ""
+
+
+def _item(line: str) -> str:
+    words = line.lstrip("*#:;")
+    marks = line[: len(line) - len(words)]
+    depth = min(sum(mark in "*#" for mark in marks), DEEPEST)
+    bullet = {"*": "- ", "#": "1. "}.get(marks[-1], "")
+    return "   " * (depth - 1) + bullet + words.strip() if words.strip() else ""
