@@ -20,7 +20,7 @@ class Settings:
     Sizes are in bytes unless the name says otherwise. `fetch_allow` are names, addresses or networks,
     separated by commas, that may be fetched from although they are not public; `max_requests` are answered
     at once, `max_waiting` more wait, others are turned away; `cors_origins` are separated by commas. `url`
-    and `key` are those of a server to ask instead of a folder.
+    and `key` are those of a server to ask instead of a folder, which has `answer_seconds` for each answer.
     """
 
     path: str = "conspectus-data"
@@ -71,6 +71,7 @@ class Settings:
 
     url: str = ""
     key: str = field(default="", repr=False)
+    answer_seconds: int = 90
     max_answer_bytes: int = 200_000_000
 
     @classmethod

@@ -1,0 +1,166 @@
+"""Requests to one server over HTTP, and what its answers mean."""
+
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeVar
+from uuid import uuid4
+
+import httpx
+
+from conspectus.client.decode import Misread, decoded, decoded_list, decoded_member
+from conspectus.client.problems import error_of
+from conspectus.client.request import Request, body_of
+from conspectus.errors import (
+    Conflict,
+    ConspectusError,
+    Overloaded,
+    ServerUnavailable,
+    TooLarge,
+)
+from conspectus.model.patience import BUSY, Patience
+
+T = TypeVar("T")
+PREFIX: Final = "/api/v1"
+PROBLEM: Final = "application/problem+json"
+REPEATED: Final = "idempotency key"
+"""The kind of a Conflict that says that an earlier sending of the same request is still being answered."""
+PATIENCE: Final = Patience(attempts=4, first_wait=0.5)
+OWN_FAULTS: Final = frozenset({"internal", "not_ready", "request_timeout", "timeout"})
+"""The codes of what goes wrong in the server itself, not in what was asked of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many seconds an answer may keep silent, how large it may be, and how often to ask again."""
+
+    seconds: float
+    answer_bytes: int
+    patience: Patience = PATIENCE
+
+
+class _Again(Exception):
+    """The request can be sent again, after `wait` seconds if the server said so; else `error` it is."""
+
+    def __init__(self, error: ConspectusError, wait: float | None = None) -> None:
+        super().__init__(error)
+        self.error = error
+        self.wait = wait
+
+
+class Channel:
+    """The way to one server. A request is sent again only where that cannot do anything twice."""
+
+    def __init__(self, http: httpx.AsyncClient, url: str, limits: Limits) -> None:
+        self._http = http
+        self._url = url
+        self._limits = limits
+
+    async def one(self, kind: type[T], request: Request) -> T:
+        """The value of that kind which the server answers."""
+        return await self._read(partial(decoded, kind), request)
+
+    async def several(self, kind: type[T], request: Request) -> list[T]:
+        """The list of values of that kind which the server answers."""
+        return await self._read(partial(decoded_list, kind), request)
+
+    async def member(self, kind: type[T], name: str, request: Request) -> T:
+        """One member of the object that the server answers."""
+        return await self._read(partial(decoded_member, kind, name), request)
+
+    async def _read(self, read: Callable[[object], T], request: Request) -> T:
+        answer = await self.answer(request)
+        try:
+            return read(answer)
+        except Misread as fault:
+            raise self._unclear(str(fault)) from fault
+
+    async def answer(self, request: Request) -> Any:
+        """The JSON that the server answers (None: nothing). Raises the error that it reports."""
+        key, patience, attempt = uuid4().hex, self._limits.patience, 0
+        while True:
+            try:
+                return await self._once(request, key)
+            except _Again as again:
+                wait = patience.wait(attempt, again.wait)
+                attempt += 1
+                if attempt == patience.attempts or wait > patience.longest_wait:
+                    raise again.error from again.__cause__
+            await patience.sleep(wait)
+
+    async def _once(self, request: Request, key: str) -> Any:
+        try:
+            async with self._sent(request, key) as response:
+                return self._meaning(response, await self._whole(response))
+        except httpx.TimeoutException as fault:
+            raise self._silent(fault) from fault
+        except httpx.ConnectError as fault:
+            raise _Again(ServerUnavailable(self._url, f"cannot be reached: {_reason(fault)}")) from fault
+        except httpx.RequestError as fault:
+            lost = ServerUnavailable(self._url, f"the answer was lost: {_reason(fault)}")
+            raise (lost if request.once else _Again(lost)) from fault
+
+    @asynccontextmanager
+    async def _sent(self, request: Request, key: str) -> AsyncIterator[httpx.Response]:
+        with ExitStack() as files:
+            parts = body_of(request, files, boundary=key)
+            if request.unhurried:
+                parts["timeout"] = httpx.Timeout(self._limits.seconds, read=None)
+            headers = {**request.headers, **parts.pop("headers", {})}
+            if request.writes and not request.once:
+                headers["Idempotency-Key"] = key
+            address, query = f"{self._url}{PREFIX}{request.path}", request.query or None
+            async with self._http.stream(
+                request.method, address, params=query, headers=headers, **parts
+            ) as response:
+                yield response
+
+    async def _whole(self, response: httpx.Response) -> bytes:
+        whole, most = bytearray(), self._limits.answer_bytes
+        async for part in response.aiter_bytes():
+            whole += part
+            if len(whole) > most:
+                raise TooLarge("answer", size=len(whole), limit=most)
+        return bytes(whole)
+
+    def _meaning(self, response: httpx.Response, body: bytes) -> Any:
+        if response.is_success:
+            return self._json(body) if body else None
+        error = self._error(response, body)
+        unavailable = response.status_code in BUSY and isinstance(error, ServerUnavailable | Overloaded)
+        if unavailable or (isinstance(error, Conflict) and error.kind == REPEATED):
+            raise _Again(error, _seconds(response.headers.get("Retry-After")))
+        raise error
+
+    def _error(self, response: httpx.Response, body: bytes) -> ConspectusError:
+        if not response.headers.get("Content-Type", "").startswith(PROBLEM):
+            return self._unclear(f"HTTP {response.status_code} without a reason")
+        problem = self._json(body)
+        if not isinstance(problem, dict):
+            return self._unclear("its reason is no object")
+        if problem.get("code") in OWN_FAULTS:
+            return ServerUnavailable(self._url, str(problem.get("detail")))
+        return error_of(problem)
+
+    def _json(self, body: bytes) -> Any:
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError) as fault:
+            raise self._unclear("it is not JSON") from fault
+
+    def _unclear(self, reason: str) -> ServerUnavailable:
+        return ServerUnavailable(self._url, f"the answer is not that of a Conspectus server: {reason}")
+
+    def _silent(self, fault: httpx.TimeoutException) -> ServerUnavailable:
+        what = "cannot be reached" if isinstance(fault, httpx.ConnectTimeout) else "gave no answer"
+        return ServerUnavailable(self._url, f"{what} within {self._limits.seconds:g} s")
+
+
+def _seconds(text: str | None) -> float | None:
+    return float(text) if text is not None and text.isdecimal() else None
+
+
+def _reason(fault: httpx.RequestError) -> str:
+    return str(fault) or type(fault).__name__

@@ -1,0 +1,160 @@
+"""From JSON to the model's dataclasses, by the types of their fields.
+
+A field that is not known here is passed over and one that is missing takes its default, so that a client
+and a server of neighbouring versions understand each other.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
+from datetime import datetime
+from types import NoneType, UnionType
+from typing import Any, Final, Literal, NewType, TypeVar, Union, get_args, get_origin
+
+from conspectus.model.records import Json
+
+T = TypeVar("T")
+Read = Callable[[Any, object, str], Any]
+
+
+class Misread(ValueError):
+    """A value is not what was expected; the message says where and how."""
+
+
+def decoded(kind: type[T], value: object) -> T:
+    """The dataclass or scalar that a JSON value stands for. Raises Misread."""
+    result: T = _read(kind, value, "answer")
+    return result
+
+
+def decoded_list(kind: type[T], value: object) -> list[T]:
+    """What each element of a JSON list stands for. Raises Misread."""
+    return [_read(kind, each, f"answer.{place}") for place, each in enumerate(_list(value, "answer"))]
+
+
+def decoded_member(kind: type[T], name: str, value: object) -> T:
+    """What the member of that name of a JSON object stands for. Raises Misread."""
+    result: T = _read(kind, _object(value, "answer").get(name), f"answer.{name}")
+    return result
+
+
+def _read(hint: Any, value: object, at: str) -> Any:
+    if hint == Json:
+        return value
+    if isinstance(hint, NewType):
+        return _read(hint.__supertype__, value, at)
+    if is_dataclass(hint):
+        return _record(hint, value, at)
+    shape = get_origin(hint) or hint
+    if shape not in _SHAPES:
+        raise TypeError(f"{at}: nothing is known of {hint!r}")
+    return _SHAPES[shape](hint, value, at)
+
+
+def _record(hint: Any, value: object, at: str) -> object:
+    given = _object(value, at)
+    return hint(**{each.name: _field(each, given, at) for each in fields(hint) if _wanted(each, given)})
+
+
+def _wanted(field: Field[Any], given: Mapping[str, object]) -> bool:
+    has_default = field.default is not MISSING or field.default_factory is not MISSING
+    return field.name in given or not has_default
+
+
+def _field(field: Field[Any], given: Mapping[str, object], at: str) -> Any:
+    if field.name not in given:
+        raise Misread(f"{at}.{field.name} is missing")
+    return _read(field.type, given[field.name], f"{at}.{field.name}")
+
+
+def _text(_: Any, value: object, at: str) -> str:
+    if not isinstance(value, str):
+        raise _wrong(at, "a string", value)
+    return value
+
+
+def _truth(_: Any, value: object, at: str) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong(at, "true or false", value)
+    return value
+
+
+def _whole(_: Any, value: object, at: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _wrong(at, "a whole number", value)
+    return value
+
+
+def _number(_: Any, value: object, at: str) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not math.isfinite(value):
+        raise _wrong(at, "a number", value)
+    return float(value)
+
+
+def _instant(_: Any, value: object, at: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(value) if isinstance(value, str) else None
+    except ValueError:
+        moment = None
+    if moment is None or moment.utcoffset() is None:
+        raise _wrong(at, "an ISO 8601 time with a zone", value)
+    return moment
+
+
+def _one_of(hint: Any, value: object, at: str) -> object:
+    if value not in get_args(hint):
+        raise _wrong(at, f"one of {', '.join(map(repr, get_args(hint)))}", value)
+    return value
+
+
+def _optional(hint: Any, value: object, at: str) -> Any:
+    inner = [each for each in get_args(hint) if each is not NoneType]
+    if len(inner) != 1:
+        raise TypeError(f"{at}: {hint!r} is ambiguous")
+    return None if value is None else _read(inner[0], value, at)
+
+
+def _tuple(hint: Any, value: object, at: str) -> tuple[Any, ...]:
+    given, kinds = _list(value, at), get_args(hint)
+    if kinds[-1] is Ellipsis:
+        kinds = (kinds[0],) * len(given)
+    if len(kinds) != len(given):
+        raise _wrong(at, f"a list of {len(kinds)}", value)
+    pairs = enumerate(zip(kinds, given, strict=True))
+    return tuple(_read(kind, each, f"{at}.{place}") for place, (kind, each) in pairs)
+
+
+def _mapping(hint: Any, value: object, at: str) -> dict[Any, Any]:
+    names, kind = get_args(hint)
+    given = _object(value, at)
+    return {_read(names, name, at): _read(kind, each, f"{at}.{name}") for name, each in given.items()}
+
+
+def _list(value: object, at: str) -> Sequence[object]:
+    if not isinstance(value, list):
+        raise _wrong(at, "a list", value)
+    return value
+
+
+def _object(value: object, at: str) -> Mapping[str, object]:
+    if not isinstance(value, dict):
+        raise _wrong(at, "an object", value)
+    return value
+
+
+def _wrong(at: str, expected: str, value: object) -> Misread:
+    return Misread(f"{at} is {value!r:.40}, not {expected}")
+
+
+_SHAPES: Final[Mapping[Any, Read]] = {
+    str: _text,
+    bool: _truth,
+    int: _whole,
+    float: _number,
+    datetime: _instant,
+    Literal: _one_of,
+    Union: _optional,
+    UnionType: _optional,
+    tuple: _tuple,
+    Mapping: _mapping,
+}

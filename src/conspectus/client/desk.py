@@ -1,0 +1,12 @@
+"""What every group of operations works with: the way to the server, and the files of this machine."""
+
+from conspectus.client.channel import Channel
+from conspectus.ports import Files
+
+
+class Desk:
+    """One server, as the holder of the key may use it."""
+
+    def __init__(self, channel: Channel, files: Files) -> None:
+        self._channel = channel
+        self._files = files

@@ -1,0 +1,165 @@
+"""Writing, reading and deleting documents of a server."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from conspectus.client.catalog import Catalog, in_collection
+from conspectus.client.encode import changes_json, document_json, encoded
+from conspectus.client.request import Request, ask, get, path_of, post, remove, work
+from conspectus.errors import InvalidInput
+from conspectus.ingest.files import Intake, Kept, Root, placed, take_in
+from conspectus.ingest.pipeline import batches
+from conspectus.model.filter import EVERYTHING, Filter
+from conspectus.model.filter_json import filter_to_json
+from conspectus.model.records import Chunk, Document, Json, NewDocument, Receipt, Source, Written
+from conspectus.model.reports import FilesReport, Page
+from conspectus.ports import Progress
+
+LIST_LIMIT = 1_000
+FIELDS = NewDocument.__dataclass_fields__.keys() - {"key"}
+
+
+class Documents(Catalog):
+    """What was written down."""
+
+    async def add(
+        self,
+        documents: str | NewDocument | Iterable[str | NewDocument],
+        *,
+        source: str = "default",
+        collection: str = "default",
+        wait: bool = False,
+        progress: Progress | None = None,
+    ) -> list[Written]:
+        """Store documents: found by their words at once, by meaning when embedded (`wait=True`: on return).
+
+        A document with the key of a stored one replaces it atomically. Documents are sent in batches of
+        at most 500, each a transaction. Raises InvalidInput or TooLarge; the batch at fault is not written.
+        """
+        given = [documents] if isinstance(documents, str | NewDocument) else documents
+        target = await self.source(source, collection=collection)
+        written: list[Written] = []
+        for batch in batches(NewDocument(text=each) if isinstance(each, str) else each for each in given):
+            written += await self._write(batch, target)
+            if progress is not None:
+                progress("writing", len(written), 0)
+        if wait:
+            await self.settle(collection=target.collection, progress=progress)
+        return written
+
+    async def add_files(
+        self,
+        paths: Iterable[str | Path],
+        *,
+        source: str | None = None,
+        collection: str = "default",
+        prune: bool = False,
+        wait: bool = True,
+        progress: Progress | None = None,
+    ) -> FilesReport:
+        """Store files and folders of this machine; unchanged ones are skipped, failures reported at the end.
+
+        Files are read here and their documents sent. Each folder is a source of its own unless `source`
+        names one. `prune` deletes what came from files that are gone. Raises UnreadableFile for a path that
+        does not exist.
+        """
+        home = await self.collection(collection)
+        roots = []
+        for path in paths:
+            whole, name, prefix = placed(path, source)
+            roots.append(Root(whole, await self.source(name, collection=collection), prefix))
+        pages = partial(self.list, collection=collection, limit=LIST_LIMIT)
+        intake = Intake(self._files, self._write, progress)
+        report = await take_in(intake, roots, Kept(pages, self.delete), prune=prune)
+        if wait:
+            await self.settle(collection=home.id, progress=progress)
+        return report
+
+    async def settle(self, *, collection: str = "default", progress: Progress | None = None) -> int:
+        """Wait until every chunk has its vector; returns how many came meanwhile."""
+        return await self._channel.member(int, "embedded", work(in_collection(collection, "settle")))
+
+    async def get(self, document: str) -> Document:
+        """A document's fields. Raises NotFound."""
+        return await self._channel.one(Document, get(_path(document)))
+
+    async def text(self, document: str) -> str:
+        """A document's full text. Raises NotFound."""
+        return await self._channel.member(str, "text", get(_path(document, "text")))
+
+    async def chunks(self, document: str) -> Sequence[Chunk]:
+        """A document's chunks, by position. Raises NotFound."""
+        return await self._channel.several(Chunk, get(_path(document, "chunks")))
+
+    async def delete_chunks(self, document: str) -> int:
+        """Delete a document's chunks but not the document, and say how many. Raises NotFound."""
+        return await self._channel.member(int, "deleted", remove(_path(document, "chunks")))
+
+    async def list(
+        self,
+        *,
+        collection: str = "default",
+        where: Filter = EVERYTHING,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> Page:
+        """A page of documents that match, in order of recording; `after` is the page before's `next`."""
+        told = None if where == EVERYTHING else json.dumps(filter_to_json(where))
+        request = get(in_collection(collection, "documents"), where=told, after=after, limit=limit)
+        return await self._channel.one(Page, request)
+
+    async def count(self, *, collection: str = "default", where: Filter = EVERYTHING) -> int:
+        """How many documents match."""
+        request = ask(in_collection(collection, "documents", "count"), {"where": filter_to_json(where)})
+        return await self._channel.member(int, "count", request)
+
+    async def update(self, /, document: str, *, expected: str | None = None, **changes: Any) -> Written:
+        """Change any fields of a document but `key`; a new text replaces the old one atomically.
+
+        With `expected`, the fingerprint that the caller read, raises Changed if it is another one by now.
+        """
+        if unknown := changes.keys() - FIELDS:
+            raise InvalidInput(min(unknown), "is not a field that can be changed")
+        headers = {} if expected is None else {"If-Match": f'"{quote(expected)}"'}
+        request = Request("PATCH", _path(document), changes_json(changes), headers=headers, writes=True)
+        return await self._channel.one(Written, request)
+
+    async def delete(self, documents: str | Iterable[str], *, purge: bool = False) -> Receipt:
+        """Delete documents with their children, chunks and vectors, and say how many; unknown ids count 0.
+
+        They are out of every answer when this returns. `purge` also waits until no file holds them.
+        """
+        asked = [documents] if isinstance(documents, str) else [*documents]
+        total = Receipt(purged=purge)
+        for start in range(0, max(1, len(asked)), LIST_LIMIT):
+            ids = asked[start : start + LIST_LIMIT]
+            request = work("/documents/delete", encoded({"ids": ids, "purge": purge}))
+            one = await self._channel.one(Receipt, request)
+            total = replace(
+                total,
+                documents=total.documents + one.documents,
+                chunks=total.chunks + one.chunks,
+                vectors=total.vectors + one.vectors,
+            )
+        return total
+
+    async def delete_where(
+        self, where: Filter, *, collection: str = "default", purge: bool = False
+    ) -> Receipt:
+        """Delete every document that matches."""
+        body = {"where": filter_to_json(where), "purge": purge}
+        return await self._channel.one(Receipt, work(in_collection(collection, "documents", "delete"), body))
+
+    async def _write(self, batch: Sequence[NewDocument], source: Source) -> Sequence[Written]:
+        body: Json = {"documents": [document_json(each) for each in batch]}
+        path = path_of("sources", ("source", source.id), "documents")
+        return await self._channel.several(Written, post(path, body))
+
+
+def _path(document: str, *parts: str) -> str:
+    return path_of("documents", ("document", document), *parts)

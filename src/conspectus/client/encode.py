@@ -1,0 +1,103 @@
+"""What a caller gives, as JSON: only what differs from the defaults, checked as far as it has to be here."""
+
+import math
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from conspectus.errors import InvalidInput
+from conspectus.ingest.prepare import Limits, period, storable
+from conspectus.model.filter_json import filter_to_json
+from conspectus.model.query import Budget, Query
+from conspectus.model.records import Json, Metadata, NewDocument
+from conspectus.text.clean import clean
+from conspectus.text.places import checked
+
+UNLIMITED: Final = Limits(characters=sys.maxsize, metadata_bytes=sys.maxsize, metadata_depth=100)
+"""The server has the word on sizes; the depth only keeps the encoding itself within bounds."""
+
+
+def encoded(value: object) -> Json:
+    """Any value of the model as JSON: dataclasses by field, instants in ISO 8601.
+
+    Raises InvalidInput for a number that JSON does not have, and for anything else that it cannot hold.
+    """
+    match value:
+        case None | bool() | int():
+            return value
+        case float() if math.isfinite(value):
+            return value
+        case str():
+            return clean(value)
+        case datetime():
+            return value.isoformat()
+        case Mapping():
+            return {str(name): encoded(each) for name, each in value.items()}
+        case list() | tuple():
+            return [encoded(each) for each in value]
+        case _ if is_dataclass(value):
+            return {each.name: encoded(getattr(value, each.name)) for each in fields(value)}
+        case _:
+            raise InvalidInput("value", f"{value!r:.80} cannot be written as JSON")
+
+
+def document_json(new: NewDocument) -> dict[str, Json]:
+    """A document to be written. Raises InvalidInput for metadata, a time or places that cannot be stored."""
+    return changes_json(_given(new))
+
+
+def changes_json(changes: Mapping[str, Any]) -> dict[str, Json]:
+    """New values of a document's fields. Raises InvalidInput as `document_json` does."""
+    told = dict(changes)
+    if "metadata" in told:
+        told["metadata"] = metadata_json(told["metadata"])
+    if "occurred" in told:
+        told["occurred"] = period(told["occurred"])
+    if "text" in told and "places" in told:
+        told["places"] = checked(told["places"], told["text"])
+    if "text" in told and "spans" in told and len(clean(told["text"])) != len(told["text"]):
+        raise InvalidInput("spans", "refer to a text that cannot be stored as it is")
+    return {name: encoded(value) for name, value in told.items()}
+
+
+def metadata_json(metadata: Mapping[str, object]) -> Metadata:
+    """Metadata with instants as strings. Raises InvalidInput for what is not JSON."""
+    return storable(metadata, UNLIMITED)
+
+
+def query_json(
+    query: str | Query, given: Mapping[str, Any], *, only_given: Collection[str] = ()
+) -> dict[str, Json]:
+    """A question with what else was said of it. Raises InvalidInput for a part that no query has.
+
+    The parts `only_given` count where they are given beside the question, not where they stand in it.
+    """
+    known = Query.__dataclass_fields__.keys()
+    for name in given:
+        if name not in known:
+            raise InvalidInput(name, f"is not a part of a query; there are {', '.join(known)}")
+    inner = _given(query) if isinstance(query, Query) else {"text": query}
+    told = {**{name: value for name, value in inner.items() if name not in only_given}, **given}
+    return {
+        name: filter_to_json(value) if name == "where" else encoded(value) for name, value in told.items()
+    }
+
+
+def budget_json(budget: int | Budget) -> Json:
+    """A number of tokens, or all that a budget says."""
+    return encoded(budget if isinstance(budget, int) else _given(budget))
+
+
+def _given(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass that have no default, or another value than it."""
+    return {
+        each.name: getattr(value, each.name)
+        for each in fields(value)
+        if getattr(value, each.name) != _default(each)
+    }
+
+
+def _default(field: Field[Any]) -> object:
+    return field.default if field.default_factory is MISSING else field.default_factory()

@@ -1,0 +1,11 @@
+"""The whole product on a server."""
+
+from conspectus.client.people import People
+
+
+class RemoteEngine(People):
+    """Open it with `conspectus.connect`; it is safe to use from many tasks.
+
+    It has the methods of Engine, and answers and errors are the same. What the key may not do raises
+    NotAllowed; a server that cannot be reached raises ServerUnavailable.
+    """

@@ -1,0 +1,46 @@
+"""From a server's problem documents to the errors that an embedded engine raises."""
+
+import inspect
+from collections.abc import Iterator, Mapping
+from functools import cache
+
+from conspectus.errors import ConspectusError
+
+STANDARD = frozenset({"type", "title", "status", "detail", "instance", "code"})
+"""The members of every problem document; all others are attributes of the error."""
+RENAMED = "upstream_"
+"""What begins the name of an attribute that has another meaning in a problem document."""
+
+
+def error_of(problem: Mapping[str, object]) -> ConspectusError:
+    """The error that a problem document stands for, with its message and attributes.
+
+    A code that is not known here, or one without the attributes of its error, gives a ConspectusError.
+    """
+    detail = str(problem.get("detail") or problem.get("title") or "the server gave no reason")
+    facts = {name.removeprefix(RENAMED): value for name, value in problem.items() if name not in STANDARD}
+    kind = _by_code().get(str(problem.get("code")))
+    if kind is None or not _needed(kind) <= facts.keys():
+        return ConspectusError(detail)
+    error = kind.__new__(kind)
+    Exception.__init__(error, detail)
+    vars(error).update(facts)
+    return error
+
+
+@cache
+def _by_code() -> dict[str, type[ConspectusError]]:
+    return {kind.code: kind for kind in _kinds(ConspectusError)}
+
+
+def _kinds(kind: type[ConspectusError]) -> Iterator[type[ConspectusError]]:
+    yield kind
+    for inner in kind.__subclasses__():
+        yield from _kinds(inner)
+
+
+def _needed(kind: type[ConspectusError]) -> set[str]:
+    """The attributes without which the error is not itself."""
+    parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]
+    plain = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
+    return {each.name for each in parameters if each.kind in plain and each.default is each.empty}

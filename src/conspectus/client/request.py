@@ -1,0 +1,104 @@
+"""What is asked of a server: one request, before it is sent."""
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Literal
+from urllib.parse import quote
+
+from conspectus.errors import NotFound, UnreadableFile
+from conspectus.model.jobs import Upload
+from conspectus.model.records import Json
+from conspectus.text.clean import clean
+
+Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request. `writes` says that it changes something: it goes with a key under which it is done once.
+
+    `once` is a write whose answer is not given twice, so that it is not sent again where that was lost;
+    an `unhurried` one may take as long as it takes.
+    """
+
+    method: Method
+    path: str
+    body: Json = None
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    uploads: Sequence[Upload] = ()
+    writes: bool = False
+    once: bool = False
+    unhurried: bool = False
+
+
+def get(path: str, **query: object) -> Request:
+    """Read something; parameters that are None are left out."""
+    return Request("GET", path, query=_told(query))
+
+
+def ask(path: str, body: Json) -> Request:
+    """Ask a question that changes nothing and is too long for an address."""
+    return Request("POST", path, body)
+
+
+def post(path: str, body: Json = None) -> Request:
+    """Make or do something."""
+    return Request("POST", path, body, writes=True)
+
+
+def work(path: str, body: Json = None) -> Request:
+    """Do something that grows with the store."""
+    return Request("POST", path, body, writes=True, unhurried=True)
+
+
+def remove(path: str, **query: object) -> Request:
+    """Delete something."""
+    return Request("DELETE", path, query=_told(query), writes=True, unhurried=True)
+
+
+def path_of(*parts: tuple[str, str] | str) -> str:
+    """A path of fixed words and of named things, given as (kind, name). Raises NotFound for an empty name."""
+    return "".join(f"/{each if isinstance(each, str) else _segment(*each)}" for each in parts)
+
+
+def body_of(request: Request, files: ExitStack, *, boundary: str) -> dict[str, Any]:
+    """The body and its headers, as httpx takes them; files are open until `files` is closed.
+
+    The boundary is the caller's, so that a request that is sent again is the same byte for byte.
+    """
+    if request.uploads:
+        form = [("files", (each.name, _opened(each.data, files))) for each in request.uploads]
+        kind = f"multipart/form-data; boundary={boundary}"
+        return {"files": form, "data": request.body, "headers": {"Content-Type": kind}}
+    if request.body is None:
+        return {}
+    told = json.dumps(request.body, ensure_ascii=False, allow_nan=False)
+    return {"content": told.encode(), "headers": {"Content-Type": "application/json"}}
+
+
+def _opened(data: bytes | Path, files: ExitStack) -> bytes | IO[bytes]:
+    if isinstance(data, bytes):
+        return data
+    try:
+        return files.enter_context(data.open("rb"))
+    except OSError as fault:
+        raise UnreadableFile(str(data), fault.strerror or "cannot be read") from fault
+
+
+def _segment(kind: str, name: str) -> str:
+    if not name:
+        raise NotFound(kind, name)
+    quoted = quote(clean(name), safe="")
+    return quoted.replace(".", "%2E") if set(quoted) <= {"."} else quoted
+
+
+def _told(query: Mapping[str, object]) -> dict[str, str]:
+    return {name: _text(value) for name, value in query.items() if value is not None}
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else clean(str(value))
