@@ -8,6 +8,7 @@
 What each vendor says is in `vendor_protocols`.
 """
 
+import asyncio
 import json
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -48,11 +49,15 @@ def never() -> Answer:
 
 
 class ModelServer:
-    """A vendor with the protocol of `paths`; each request takes the next of `plan`, if there is one."""
+    """A vendor with the protocol of `paths`; each request takes the next of `plan`, if there is one.
+
+    `asked` is set by the first request.
+    """
 
     def __init__(self, paths: Mapping[str, Say]) -> None:
         self.plan: deque[Answer] = deque()
         self.calls: list[ModelCall] = []
+        self.asked = asyncio.Event()
         self._server = ScriptedServer({path: self._speaking(say) for path, say in paths.items()})
 
     async def __aenter__(self) -> Self:
@@ -83,6 +88,7 @@ class ModelServer:
         def answer(request: Request) -> Answer:
             call = ModelCall(request.path, request.headers, json.loads(request.body))
             self.calls.append(call)
+            self.asked.set()
             return self.plan.popleft() if self.plan else say(call)
 
         return answer

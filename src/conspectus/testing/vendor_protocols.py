@@ -47,7 +47,7 @@ def ranked(query: str, texts: Sequence[str], top_n: int | None, name: str) -> li
     return [{"index": place, name: score} for score, place in ordered]
 
 
-def openai(*, dimensions: int = 8, key: str | None = None) -> Mapping[str, Say]:
+def openai(*, dimensions: int = 8, key: str | None = None) -> dict[str, Say]:
     """Embeddings by OpenAI's protocol, `dimensions` long unless asked for other."""
 
     def embeddings(call: ModelCall) -> Answer:
@@ -64,7 +64,7 @@ def openai(*, dimensions: int = 8, key: str | None = None) -> Mapping[str, Say]:
     return {"/v1/embeddings": embeddings}
 
 
-def google(model: str, *, dimensions: int = 8) -> Mapping[str, Say]:
+def google(model: str, *, dimensions: int = 8) -> dict[str, Say]:
     """Embeddings by the protocol of Google's Gemini API; the key comes in a header of its own."""
 
     def batch(call: ModelCall) -> Answer:
@@ -85,7 +85,7 @@ def _google_vector(request: Mapping[str, Any], dimensions: int) -> list[float]:
     return vectors([text], size, request["taskType"])[0]
 
 
-def cohere(*, key: str | None = None) -> Mapping[str, Say]:
+def cohere(*, key: str | None = None) -> dict[str, Say]:
     """Cohere's rerank, version 2."""
 
     def rerank(call: ModelCall) -> Answer:
@@ -101,7 +101,7 @@ def cohere(*, key: str | None = None) -> Mapping[str, Say]:
     return {"/v2/rerank": rerank}
 
 
-def bedrock(model: str, *, answers: Say | None = None) -> Mapping[str, Say]:
+def bedrock(model: str, *, answers: Say | None = None) -> dict[str, Say]:
     """Cohere's models by Bedrock's protocol; a signature must be there, and is believed."""
 
     def invoke(call: ModelCall) -> Answer:
@@ -127,7 +127,7 @@ def _cohere_on_bedrock(call: ModelCall) -> Answer:
     return told(content, X_Amzn_Bedrock_Input_Token_Count=str(5 * len(rows)))
 
 
-def jina() -> Mapping[str, Say]:
+def jina() -> dict[str, Say]:
     """The `/rerank` of Jina, which vLLM and others have too."""
 
     def rerank(call: ModelCall) -> Answer:
@@ -141,7 +141,7 @@ def jina() -> Mapping[str, Say]:
     return {"/v1/rerank": rerank}
 
 
-def tei() -> Mapping[str, Say]:
+def tei() -> dict[str, Say]:
     """The `/rerank` of Text Embeddings Inference, which takes 32 texts at once."""
 
     def rerank(call: ModelCall) -> Answer:
