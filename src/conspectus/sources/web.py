@@ -27,6 +27,7 @@ OURS = frozenset({
     "accept-encoding", "connection", "content-length", "expect", "host", "keep-alive", "proxy-authorization",
     "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
 })  # fmt: skip
+CONNECTIONS = 100
 TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
 CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:+-]+)""", re.IGNORECASE | re.ASCII)
@@ -77,7 +78,8 @@ class WebFetcher:
         boundary = Boundary.from_entries(limits.allow)
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=certificates or httpx.create_ssl_context(),
-            max_keepalive_connections=10,
+            max_connections=CONNECTIONS,
+            max_keepalive_connections=CONNECTIONS // 10,
             keepalive_expiry=5.0,
             network_backend=Connections(boundary, resolve=resolve, below=backend),
         )
@@ -241,7 +243,7 @@ def _fetched(url: Url, status: int, headers: Mapping[str, str], body: bytes) -> 
 
 
 def _failure(shown: str, error: Exception) -> FetchFailed:
-    if isinstance(error.__cause__, ssl.SSLCertVerificationError):
+    if isinstance(error.__context__, ssl.SSLCertVerificationError):
         return FetchFailed(shown, "its certificate is not valid for it")
     if isinstance(error, socket.gaierror):
         return FetchFailed(shown, "its name could not be looked up", passing=True)
