@@ -163,12 +163,13 @@ class ForbiddenAddress(FetchFailed):
 
 
 class Overloaded(ConspectusError):
-    """Too much is going on; `retry_after` is in seconds."""
+    """Too much is going on, as `what` says; `retry_after` is in seconds."""
 
     code = "overloaded"
 
     def __init__(self, what: str, *, retry_after: float = 1.0) -> None:
         super().__init__(f"{what}; ask again in {retry_after:g} s")
+        self.what = what
         self.retry_after = retry_after
 
 

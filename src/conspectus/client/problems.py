@@ -15,13 +15,15 @@ RENAMED = "upstream_"
 def error_of(problem: Mapping[str, object]) -> ConspectusError:
     """The error that a problem document stands for, with its message and attributes.
 
-    A code that is not known here, or one without the attributes of its error, gives a ConspectusError.
+    Without all that belongs to the error of its code, it is the nearest one above it that is complete.
     """
     detail = str(problem.get("detail") or problem.get("title") or "the server gave no reason")
     facts = {name.removeprefix(RENAMED): value for name, value in problem.items() if name not in STANDARD}
-    kind = _by_code().get(str(problem.get("code")))
-    if kind is None or not _needed(kind) <= facts.keys():
-        return ConspectusError(detail)
+    named = _by_code().get(str(problem.get("code")), ConspectusError)
+    complete = (
+        each for each in named.__mro__ if issubclass(each, ConspectusError) and _needed(each) <= facts.keys()
+    )
+    kind = next(complete)
     error = kind.__new__(kind)
     Exception.__init__(error, detail)
     vars(error).update(facts)
