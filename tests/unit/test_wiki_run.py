@@ -1,0 +1,395 @@
+"""One run over a wiki, on a real store."""
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from conspectus import Engine, Settings
+from conspectus.errors import FetchFailed, NotFound, TooLarge
+from conspectus.ingest.wiki import IN_VAIN, synchronise
+from conspectus.model.ids import LOCAL
+from conspectus.model.records import Document, NewDocument, Source, Written
+from conspectus.model.wiki import Connection, Entry, Listing, SyncReport
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.testing.engine_shelf import EngineShelf
+from conspectus.testing.memory_wiki import MemoryConnector, MemoryWiki
+
+SETTINGS = replace(Settings(), chunk_size=400, chunk_overlap=40, max_document_characters=5_000)
+
+
+@dataclass
+class Faulty(MemoryConnector):
+    """Fails for pages of these titles, and notes which pages it was asked for."""
+
+    faults: dict[str, Exception] = field(default_factory=dict)
+    fetched: list[str] = field(default_factory=list)
+
+    async def fetch(self, entry: Entry) -> NewDocument:
+        self.fetched.append(entry.title)
+        if entry.title in self.faults:
+            raise self.faults[entry.title]
+        return await MemoryConnector.fetch(self, entry)
+
+
+class Killed(BaseException):
+    """What stops a process has no name in the program."""
+
+
+@dataclass
+class Dying(EngineShelf):
+    """A shelf whose process is killed at the n-th change, before or after it is made."""
+
+    changes_left: int = 0
+    before: bool = True
+
+    async def source(self, space: str) -> Source:
+        return await self._unless_killed(EngineShelf.source(self, space))
+
+    async def delete_source(self, space: str) -> int:
+        return await self._unless_killed(EngineShelf.delete_source(self, space))
+
+    async def write(self, source: Source, documents: Sequence[NewDocument]) -> Sequence[Written]:
+        return await self._unless_killed(EngineShelf.write(self, source, documents))
+
+    async def delete(self, documents):
+        return await self._unless_killed(EngineShelf.delete(self, documents))
+
+    async def keep_cursor(self, cursor: str) -> None:
+        return await self._unless_killed(EngineShelf.keep_cursor(self, cursor))
+
+    async def _unless_killed(self, change):
+        self.changes_left -= 1
+        if self.changes_left == 0 and self.before:
+            change.close()
+            raise Killed
+        result = await change
+        if self.changes_left == 0:
+            raise Killed
+        return result
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def wiki() -> MemoryWiki:
+    return MemoryWiki()
+
+
+@pytest.fixture
+async def shelf(engine: Engine) -> EngineShelf:
+    home = await engine.collection()
+    return EngineShelf(engine, Connection("w1", home.id, LOCAL, "handbook", "memory"))
+
+
+async def run(shelf: EngineShelf, wiki: MemoryWiki) -> SyncReport:
+    return await synchronise(shelf.connection, MemoryConnector(wiki), shelf)
+
+
+async def stored(shelf: EngineShelf) -> dict[tuple[str, str], Document]:
+    return {(str(each.metadata["space"]), each.title): each async for each in shelf.stored()}
+
+
+async def texts(shelf: EngineShelf) -> dict[tuple[str, str], str]:
+    return {place: await shelf.engine.text(each.id) for place, each in (await stored(shelf)).items()}
+
+
+async def found(engine: Engine, words: str) -> list[str]:
+    return [hit.document.title for hit in (await engine.retrieve(words, arms=("words",))).hits]
+
+
+async def test_a_new_page_is_a_document_with_chunks(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+    await wiki.put("Team", "Holidays", "Tell the office two weeks before. " * 40)
+    report = await run(shelf, wiki)
+    (page,) = (await stored(shelf)).values()
+    assert (report.added, page.kind, page.key, page.chunks > 1) == (1, "page", "0", True)
+    assert page.metadata == {"wiki": "w1", "space": "Team", "path": "Team/Holidays", "revision": "1"}
+    (source,) = await shelf.engine.sources()
+    assert (source.name, source.kind) == ("handbook/Team", "wiki")
+
+
+async def test_a_changed_page_is_found_by_its_new_words_only(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+    await wiki.put("Team", "Holidays", "The heron stood in the reeds.")
+    await run(shelf, wiki)
+    await wiki.put("Team", "Holidays", "The otter slept on the bank.")
+    report = await run(shelf, wiki)
+    assert (report.replaced, await shelf.engine.count()) == (1, 1)
+    assert await found(shelf.engine, "heron") == []
+    assert await found(shelf.engine, "otter") == ["Holidays"]
+
+
+async def test_a_deleted_page_is_gone(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+    await wiki.put("Team", "Holidays", "heron")
+    await wiki.put("Team", "Never seen", "stork")
+    await wiki.delete("Team", "Never seen")
+    await run(shelf, wiki)
+    await wiki.delete("Team", "Holidays")
+    assert (await run(shelf, wiki)).deleted == 1
+    assert (await shelf.engine.count(), await found(shelf.engine, "heron")) == (0, [])
+    assert await run(shelf, wiki) == SyncReport()
+
+
+async def test_an_emptied_page_loses_its_chunks(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+    await wiki.put("Team", "Holidays", "heron")
+    await run(shelf, wiki)
+    await wiki.put("Team", "Holidays", "")
+    await run(shelf, wiki)
+    (page,) = (await stored(shelf)).values()
+    assert (page.chunks, await found(shelf.engine, "heron")) == (0, [])
+
+
+async def test_a_removed_space_loses_all_descendants(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+    for name in ("root", "root/child", "root/child/leaf"):
+        await wiki.put("Old", name, f"heron {name}")
+    await wiki.put("New", "stays", "otter")
+    wiki.pages["1"] = (replace(wiki.pages["1"][0], parent="0"), wiki.pages["1"][1])
+    wiki.pages["2"] = (replace(wiki.pages["2"][0], parent="1"), wiki.pages["2"][1])
+    await run(shelf, wiki)
+    await wiki.remove_space("Old")
+    report = await run(shelf, wiki)
+    assert (report.deleted, list(await texts(shelf))) == (3, [("New", "stays")])
+    assert ([each.name for each in await shelf.engine.sources()]) == ["handbook/New"]
+    assert await found(shelf.engine, "heron") == []
+
+
+async def test_a_page_that_moves_in_its_space_keeps_its_id(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+    await wiki.put("Team", "Holidays", "heron")
+    await run(shelf, wiki)
+    before = (await stored(shelf))["Team", "Holidays"].id
+    await wiki.move("Team", "Holidays", to_space="Team", to_name="Time off")
+    assert (await run(shelf, wiki)).replaced == 1
+    assert {place: each.id for place, each in (await stored(shelf)).items()} == {("Team", "Time off"): before}
+
+
+async def test_a_page_that_changes_its_space_is_there_once(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+    await wiki.put("Team", "Holidays", "heron")
+    await wiki.put("Team", "Other", "otter")
+    await run(shelf, wiki)
+    await wiki.move("Team", "Holidays", to_space="Office", to_name="Holidays")
+    report = await run(shelf, wiki)
+    assert (report.added, report.deleted) == (1, 1)
+    assert list(await texts(shelf)) == [("Team", "Other"), ("Office", "Holidays")]
+
+
+async def test_what_is_stored_as_listed_is_not_fetched(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+    for number in range(5):
+        await wiki.put("Team", f"page {number}", f"text {number}")
+    await run(shelf, wiki)
+    connector = Faulty(wiki)
+    report = await synchronise(replace(shelf.connection, cursor=None), connector, shelf)
+    assert (report, connector.fetched) == (SyncReport(unchanged=5), [])
+
+
+async def test_the_pages_below_a_deleted_one_stay(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+    await wiki.put("Team", "above", "heron")
+    await wiki.put("Team", "below", "otter")
+    wiki.pages["1"] = (replace(wiki.pages["1"][0], parent="0"), "otter")
+    await run(shelf, wiki)
+    assert (await stored(shelf))["Team", "below"].parent == (await stored(shelf))["Team", "above"].id
+    await wiki.delete("Team", "above")
+    await run(shelf, wiki)
+    assert {title: each.parent for (_, title), each in (await stored(shelf)).items()} == {"below": None}
+    assert await found(shelf.engine, "otter") == ["below"]
+
+
+async def test_parents_listed_after_their_children_are_found(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+    for number in range(4):
+        await wiki.put("Team", str(number), f"text {number}")
+        parent = str(number + 1) if number < 3 else None
+        wiki.pages[str(number)] = (replace(wiki.pages[str(number)][0], parent=parent), f"text {number}")
+    await synchronise(shelf.connection, MemoryConnector(wiki, batch=100), shelf)
+    pages = await stored(shelf)
+    assert [pages["Team", str(n)].parent for n in range(3)] == [
+        pages["Team", str(n + 1)].id for n in range(3)
+    ]
+
+
+@pytest.mark.parametrize("circle", [("0",), ("1", "0"), ("1", "2", "0")], ids=len)
+async def test_parents_in_a_circle_are_no_parents(
+    shelf: EngineShelf, wiki: MemoryWiki, circle: tuple[str, ...]
+) -> None:
+    for number, parent in enumerate(circle):
+        await wiki.put("Team", str(number), "text")
+        wiki.pages[str(number)] = (replace(wiki.pages[str(number)][0], parent=parent), "text")
+    report = await synchronise(shelf.connection, MemoryConnector(wiki, batch=100), shelf)
+    assert (report.added, report.failures) == (len(circle), ())
+    assert [each.parent async for each in shelf.stored()] == [None] * len(circle)
+
+
+async def test_a_page_that_fails_is_named_and_tried_again(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+    for name in ("good", "bad", "other"):
+        await wiki.put("Team", name, f"text of {name}")
+    connector = Faulty(wiki, faults={"bad": FetchFailed("https://wiki", "x" * 2_000)})
+    report = await synchronise(shelf.connection, connector, shelf)
+    ((name, message),) = report.failures
+    assert (report.added, name, len(message), message[:16]) == (2, "bad (1)", 500, "https://wiki: xx")
+    again = await synchronise(shelf.connection, connector, shelf)
+    assert (again.added, [name for name, _ in again.failures]) == (0, ["bad (1)"])
+    assert (await run(shelf, wiki)).added == 1
+    assert await run(shelf, wiki) == SyncReport()
+
+
+async def test_a_failed_page_that_is_deleted_is_not_tried_again(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+    await wiki.put("Team", "bad", "text")
+    await wiki.put("Gone", "worse", "text")
+    fault = FetchFailed("https://wiki", "broken")
+    await synchronise(shelf.connection, Faulty(wiki, faults={"bad": fault, "worse": fault}), shelf)
+    await wiki.delete("Team", "bad")
+    await wiki.remove_space("Gone")
+    connector = Faulty(wiki)
+    assert await synchronise(shelf.connection, connector, shelf) == SyncReport()
+    assert (connector.fetched, json.loads(shelf.connection.cursor or "")["retry"]) == ([], [])
+
+
+async def test_a_page_that_cannot_be_stored_leaves_its_old_text(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+    await wiki.put("Team", "grows", "small")
+    await run(shelf, wiki)
+    await wiki.put("Team", "grows", "x" * 6_000)
+    await wiki.put("Team", "beside", "text")
+    report = await synchronise(shelf.connection, MemoryConnector(wiki, batch=100), shelf)
+    assert [name for name, _ in report.failures] == ["grows (0)"]
+    assert await texts(shelf) == {("Team", "grows"): "small", ("Team", "beside"): "text"}
+
+
+async def test_a_page_that_is_gone_when_it_is_fetched_is_no_failure(
+    shelf: EngineShelf, wiki: MemoryWiki
+) -> None:
+    await wiki.put("Team", "page", "text")
+    await run(shelf, wiki)
+    await wiki.put("Team", "page", "changed")
+    connector = Faulty(wiki, faults={"page": NotFound("page", "0")})
+    assert await synchronise(shelf.connection, connector, shelf) == SyncReport(deleted=1)
+    assert await shelf.engine.count() == 0
+
+
+async def test_a_store_out_of_reach_ends_the_run(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+    names = [f"page {number}" for number in range(IN_VAIN + 5)]
+    for name in names:
+        await wiki.put("Team", name, "text")
+    unreachable = FetchFailed("https://wiki", "no connection", passing=True)
+    connector = Faulty(wiki, batch=100, faults=dict.fromkeys(names, unreachable))
+    with pytest.raises(FetchFailed):
+        await synchronise(shelf.connection, connector, shelf)
+    assert (len(connector.fetched), shelf.connection.cursor) == (IN_VAIN, None)
+    connector = Faulty(wiki, batch=100, faults=dict.fromkeys(names, TooLarge("file", size=2, limit=1)))
+    assert len((await synchronise(shelf.connection, connector, shelf)).failures) == len(names)
+
+
+@pytest.mark.parametrize("cursor", [None, "", "nonsense", "[]", '{"cursor": "x", "retry": [{}]}'])
+async def test_without_a_cursor_what_is_not_listed_goes(
+    shelf: EngineShelf, wiki: MemoryWiki, cursor: str | None
+) -> None:
+    for space, name in (("Team", "stays"), ("Team", "goes"), ("Old", "goes too")):
+        await wiki.put(space, name, name)
+    await run(shelf, wiki)
+    lost = MemoryWiki()
+    await lost.put("Team", "stays", "stays")
+    shelf.connection = replace(shelf.connection, cursor=cursor)
+    assert (await run(shelf, lost)).deleted == 2
+    assert await texts(shelf) == {("Team", "stays"): "stays"}
+    assert [each.name for each in await shelf.engine.sources()] == ["handbook/Team"]
+
+
+async def test_another_connection_of_the_collection_is_left_alone(
+    shelf: EngineShelf, wiki: MemoryWiki
+) -> None:
+    other = EngineShelf(shelf.engine, replace(shelf.connection, id="w2", name="handbook/Team"))
+    await wiki.put("Team", "page", "text")
+    await run(other, wiki)
+    await run(shelf, wiki)
+    assert await run(shelf, MemoryWiki()) == SyncReport()
+    shelf.connection = replace(shelf.connection, cursor=None)
+    assert (await run(shelf, MemoryWiki())).deleted == 1
+    assert list(await texts(other)) == [("Team", "page")]
+
+
+async def test_progress_counts_pages(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+    told: list[tuple[str, int, int]] = []
+    for number in range(3):
+        await wiki.put("Team", str(number), "text")
+    await synchronise(
+        shelf.connection, MemoryConnector(wiki), shelf, progress=lambda *each: told.append(each)
+    )
+    assert told == [("syncing", number, 0) for number in (1, 2, 3)]
+
+
+async def changed_in_every_way(wiki: MemoryWiki) -> None:
+    for number in range(4):
+        await wiki.put("Team", f"page {number}", f"text {number}")
+    await wiki.put("Team", "page 0", "changed")
+    await wiki.move("Team", "moves", to_space="Office", to_name="moved")
+    await wiki.delete("Team", "goes")
+    await wiki.remove_space("Old")
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+@pytest.mark.parametrize("cursor_lost", [False, True], ids=["with a cursor", "without"])
+async def test_killed_at_every_change_and_run_again(
+    shelf: EngineShelf, wiki: MemoryWiki, before: bool, cursor_lost: bool
+) -> None:
+    for space, name in (("Team", "moves"), ("Team", "goes"), ("Old", "one"), ("Old", "two")):
+        await wiki.put(space, name, name)
+    await run(shelf, wiki)
+    await changed_in_every_way(wiki)
+    connection = replace(shelf.connection, cursor=None) if cursor_lost else shelf.connection
+    kills = 0
+    for step in range(1, 100):
+        dying = Dying(shelf.engine, connection, changes_left=step, before=before)
+        try:
+            await run(dying, wiki)
+            break
+        except Killed:
+            kills += 1
+            connection = dying.connection
+    expected = {("Team", f"page {n}"): f"text {n}" for n in range(1, 4)}
+    expected |= {("Team", "page 0"): "changed", ("Office", "moved"): "moves"}
+    assert (await texts(shelf), kills >= 4) == (expected, True)
+    assert sorted(await dying.spaces()) == ["Office", "Team"]
+    assert await run(dying, wiki) == SyncReport()
+
+
+async def test_killed_while_everything_is_listed_fetches_nothing_twice(
+    shelf: EngineShelf, wiki: MemoryWiki
+) -> None:
+    for number in range(6):
+        await wiki.put("Team", f"page {number}", f"text {number}")
+    dying = Dying(shelf.engine, shelf.connection, changes_left=5, before=True)
+    first, second = Faulty(wiki), Faulty(wiki)
+    with pytest.raises(Killed):
+        await synchronise(dying.connection, first, dying)
+    await synchronise(dying.connection, second, dying)
+    stored_before = 2
+    assert sorted(first.fetched[:stored_before] + second.fetched) == [f"page {n}" for n in range(6)]
+    assert await shelf.engine.count() == 6
+
+
+@dataclass
+class Told:
+    """A connector that lists exactly these batches; every page has the same text."""
+
+    listings: Sequence[Listing]
+
+    async def changes(self, cursor: str | None) -> AsyncIterator[Listing]:
+        for each in self.listings:
+            yield each
+
+    async def fetch(self, entry: Entry) -> NewDocument:
+        return NewDocument("text", title=entry.title, metadata={"revision": "mine", "wiki": "mine"})
+
+    async def close(self) -> None:
+        return
+
+
+async def test_a_page_listed_and_gone_in_one_batch_stays(shelf: EngineShelf) -> None:
+    page = Entry("a", "Team", "1", "page")
+    listing = Listing((page, page), "c", gone=("a", "unknown"), spaces_gone=("Team", "Unknown"))
+    assert await synchronise(shelf.connection, Told([listing]), shelf) == SyncReport(added=1)
+    ((place, document),) = (await stored(shelf)).items()
+    assert (place, document.metadata["revision"]) == (("Team", "page"), "1")
