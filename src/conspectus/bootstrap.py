@@ -20,8 +20,10 @@ from conspectus.engine import Engine, Parts
 from conspectus.errors import IndexDamaged, InvalidInput, MissingExtra, NotFound, ProviderError, StorageError
 from conspectus.model.patience import Patience
 from conspectus.model.records import Collection, EmbeddingSpace
+from conspectus.model.wiki import Connection
 from conspectus.ports import CountTokens, Embedder, Files, Index, Reader
-from conspectus.ports.web import Reranker
+from conspectus.ports.jobs import Jobs
+from conspectus.ports.web import Connector, Fetcher, Reranker
 from conspectus.providers.logged import Note, drop
 from conspectus.settings import Settings, vendor_variable
 from conspectus.text.words import Analyzer
@@ -29,6 +31,7 @@ from conspectus.text.words import Analyzer
 RECORDS = "records.sqlite"
 INDEXES = "index"
 EMBEDDING = "embedding.lock"
+JOBS = "jobs.lock"
 MINILM = "minilm"
 MINILM_MODEL = "all-MiniLM-L6-v2"
 STATIC = "static:"
@@ -203,7 +206,11 @@ async def _parts(folder: Path, settings: Settings, embedders: Embedders) -> Part
     from conspectus.index.segments.store import bytes_below
     from conspectus.providers.tokenizers import counter
     from conspectus.records.accounts import SqlAccounts
+    from conspectus.records.ledger import SqlLedger
+    from conspectus.records.replays import SqlReplays
+    from conspectus.records.request_log import SqlRequestLog
     from conspectus.records.store import open_records
+    from conspectus.sources.job_files import LocalJobFiles
 
     await asyncio.to_thread(_make, folder)
     counters: dict[str, CountTokens] = {}
@@ -235,6 +242,14 @@ async def _parts(folder: Path, settings: Settings, embedders: Embedders) -> Part
         counter=counted,
         size=partial(bytes_below, folder),
         forget_index=forget_index,
+        ledger=SqlLedger(records.transactions),
+        job_files=LocalJobFiles(folder),
+        request_log=SqlRequestLog(records.transactions),
+        replays=SqlReplays(records.transactions),
+        jobs_turn=lambda: turn(folder / JOBS),
+        open_jobs=partial(_open_jobs, settings),
+        make_fetcher=partial(_make_fetcher, settings),
+        connector_for=_connector,
     )
 
 
@@ -248,7 +263,34 @@ def local_files(settings: Settings) -> Files:
         max_depth=settings.max_folder_depth,
         parse_seconds=settings.parse_seconds,
         parse_memory_bytes=settings.parse_memory_bytes,
+        max_unpacked_bytes=settings.max_unpacked_bytes,
     )
+
+
+async def _open_jobs(settings: Settings) -> Jobs:
+    from conspectus.ingest.job_runner import InProcessJobs
+
+    return InProcessJobs(workers=settings.job_workers)
+
+
+def _make_fetcher(settings: Settings) -> Fetcher:
+    from conspectus.sources.web import FetchLimits, WebFetcher
+
+    limits = FetchLimits(
+        max_bytes=settings.fetch_max_bytes,
+        max_redirects=settings.fetch_max_redirects,
+        seconds=settings.fetch_seconds,
+        allow=tuple(filter(None, (entry.strip() for entry in settings.fetch_allow.split(",")))),
+    )
+    return WebFetcher(limits)
+
+
+def _connector(connection: Connection) -> Connector:
+    from conspectus.sources.connectors.markdown_folder import MarkdownFolder
+
+    if connection.connector != "markdown":
+        raise InvalidInput("connector", f"{connection.connector!r} is none that is known here")
+    return MarkdownFolder(absolute(str(connection.options.get("path", ""))))
 
 
 async def _open_segments(

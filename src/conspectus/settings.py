@@ -31,6 +31,7 @@ class Settings:
     chunk_size: int = 2000
     chunk_overlap: int = 200
     max_file_bytes: int = 50_000_000
+    max_unpacked_bytes: int = 200_000_000
     max_document_characters: int = 50_000_000
     max_metadata_bytes: int = 65_536
     max_metadata_depth: int = 16
@@ -55,6 +56,7 @@ class Settings:
     parse_seconds: int = 120
     parse_memory_bytes: int = 2_000_000_000
     job_attempts: int = 3
+    job_wait_milliseconds: int = 1_000
     job_workers: int = 4
     job_grace_seconds: int = 30
 

@@ -1,11 +1,11 @@
 """The whole product on one store."""
 
 from conspectus.engine.parts import Core, Parts
-from conspectus.engine.people import People
+from conspectus.engine.work import Work
 from conspectus.model.access import LOCAL_OWNER, Person
 
 
-class Engine(People):
+class Engine(Work):
     """Open it with `conspectus.open`; it is safe to use from many tasks.
 
     It answers one person; `answering` gives an engine on the same store for another one.

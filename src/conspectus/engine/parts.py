@@ -5,11 +5,14 @@ from dataclasses import dataclass
 
 from conspectus.access.keys import Keys
 from conspectus.ingest.backfill import Backfill, Turn
+from conspectus.ingest.job_service import JobService, OpenJobs
 from conspectus.ingest.shelves import OpenIndex, Shelves
 from conspectus.model.records import Collection, EmbeddingSpace
+from conspectus.model.wiki import Connection
 from conspectus.ports import Clock, CountTokens, Embedder, Files, Records
 from conspectus.ports.accounts import Accounts
-from conspectus.ports.web import Reranker
+from conspectus.ports.jobs import JobFiles, Ledger, Replays, RequestLog
+from conspectus.ports.web import Connector, Fetcher, Reranker
 from conspectus.settings import Settings
 
 
@@ -18,7 +21,9 @@ class Parts:
     """The adapters and functions behind an engine; `bootstrap` chooses, tests may choose otherwise.
 
     `embedder_named` makes the embedder of a setting, `embedder_for` the one of a space (None: it cannot
-    be had here), `size` says how many bytes the store takes, `forget_index` deletes a space's index.
+    be had here), `size` says how many bytes the store takes, `forget_index` deletes a space's index. `turn`
+    is held by the process that embeds, `jobs_turn` by the one that runs jobs, which `open_jobs` makes an
+    executor for; `make_fetcher` is called when a page is first asked for.
     """
 
     path: str
@@ -35,6 +40,14 @@ class Parts:
     counter: Callable[[str], CountTokens]
     size: Callable[[], int]
     forget_index: Callable[[Collection, EmbeddingSpace | None], Awaitable[None]]
+    ledger: Ledger
+    job_files: JobFiles
+    request_log: RequestLog
+    replays: Replays
+    jobs_turn: Turn
+    open_jobs: OpenJobs
+    make_fetcher: Callable[[], Fetcher]
+    connector_for: Callable[[Connection], Connector]
     reranker: Reranker | None = None
 
 
@@ -47,9 +60,22 @@ class Core:
         self.keys = Keys(parts.accounts, parts.clock)
         self.shelves = Shelves(parts.records, parts.open_index)
         self.backfill = Backfill(parts.records, parts.turn)
+        self.jobs = JobService(
+            parts.ledger, parts.job_files, turn=parts.jobs_turn, open_jobs=parts.open_jobs, clock=parts.clock
+        )
+        self._fetcher: Fetcher | None = None
+
+    def fetcher(self) -> Fetcher:
+        """What pages are asked for with, made when it is first needed."""
+        if self._fetcher is None:
+            self._fetcher = self.parts.make_fetcher()
+        return self._fetcher
 
     async def close(self) -> None:
         """Stop background work and release every store; what is unfinished goes on at the next opening."""
+        await self.jobs.close(grace=self.parts.settings.job_grace_seconds)
+        if self._fetcher is not None:
+            await self._fetcher.close()
         await self.backfill.close()
         await self.shelves.close()
         await self.records.close()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, TypedDict, get_args
+from typing import Literal, get_args
 
 from conspectus.model.ids import CollectionId, JobId, SourceId, UserId
 from conspectus.model.records import Metadata
@@ -43,18 +43,6 @@ class Job:
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
 METHODS: tuple[Method, ...] = get_args(Method)
-
-
-class PageRequest(TypedDict, total=False):
-    """How to ask for a page and how to cut it; what is missing or None is as the settings say.
-
-    `headers` may hold secrets; they are kept apart until the job ends.
-    """
-
-    method: str
-    headers: Mapping[str, str] | None
-    chunk_size: int | None
-    overlap: int | None
 
 
 @dataclass(frozen=True, slots=True)
