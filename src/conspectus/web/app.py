@@ -1,0 +1,145 @@
+"""The application: an engine behind HTTP."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from importlib.metadata import version
+
+from fastapi import APIRouter, FastAPI
+from fastapi.exceptions import RequestValidationError
+from fastapi.middleware.cors import CORSMiddleware
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+from structlog.typing import FilteringBoundLogger
+
+from conspectus.engine import Engine
+from conspectus.errors import ConspectusError
+from conspectus.ports.jobs import Replays
+from conspectus.settings import Settings
+from conspectus.web.auth import Authentication, origins
+from conspectus.web.border import Border
+from conspectus.web.documented import Application
+from conspectus.web.health import Readiness
+from conspectus.web.idempotency import HEADER, Idempotency
+from conspectus.web.limits import Limits
+from conspectus.web.logs import API, REQUEST_ID, RequestLog, logger
+from conspectus.web.metrics import Metrics
+from conspectus.web.problems import Refused, answer_error
+from conspectus.web.routes import (
+    asking,
+    collections,
+    documents,
+    grants,
+    people,
+    server,
+    sources,
+    upkeep,
+)
+
+FORGETTING = 3_600.0
+GROUPS = (people, grants, sources, documents, asking, upkeep, collections)
+"""Collections come last: a name may hold a slash, so their routes match all that is below them."""
+HANDLED = (ConspectusError, Refused, RequestValidationError, HTTPException)
+
+
+def application(
+    engine: Engine,
+    settings: Settings,
+    *,
+    replays: Replays | None = None,
+    log: FilteringBoundLogger | None = None,
+) -> FastAPI:
+    """An application that answers with this engine, which has to be that of the store's owner.
+
+    With `replays`, writes take an Idempotency-Key. The engine is not closed by it.
+    """
+    chosen_log = log or logger(settings.log_level)
+    readiness = Readiness(engine, chosen_log)
+    metrics = Metrics(version("conspectus"))
+    app = Application(
+        title="Conspectus",
+        version=version("conspectus"),
+        description="The context engine for language models: find, rank, pack and explain context.",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=_operation,
+        lifespan=partial(_lifespan, Running(engine, readiness, replays, settings)),
+    )
+    app.state.readiness = readiness
+    app.state.metrics = metrics
+    for kind in HANDLED:
+        app.add_exception_handler(kind, answer_error)
+    _include(app)
+    if replays is not None:
+        app.add_middleware(Idempotency, replays=replays, clock=now)
+    app.add_middleware(Authentication, engine=engine, settings=settings)
+    app.add_middleware(Limits, settings=settings, metrics=metrics)
+    app.add_middleware(Border, log=chosen_log)
+    _allow_origins(app, settings)
+    app.add_middleware(RequestLog, log=chosen_log, metrics=metrics)
+    return app
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """What runs beside the requests."""
+
+    engine: Engine
+    readiness: Readiness
+    replays: Replays | None
+    settings: Settings
+
+    async def forget_answers(self) -> None:
+        """Delete kept answers when their time has come."""
+        while self.replays is not None:
+            await self.replays.forget(now() - timedelta(hours=self.settings.keep_answers_hours))
+            await asyncio.sleep(FORGETTING)
+
+
+@asynccontextmanager
+async def _lifespan(running: Running, _app: FastAPI) -> AsyncIterator[None]:
+    tasks = [
+        asyncio.create_task(running.readiness.replay()),
+        asyncio.create_task(running.forget_answers()),
+    ]
+    try:
+        yield
+    finally:
+        running.readiness.stop()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _include(app: FastAPI) -> None:
+    api = APIRouter(prefix=API)
+    for group in GROUPS:
+        api.include_router(group.router)
+    app.include_router(api)
+    app.include_router(server.router)
+
+
+def _allow_origins(app: FastAPI, settings: Settings) -> None:
+    """Let web pages of these origins ask, if there are any."""
+    allowed = origins(settings)
+    if allowed:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=allowed,
+            allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
+            allow_headers=["Authorization", "Content-Type", "If-Match", "If-None-Match", HEADER, REQUEST_ID],
+            expose_headers=["ETag", "Location", "Retry-After", "Idempotent-Replayed", REQUEST_ID],
+        )
+
+
+def _operation(route: APIRoute) -> str:
+    return route.name
+
+
+def now() -> datetime:
+    """The current instant."""
+    return datetime.now(UTC)

@@ -1,0 +1,98 @@
+"""Who is asking, settled before anything of a request's body is read."""
+
+import ipaddress
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from conspectus.engine import Engine
+from conspectus.errors import NotAllowed, Unauthenticated
+from conspectus.model.access import LOCAL_OWNER, Person
+from conspectus.settings import Settings
+
+API = "/api/"
+METRICS = "/metrics"
+BEARER = "bearer"
+LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+OWN_SITE = frozenset({"", "same-origin", "none"})
+
+
+class Authentication:
+    """Answers whoever has a valid key; without any account, on the loopback, whoever asks from there."""
+
+    def __init__(self, app: ASGIApp, engine: Engine, settings: Settings) -> None:
+        self._app = app
+        self._engine = engine
+        self._settings = settings
+        self._accounts = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on with its person. Raises Unauthenticated or NotAllowed."""
+        if scope["type"] == "http" and (scope["path"].startswith(API) or scope["path"] == METRICS):
+            person = await self._person(Headers(scope=scope))
+            scope["state"].update(person=person, engine=self._engine.answering(person))
+        await self._app(scope, receive, send)
+
+    async def _person(self, headers: Headers) -> Person:
+        secret = bearer(headers)
+        if secret is not None:
+            return await self._engine.authenticate(secret)
+        if not is_loopback(self._settings.host) or await self._has_accounts():
+            raise Unauthenticated
+        require_own_site(headers, self._settings)
+        return LOCAL_OWNER
+
+    async def _has_accounts(self) -> bool:
+        """Asked each time until there are some, as another process may make the first."""
+        self._accounts = self._accounts or bool(await self._engine.users())
+        return self._accounts
+
+
+def bearer(headers: Headers) -> str | None:
+    """The secret of the Authorization header. Raises Unauthenticated for another kind of header."""
+    given = headers.get("authorization")
+    if given is None:
+        return None
+    scheme, _, secret = given.partition(" ")
+    if scheme.lower() != BEARER or not secret.strip():
+        raise Unauthenticated
+    return secret.strip()
+
+
+def require_own_site(headers: Headers, settings: Settings) -> None:
+    """Raise NotAllowed for what a web page had a browser ask of a server that needs no key.
+
+    A page can have any name lead to this machine, so the name in Host must be one that is ours.
+    """
+    host = headers.get("host", "")
+    if name_in(host) not in LOCAL_NAMES | {settings.host}:
+        raise NotAllowed("ask this server without a key", "the name localhost in the Host header")
+    origin = headers.get("origin")
+    if origin in origins(settings):
+        return
+    if headers.get("sec-fetch-site", "") not in OWN_SITE or (origin and urlsplit(origin).netloc != host):
+        raise NotAllowed("ask this server from a web page", "a key, or its origin in cors_origins")
+
+
+def origins(settings: Settings) -> list[str]:
+    """The web origins that may ask this server from a browser."""
+    return [each.strip() for each in settings.cors_origins.split(",") if each.strip()]
+
+
+def name_in(host: str) -> str:
+    """The name of a Host header without its port; nothing where there is none that can be read."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach a server that listens there."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,107 @@
+"""What routes depend on, as types: the engine of the person who asks, pages, preconditions."""
+
+import asyncio
+import hashlib
+from typing import Annotated
+
+from fastapi import Depends, Header, Path, Query, Request, Response
+from pydantic import BaseModel
+
+from conspectus.engine import Engine
+from conspectus.errors import Changed
+from conspectus.model.filter import Filter
+from conspectus.model.filter_json import parse_filters
+from conspectus.web.schemas.base import CURSOR, IDENTIFIER, NAME
+
+MOST_FILTERS = 20
+LONGEST_FILTER = 100_000
+LONGEST_TAGS = 2_000
+
+
+def _engine(request: Request) -> Engine:
+    engine: Engine = request.state.engine
+    return engine
+
+
+def _unhurried(request: Request) -> None:
+    deadline: asyncio.Timeout = request.state.deadline
+    deadline.reschedule(None)
+
+
+def _shown_once(request: Request) -> None:
+    request.state.shown_once = True
+
+
+def _where(
+    where: Annotated[
+        list[Annotated[str, Query(max_length=LONGEST_FILTER)]] | None,
+        Query(max_length=MOST_FILTERS, description="A JSON filter or field=value; all must match."),
+    ] = None,
+) -> Filter:
+    return parse_filters(where or [])
+
+
+EngineOf = Annotated[Engine, Depends(_engine)]
+Unhurried = Depends(_unhurried)
+"""The route may take longer than the time limit: what it does grows with the store."""
+ShownOnce = Depends(_shown_once)
+"""The answer holds a secret, of which nothing may be kept."""
+Selected = Annotated[Filter, Depends(_where)]
+CollectionName = Annotated[
+    str, Path(min_length=1, max_length=NAME, description="The id or the name of a collection.")
+]
+SourceId = Annotated[str, Path(min_length=1, max_length=IDENTIFIER)]
+DocumentId = Annotated[str, Path(min_length=1, max_length=IDENTIFIER)]
+NamedInPath = Annotated[str, Path(min_length=1, max_length=NAME)]
+IdInPath = Annotated[str, Path(min_length=1, max_length=IDENTIFIER)]
+NamedInQuery = Annotated[str | None, Query(min_length=1, max_length=NAME)]
+After = Annotated[str | None, Query(max_length=CURSOR, description="The `next` of the page before.")]
+Limit = Annotated[int, Query(ge=1, le=1_000, description="Most of them on a page.")]
+Purge = Annotated[bool, Query(description="Answer when no file holds them any more.")]
+IfMatch = Annotated[str | None, Header(max_length=LONGEST_TAGS, description="The ETag that was read.")]
+IfNoneMatch = Annotated[str | None, Header(max_length=LONGEST_TAGS, description="An ETag held already.")]
+
+
+def tagged(shown: BaseModel) -> str:
+    """The ETag of a representation: a hash of it."""
+    return quoted(hashlib.sha256(shown.model_dump_json().encode()).hexdigest()[:32])
+
+
+def quoted(tag: str) -> str:
+    """A tag as headers hold it."""
+    return f'"{tag}"'
+
+
+def tags_in(header: str | None) -> list[str]:
+    """The tags of a header, `*` among them; with weak ones as they are."""
+    return [each.strip() for each in (header or "").split(",") if each.strip()]
+
+
+def is_held(tag: str, header: str | None) -> bool:
+    """Whether If-None-Match says that the client has this representation already."""
+    return any(each.removeprefix("W/") in {tag, "*"} for each in tags_in(header))
+
+
+def require_match(tag: str, header: str | None, *, kind: str, name: str) -> None:
+    """Raise Changed unless If-Match, where given, names this representation."""
+    if header is not None and not {tag, "*"} & set(tags_in(header)):
+        raise Changed(kind, name)
+
+
+async def fingerprint_in(header: str | None, document: str, engine: Engine) -> str | None:
+    """The fingerprint that If-Match asks for; of several tags, the one the document has, if any."""
+    tags = tags_in(header)
+    if header is None or "*" in tags:
+        return None
+    if len(tags) > 1:
+        current = quoted((await engine.get(document)).fingerprint)
+        tags = [current] if current in tags else tags
+    return tags[0].removeprefix('"').removesuffix('"') if tags else ""
+
+
+def unless_held(shown: BaseModel, tag: str, header: str | None) -> Response:
+    """The representation with its tag, or only that the client has it already."""
+    headers = {"ETag": tag}
+    if is_held(tag, header):
+        return Response(status_code=304, headers=headers)
+    return Response(shown.model_dump_json(), headers=headers, media_type="application/json")

@@ -1,0 +1,42 @@
+"""Whether the server lives, and whether it is ready to be asked."""
+
+import asyncio
+from typing import Literal
+
+from structlog.typing import FilteringBoundLogger
+
+from conspectus.engine import Engine
+from conspectus.errors import ConspectusError
+from conspectus.web.logs import fault_facts
+
+State = Literal["starting", "ready", "stopping"]
+PAUSE = 5.0
+
+
+class Readiness:
+    """Not ready until every index has followed the records, and no more once the server stops."""
+
+    def __init__(self, engine: Engine, log: FilteringBoundLogger) -> None:
+        self.state: State = "starting"
+        self._engine = engine
+        self._log = log
+
+    async def replay(self) -> None:
+        """Bring every index up to the records; try again where one cannot be opened yet."""
+        while self.state == "starting":
+            try:
+                await self._engine.status()
+            except ConspectusError as error:
+                self._log.error("not ready", **fault_facts(error))
+                await asyncio.sleep(PAUSE)
+            else:
+                self._begin()
+
+    def stop(self) -> None:
+        """From now on, nothing new should be sent here."""
+        self.state = "stopping"
+
+    def _begin(self) -> None:
+        if self.state == "starting":
+            self.state = "ready"
+            self._log.info("ready")

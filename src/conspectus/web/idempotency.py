@@ -1,0 +1,139 @@
+"""Writes that are sent twice with the same `Idempotency-Key` are done once."""
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Mapping
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any
+
+from fastapi import Response
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from conspectus.errors import Conflict, InvalidInput
+from conspectus.ports import Clock
+from conspectus.ports.jobs import Replays
+from conspectus.web.problems import MEDIA_TYPE, problem_of
+
+HEADER = "Idempotency-Key"
+REPLAYED = "Idempotent-Replayed"
+GOOD_KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
+WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+IN_MEMORY = 1 << 20
+PIECE = 1 << 16
+LONGEST_KEPT = 1_000_000
+KEPT_HEADERS = frozenset({"content-type", "etag", "location", "www-authenticate"})
+
+
+class Idempotency:
+    """Keeps the answers of writes, and gives them again."""
+
+    def __init__(self, app: ASGIApp, replays: Replays, clock: Clock) -> None:
+        self._app = app
+        self._replays = replays
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, unless its answer is kept. Raises Conflict or InvalidInput."""
+        person = scope.get("state", {}).get("person")
+        key = Headers(scope=scope).get(HEADER) if scope["type"] == "http" else None
+        if person is None or key is None or scope["method"] not in WRITES:
+            await self._app(scope, receive, send)
+            return
+        if not GOOD_KEY.fullmatch(key):
+            raise InvalidInput(HEADER, "must be 1 to 255 visible ASCII characters")
+        with SpooledTemporaryFile(max_size=IN_MEMORY) as file:
+            body = Spooled(receive, file)
+            fingerprint = await body.taken_in(scope)
+            kept = await self._replays.begin(person.id, key, fingerprint, at=self._clock())
+            if kept is not None:
+                await again(kept)(scope, receive, send)
+                return
+            answer = Kept(send)
+            try:
+                await self._app(scope, body.receive, answer.send)
+            finally:
+                await self._replays.finish(person.id, key, answer.worth_keeping(scope))
+
+
+class Spooled:
+    """A request's body on disk (while small, in memory), so that it can be known before it is used."""
+
+    def __init__(self, receive: Receive, file: IO[bytes]) -> None:
+        self._receive = receive
+        self._file = file
+        self._left = 0
+
+    async def taken_in(self, scope: Scope) -> str:
+        """Read all of it, and give the fingerprint of the request."""
+        headers = Headers(scope=scope)
+        parts = [scope["method"], scope["path"], scope["query_string"].decode("latin-1")]
+        parts += [headers.get("content-type", ""), headers.get("if-match", "")]
+        digest = hashlib.sha256(repr(parts).encode())
+        more = True
+        while more:
+            message = await self._receive()
+            if message["type"] != "http.request":
+                raise ClientDisconnect
+            piece = message.get("body", b"")
+            digest.update(piece)
+            self._left += len(piece)
+            await asyncio.to_thread(self._file.write, piece)
+            more = message.get("more_body", False)
+        self._file.seek(0)
+        return digest.hexdigest()
+
+    async def receive(self) -> Message:
+        """The next piece, as the server would give it."""
+        if self._left < 0:
+            return await self._receive()
+        piece = await asyncio.to_thread(self._file.read, PIECE)
+        self._left -= len(piece)
+        more = self._left > 0
+        if not more:
+            self._left = -1
+        return {"type": "http.request", "body": piece, "more_body": more}
+
+
+class Kept:
+    """An answer that is sent, and kept while it is small."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self._status = 0
+        self._headers: dict[str, str] = {}
+        self._body = bytearray()
+        self._complete = False
+
+    async def send(self, message: Message) -> None:
+        """Send the next part."""
+        if message["type"] == "http.response.start":
+            self._status = message["status"]
+            headers = Headers(raw=message["headers"])
+            self._headers = {name: headers[name] for name in KEPT_HEADERS if name in headers}
+        elif len(self._body) <= LONGEST_KEPT:
+            self._body += message.get("body", b"")
+            self._complete = not message.get("more_body", False)
+        await self._send(message)
+
+    def worth_keeping(self, scope: Scope) -> Mapping[str, Any] | None:
+        """The answer, unless the server failed or it is too long. A secret is never kept."""
+        if not self._complete or self._status >= 500 or len(self._body) > LONGEST_KEPT:
+            return None
+        if scope["state"].get("shown_once") and self._status < 400:
+            done = problem_of(Conflict("key", HEADER, "was used; what came of it is shown only once"))
+            answer = done.response()
+            return _as_kept(answer.status_code, {"content-type": MEDIA_TYPE}, bytes(answer.body))
+        return _as_kept(self._status, self._headers, bytes(self._body))
+
+
+def again(kept: Mapping[str, Any]) -> Response:
+    """A kept answer once more."""
+    headers = {**kept["headers"], REPLAYED: "true"}
+    return Response(kept["body"].encode(), kept["status"], headers)
+
+
+def _as_kept(status: int, headers: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
+    return {"status": status, "headers": dict(headers), "body": body.decode()}

@@ -1,0 +1,105 @@
+"""How much, how long and how many at once."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from conspectus.errors import Overloaded, TooLarge
+from conspectus.settings import Settings
+from conspectus.web.metrics import Metrics
+from conspectus.web.problems import refuse
+
+LIMITED = "/api/"
+
+
+class Limits:
+    """Turns away what is too large or too much, and ends what takes too long.
+
+    Only what is under the API is limited: health must be told, and measured, when all places are taken.
+    """
+
+    def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics) -> None:
+        self._app = app
+        self._settings = settings
+        self._places = asyncio.Semaphore(settings.max_requests)
+        self._metrics = metrics
+        self._waiting = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on within its limits. Raises TooLarge, Overloaded or Refused."""
+        if scope["type"] != "http" or not scope["path"].startswith(LIMITED):
+            await self._app(scope, receive, send)
+            return
+        body = Counted(receive, Headers(scope=scope), self._settings.max_request_bytes)
+        answer = Started(send)
+        try:
+            async with asyncio.timeout(self._settings.request_seconds or None) as deadline:
+                scope["state"]["deadline"] = deadline
+                async with self._place():
+                    await self._app(scope, body.receive, answer.send)
+        except TimeoutError:
+            if not deadline.expired() or answer.begun:
+                raise
+            if body.complete:
+                refuse(504, f"not done within {self._settings.request_seconds} s")
+            refuse(408, f"the request did not arrive within {self._settings.request_seconds} s")
+
+    @asynccontextmanager
+    async def _place(self) -> AsyncIterator[None]:
+        if self._places.locked() and self._waiting >= self._settings.max_waiting:
+            raise Overloaded("the server answers as many requests as it can")
+        self._wait(1)
+        try:
+            await self._places.acquire()
+        finally:
+            self._wait(-1)
+        try:
+            yield
+        finally:
+            self._places.release()
+
+    def _wait(self, change: int) -> None:
+        self._waiting += change
+        self._metrics.waiting.set(self._waiting)
+
+
+class Counted:
+    """A request's body, refused as soon as it is known to be over the limit."""
+
+    def __init__(self, receive: Receive, headers: Headers, limit: int) -> None:
+        self._receive = receive
+        self._limit = limit
+        self._size = 0
+        self.complete = False
+        told = headers.get("content-length", "")
+        if told.isdecimal():
+            self._check(int(told))
+
+    async def receive(self) -> Message:
+        """The next part. Raises TooLarge."""
+        message = await self._receive()
+        if message["type"] == "http.request":
+            self._size += len(message.get("body", b""))
+            self._check(self._size)
+            self.complete = not message.get("more_body", False)
+        return message
+
+    def _check(self, size: int) -> None:
+        if size > self._limit:
+            raise TooLarge("body", size=size, limit=self._limit)
+
+
+class Started:
+    """An answer, and whether any of it was sent."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.begun = False
+
+    async def send(self, message: Message) -> None:
+        """Send the next part."""
+        self.begun = True
+        await self._send(message)

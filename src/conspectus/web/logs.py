@@ -1,0 +1,117 @@
+"""One line of JSON for every request, without content and without secrets."""
+
+import re
+import sys
+import traceback
+from time import perf_counter
+from typing import Any, TextIO
+from uuid import uuid4
+
+import structlog
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.typing import FilteringBoundLogger
+
+from conspectus.errors import ConspectusError
+from conspectus.web.metrics import Metrics
+
+REQUEST_ID = "X-Request-Id"
+GOOD_ID = re.compile(r"[A-Za-z0-9._-]{1,128}", re.ASCII)
+API = "/api/v1"
+UNMATCHED = "unmatched"
+METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+
+
+def logger(level: str, stream: TextIO | None = None) -> FilteringBoundLogger:
+    """A logger that writes lines of JSON to a stream, by default standard error."""
+    made: FilteringBoundLogger = structlog.wrap_logger(
+        structlog.WriteLogger(stream or sys.stderr),
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.JSONRenderer(default=str),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+    )
+    return made
+
+
+def fault_facts(error: BaseException) -> dict[str, Any]:
+    """What a log says of a fault: where it happened, and its message only where that holds no content."""
+    frames = traceback.extract_tb(error.__traceback__)
+    where = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+    told = {"message": str(error)} if isinstance(error, ConspectusError | OSError) else {}
+    cause = error.__cause__
+    because = {"cause": type(cause).__qualname__} if cause is not None else {}
+    return {"error": type(error).__qualname__, **told, **because, "traceback": where}
+
+
+def route_of(scope: Scope) -> str:
+    """The template of the route that a request came to, whatever its parameters were."""
+    path = getattr(scope.get("route"), "path", UNMATCHED)
+    return f"{API}{path}" if path != UNMATCHED and scope["path"].startswith(API) else path
+
+
+class RequestLog:
+    """Names each request, measures it, and writes its line when it is over."""
+
+    def __init__(self, app: ASGIApp, log: FilteringBoundLogger, metrics: Metrics) -> None:
+        self._app = app
+        self._log = log
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, and note how it went."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        seen = Seen(scope, receive, send)
+        start = perf_counter()
+        try:
+            with self._metrics.in_flight.track_inprogress():
+                await self._app(scope, seen.receive, seen.send)
+        finally:
+            self._note(scope, seen, perf_counter() - start)
+
+    def _note(self, scope: Scope, seen: "Seen", seconds: float) -> None:
+        method = scope["method"] if scope["method"] in METHODS else "other"
+        route = route_of(scope)
+        person = scope["state"].get("person")
+        self._metrics.observe(method, route, seen.status, seconds)
+        self._log.info(
+            "request",
+            request_id=seen.id,
+            method=method,
+            route=route,
+            status=seen.status,
+            milliseconds=round(seconds * 1_000, 1),
+            person=person.id if person is not None else None,
+            received=seen.received,
+            sent=seen.sent,
+        )
+
+
+class Seen:
+    """What is noted of one request while it passes: its id, its status (0: none was sent) and its sizes."""
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        given = Headers(scope=scope).get(REQUEST_ID, "")
+        self.id = given if GOOD_ID.fullmatch(given) else uuid4().hex
+        scope.setdefault("state", {})["request_id"] = self.id
+        self.status = self.received = self.sent = 0
+        self._receive = receive
+        self._send = send
+
+    async def receive(self) -> Message:
+        """The next part of the request."""
+        message = await self._receive()
+        self.received += len(message.get("body", b""))
+        return message
+
+    async def send(self, message: Message) -> None:
+        """The next part of the answer, its id with the head."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            MutableHeaders(scope=message)[REQUEST_ID] = self.id
+        self.sent += len(message.get("body", b""))
+        await self._send(message)

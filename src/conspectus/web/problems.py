@@ -1,0 +1,162 @@
+"""Errors as answers: the one table from error classes to status codes, and RFC 9457 problem documents."""
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, NoReturn
+
+from fastapi import Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from conspectus import errors
+from conspectus.errors import ConspectusError, InvalidInput, StorageError
+
+MEDIA_TYPE = "application/problem+json"
+MOST_NAMED = 20
+
+STATUSES: Mapping[type[ConspectusError], int] = {
+    errors.InvalidInput: 422,
+    errors.TooLarge: 413,
+    errors.NotFound: 404,
+    errors.Unauthenticated: 401,
+    errors.NotAllowed: 403,
+    errors.Conflict: 409,
+    errors.Changed: 412,
+    errors.UnreadableFile: 422,
+    errors.UnsupportedContent: 415,
+    errors.FetchFailed: 502,
+    errors.ForbiddenAddress: 422,
+    errors.Overloaded: 503,
+    errors.ServerUnavailable: 502,
+    errors.MissingExtra: 501,
+    errors.ProviderError: 502,
+    errors.ProviderUnavailable: 503,
+    errors.StorageError: 500,
+    errors.StorageBusy: 503,
+    errors.ConspectusError: 500,
+}
+"""The status of each class of error, and of those below it that are not named."""
+
+CODES: Mapping[int, str] = {
+    400: "invalid_input",
+    404: "not_found",
+    405: "method_not_allowed",
+    408: "request_timeout",
+    500: "internal",
+    503: "not_ready",
+    504: "timeout",
+}
+"""The codes of what goes wrong in the server itself."""
+
+FIELD = re.compile(r"[a-z_]+|[0-9]+", re.ASCII)
+RESERVED = {"type", "title", "status", "detail", "code"}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One problem document; `facts` are the members beside those that every one has."""
+
+    status: int
+    code: str
+    detail: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        """The members of the document."""
+        facts = {f"upstream_{name}" if name in RESERVED else name: each for name, each in self.facts.items()}
+        title = HTTPStatus(self.status).phrase
+        head = {"type": "about:blank", "title": title, "status": self.status}
+        return {**head, "detail": self.detail, "code": self.code, **facts}
+
+    def response(self) -> Response:
+        """The document as an answer; what UTF-8 cannot carry is replaced."""
+        body = json.dumps(self.document(), ensure_ascii=False, allow_nan=False, default=str)
+        return Response(body.encode("utf-8", "replace"), self.status, dict(self.headers), MEDIA_TYPE)
+
+
+class Refused(Exception):
+    """A request that ends with this problem."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+
+
+def refuse(status: int, detail: str, **headers: str) -> NoReturn:
+    """End the request with a problem of the server itself."""
+    raise Refused(Problem(status, CODES[status], detail, headers=headers))
+
+
+def status_of(kind: type[ConspectusError]) -> int:
+    """The status of a class of error: its own, or that of the nearest class above it."""
+    return next(STATUSES[each] for each in kind.__mro__ if each in STATUSES)
+
+
+def problem_of(error: ConspectusError) -> Problem:
+    """The problem that an error of ours is. What a store says may name its files, so it is not repeated."""
+    status = status_of(type(error))
+    if isinstance(error, StorageError) and status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        return Problem(status, error.code, "the store could not do its work; the server's log says why")
+    headers = {}
+    if status == HTTPStatus.UNAUTHORIZED:
+        headers["WWW-Authenticate"] = "Bearer"
+    wait = getattr(error, "retry_after", None)
+    if wait is not None:
+        headers["Retry-After"] = str(math.ceil(wait))
+    return Problem(status, error.code, str(error), vars(error), headers)
+
+
+def internal(request_id: str) -> Problem:
+    """What an unknown fault looks like from outside: where to look it up, and nothing else."""
+    detail = "something went wrong in the server; its log has more under this request id"
+    return Problem(500, CODES[500], detail, {"request_id": request_id})
+
+
+def invalid(found: Sequence[Mapping[str, Any]]) -> Problem:
+    """The problem of values that do not fit a schema, the first of them as the field at fault."""
+    named = [{"field": _place(each), "reason": str(each["msg"])} for each in found[:MOST_NAMED]]
+    first = InvalidInput(**named[0]) if named else InvalidInput("body", "cannot be read")
+    return Problem(422, first.code, str(first), {**vars(first), "errors": named})
+
+
+async def answer_error(_request: Request, error: Exception) -> Response:
+    """The answer to any error that is raised on purpose below the routes."""
+    match error:
+        case ConspectusError():
+            return problem_of(error).response()
+        case Refused():
+            return error.problem.response()
+        case RequestValidationError():
+            return invalid(error.errors()).response()
+        case HTTPException():
+            return _of_framework(error).response()
+    raise error
+
+
+def _of_framework(error: HTTPException) -> Problem:
+    """What the framework refuses: an unknown route, a method, a body that cannot be parsed."""
+    if isinstance(error.__cause__, ConspectusError):
+        return problem_of(error.__cause__)
+    if error.status_code == HTTPStatus.BAD_REQUEST:
+        return problem_of(InvalidInput("body", str(error.detail)))
+    headers = dict(error.headers or {})
+    return Problem(
+        error.status_code, CODES.get(error.status_code, "refused"), str(error.detail), headers=headers
+    )
+
+
+def _place(error: Mapping[str, Any]) -> str:
+    """`documents.0.text` for a place in a body; the bare name for a parameter.
+
+    Between the names of fields, the schema library also names the alternatives that it tried.
+    """
+    location: Sequence[str | int] = error["loc"]
+    if error["type"] == "json_invalid":
+        return str(location[0])
+    steps = [str(step) for step in location[1:] if FIELD.fullmatch(str(step))]
+    return ".".join(steps) or str(location[0])

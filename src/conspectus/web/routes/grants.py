@@ -1,0 +1,43 @@
+"""Roles given and taken."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+
+from conspectus.model.access import Grant, Grantee, GranteeKind
+from conspectus.web.deps import CollectionName, EngineOf, NamedInQuery
+from conspectus.web.documented import problems
+from conspectus.web.schemas.base import IDENTIFIER
+from conspectus.web.schemas.people import GrantAnswer, GrantBody, RevokedAnswer
+
+router = APIRouter(prefix="/collections/{collection:path}/grants", tags=["grants"])
+
+
+@router.get("", response_model=list[GrantAnswer], responses=problems())
+async def list_grants(
+    collection: CollectionName, engine: EngineOf, source: NamedInQuery = None
+) -> Sequence[Grant]:
+    """All roles on a collection and its sources, or those on one source."""
+    return await engine.grants(collection, source=source)
+
+
+@router.put("", response_model=GrantAnswer, responses=problems(409))
+async def put_grant(collection: CollectionName, body: GrantBody, engine: EngineOf) -> Grant:
+    """Give a role, in place of another one of the same grantee there."""
+    grantee = Grantee(body.grantee.kind, body.grantee.id)
+    return await engine.grant(collection, grantee, body.role, source=body.source)
+
+
+@router.delete("", response_model=RevokedAnswer, responses=problems(409))
+async def revoke_grant(
+    collection: CollectionName,
+    engine: EngineOf,
+    kind: GranteeKind,
+    grantee: Annotated[str, Query(alias="id", min_length=1, max_length=IDENTIFIER)],
+    *,
+    source: NamedInQuery = None,
+) -> RevokedAnswer:
+    """Take a role away for the very next request."""
+    taken = await engine.revoke(collection, Grantee(kind, grantee), source=source)
+    return RevokedAnswer(revoked=taken)

@@ -1,0 +1,48 @@
+"""What those who run the server ask: outside the prefix of the API."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from conspectus.errors import NotAllowed
+from conspectus.web.deps import EngineOf
+from conspectus.web.documented import problems
+from conspectus.web.health import Readiness
+from conspectus.web.metrics import MEDIA_TYPE, Metrics
+from conspectus.web.problems import refuse
+from conspectus.web.schemas.upkeep import HealthAnswer
+
+router = APIRouter(tags=["server"])
+OPEN: dict[str, list[str]] = {"security": []}
+
+
+def _readiness(request: Request) -> Readiness:
+    readiness: Readiness = request.app.state.readiness
+    return readiness
+
+
+def _metrics(request: Request) -> Metrics:
+    metrics: Metrics = request.app.state.metrics
+    return metrics
+
+
+@router.get("/health/live", response_model=HealthAnswer, responses=problems(), openapi_extra=OPEN)
+async def live() -> HealthAnswer:
+    """The process answers."""
+    return HealthAnswer(status="alive")
+
+
+@router.get("/health/ready", response_model=HealthAnswer, responses=problems(), openapi_extra=OPEN)
+async def ready(readiness: Annotated[Readiness, Depends(_readiness)]) -> HealthAnswer:
+    """Every index has followed the records, and the server is not about to stop."""
+    if readiness.state != "ready":
+        refuse(503, f"the server is {readiness.state}", **{"Retry-After": "1"})
+    return HealthAnswer(status="ready")
+
+
+@router.get("/metrics", response_class=Response, responses={200: {"content": {MEDIA_TYPE: {}}}, **problems()})
+async def read_metrics(engine: EngineOf, metrics: Annotated[Metrics, Depends(_metrics)]) -> Response:
+    """Numbers for Prometheus; with a key of the owner account once there are accounts."""
+    if not (await engine.whoami()).owner:
+        raise NotAllowed("read the metrics", "a key of the owner account")
+    return Response(metrics.text(), media_type=MEDIA_TYPE)

@@ -1,0 +1,1 @@
+"""What requests hold and what answers hold, with their bounds."""

@@ -1,0 +1,42 @@
+"""The two kinds of schema, and the types of values that many of them have."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+NAME = 1_000
+IDENTIFIER = 200
+CURSOR = 1_000
+MOST_IDS = 1_000
+LONGEST_TEXT = 100_000_000
+LONGEST_QUESTION = 1_000_000
+INT64 = 2**63
+
+Name = Annotated[str, Field(min_length=1, max_length=NAME)]
+Identifier = Annotated[str, Field(min_length=1, max_length=IDENTIFIER)]
+Text = Annotated[str, Field(max_length=LONGEST_TEXT)]
+Question = Annotated[str, Field(max_length=LONGEST_QUESTION, examples=["How do we restore a backup?"])]
+Int64 = Annotated[int, Field(ge=-INT64, lt=INT64)]
+Count = Annotated[int, Field(ge=0)]
+Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+JsonObject = dict[str, Any]
+Where = Annotated[
+    JsonObject,
+    Field(
+        description="A filter: eq, in, from/to, exists on a field; overlaps; not, and, or.",
+        examples=[{"field": "kind", "eq": "page"}],
+    ),
+]
+
+
+class Answer(BaseModel):
+    """Something the engine says, read from the attributes of its own types."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+
+class Body(BaseModel):
+    """Something a client says; a field that is not known is refused, as it may be misspelt."""
+
+    model_config = ConfigDict(extra="forbid")

@@ -1,0 +1,288 @@
+"""Collections, sources, documents and chunks."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, Field
+
+from conspectus.model.records import Kind, NewDocument, Period, Place, SourceKind, Status, Syntax
+from conspectus.web.schemas.base import (
+    MOST_IDS,
+    NAME,
+    Answer,
+    Body,
+    Count,
+    Finite,
+    Identifier,
+    Int64,
+    JsonObject,
+    Name,
+    Text,
+    Where,
+)
+
+MOST_DOCUMENTS = 10_000
+MOST_PLACES = 100_000
+Label = Annotated[str, Field(max_length=NAME)]
+
+
+class SpaceAnswer(Answer):
+    """An embedding space: vectors can be compared only inside one."""
+
+    model: str
+    dimensions: Count
+    version: str
+
+
+class CollectionAnswer(Answer):
+    """A named set of sources that share a language and an embedding space (null: words only)."""
+
+    id: str
+    name: str = Field(examples=["alice/wiki"])
+    space: SpaceAnswer | None
+    language: str | None
+    created: datetime
+    owner: str
+    description: str
+    sequence: Count
+
+
+class CollectionBody(Body):
+    """A collection to make; with `get`, the one of that name is returned if there is one."""
+
+    name: Name = Field(examples=["wiki"])
+    embedder: Label | None = Field(None, description="As in the settings; `none`: words only.")
+    dimensions: int | None = Field(None, ge=1, le=65_536)
+    language: Label | None = Field(None, description="A Snowball language, or `none`.", examples=["english"])
+    description: str = Field("", max_length=10_000)
+    get: bool = Field(False, description="Return the collection of that name if it exists already.")
+
+
+class CollectionChange(Body):
+    """What to change of a collection."""
+
+    rename: Name | None = None
+    description: str | None = Field(None, max_length=10_000)
+
+
+class SourceAnswer(Answer):
+    """The unit of permission: a folder, a channel, a stream, a session."""
+
+    id: str
+    collection: str
+    name: str
+    metadata: JsonObject
+    kind: SourceKind
+
+
+class SourceBody(Body):
+    """A source to get, or to make if it is new; `metadata`, where given, replaces what it has."""
+
+    name: Name = Field(examples=["handbook"])
+    metadata: JsonObject | None = None
+    kind: SourceKind = "manual"
+
+
+class SourceChange(Body):
+    """What to change of a source."""
+
+    rename: Name | None = None
+    metadata: JsonObject | None = None
+
+
+class PeriodAnswer(Answer):
+    """A half-open span of time; an instant when both are equal."""
+
+    start: datetime
+    end: datetime
+
+
+class DocumentAnswer(Answer):
+    """One stored document without its text. Its ETag is the fingerprint."""
+
+    id: str
+    collection: str
+    source: str
+    kind: Kind
+    key: str
+    title: str
+    content_hash: str
+    fingerprint: str
+    recorded: datetime
+    updated: datetime
+    metadata: JsonObject
+    author: str | None
+    role: str | None
+    occurred: PeriodAnswer | None
+    sequence: int | None
+    parent: str | None
+    thread: str | None
+    syntax: Syntax
+    status: Status
+    error: str | None
+    chunks: Count
+    characters: Count
+
+
+class DocumentPage(Answer):
+    """Documents in order of recording; `next` is the cursor of the page after this one."""
+
+    documents: list[DocumentAnswer]
+    next: str | None
+
+
+class TextAnswer(Answer):
+    """The whole text of a document."""
+
+    text: str
+
+
+class ChunkAnswer(Answer):
+    """A piece of a document: characters [start, end) of its text; tokens counted with o200k_base."""
+
+    id: int
+    document: str
+    position: Count
+    text: str
+    start: Count
+    end: Count
+    tokens: Count
+    content_hash: str
+    page: int | None
+    heading: str | None
+
+
+class PeriodBody(Body):
+    """A half-open span of time."""
+
+    start: AwareDatetime
+    end: AwareDatetime
+
+
+class PlaceBody(Body):
+    """From character `start` on, a text stands on this page, under these headings (outermost first)."""
+
+    start: int = Field(ge=0, le=2**31)
+    page: int | None = Field(None, ge=0, le=2**31)
+    headings: list[Label] = Field(default=[], max_length=100)
+
+
+class DocumentFields(Body):
+    """The fields of a document that can be changed later."""
+
+    title: Text = ""
+    kind: Kind = "page"
+    metadata: JsonObject = Field(default={}, examples=[{"lang": "en"}])
+    author: Label | None = None
+    role: Label | None = None
+    occurred: PeriodBody | Annotated[str, Field(max_length=100)] | Finite | None = Field(
+        None, description="When it happened: a span, an ISO 8601 time, or seconds since 1970."
+    )
+    sequence: Int64 | None = None
+    parent: Identifier | None = None
+    thread: Label | None = None
+    syntax: Syntax = "plain"
+    places: list[PlaceBody] = Field(default=[], max_length=MOST_PLACES)
+
+    def given(self) -> dict[str, Any]:
+        """The fields that the client named, as the engine takes them."""
+        fields: dict[str, Any] = {name: getattr(self, name) for name in self.model_fields_set}
+        if isinstance(self.occurred, PeriodBody):
+            fields["occurred"] = Period(self.occurred.start, self.occurred.end)
+        if "places" in fields:
+            fields["places"] = tuple(Place(at.start, at.page, tuple(at.headings)) for at in self.places)
+        return fields
+
+
+class DocumentBody(DocumentFields):
+    """A document to store. With a `key`, it replaces the stored one of that key in its source."""
+
+    text: Text = Field(examples=["The backup runs every night at two."])
+    key: Label | None = None
+
+    def document(self) -> NewDocument:
+        """The document as the engine takes it."""
+        return NewDocument(**self.given())
+
+
+class DocumentsBody(Body):
+    """Documents to store in one source, in order."""
+
+    documents: list[DocumentBody] = Field(max_length=MOST_DOCUMENTS)
+    source: Name = Field("default", description="The source, made if it is new.")
+    wait: bool = Field(False, description="Answer when everything is found by meaning too.")
+
+
+class DocumentsOfSource(Body):
+    """Documents to store in the source of the path, in order."""
+
+    documents: list[DocumentBody] = Field(max_length=MOST_DOCUMENTS)
+    wait: bool = Field(False, description="Answer when everything is found by meaning too.")
+
+
+class DocumentChange(DocumentFields):
+    """The fields of a document to change; those that are not named stay. Metadata are replaced whole."""
+
+    text: Text = ""
+
+
+class WrittenAnswer(Answer):
+    """What a write did to one document."""
+
+    id: str
+    outcome: Literal["added", "replaced", "updated", "unchanged"]
+    chunks: Count
+
+
+class ReceiptAnswer(Answer):
+    """How many of each thing are gone; `purged` says that no file holds them any more."""
+
+    documents: Count
+    chunks: Count
+    vectors: Count
+    purged: bool
+
+
+class CountBody(Body):
+    """Which documents to count."""
+
+    where: Where | None = None
+
+
+class CountAnswer(Answer):
+    """A number of documents."""
+
+    count: Count
+
+
+class DeletedAnswer(Answer):
+    """A number of things deleted."""
+
+    deleted: Count
+
+
+class IdsBody(Body):
+    """Documents to delete by their ids; unknown ids count as nothing."""
+
+    ids: list[Identifier] = Field(max_length=MOST_IDS)
+    purge: bool = Field(False, description="Answer when no file holds them any more.")
+
+
+class DeletionBody(Body):
+    """Documents of a collection to delete: by `ids`, or all that match `where`; exactly one of the two."""
+
+    ids: list[Identifier] | None = Field(None, max_length=MOST_IDS)
+    where: Where | None = None
+    purge: bool = Field(False, description="Answer when no file holds them any more.")
+
+
+class EmbedderBody(Body):
+    """The embedder to move to."""
+
+    embedder: Name = Field(examples=["minilm", "openai:text-embedding-3-small@1536"])
+
+
+class EmbeddedAnswer(Answer):
+    """How many vectors were made."""
+
+    embedded: Count

@@ -1,0 +1,68 @@
+"""What the store says about itself."""
+
+from typing import Literal
+
+from conspectus.web.schemas.base import Answer, Count
+
+
+class IndexAnswer(Answer):
+    """Size of an index: live rows, rows with a vector, bytes on disk, and how the rows are cut."""
+
+    chunks: Count
+    vectors: Count
+    bytes: Count
+    segments: Count
+    applied: Count
+    details: dict[str, str]
+
+
+class CollectionStatusAnswer(Answer):
+    """One collection in numbers. `pending` chunks have no vector yet; `lag` is changes not indexed yet."""
+
+    name: str
+    space: str | None
+    sources: Count
+    documents: Count
+    chunks: Count
+    vectors: Count
+    pending: Count
+    errors: Count
+    lag: Count
+    index: IndexAnswer
+
+
+class StatusAnswer(Answer):
+    """How much there is, and for the owner of the store where."""
+
+    path: str
+    version: str
+    bytes: Count
+    collections: list[CollectionStatusAnswer]
+
+
+class DisagreementAnswer(Answer):
+    """One difference between records and index."""
+
+    chunk: int
+    problem: Literal["missing", "ghost", "stale", "damaged"]
+    detail: str
+
+
+class CheckAnswer(Answer):
+    """Differences between records and index by collection, and what the database found in itself."""
+
+    clean: bool
+    records: list[str]
+    index: dict[str, list[DisagreementAnswer]]
+
+
+class ReindexedAnswer(Answer):
+    """The collection whose index was built anew."""
+
+    collection: str
+
+
+class HealthAnswer(Answer):
+    """How the server is."""
+
+    status: Literal["alive", "ready"]
