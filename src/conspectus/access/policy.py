@@ -46,7 +46,7 @@ def narrowed(access: Access, where: Filter) -> Filter:
 
 
 def jobs_seen(access: Access, person: Person, collection: CollectionId) -> JobPlace:
-    """Which jobs of a collection the person may see: all, or those of visible sources and the person's own."""
+    """Which jobs of a collection the person may see: all, or those of sources seen and the person's own."""
     if access.collection is not None:
         return JobPlace(collection)
     return JobPlace(collection, tuple(sorted(access.sources)), person.id if sees(access) else None)
@@ -104,6 +104,16 @@ def require_owner(person: Person, action: str) -> None:
     require_scope(person, "admin", action)
     if not person.owner:
         raise NotAllowed(action, "the owner account")
+
+
+def require_embedder(person: Person, embedder: str, usual: str) -> None:
+    """Raise NotAllowed for an embedder that may read the machine's files, or cost what nobody agreed to.
+
+    Everyone may have the usual one, at any size of vector, the shipped one, or none.
+    """
+    names = {usual, usual.partition("@")[0], "minilm", "none"}
+    if not person.owner and names.isdisjoint({embedder, embedder.partition("@")[0]}):
+        raise NotAllowed("choose another embedder than the store's", "the owner account")
 
 
 def require_grantor(role: Role | None, given: Role) -> None:

@@ -4,7 +4,7 @@ What a person may not see is NotFound with the words of what does not exist, aft
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from conspectus.access.policy import (
     access_of,
@@ -29,6 +29,16 @@ class Place:
 
     collection: Collection
     access: Access
+
+    @property
+    def whole(self) -> bool:
+        """Whether the person sees all of the collection, and not only some of its sources."""
+        return self.access.collection is not None
+
+    @property
+    def shown(self) -> Collection:
+        """The collection without what would tell how much is written that the person may not see."""
+        return self.collection if self.whole else replace(self.collection, sequence=0)
 
     def narrowed(self, where: Filter = EVERYTHING) -> Filter:
         """What was asked for, within what the person may see here."""
@@ -64,13 +74,17 @@ class Sight:
         return [place for place in everything if sees(place.access)]
 
     async def find(self, name: str) -> Place | None:
-        """The collection of that name or id, the person's own first; None if there is none to be seen."""
+        """The collection of that id or name, the person's own first; None if there is none to be seen.
+
+        Names can be chosen and ids cannot, so nobody can put a collection in the place of another's id.
+        """
         require_scope(self.person, "read", "read")
         held = await self._held()
-        for each in dict.fromkeys([self.own_name(name), name]):
-            found = await self._records.collection(each)
-            if found is not None and sees(access := self._access(found, held)):
-                return Place(found, access)
+        given = await self._records.collection(name)
+        own = await self._records.collection(self.own_name(name))
+        for each in (given, own) if given is not None and given.id == name else (own, given):
+            if each is not None and sees(access := self._access(each, held)):
+                return Place(each, access)
         return None
 
     async def place(self, name: str) -> Place:
@@ -94,10 +108,10 @@ class Sight:
         return [each for each in found if role_on(place.access, each.id) is not None]
 
     async def source(self, place: Place, name: str) -> Source | None:
-        """The source of that name or id; None if there is none to be seen."""
+        """The source of that id or name; None if there is none to be seen."""
         found = await self.sources(place)
         by_name = {each.name: each for each in found}
-        return by_name.get(name) or {str(each.id): each for each in found}.get(name)
+        return {str(each.id): each for each in found}.get(name) or by_name.get(name)
 
     async def documents(self, ids: Sequence[str]) -> list[tuple[Document, Place]]:
         """Those documents that exist and may be seen, in the order asked, with their collections."""

@@ -24,6 +24,7 @@ SHORT = 40
 FULL = 0.95
 FLOOR = 0.25
 """Texts of the shipped model that have nothing in common are rarely more similar than this."""
+STOPPED = "some of the collection could not be embedded; whoever manages it is told why"
 
 
 class Asking(Documents):
@@ -132,7 +133,10 @@ class Asking(Documents):
         found = await search(query, looking, also=[each.chunk.id for each in extra])
         found = replace(found, timings={**followed, **found.timings})
         problem = core.backfill.problem(home)
-        return replace(found, notices=(*found.notices, str(problem))) if problem else found
+        if problem is None:
+            return found
+        said = str(problem) if place.whole else STOPPED
+        return replace(found, notices=(*found.notices, said))
 
 
 def _text(query: str | Query) -> str:

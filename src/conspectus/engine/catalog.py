@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from conspectus.access.policy import require_scope
+from conspectus.access.policy import require_account, require_embedder, require_scope
 from conspectus.access.sight import Place
 from conspectus.engine.desk import Desk
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.ingest.prepare import Limits, named, storable
 from conspectus.ingest.upkeep import purge as purge_files
-from conspectus.model.ids import CollectionId, SourceId
+from conspectus.model.ids import LOCAL, CollectionId, SourceId
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import Collection, Metadata, Receipt, Source, SourceKind
 from conspectus.text.hashing import stable_id
@@ -27,7 +27,7 @@ class Catalog(Desk):
         """
         found = await self._sight.find(name)
         if found is not None:
-            return found.collection
+            return found.shown
         embedder = "none" if words_only else None
         return await self._make_collection(name, embedder=embedder, language=language, description="")
 
@@ -54,22 +54,24 @@ class Catalog(Desk):
 
     async def collections(self) -> Sequence[Collection]:
         """Every collection of which anything can be seen, by name."""
-        return [place.collection for place in await self._sight.places()]
+        return [place.shown for place in await self._sight.places()]
 
     async def find_collection(self, name: str) -> Collection:
         """The collection of that name or id. Raises NotFound."""
-        return (await self._sight.place(name)).collection
+        return (await self._sight.place(name)).shown
 
     async def update_collection(
         self, name: str, *, rename: str | None = None, description: str | None = None
     ) -> Collection:
-        """Change what is given. Raises NotFound, or Conflict if the new name is taken."""
+        """Change what is given; the name only by the account that it belongs to.
+
+        Raises NotFound, or Conflict if the new name is taken.
+        """
         place = await self._place(name, "manager", "change a collection")
         new = None
         if rename is not None:
-            place.require("owner", "rename a collection")
-            prefix, _, _ = place.collection.name.rpartition("/")
-            new = self._whole_name(rename, prefix)
+            require_account(self._person, place.collection, "rename a collection")
+            new = await self._free_name(rename, place.collection)
         return await self._core.records.change_collection(
             place.collection.id, name=new, description=description
         )
@@ -105,7 +107,7 @@ class Catalog(Desk):
             place.require("manager", "change a source", source=found.id)
             return await self._core.records.change_source(found.id, metadata=told)
         place.require("manager", "make a source")
-        source_id = SourceId(stable_id("source", home.id, name))
+        source_id = SourceId(stable_id("source", home.id, name, self._parts.clock().isoformat()))
         return await self._core.records.put_source(
             Source(source_id, home.id, named("source", name), told, kind)
         )
@@ -126,10 +128,16 @@ class Catalog(Desk):
         rename: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Source:
-        """Change what is given. Raises NotFound, or Conflict if the new name is taken."""
+        """Change what is given; the name only by managers of the whole collection, who see which are taken.
+
+        Raises NotFound, or Conflict if the new name is taken.
+        """
         found, place = await self._source(source, collection)
         self._may_write(place, found, "change a source")
-        new = None if rename is None else named("source", rename)
+        new = None
+        if rename is not None:
+            place.require("manager", "rename a source")
+            new = named("source", rename)
         told = None if metadata is None else self._storable(metadata)
         return await self._core.records.change_source(found.id, name=new, metadata=told)
 
@@ -166,25 +174,44 @@ class Catalog(Desk):
         self, name: str, *, embedder: str | None, language: str | None, description: str
     ) -> Collection:
         require_scope(self._person, "write", "write")
-        made = self._parts.embedder_named(embedder or self._parts.settings.embedder)
+        usual = self._parts.settings.embedder
+        require_embedder(self._person, embedder or usual, usual)
+        made = self._parts.embedder_named(embedder or usual)
         chosen = self._parts.settings.language if language is None else language
         whole = self._sight.own_name(named("collection", name))
+        now = self._parts.clock()
         new = Collection(
-            id=CollectionId(stable_id("collection", whole)),
-            name=self._whole_name(whole, ""),
+            id=CollectionId(stable_id("collection", whole, now.isoformat())),
+            name=await self._free_name(whole),
             space=made.space if made else None,
             language=None if chosen == "none" else chosen,
-            created=self._parts.clock(),
+            created=now,
             owner=self._person.id,
             description=description,
         )
         return await self._core.records.create_collection(new)
 
-    def _whole_name(self, name: str, prefix: str) -> str:
+    async def _free_name(self, name: str, renamed: Collection | None = None) -> str:
+        """A collection's whole name, if it stands for nothing else. Raises InvalidInput or Conflict."""
         if name == EVERYWHERE:
             raise InvalidInput("collection", f"{name!r} stands for all collections")
-        bare = named("collection", name)
-        return bare if not prefix or bare.startswith(f"{prefix}/") else f"{prefix}/{bare}"
+        whole = named("collection", name)
+        if renamed is not None and renamed.owner != LOCAL:
+            prefix = renamed.name.partition("/")[0]
+            whole = whole if whole.startswith(f"{prefix}/") else f"{prefix}/{whole}"
+        elif self._person.owner:
+            await self._not_anothers(whole)
+        return whole
+
+    async def _not_anothers(self, name: str) -> None:
+        """The store's own collections are called like no other's: neither by an account nor by an id."""
+        prefix, slash, _ = name.partition("/")
+        user = await self._parts.accounts.user(prefix) if slash else None
+        if user is not None and user.name == prefix and not user.owner:
+            raise Conflict("collection", name, "begins with the name of an account, which alone can make it")
+        found = await self._sight.find(name)
+        if found is not None and found.collection.id == name:
+            raise Conflict("collection", name, "is the id of another")
 
     def _sized(self, embedder: str, dimensions: int | None) -> str:
         """The setting of an embedder whose vectors have these dimensions."""

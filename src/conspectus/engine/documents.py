@@ -61,7 +61,7 @@ class Documents(Catalog):
                 self._core.backfill.wake(place.collection, embedder)
             if progress is not None:
                 progress("writing", len(written), 0)
-        await self._embed(place.collection, wait=wait, progress=progress)
+        await self._embed(place.collection, wait=wait, progress=progress if place.whole else None)
         return written
 
     async def add_files(
@@ -94,8 +94,12 @@ class Documents(Catalog):
         return report
 
     async def settle(self, *, collection: str = "default", progress: Progress | None = None) -> int:
-        """Wait until every chunk has its vector; returns how many came meanwhile."""
+        """Wait until every chunk has its vector; returns how many came meanwhile.
+
+        Raises NotAllowed for who sees only some sources, whose own documents `add` can wait for.
+        """
         place = await self._sight.place(collection)
+        place.require("viewer", "wait for the vectors of a whole collection")
         embedder = await self._embedder(place.collection)
         if embedder is None:
             return 0
@@ -158,6 +162,7 @@ class Documents(Catalog):
 
         They are out of every answer when this returns. `purge` also waits until no file holds them.
         """
+        require_scope(self._person, "write", "write")
         asked = [documents] if isinstance(documents, str) else list(documents)
         found = await self._sight.documents(asked)
         for document, place in found:
@@ -179,6 +184,7 @@ class Documents(Catalog):
     ) -> Receipt:
         """Delete every document that matches."""
         place = await self._sight.place(collection)
+        require_scope(self._person, "write", "write")
         total = Receipt()
         while page := (
             await self.list(collection=place.collection.id, where=where, limit=LIST_LIMIT)

@@ -1,6 +1,6 @@
 """Looking after the store."""
 
-from conspectus.access.policy import require_owner, require_scope
+from conspectus.access.policy import require_embedder, require_owner, require_scope
 from conspectus.engine.asking import Asking
 from conspectus.errors import InvalidInput, NotAllowed
 from conspectus.ingest.upkeep import check, collection_status, move
@@ -17,7 +17,7 @@ class Upkeep(Asking):
         Only the owner of the store is told where it is and how many bytes it takes.
         """
         places = [await self._sight.place(collection)] if collection else await self._sight.places()
-        whole = [place for place in places if place.access.collection is not None]
+        whole = [place for place in places if place.whole]
         if collection and not whole:
             raise NotAllowed("see the numbers of a collection", "the role viewer on all of it")
         core = self._core
@@ -47,6 +47,7 @@ class Upkeep(Asking):
         """
         place = await self._place(collection, "owner", "move a collection to another embedder")
         require_scope(self._person, "admin", "move a collection to another embedder")
+        require_embedder(self._person, embedder, self._parts.settings.embedder)
         new = self._parts.embedder_named(embedder)
         if new is None:
             raise InvalidInput("embedder", "a collection can move to another embedder, not to none")

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from sqlalchemy import Connection, Table, bindparam, insert, or_, select, update
 
-from conspectus.errors import NotFound
+from conspectus.errors import Conflict, NotFound
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Collection, EmbeddingSpace, Metadata, Source
 from conspectus.records.rows import (
@@ -51,6 +51,7 @@ def change_collection(
 ) -> Collection:
     """Change what is given. Raises NotFound, or Conflict if the name is taken."""
     state(connection, collection)
+    _require_free(connection, collections, collection, name)
     _change(connection, collections, collection, {"name": name, "description": description})
     row = connection.execute(select(*COLLECTION_COLUMNS).where(collections.c.id == collection)).one()
     return to_collection(row)
@@ -61,6 +62,7 @@ def change_source(
 ) -> Source:
     """Change what is given. Raises NotFound, or Conflict if the name is taken in its collection."""
     told = None if metadata is None else to_json(metadata)
+    _require_free(connection, sources, source, name)
     _change(connection, sources, source, {"name": name, "metadata": told})
     row = connection.execute(select(*SOURCE_COLUMNS).where(sources.c.id == source)).one_or_none()
     if row is None:
@@ -72,6 +74,18 @@ def _change(connection: Connection, table: Table, row: str, given: Mapping[str, 
     values = {name: value for name, value in given.items() if value is not None}
     if values:
         connection.execute(update(table).where(table.c.id == row).values(values))
+
+
+def _require_free(connection: Connection, table: Table, row: str, name: str | None) -> None:
+    """Raise Conflict if another collection, or another source of the same one, has the name."""
+    if name is None:
+        return
+    taken = select(table.c.id).where(table.c.name == name, table.c.id != row)
+    if table is sources:
+        home = select(sources.c.collection).where(sources.c.id == row).scalar_subquery()
+        taken = taken.where(sources.c.collection == home)
+    if connection.execute(taken).first() is not None:
+        raise Conflict(table.name.removesuffix("s"), name, "exists already")
 
 
 def all_collections(connection: Connection) -> list[Collection]:
