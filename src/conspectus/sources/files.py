@@ -11,18 +11,26 @@ import os
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 
-from conspectus.errors import TooLarge, UnreadableFile
+from conspectus.errors import TooLarge, UnreadableFile, UnsupportedContent
 from conspectus.ports import FoundFile, ParsedFile
+from conspectus.sources.child import Children, Limits
 from conspectus.sources.encoding import Decoded, decode
-from conspectus.sources.parsers import is_known, parse_text
+from conspectus.sources.parsers import extracted, is_known, parse_text
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "CVS", "_darcs"})
 VIRTUAL_ENVIRONMENT = "pyvenv.cfg"
+BINARY = (
+    (b"%PDF-", "pdf"), (b"PK\x03\x04", "zip"), (b"PK\x05\x06", "zip"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "compound"),
+)  # fmt: skip
+NAMED = {
+    ".pdf": "pdf", ".docx": "zip", ".docm": "zip", ".pptx": "zip", ".pptm": "zip", ".xlsx": "zip",
+    ".xlsm": "zip", ".xlsb": "zip", ".ods": "zip", ".epub": "zip", ".xls": "compound", ".eml": "mail",
+}  # fmt: skip
 MAGIC = (
-    (b"%PDF-", "PDF"), (b"PK\x03\x04", "a ZIP archive or office document"), (b"PK\x05\x06", "a ZIP archive"),
-    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old office document"), (b"{\\rtf", "RTF"),
+    (b"{\\rtf", "RTF"),
     (b"\x89PNG", "a PNG image"), (b"\xff\xd8\xff", "a JPEG image"), (b"GIF89a", "a GIF image"),
     (b"II*\x00", "a TIFF image"), (b"MM\x00*", "a TIFF image"), (b"OggS\x00", "Ogg audio or video"),
     (b"ID3\x03", "MP3 audio"), (b"ID3\x04", "MP3 audio"), (b"fLaC\x00", "FLAC audio"),
@@ -39,8 +47,8 @@ SCANNED = 1_000_000
 class LocalFiles:
     """The `Files` port over the local file system.
 
-    Limits: bytes of a file, files, depth of folders, and time and memory to parse one file of a binary
-    format.
+    Limits: bytes of a file, files, depth of folders, and for files of binary formats, which are read in a
+    child process, seconds and bytes of memory to read one and the bytes that it may unpack to.
     """
 
     max_file_bytes: int = 50_000_000
@@ -48,6 +56,12 @@ class LocalFiles:
     max_depth: int = 64
     parse_seconds: int = 120
     parse_memory_bytes: int = 2_000_000_000
+    max_unpacked_bytes: int = 200_000_000
+    _children: Children = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        limits = Limits(self.parse_seconds, self.parse_memory_bytes, self.max_unpacked_bytes)
+        object.__setattr__(self, "_children", Children(limits))
 
     def discover(self, paths: Sequence[Path]) -> Iterator[FoundFile]:
         """Every file below the paths, by name; names are relative to the folder that the caller named.
@@ -62,7 +76,7 @@ class LocalFiles:
 
     def parse(self, found: FoundFile) -> ParsedFile:
         """The file's documents. Raises UnreadableFile or TooLarge."""
-        return _parsed(self._read(found), found.name, path=str(found.path))
+        return self._parsed(self._read(found), found.name, path=str(found.path))
 
     def parse_bytes(self, data: bytes, name: str, *, charset: str | None = None) -> ParsedFile:
         """The documents of a file that is not on disk, by the same rules.
@@ -70,7 +84,14 @@ class LocalFiles:
         `charset` is the encoding that its sender gives. Raises UnreadableFile or TooLarge.
         """
         self._hold_to_limit(len(data))
-        return _parsed(data, name, path=name, charset=charset)
+        return self._parsed(data, name, path=name, charset=charset)
+
+    def _parsed(self, data: bytes, name: str, *, path: str, charset: str | None = None) -> ParsedFile:
+        kind = _binary_kind(data, name)
+        if kind is None:
+            return _parsed_text(data, name, path=path, charset=charset)
+        documents, notice = extracted(self._children.read(kind, data, name), name=name, path=path)
+        return ParsedFile(documents, notice=notice)
 
     def _discover(self, paths: Sequence[Path]) -> Iterator[FoundFile]:
         taken: set[str] = set()
@@ -153,7 +174,13 @@ class _Walk:
             return True
 
 
-def _parsed(data: bytes, name: str, *, path: str, charset: str | None = None) -> ParsedFile:
+def _binary_kind(data: bytes, name: str) -> str | None:
+    """Which of the child's readers a file needs, by its first bytes or else by its name; None for text."""
+    marked = next((kind for mark, kind in BINARY if data.startswith(mark)), None)
+    return marked or (NAMED.get(PurePath(name).suffix.lower()) if data else None)
+
+
+def _parsed_text(data: bytes, name: str, *, path: str, charset: str | None) -> ParsedFile:
     _refuse_binary(name, data)
     decoded = decode(data, charset)
     if decoded is None or _looks_binary(decoded.text, 0.1 if is_known(name) else 0.0):
@@ -188,7 +215,7 @@ def _refuse_binary(name: str, data: bytes) -> None:
     if what is None and data[4:8] == b"ftyp":
         what = "MP4 audio or video"
     if what:
-        raise UnreadableFile(name, f"{what} is not supported yet")
+        raise UnsupportedContent(name, f"{what} is not supported")
 
 
 def _looks_binary(text: str, zeros: float) -> bool:

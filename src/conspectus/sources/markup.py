@@ -1,12 +1,13 @@
 """Titles of Markdown and reStructuredText; title and main text of HTML."""
 
 import re
-from collections.abc import Mapping
 from itertools import pairwise
 from typing import NamedTuple
 
 import trafilatura
-from lxml.etree import HTMLParser, LxmlError
+from lxml.etree import LxmlError
+
+from conspectus.sources.visible import visible
 
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 HEADING = re.compile(r" {0,3}#{1,6}(?=[ \t])")
@@ -17,15 +18,6 @@ FRONT_TITLE = re.compile(r"^title[ \t]*[:=](.*)$", re.MULTILINE)
 ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*")
 WORD = re.compile(r"\w+")
 
-BLOCK_TAGS = """
-address article aside blockquote body br caption dd details div dl dt fieldset figcaption figure footer form
-h1 h2 h3 h4 h5 h6 header hr html legend li main nav ol option p pre section summary table tbody td tfoot th
-thead tr ul
-"""
-BLOCKS = frozenset(BLOCK_TAGS.split())
-HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
-LINES = frozenset({"br", "li", "option", "td", "th", "tr"})
-UNSEEN = frozenset({"script", "style", "template"})
 DEEPEST = 200
 LONGEST = 2_000_000
 MAIN_SHARE = 0.5
@@ -70,20 +62,12 @@ def rst_title(text: str) -> str:
 
 def read_html(text: str) -> Page:
     """Title and text of a page: its main part as Markdown, or everything visible where that is too little."""
-    seen = _visible(text)
+    seen = visible(text.encode("utf-8", errors="replace"), "utf-8")
     everything = seen.text()
     main = "" if seen.depth > DEEPEST or len(text) > LONGEST else _main_part(text)
     enough = len(WORD.findall(main)) >= MAIN_SHARE * len(WORD.findall(everything))
     title = " ".join((seen.title or seen.heading).split())
     return Page(title, main, False) if main and enough else Page(title, everything or title, True)
-
-
-def _visible(text: str) -> "_Visible":
-    seen = _Visible()
-    parser = HTMLParser(target=seen, huge_tree=True, encoding="utf-8")
-    parser.feed(text.encode("utf-8", errors="replace"))
-    parser.close()
-    return seen
 
 
 def _main_part(text: str) -> str:
@@ -104,57 +88,3 @@ def _heading(line: str) -> str:
 
 def _unquoted(value: str) -> str:
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "'\"" else value
-
-
-class _Visible:
-    """A target for lxml: collects what a reader sees, block by block, without building a tree."""
-
-    def __init__(self) -> None:
-        self.title = ""
-        self.heading = ""
-        self.depth = 0
-        self._parts: list[str] = []
-        self._open = 0
-        self._unseen = 0
-        self._collecting = ""
-
-    def text(self) -> str:
-        """All visible text; blank lines between blocks, headings marked as in Markdown."""
-        lines = ("".join(self._parts)).split("\n")
-        return re.sub(r"\n{3,}", "\n\n", "\n".join(" ".join(line.split()) for line in lines)).strip()
-
-    def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """Open a block, or start leaving out what is not seen."""
-        self._open += 1
-        self.depth = max(self.depth, self._open)
-        self._unseen += tag in UNSEEN
-        if (tag == "title" and not self.title) or (tag == "h1" and not self.heading):
-            self._collecting = tag
-        if tag in BLOCKS:
-            self._parts.append("\n" if tag in LINES else "\n\n")
-        if tag in HEADINGS:
-            self._parts.append("#" * int(tag[1]) + " ")
-
-    def end(self, tag: str) -> None:
-        """Close a block."""
-        self._open -= 1
-        self._unseen -= tag in UNSEEN
-        if tag == self._collecting:
-            self._collecting = ""
-        if tag in BLOCKS:
-            self._parts.append("\n")
-
-    def data(self, data: str) -> None:
-        """Keep text that is seen."""
-        if self._unseen:
-            return
-        if self._collecting == "title":
-            self.title += data
-            return
-        if self._collecting == "h1":
-            self.heading += data
-        self._parts.append(data.replace("\n", " "))
-
-    def close(self) -> "_Visible":
-        """The end of the page."""
-        return self

@@ -9,7 +9,9 @@ from lxml.etree import LxmlError
 
 from conspectus.errors import UnreadableFile
 from conspectus.model.records import NewDocument, Syntax
+from conspectus.sources.extract import Extract
 from conspectus.sources.markup import markdown_title, read_html, rst_title
+from conspectus.sources.notebooks import notebook_text
 from conspectus.sources.records_files import json_documents, json_lines_documents
 from conspectus.sources.subtitles import captions
 
@@ -20,13 +22,14 @@ MEDIA_TYPES: Mapping[str, str] = {
     ".md": "text/markdown", ".markdown": "text/markdown", ".mdx": "text/markdown", ".rst": "text/x-rst",
     ".rest": "text/x-rst", ".html": "text/html", ".htm": "text/html", ".xhtml": "text/html",
     ".json": "application/json", ".jsonl": "application/jsonl", ".ndjson": "application/jsonl",
+    ".ipynb": "application/x-ipynb+json",
     ".srt": "application/x-subrip", ".vtt": "text/vtt", ".csv": "text/csv",
     ".tsv": "text/tab-separated-values", ".xml": "text/xml", ".rss": "text/xml", ".atom": "text/xml",
 }  # fmt: skip
 TITLE_LENGTH = 300
 CODE_SUFFIXES = """
 .asm .bash .bat .c .cc .cfg .clj .cljs .cmake .conf .cpp .cs .css .cue .cxx .d .dart .el .elm .erl .ex .exs
-.f .f90 .fish .fs .fsx .go .gradle .graphql .groovy .h .hcl .hh .hpp .hrl .hs .hxx .ini .ipynb .java .jl .js
+.f .f90 .fish .fs .fsx .go .gradle .graphql .groovy .h .hcl .hh .hpp .hrl .hs .hxx .ini .java .jl .js
 .jsx .kt .kts .less .lisp .lua .m .mjs .mk .ml .mli .nim .nix .pas .php .pl .pm .proto .ps1 .py .pyi .pyx .r
 .rb .rs .sass .scala .scm .scss .sh .sol .sql .svelte .swift .tcl .tex .tf .toml .ts .tsx .v .vb .vhd .vim
 .vue .wat .yaml .yml .zig .zsh
@@ -58,6 +61,21 @@ def parse_text(text: str, *, name: str, path: str) -> Parsed:
         raise UnreadableFile(name, f"not valid {kind}: {error}") from None
     facts = {"path": path, "media_type": kind}
     return tuple(replace(one, metadata=_with_facts(one.metadata, facts)) for one in documents), notice
+
+
+def extracted(extract: Extract, *, name: str, path: str) -> Parsed:
+    """The document of a file of a binary format."""
+    if not extract.text.strip():
+        return (), extract.notice or "the document has no text"
+    document = replace(
+        _page(extract.text, name, title=extract.title, syntax=extract.syntax),
+        kind="message" if extract.media_type == "message/rfc822" else "page",
+        metadata=_with_facts(extract.metadata, {"path": path, "media_type": extract.media_type}),
+        author=extract.author,
+        occurred=extract.occurred,
+        places=extract.places,
+    )
+    return (document,), extract.notice
 
 
 def _with_facts(fields: Mapping[str, object], facts: Mapping[str, object]) -> Mapping[str, object]:
@@ -101,6 +119,13 @@ def _json(text: str, name: str) -> Parsed:
     return (_page(text, name, syntax="code"),), "no text field was found, the file was taken as a whole"
 
 
+def _notebook(text: str, name: str) -> Parsed:
+    shown = notebook_text(text)
+    if not shown.strip():
+        return (), "the notebook is empty"
+    return (_page(shown, name, title=markdown_title(shown), syntax="markdown"),), None
+
+
 def _json_lines(text: str, name: str) -> Parsed:
     documents, notice = json_lines_documents(text, name)
     if not documents:
@@ -125,5 +150,6 @@ def _is_code(name: str) -> bool:
 
 READERS: Mapping[str, Reader] = {
     "text/markdown": _markdown, "text/x-rst": _restructured, "text/html": _html, "application/json": _json,
-    "application/jsonl": _json_lines, "application/x-subrip": _captions, "text/vtt": _captions,
+    "application/x-ipynb+json": _notebook, "application/jsonl": _json_lines,
+    "application/x-subrip": _captions, "text/vtt": _captions,
 }  # fmt: skip

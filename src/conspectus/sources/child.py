@@ -1,0 +1,177 @@
+"""Files of binary formats, read in a child process that cannot harm this one.
+
+A child is kept for the next file, because starting one takes longer than reading most files; it goes when
+nothing comes for a while. One that dies, takes too long or says nonsense costs the file it was reading.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from conspectus.errors import TooLarge, UnreadableFile, UnsupportedContent
+from conspectus.model.records import Place
+from conspectus.sources.extract import Extract
+
+MODULE = "conspectus.sources.child_process"
+MOST_KEPT = 2
+COMPLAINT = 5_000
+ANSWER_PER_BYTE = 12
+OUT_OF_MEMORY = (b"MemoryError", b"memory allocation", b"allocate memory", b"out of memory")
+
+Answer: TypeAlias = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What reading one file may cost, and how many bytes it may unpack to."""
+
+    seconds: int
+    memory_bytes: int
+    unpacked_bytes: int
+
+
+@dataclass(slots=True, weakref_slot=True)
+class Children:
+    """Children that wait for files. They end with this object, or with the program."""
+
+    limits: Limits
+    _idle: "list[_Child]" = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        weakref.finalize(self, _end_all, self._idle)
+
+    def read(self, kind: str, data: bytes, name: str) -> Extract:
+        """The text of a file of a kind that the child's program knows. Raises UnreadableFile or TooLarge."""
+        reason = ""
+        for child in self._candidates():
+            answer = child.ask(kind, data)
+            if answer is not None:
+                self._keep(child)
+                return _understood(answer, name)
+            reason = child.end()
+            if child.expired:
+                break
+        raise UnreadableFile(name, reason)
+
+    def close(self) -> None:
+        """End the children that wait."""
+        _end_all(self._idle)
+
+    def _candidates(self) -> "Iterator[_Child]":
+        """A child that waits, if there is one, then a new one: only what a new one says is final."""
+        with self._lock:
+            kept = self._idle.pop() if self._idle else None
+        if kept is not None:
+            yield kept
+        yield _Child(self.limits)
+
+    def _keep(self, child: "_Child") -> None:
+        with self._lock:
+            if len(self._idle) < MOST_KEPT:
+                self._idle.append(child)
+                return
+        child.end()
+
+
+class _Child:
+    """One process, in a session of its own, with no more of this one's environment than it needs."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._complaints, path = tempfile.mkstemp()
+        Path(path).unlink()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", MODULE],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._complaints,
+            env={"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OPENBLAS_NUM_THREADS": "1"},
+            start_new_session=True,
+        )
+        self.expired = False
+
+    def ask(self, kind: str, data: bytes) -> Answer | None:
+        """The answer for one file; None if there is none in time, whatever the reason."""
+        limits = self._limits
+        request = {"kind": kind, "size": len(data), "seconds": limits.seconds}
+        request |= {"memory_bytes": limits.memory_bytes, "unpacked": limits.unpacked_bytes}
+        timer = threading.Timer(limits.seconds, self._expire)
+        timer.start()
+        try:
+            return self._exchange(json.dumps(request).encode() + b"\n", data)
+        except (OSError, ValueError):
+            return None
+        finally:
+            timer.cancel()
+            timer.join()
+
+    def end(self) -> str:
+        """Kill it with all that it started; why it gave no answer, if it gave none."""
+        self._kill()
+        code = self._process.wait()
+        complaints = os.pread(self._complaints, COMPLAINT, 0)
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        os.close(self._complaints)
+        return self._reason(code, complaints)
+
+    def _exchange(self, head: bytes, data: bytes) -> Answer | None:
+        source, target = self._process.stdout, self._process.stdin
+        if source is None or target is None:
+            return None
+        for part in (head, data):
+            target.write(part)
+        target.flush()
+        line = source.readline(ANSWER_PER_BYTE * self._limits.unpacked_bytes)
+        answer = json.loads(line)
+        return answer if isinstance(answer, dict) else None
+
+    def _expire(self) -> None:
+        self.expired = True
+        self._kill()
+
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+
+    def _reason(self, code: int, complaints: bytes) -> str:
+        limits = self._limits
+        if self.expired or code == -signal.SIGXCPU:
+            return f"takes more than {limits.seconds} seconds to read"
+        if any(words in complaints for words in OUT_OF_MEMORY):
+            return f"takes more than {limits.memory_bytes} bytes of memory to read"
+        if code < 0:
+            return f"damaged or made to do harm: its reader was stopped by {signal.Signals(-code).name}"
+        last = complaints.decode(errors="replace").strip().rsplit("\n", 1)[-1]
+        return f"damaged or made to do harm: its reader failed with {last[:200]}"
+
+
+def _end_all(children: list[_Child]) -> None:
+    while children:
+        children.pop().end()
+
+
+def _understood(answer: Answer, name: str) -> Extract:
+    match answer:
+        case {"extract": fields}:
+            places = tuple(Place(p["start"], p["page"], tuple(p["headings"])) for p in fields["places"])
+            return Extract(**{**fields, "places": places})
+        case {"size": int(size), "limit": int(limit)}:
+            raise TooLarge(f"{name}, unpacked,", size=size, limit=limit)
+        case {"unsupported": str(reason)}:
+            raise UnsupportedContent(name, reason)
+        case _:
+            raise UnreadableFile(name, str(answer.get("refused")))
