@@ -33,9 +33,8 @@ class Bedrock:
         options = {"connect_timeout": timeout, "read_timeout": timeout, "retries": {"total_max_attempts": 1}}
         config = _library("botocore.config").Config(**options)
         try:
-            self._client = _library("boto3").client(
-                "bedrock-runtime", endpoint_url=endpoint_url, config=config
-            )
+            session = _library("boto3").Session()
+            self._client = session.client("bedrock-runtime", endpoint_url=endpoint_url, config=config)
         except self._errors.BotoCoreError as error:
             raise ProviderError(PROVIDER, str(error)) from error
 

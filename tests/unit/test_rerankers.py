@@ -1,0 +1,294 @@
+"""Rerankers against servers that fail, stall and lie."""
+
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
+from conspectus.model.jobs import EmbeddingRequest
+from conspectus.model.patience import Patience
+from conspectus.ports.web import Reranker
+from conspectus.providers.bedrock_reranker import BedrockReranker
+from conspectus.providers.exchange import waiting_time
+from conspectus.providers.rerankers import CohereReranker, HttpReranker
+from conspectus.testing.model_servers import ModelServer, failing, never, told
+from conspectus.testing.vendor_protocols import bedrock, cohere, jina, tei
+from conspectus.testing.web_server import Answer
+
+KEY = "very-secret-key"
+ON_BEDROCK = "cohere.rerank-v3-5:0"
+TEXTS = ["a red fox", "a blue whale"]
+
+
+@dataclass(frozen=True)
+class Vendor:
+    """A reranker, its server, and what it waited and noted."""
+
+    name: str
+    server: ModelServer
+    make: Callable[..., Reranker]
+    waits: list[float]
+    notes: list[EmbeddingRequest]
+
+    def results(self, *entries: object) -> Answer:
+        if self.name != "tei":
+            return told({"results": list(entries)})
+        renamed = {"relevance_score": "score"}
+        return told(
+            [{renamed.get(k, k): v for k, v in e.items()} if isinstance(e, dict) else e for e in entries]
+        )
+
+
+def maker(name: str, server: ModelServer, **options) -> Reranker:
+    if name == "cohere":
+        return CohereReranker("rerank-v3.5", KEY, url=server.base, **options)
+    if name == "bedrock":
+        return BedrockReranker(ON_BEDROCK, endpoint_url=server.base, **options)
+    path = {"jina": "/v1/rerank", "tei": "/rerank"}[name]
+    return HttpReranker(
+        f"{server.base}{path}", model="jina-v2" if name == "jina" else None, key=KEY, **options
+    )
+
+
+SERVERS = {"cohere": cohere(key=KEY), "bedrock": bedrock(ON_BEDROCK), "jina": jina(), "tei": tei()}
+
+
+@pytest.fixture
+def credentials(monkeypatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", KEY)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+
+
+@pytest.fixture(params=list(SERVERS))
+async def vendor(request, credentials) -> AsyncIterator[Vendor]:
+    waits, notes, made = [], [], []
+
+    async def sleep(seconds: float) -> None:
+        waits.append(seconds)
+
+    patience = Patience(sleep=sleep, chance=lambda: 1.0)
+    async with ModelServer(SERVERS[request.param]) as server:
+
+        def make(**options) -> Reranker:
+            made.append(
+                maker(request.param, server, **{"patience": patience, "note": notes.append, **options})
+            )
+            return made[-1]
+
+        yield Vendor(request.param, server, make, waits, notes)
+        for each in made:
+            await each.close()
+    assert server.misses == []
+
+
+async def spoken(vendor: Vendor, **options) -> Reranker:
+    """A reranker that knows its server's dialect, so that plans are about what follows."""
+    reranker = vendor.make(**options)
+    await reranker.rerank("fox", TEXTS, top_n=1)
+    vendor.server.calls.clear()
+    vendor.notes.clear()
+    return reranker
+
+
+async def test_nothing_to_judge_asks_nobody(vendor: Vendor) -> None:
+    assert list(await vendor.make().rerank("fox", [], top_n=5)) == []
+    assert vendor.server.calls == []
+
+
+async def test_what_is_sent(vendor: Vendor) -> None:
+    await (await spoken(vendor)).rerank("fox", [*TEXTS, ""], top_n=2)
+    body, texts = vendor.server.calls[0].body, [*TEXTS, "."]
+    expected = {
+        "cohere": {"model": "rerank-v3.5", "documents": texts, "top_n": 2, "max_tokens_per_doc": 4096},
+        "bedrock": {"api_version": 2, "documents": texts, "top_n": 2, "max_tokens_per_doc": 4096},
+        "jina": {"model": "jina-v2", "documents": texts, "top_n": 2, "return_documents": False},
+        "tei": {"texts": texts, "truncate": True},
+    }
+    assert body == {"query": "fox", **expected[vendor.name]}
+
+
+async def test_more_is_not_asked_for_than_there_is(vendor: Vendor) -> None:
+    await (await spoken(vendor)).rerank("fox", TEXTS, top_n=50)
+    assert vendor.server.calls[0].body.get("top_n", 2) == 2
+
+
+@pytest.mark.parametrize("status", [429, 503])
+async def test_a_busy_service_is_asked_again_when_it_said(vendor: Vendor, status: int) -> None:
+    reranker = await spoken(vendor)
+    vendor.server.plan.extend([failing(status, retry_after=7), failing(status)])
+    assert (await reranker.rerank("fox", TEXTS, top_n=1))[0][0] == 0
+    assert (vendor.waits, len(vendor.server.calls)) == ([7.0, 2.0], 3)
+    assert [note.error for note in vendor.notes] == [f"HTTP {status}", f"HTTP {status}", None]
+
+
+async def test_patience_ends(vendor: Vendor) -> None:
+    reranker = await spoken(vendor)
+    vendor.server.plan.extend([failing(429, retry_after=1)] * 9)
+    with pytest.raises(ProviderUnavailable) as refused:
+        await reranker.rerank("fox", TEXTS, top_n=1)
+    assert (refused.value.status, refused.value.retry_after, len(vendor.server.calls)) == (429, 1.0, 5)
+
+
+@pytest.mark.parametrize("status", [500, 502, 504])
+async def test_a_service_that_fails_may_answer_later(vendor: Vendor, status: int) -> None:
+    reranker = await spoken(vendor)
+    vendor.server.plan.append(failing(status))
+    with pytest.raises(ProviderUnavailable, match=f"HTTP {status}"):
+        await reranker.rerank("fox", TEXTS, top_n=1)
+    assert len(vendor.server.calls) == 1
+
+
+@pytest.mark.parametrize("status", [301, 400, 401, 403, 404, 413, 422])
+async def test_a_refusal_is_final_and_does_not_quote_the_key(vendor: Vendor, status: int) -> None:
+    reranker = await spoken(vendor)
+    vendor.server.plan.append(failing(status, f"no such thing{f' for {KEY}' * (vendor.name != 'bedrock')}"))
+    with pytest.raises(ProviderError, match=f"HTTP {status}") as refused:
+        await reranker.rerank("fox", TEXTS, top_n=1)
+    assert not isinstance(refused.value, ProviderUnavailable)
+    assert (refused.value.status, len(vendor.server.calls)) == (status, 1)
+    assert KEY not in str(refused.value)
+    assert [note.error for note in vendor.notes] == [f"HTTP {status}"]
+
+
+GOOD = {"index": 0, "relevance_score": 0.5}
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        [],
+        [GOOD],
+        [GOOD, GOOD],
+        [GOOD, {"index": 2, "relevance_score": 0.5}],
+        [GOOD, {"index": -1, "relevance_score": 0.5}],
+        [GOOD, {"index": True, "relevance_score": 0.5}],
+        [GOOD, {"index": "1", "relevance_score": 0.5}],
+        [GOOD, {"index": 1.0, "relevance_score": 0.5}],
+        [GOOD, {"index": 1}],
+        [GOOD, {"relevance_score": 0.5}],
+        [GOOD, {"index": 1, "relevance_score": None}],
+        [GOOD, {"index": 1, "relevance_score": "0.5"}],
+        [GOOD, {"index": 1, "relevance_score": float("nan")}],
+        [GOOD, {"index": 1, "relevance_score": float("inf")}],
+        [GOOD, {"index": 1, "relevance_score": -4.2}],
+        [GOOD, {"index": 1, "relevance_score": 1.1}],
+        [GOOD, None],
+        [GOOD, [1, 0.5]],
+    ],
+)
+async def test_a_ranking_that_cannot_be_is_refused(vendor: Vendor, entries: list[object]) -> None:
+    reranker = await spoken(vendor)
+    vendor.server.plan.append(vendor.results(*entries))
+    with pytest.raises(ProviderError):
+        await reranker.rerank("fox", TEXTS, top_n=2)
+    assert [note.error for note in vendor.notes] == ["provider_error"]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(b"<html>hello</html>"),
+        Answer(b""),
+        Answer(b"\xff\xfe"),
+        told(None),
+        told("ok"),
+        told({"results": {"index": 0}}),
+        told({"results": None}),
+    ],
+)
+async def test_an_answer_that_is_no_ranking_is_refused(vendor: Vendor, answer: Answer) -> None:
+    reranker = await spoken(vendor)
+    vendor.server.plan.append(answer)
+    with pytest.raises(ProviderError) as refused:
+        await reranker.rerank("fox", TEXTS, top_n=2)
+    assert not isinstance(refused.value, ProviderUnavailable)
+
+
+async def test_the_order_is_ours_whatever_the_service_says(vendor: Vendor) -> None:
+    reranker = await spoken(vendor)
+    worse, better = {"index": 0, "relevance_score": 0.1}, {"index": 1, "relevance_score": 1.00001}
+    vendor.server.plan.append(vendor.results(worse, better))
+    assert list(await reranker.rerank("fox", TEXTS, top_n=1)) == [(1, 1.0)]
+
+
+async def test_a_service_that_does_not_answer_is_unavailable(vendor: Vendor) -> None:
+    reranker = await spoken(vendor, timeout=1.0)
+    vendor.server.plan.append(never())
+    with pytest.raises(ProviderUnavailable, match="no answer within 1 s"):
+        await reranker.rerank("fox", TEXTS, top_n=1)
+    assert [note.error for note in vendor.notes] == ["provider_unavailable"]
+
+
+async def test_a_service_that_breaks_off_is_unavailable(vendor: Vendor) -> None:
+    reranker = await spoken(vendor)
+    vendor.server.plan.append(Answer(b"x" * 1000, broken=True))
+    with pytest.raises(ProviderUnavailable, match="could not be reached"):
+        await reranker.rerank("fox", TEXTS, top_n=1)
+
+
+async def test_tokens_are_the_vendors_count_or_an_estimate(vendor: Vendor) -> None:
+    await (await spoken(vendor)).rerank("red fox", TEXTS, top_n=1)
+    (note,) = vendor.notes
+    counted = {"cohere": 11, "bedrock": 11, "jina": 6, "tei": 4}
+    assert (note.kind, note.status, note.inputs) == ("rerank", "success", 2)
+    assert note.tokens == counted[vendor.name]
+    assert KEY not in repr(note) and "whale" not in repr(note)
+
+
+async def test_the_dialect_is_found_once() -> None:
+    async with ModelServer(tei()) as server:
+        reranker = HttpReranker(f"{server.base}/rerank")
+        for _ in range(2):
+            await reranker.rerank("fox", [f"text {number}" for number in range(70)], top_n=3)
+        await reranker.close()
+    sent = [len(call.body.get("texts", ())) for call in server.calls]
+    assert sent == [0, 32, 32, 6, 32, 32, 6]
+
+
+async def test_a_service_that_knows_neither_dialect_is_named_by_its_second_refusal() -> None:
+    async with ModelServer(tei()) as server:
+        server.plan.extend([failing(422, "one"), failing(422, "two")])
+        reranker = HttpReranker(f"{server.base}/rerank")
+        with pytest.raises(ProviderError, match="two"):
+            await reranker.rerank("fox", TEXTS, top_n=3)
+        await reranker.close()
+
+
+@pytest.mark.parametrize("url", ["", "rerank", "ftp://example.org/rerank", "http://"])
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(InvalidInput, match="address"):
+        HttpReranker(url)
+
+
+async def test_bedrock_without_credentials(monkeypatch, tmp_path) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_BEARER_TOKEN_BEDROCK"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
+    with pytest.raises(ProviderError, match="region"):
+        BedrockReranker(ON_BEDROCK)
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    reranker = BedrockReranker(ON_BEDROCK)
+    with pytest.raises(ProviderError, match="no credentials are set"):
+        await reranker.rerank("fox", TEXTS, top_n=1)
+    await reranker.close()
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [(None, None), ("0", 0.0), ("12", 12.0), ("soon", None), ("", None), ("-3", None), ("1e3", None)],
+)
+def test_waiting_times(header: str | None, seconds: float | None) -> None:
+    assert waiting_time(header) == seconds
+
+
+def test_a_waiting_time_may_be_a_date() -> None:
+    soon = datetime.now(UTC) + timedelta(seconds=100)
+    assert waiting_time(format_datetime(soon, usegmt=True)) == pytest.approx(100, abs=30)
+    assert waiting_time("Wed, 21 Oct 2015 07:28:00 GMT") == 0.0
