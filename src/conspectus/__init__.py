@@ -3,10 +3,14 @@
 async with conspectus.open("notes") as engine:
     await engine.add("The meeting moved to Thursday.", wait=True)
     window = await engine.window("When is the meeting?", 200)
+
+With `conspectus.connect("http://localhost:8642", key=...)` in place of `open`, the same code asks a server.
 """
 
 from conspectus import sync
 from conspectus.bootstrap import open
+from conspectus.client import RemoteEngine
+from conspectus.client import open as connect
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError
 from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, Or, Overlaps
@@ -34,8 +38,10 @@ __all__ = [
     "Overlaps",
     "Period",
     "Query",
+    "RemoteEngine",
     "Retrieval",
     "Settings",
+    "connect",
     "open",
     "sync",
 ]

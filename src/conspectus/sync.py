@@ -3,17 +3,19 @@
 with conspectus.sync.open("notes") as engine:
     engine.add("The meeting moved to Thursday.", wait=True)
     print(engine.window("When is the meeting?", 200).text)
+
+`conspectus.sync.connect("http://localhost:8642")` gives the same engine on a server.
 """
 
 import asyncio
 import functools
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from conspectus import bootstrap
+from conspectus import bootstrap, client
 from conspectus.engine import Engine
 from conspectus.ports import Embedder
 from conspectus.settings import Settings
@@ -23,9 +25,12 @@ T = TypeVar("T")
 
 
 class BlockingEngine:
-    """An Engine whose methods return when they are done; it may be used from many threads."""
+    """An Engine, here or on a server, whose methods return when they are done.
 
-    def __init__(self, engine: Engine, loop: asyncio.AbstractEventLoop) -> None:
+    It may be used from many threads.
+    """
+
+    def __init__(self, engine: Engine | client.RemoteEngine, loop: asyncio.AbstractEventLoop) -> None:
         self._engine = engine
         self._loop = loop
 
@@ -44,18 +49,29 @@ class BlockingEngine:
     ) -> "Callable[Concatenate[BlockingEngine, P], T]":
         @functools.wraps(method)
         def call(self: "BlockingEngine", /, *args: P.args, **kwargs: P.kwargs) -> T:
-            return self.run(method(self._engine, *args, **kwargs))
+            work: Coroutine[Any, Any, T] = getattr(self._engine, method.__name__)(*args, **kwargs)
+            return self.run(work)
 
         return call
 
     collection = _blocking(Engine.collection)
+    create_collection = _blocking(Engine.create_collection)
+    collections = _blocking(Engine.collections)
+    find_collection = _blocking(Engine.find_collection)
+    update_collection = _blocking(Engine.update_collection)
+    delete_collection = _blocking(Engine.delete_collection)
     source = _blocking(Engine.source)
     sources = _blocking(Engine.sources)
+    find_source = _blocking(Engine.find_source)
+    update_source = _blocking(Engine.update_source)
+    delete_source = _blocking(Engine.delete_source)
     add = _blocking(Engine.add)
     add_files = _blocking(Engine.add_files)
     settle = _blocking(Engine.settle)
     get = _blocking(Engine.get)
     text = _blocking(Engine.text)
+    chunks = _blocking(Engine.chunks)
+    delete_chunks = _blocking(Engine.delete_chunks)
     list = _blocking(Engine.list)
     count = _blocking(Engine.count)
     update = _blocking(Engine.update)
@@ -64,6 +80,9 @@ class BlockingEngine:
     retrieve = _blocking(Engine.retrieve)
     window = _blocking(Engine.window)
     explain = _blocking(Engine.explain)
+    rerank = _blocking(Engine.rerank)
+    search_and_rerank = _blocking(Engine.search_and_rerank)
+    augment = _blocking(Engine.augment)
     status = _blocking(Engine.status)
     check = _blocking(Engine.check)
     reindex = _blocking(Engine.reindex)
@@ -89,17 +108,47 @@ class BlockingEngine:
     grants = _blocking(Engine.grants)
     authenticate = _blocking(Engine.authenticate)
     found_owner = _blocking(Engine.found_owner)
+    ingest_url = _blocking(Engine.ingest_url)
+    ingest_files = _blocking(Engine.ingest_files)
+    connect = _blocking(Engine.connect)
+    connections = _blocking(Engine.connections)
+    disconnect = _blocking(Engine.disconnect)
+    sync = _blocking(Engine.sync)
+    job = _blocking(Engine.job)
+    jobs = _blocking(Engine.jobs)
+    cancel_job = _blocking(Engine.cancel_job)
+    retry_job = _blocking(Engine.retry_job)
+    wait_job = _blocking(Engine.wait_job)
+    ingest_report = _blocking(Engine.ingest_report)
+    embedding_requests = _blocking(Engine.embedding_requests)
+    request_totals = _blocking(Engine.request_totals)
+    start_jobs = _blocking(Engine.start_jobs)
+
+
+def open(
+    path: str | Path | None = None, *, settings: Settings | None = None, embedder: Embedder | None = None
+) -> AbstractContextManager[BlockingEngine]:
+    """Open the store at `path` (made if it does not exist); all is released at the end of the block."""
+    return _blocking_until_closed(bootstrap.open(path, settings=settings, embedder=embedder))
+
+
+def connect(
+    url: str | None = None, *, key: str | None = None, settings: Settings | None = None
+) -> AbstractContextManager[BlockingEngine]:
+    """Ask the server at `url` with an API key; what is not given comes from the settings.
+
+    Nothing is asked yet. Raises InvalidInput for an address or a key that cannot be one.
+    """
+    return _blocking_until_closed(client.open(url, key=key, settings=settings))
 
 
 @contextmanager
-def open(
-    path: str | Path | None = None, *, settings: Settings | None = None, embedder: Embedder | None = None
+def _blocking_until_closed(
+    opened: AbstractAsyncContextManager[Engine | client.RemoteEngine],
 ) -> Iterator[BlockingEngine]:
-    """Open the store at `path` (made if it does not exist); all is released at the end of the block."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="conspectus", daemon=True)
     thread.start()
-    opened = bootstrap.open(path, settings=settings, embedder=embedder)
     try:
         engine = asyncio.run_coroutine_threadsafe(opened.__aenter__(), loop).result()
         try:

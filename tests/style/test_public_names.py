@@ -5,7 +5,7 @@ import conspectus
 NAMES = {
     *("And", "Between", "Budget", "ConspectusError", "ContextWindow", "Document", "Engine", "Eq", "Exists"),
     *("Filter", "Hit", "In", "NewDocument", "Not", "Or", "Overlaps", "Period", "Query", "Retrieval"),
-    *("Settings", "open", "sync"),
+    *("RemoteEngine", "Settings", "connect", "open", "sync"),
 }
 
 

@@ -1,13 +1,15 @@
 """Collections and sources of a server."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from conspectus.client.desk import Desk
 from conspectus.client.encode import encoded, metadata_json
 from conspectus.client.request import Request, get, path_of, post, remove
 from conspectus.errors import NotFound
 from conspectus.model.records import Collection, Json, Receipt, Source, SourceKind
+
+T = TypeVar("T")
 
 
 class Catalog(Desk):
@@ -66,7 +68,7 @@ class Catalog(Desk):
         """The source of that name, made if it is new; `metadata`, where given, replaces what it has."""
         told = None if metadata is None else metadata_json(metadata)
         body = given(name=name, metadata=told, kind=kind)
-        return await self._channel.one(Source, post(in_collection(collection, "sources"), body))
+        return await self._made(collection, Source, post(in_collection(collection, "sources"), body))
 
     async def sources(self, *, collection: str = "default") -> Sequence[Source]:
         """The sources of a collection that can be seen, by name."""
@@ -100,6 +102,16 @@ class Catalog(Desk):
         """Delete a source with its documents, and say how many of each thing went. Raises NotFound."""
         path = await self._source_path(source, collection)
         return await self._channel.one(Receipt, remove(path, purge=purge))
+
+    async def _made(self, collection: str, kind: type[T], request: Request) -> T:
+        """What a request to a collection answers, which is made first if it is new."""
+        try:
+            return await self._channel.one(kind, request)
+        except NotFound as fault:
+            if fault.kind != "collection":
+                raise
+        await self.collection(collection)
+        return await self._channel.one(kind, request)
 
     async def _source_path(self, source: str, collection: str | None) -> str:
         found = source if collection is None else (await self.find_source(source, collection=collection)).id

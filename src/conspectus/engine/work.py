@@ -29,6 +29,7 @@ class Work(Watching):
 
     async def ingest_url(
         self,
+        /,
         url: str,
         *,
         collection: str = "default",
