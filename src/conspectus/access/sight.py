@@ -17,7 +17,7 @@ from conspectus.access.policy import (
 from conspectus.errors import NotFound
 from conspectus.model.access import Access, Grant, Person, Role
 from conspectus.model.filter import EVERYTHING, Filter, document_row, matches
-from conspectus.model.ids import CollectionId, DocumentId, SourceId
+from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
 from conspectus.model.records import Collection, Document, Source, StoredChunk
 from conspectus.ports import Records
 from conspectus.ports.accounts import Accounts
@@ -138,6 +138,13 @@ class Sight:
     async def chunks(self, document: Document) -> Sequence[StoredChunk]:
         """The chunks of a document that was seen, by position."""
         return await self._records.document_chunks(document.id)
+
+    async def passages(self, ids: Sequence[int]) -> list[StoredChunk]:
+        """Those chunks that exist and may be seen, in the order asked."""
+        found = await self._records.hydrate([ChunkId(each) for each in ids])
+        seen = await self.documents(list(dict.fromkeys(str(each.document.id) for each in found)))
+        shown = {document.id for document, _ in seen}
+        return [each for each in found if each.document.id in shown]
 
     async def list(
         self, place: Place, where: Filter, *, after: str | None, limit: int

@@ -75,6 +75,11 @@ class Asking(Documents):
             found = replace(found, notices=(*found.notices, f"{stored.id} was not ranked: {why}"))
         return build_window(found, wanted, renderer_named("text"), self._parts.counter(wanted.tokenizer))
 
+    async def hits(self, chunks: Sequence[int]) -> Sequence[Hit]:
+        """Chunks found before, by their ids, as hits without scores; what is gone or hidden is left out."""
+        found = await self._sight.passages(chunks)
+        return [Hit(each.chunk, each.document, 0.0, {}, None, None) for each in found]
+
     async def rerank(self, query: str, hits: Sequence[Hit], *, top_n: int = 5) -> Reranking:
         """The hits that answer the question best by the reranker of the settings, with their relevance.
 

@@ -3,6 +3,7 @@
 from conspectus.engine.parts import Core, Parts
 from conspectus.engine.work import Work
 from conspectus.model.access import LOCAL_OWNER, Person
+from conspectus.ports.jobs import Replays
 
 
 class Engine(Work):
@@ -19,6 +20,11 @@ class Engine(Work):
         view = Engine.__new__(Engine)
         super(Engine, view).__init__(self._core, person)
         return view
+
+    @property
+    def replays(self) -> Replays:
+        """The answers that front ends keep, so that a write that is sent twice is done once."""
+        return self._parts.replays
 
     async def resume(self) -> None:
         """Go on embedding what has no vector yet."""

@@ -163,3 +163,7 @@ class Replays(Protocol):
     async def forget(self, before: datetime) -> int:
         """Delete what is older; how many."""
         ...
+
+    async def give_back(self, before: datetime) -> int:
+        """Give back the keys of older requests that were never answered, as their process died; how many."""
+        ...

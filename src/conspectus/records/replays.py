@@ -34,6 +34,10 @@ class SqlReplays:
         """Delete what is older; how many."""
         return await self._write(partial(_forget, before=before))
 
+    async def give_back(self, before: datetime) -> int:
+        """Give back the keys of older requests that were never answered; how many."""
+        return await self._write(partial(_forget, before=before, unanswered=True))
+
 
 def _begin(
     connection: Connection, person: str, key: str, fingerprint: str, at: datetime
@@ -61,6 +65,6 @@ def _finish(connection: Connection, person: str, key: str, answer: Mapping[str, 
         connection.execute(update(replays).where(*same).values(answer=told))
 
 
-def _forget(connection: Connection, before: datetime) -> int:
-    old = replays.c.created < to_microseconds(before)
-    return connection.execute(delete(replays).where(old)).rowcount
+def _forget(connection: Connection, before: datetime, *, unanswered: bool = False) -> int:
+    old = delete(replays).where(replays.c.created < to_microseconds(before))
+    return connection.execute(old.where(replays.c.answer.is_(None)) if unanswered else old).rowcount

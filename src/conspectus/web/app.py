@@ -17,7 +17,6 @@ from structlog.typing import FilteringBoundLogger
 
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError
-from conspectus.ports.jobs import Replays
 from conspectus.settings import Settings
 from conspectus.web.auth import Authentication, origins
 from conspectus.web.border import Border
@@ -33,6 +32,8 @@ from conspectus.web.routes import (
     collections,
     documents,
     grants,
+    ingest,
+    jobs,
     people,
     server,
     sources,
@@ -40,7 +41,8 @@ from conspectus.web.routes import (
 )
 
 FORGETTING = 3_600.0
-GROUPS = (people, grants, sources, documents, asking, upkeep, collections)
+MOST_FIELDS = 20
+GROUPS = (people, grants, ingest, jobs, sources, documents, asking, upkeep, collections)
 """Collections come last: a name may hold a slash, so their routes match all that is below them."""
 HANDLED = (ConspectusError, Refused, RequestValidationError, HTTPException)
 
@@ -49,12 +51,11 @@ def application(
     engine: Engine,
     settings: Settings,
     *,
-    replays: Replays | None = None,
     log: FilteringBoundLogger | None = None,
 ) -> FastAPI:
     """An application that answers with this engine, which has to be that of the store's owner.
 
-    With `replays`, writes take an Idempotency-Key. The engine is not closed by it.
+    It runs the store's jobs while it is open, and does not close the engine.
     """
     chosen_log = log or logger(settings.log_level)
     readiness = Readiness(engine, chosen_log)
@@ -67,15 +68,15 @@ def application(
         redoc_url=None,
         redirect_slashes=False,
         generate_unique_id_function=_operation,
-        lifespan=partial(_lifespan, Running(engine, readiness, replays, settings)),
+        form_limits={"max_files": settings.max_upload_files, "max_fields": MOST_FIELDS},
+        lifespan=partial(_lifespan, Running(engine, readiness, settings)),
     )
     app.state.readiness = readiness
     app.state.metrics = metrics
     for kind in HANDLED:
         app.add_exception_handler(kind, answer_error)
     _include(app)
-    if replays is not None:
-        app.add_middleware(Idempotency, replays=replays, clock=now)
+    app.add_middleware(Idempotency, replays=engine.replays, clock=now)
     app.add_middleware(Authentication, engine=engine, settings=settings)
     app.add_middleware(Limits, settings=settings, metrics=metrics)
     app.add_middleware(Border, log=chosen_log)
@@ -90,18 +91,23 @@ class Running:
 
     engine: Engine
     readiness: Readiness
-    replays: Replays | None
     settings: Settings
+
+    async def start(self) -> None:
+        """Give back the keys of writes that no process answers any more, and run the jobs that wait."""
+        await self.engine.replays.give_back(now())
+        await self.engine.start_jobs()
 
     async def forget_answers(self) -> None:
         """Delete kept answers when their time has come."""
-        while self.replays is not None:
-            await self.replays.forget(now() - timedelta(hours=self.settings.keep_answers_hours))
+        while True:
+            await self.engine.replays.forget(now() - timedelta(hours=self.settings.keep_answers_hours))
             await asyncio.sleep(FORGETTING)
 
 
 @asynccontextmanager
 async def _lifespan(running: Running, _app: FastAPI) -> AsyncIterator[None]:
+    await running.start()
     tasks = [
         asyncio.create_task(running.readiness.replay()),
         asyncio.create_task(running.forget_answers()),

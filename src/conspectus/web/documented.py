@@ -43,6 +43,12 @@ def with_tag(*statuses: int) -> Responses:
     return {200: {"headers": tag}, 304: unchanged, **problems(*statuses)}
 
 
+def accepted(*statuses: int) -> Responses:
+    """The same for a route that has its work done by a job."""
+    place = {"description": "Where the job can be watched.", "schema": {"type": "string"}}
+    return {202: {"headers": {"Location": place}}, **problems(409, *statuses)}
+
+
 class Application(FastAPI):
     """A FastAPI application whose document names the problem schema, the key, and the write key."""
 
