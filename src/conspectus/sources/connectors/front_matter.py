@@ -25,13 +25,10 @@ def split_front_matter(text: str) -> tuple[Mapping[str, Json], str]:
     block = BLOCK.match(text[:LONGEST_BLOCK])
     if block is None:
         return {}, text
-    loader = _Strings(block[1])
     try:
-        fields = loader.get_single_data()
-    except (yaml.YAMLError, ValueError):
+        fields = _Strings(block[1]).get_single_data()
+    except (yaml.YAMLError, ValueError, OverflowError):
         return {}, text
-    finally:
-        loader.dispose()
     if fields is None or fields == "":
         return {}, text[block.end() :]
     return (fields, text[block.end() :]) if isinstance(fields, dict) else ({}, text)

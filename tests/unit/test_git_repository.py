@@ -1,0 +1,295 @@
+"""A Git repository as a wiki: what the contract of connectors does not say."""
+
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput, TooLarge
+from conspectus.model.wiki import Entry, Listing
+from conspectus.sources.addresses import Boundary
+from conspectus.sources.connectors.git_address import checked
+from conspectus.sources.connectors.git_command import Git
+from conspectus.sources.connectors.git_repository import GitRepository, Repository
+from conspectus.sources.files import LocalFiles
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("git") is None and not os.environ.get("CI"), reason="git is not installed"
+)
+ALONE = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+NAME = ("-c", "user.name=Someone", "-c", "user.email=someone@example.org", "-c", "protocol.file.allow=always")
+PUBLIC = "93.184.215.14"
+
+
+@dataclass
+class Origin:
+    """The repository that others push to."""
+
+    root: Path
+
+    def __post_init__(self) -> None:
+        self.root.mkdir()
+        self.git("init", "--quiet", "--initial-branch=main")
+
+    def git(self, *arguments: str) -> str:
+        command = ["git", "-C", str(self.root), *NAME, *arguments]
+        return subprocess.run(command, check=True, env=ALONE, capture_output=True, text=True).stdout.strip()
+
+    def write(self, name: str, text: str) -> None:
+        (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+        (self.root / name).write_text(text, encoding="utf-8")
+
+    def commit(self) -> str:
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--allow-empty", "--message", "A change")
+        return self.git("rev-parse", "HEAD")
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Origin:
+    made = Origin(tmp_path / "origin")
+    made.write("guide/setup.md", "# Set up\n" + "A line of the guide.\n" * 30)
+    made.write("notes/a.md", "# Note\n")
+    made.commit()
+    return made
+
+
+@pytest.fixture
+def connector(origin: Origin, tmp_path: Path) -> GitRepository:
+    return GitRepository(Repository(str(origin.root)), tmp_path / "copy")
+
+
+async def listed(connector: GitRepository, cursor: str | None = None) -> list[Listing]:
+    return [each async for each in connector.changes(cursor)]
+
+
+def titles(listings: Sequence[Listing]) -> dict[str, Entry]:
+    return {each.title: each for one in listings for each in one.entries}
+
+
+async def test_a_page_renamed_with_changes_keeps_its_key(origin: Origin, connector: GitRepository) -> None:
+    before = await listed(connector)
+    (origin.root / "guide/setup.md").rename(origin.root / "notes/installation.md")
+    with (origin.root / "notes/installation.md").open("a") as file:
+        file.write("One more line.\n")
+    origin.commit()
+    (last,) = await listed(connector, before[-1].cursor)
+    assert [(each.key, each.space) for each in last.entries] == [(titles(before)["Set up"].key, "notes")]
+    assert (last.gone, last.spaces_gone, last.complete) == ((), ("guide",), False)
+
+
+async def test_rewritten_history_is_listed_as_a_whole(origin: Origin, connector: GitRepository) -> None:
+    before = await listed(connector)
+    origin.git("mv", "notes/a.md", "notes/b.md")
+    origin.git("commit", "--quiet", "--amend", "--message", "Another first commit")
+    after = await listed(connector, before[-1].cursor)
+    assert after[-1].complete
+    assert {title: each.key for title, each in titles(after).items()} == {
+        "setup": titles(before)["Set up"].key, "Note": titles(before)["Note"].key,
+    }  # fmt: skip
+    assert [each.complete for each in await listed(connector, after[-1].cursor)] == [False]
+
+
+async def test_a_lost_copy_is_made_again(origin: Origin, connector: GitRepository, tmp_path: Path) -> None:
+    before = await listed(connector)
+    shutil.rmtree(tmp_path / "copy")
+    (after,) = await listed(connector, before[-1].cursor)
+    assert (after.entries, after.gone) == ((), ())
+
+
+async def test_locks_of_a_killed_git_do_not_matter(
+    origin: Origin, connector: GitRepository, tmp_path: Path
+) -> None:
+    await listed(connector)
+    (tmp_path / "copy/refs/heads/wiki.lock").touch()
+    (tmp_path / "copy/config.lock").touch()
+    origin.write("notes/a.md", "changed")
+    origin.commit()
+    assert await listed(connector)
+
+
+async def test_a_branch_and_a_folder(origin: Origin, tmp_path: Path) -> None:
+    origin.git("checkout", "--quiet", "-b", "docs/next")
+    origin.write("guide/more/page.md", "# Only here")
+    origin.commit()
+    origin.git("checkout", "--quiet", "main")
+    repository = Repository(f"file://{origin.root}", branch="docs/next", folder="guide/")
+    found = titles(await listed(GitRepository(repository, tmp_path / "copy")))
+    assert {title: (each.key, each.space) for title, each in found.items()} == {
+        "Set up": ("path:setup.md", "."), "Only here": ("path:more/page.md", "more"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("wanted", [{"branch": "missing"}, {"folder": "missing"}], ids=["branch", "folder"])
+async def test_what_is_missing_is_a_failure(origin: Origin, tmp_path: Path, wanted: dict[str, str]) -> None:
+    with pytest.raises(FetchFailed) as failure:
+        await listed(GitRepository(Repository(str(origin.root), **wanted), tmp_path / "copy"))
+    assert failure.value.passing
+
+
+async def test_a_repository_without_commits_is_a_failure(tmp_path: Path) -> None:
+    empty = Origin(tmp_path / "empty")
+    with pytest.raises(FetchFailed):
+        await listed(GitRepository(Repository(str(empty.root)), tmp_path / "copy"))
+
+
+async def test_links_submodules_and_hidden_files_are_left_out(origin: Origin, tmp_path: Path) -> None:
+    other = Origin(tmp_path / "other")
+    other.write("inner.md", "inner")
+    other.commit()
+    (origin.root / "notes/link.md").symlink_to("/etc/passwd")
+    origin.write(".github/x.md", "x")
+    origin.write("node_modules/x.md", "x")
+    origin.git("submodule", "--quiet", "add", str(other.root), "module.md")
+    origin.commit()
+    found = titles(await listed(GitRepository(Repository(str(origin.root)), tmp_path / "copy")))
+    assert found.keys() == {"Set up", "Note"}
+
+
+async def test_nothing_of_the_repository_or_the_machine_is_run(
+    origin: Origin, connector: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran, script = tmp_path / "ran", tmp_path / "script"
+    script.write_text(f"#!/bin/sh\ntouch {ran}\ncat\n")
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    for hook in ("post-checkout", "post-merge", "reference-transaction", "pre-receive", "update"):
+        shutil.copy(script, origin.root / ".git/hooks" / hook)
+    origin.write(".gitattributes", "*.md filter=evil diff=evil\n")
+    origin.git("config", "filter.evil.smudge", str(script))
+    origin.git("config", "diff.evil.textconv", str(script))
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/.gitconfig").write_text(f"[core]\n\thooksPath = {origin.root}/.git/hooks\n")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("GIT_SSH_COMMAND", str(script))
+    origin.git("add", "--all")
+    origin.git("-c", "core.hooksPath=/dev/null", "commit", "--quiet", "--message", "Hostile")
+    ran.unlink(missing_ok=True)
+    listings = await listed(connector)
+    assert [await connector.fetch(each) for each in titles(listings).values()]
+    assert not ran.exists()
+    assert not (tmp_path / "copy/hooks").exists()
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "", "-uexec", "--upload-pack=touch /tmp/x", "ext::sh -c touch% /tmp/x", "fd::17", "relative/path",
+        "git@host:path", "git://example.org/x", "http://example.org/x", "ftp://example.org/x",
+        "ext://x", "file+ext::sh", "HTTP://example.org", "~/x", "\n/x",
+    ],
+)  # fmt: skip
+def test_addresses_that_are_none(address: str) -> None:
+    with pytest.raises(InvalidInput):
+        Repository(address)
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://user:secret@example.org/x", "https://token@example.org/x", "ssh://git:secret@example.org/x",
+        "ssh://-oProxyCommand=x/x", "ssh://-oProxyCommand=x@example.org/x", "ssh://a b@example.org/x",
+        "https://exa mple.org/x", "https:///x", "file://example.org/x", "file://x", "/nul\0",
+    ],
+)  # fmt: skip
+async def test_addresses_that_hold_what_they_must_not(address: str) -> None:
+    with pytest.raises(InvalidInput) as fault:
+        await checked(address, protocols=("https", "ssh", "file"), boundary=Boundary())
+    assert "secret" not in str(fault.value)
+
+
+@pytest.mark.parametrize("protocols", [(), ("https",), ("ssh", "https")])
+def test_protocols_can_be_left_out(protocols: tuple[str, ...]) -> None:
+    for address in ("/tmp", "file:///tmp"):
+        with pytest.raises(InvalidInput):
+            Repository(address, protocols=protocols)
+
+
+@pytest.mark.parametrize(
+    "branch", ["-x", "--all", "a..b", "a b", "a:b", "", "+x", "refs/*", "x.lock", "a@{1}", "a\n"]
+)
+def test_branches_that_are_none(branch: str) -> None:
+    with pytest.raises(InvalidInput):
+        Repository("/tmp", branch=branch)
+
+
+async def test_hosts_inside_are_not_asked(tmp_path: Path) -> None:
+    hosts = ("127.0.0.1", "localhost", "[::1]", "169.254.169.254", "2130706433", "0x7f.1", "printer.local")
+    for address in (f"{scheme}://{host}/x.git" for scheme in ("https", "ssh") for host in hosts):
+        with pytest.raises(ForbiddenAddress):
+            await listed(GitRepository(Repository(address), tmp_path / "copy"))
+    assert not (tmp_path / "copy").exists()
+
+
+async def test_names_that_lead_inside_are_not_asked() -> None:
+    async def inside(name: str, port: int) -> Sequence[str]:
+        return [PUBLIC, "10.0.0.7"]
+
+    for address in ("https://example.org/x.git", "ssh://git@example.org/x.git"):
+        with pytest.raises(ForbiddenAddress):
+            await checked(address, protocols=("https", "ssh"), boundary=Boundary(), resolve=inside)
+
+
+async def test_git_is_held_to_the_addresses_that_were_checked() -> None:
+    async def public(name: str, port: int) -> Sequence[str]:
+        return [PUBLIC, "2606:2800:21f:cb07:6820:80da:af6b:8b2c"]
+
+    web = await checked(
+        "https://Example.org/x.git", protocols=("https",), boundary=Boundary(), resolve=public
+    )
+    assert web.address == "https://example.org/x.git"
+    assert web.settings == (
+        f"http.curloptResolve=example.org:443:{PUBLIC},[2606:2800:21f:cb07:6820:80da:af6b:8b2c]",
+    )
+    address = "ssh://git@example.org:2222/~team/x.git"
+    secure = await checked(address, protocols=("ssh",), boundary=Boundary(), resolve=public)
+    assert secure.address == address
+    command = secure.environment["GIT_SSH_COMMAND"]
+    assert f"HostName={PUBLIC} -o 'HostKeyAlias=[example.org]:2222'" in command
+
+
+async def test_an_allowed_host_is_asked(tmp_path: Path) -> None:
+    boundary = Boundary.from_entries(["127.0.0.1"])
+    repository = Repository("https://127.0.0.1:1/x.git", boundary=boundary)
+    with pytest.raises(FetchFailed) as failure:
+        await listed(GitRepository(repository, tmp_path / "copy"))
+    assert not isinstance(failure.value, ForbiddenAddress)
+    assert "git fetch" in str(failure.value)
+
+
+async def test_git_that_takes_too_long_is_killed(origin: Origin, tmp_path: Path) -> None:
+    with pytest.raises(FetchFailed, match="took longer than"):
+        await Git(tmp_path, "here", seconds=0.2).run("-c", "alias.wait=!sleep 600", "wait")
+
+
+async def test_without_git_the_error_says_what_to_do(
+    origin: Origin, connector: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(FetchFailed, match="git, which is not installed"):
+        await listed(connector)
+
+
+async def test_a_blob_over_the_limit_is_listed_and_fails(origin: Origin, tmp_path: Path) -> None:
+    origin.write("notes/large.md", "x" * 2_000)
+    origin.write("notes/binary.md", "%PDF-1.7")
+    origin.commit()
+    files = LocalFiles(max_file_bytes=1_000)
+    connector = GitRepository(Repository(str(origin.root)), tmp_path / "copy", files=files)
+    found = titles(await listed(connector))
+    assert found.keys() == {"Set up", "Note", "large", "binary"}
+    with pytest.raises(TooLarge):
+        await connector.fetch(found["large"])
+
+
+async def test_pages_are_read_in_portions(origin: Origin, tmp_path: Path) -> None:
+    for number in range(600):
+        origin.write(f"many/{number}.md", f"---\nid: n{number}\n---\n# Title {number}\n")
+    origin.commit()
+    found = titles(await listed(GitRepository(Repository(str(origin.root)), tmp_path / "copy")))
+    assert len(found) == 602
+    assert found["Title 599"].key == "id:n599"
