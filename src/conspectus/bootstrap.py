@@ -24,8 +24,8 @@ from conspectus.model.wiki import Connection
 from conspectus.ports import CountTokens, Embedder, Files, Index, Reader
 from conspectus.ports.jobs import Jobs
 from conspectus.ports.web import Connector, Fetcher, Reranker
-from conspectus.providers.logged import Note, drop
-from conspectus.settings import Settings, vendor_variable
+from conspectus.providers.logged import Note, RequestNotes, drop
+from conspectus.settings import Settings
 from conspectus.text.words import Analyzer
 
 RECORDS = "records.sqlite"
@@ -36,8 +36,6 @@ MINILM = "minilm"
 MINILM_MODEL = "all-MiniLM-L6-v2"
 STATIC = "static:"
 GIVEN = "given"
-BEDROCK = "bedrock:"
-COHERE_ON_BEDROCK = "cohere.embed-v4"
 CHILD = "import asyncio, sys; from conspectus import bootstrap; asyncio.run(bootstrap.build(*sys.argv[1:]))"
 
 
@@ -60,16 +58,31 @@ async def open(
     if embedder is not None:
         chosen = replace(chosen, embedder=GIVEN)
     folder = absolute(path or chosen.path)
-    embedders, rerankers = Embedders(chosen, embedder), Rerankers(chosen)
-    chosen_reranker = reranker or rerankers.named(chosen.reranker)
-    engine = Engine(replace(await _parts(folder, chosen, embedders), reranker=chosen_reranker))
+    models = Models(chosen, embedder)
+    judge = reranker or models.rerankers.named(chosen.reranker)
+    parts = replace(await _parts(folder, chosen, models), reranker=judge)
+    models.notes.write_to(parts.request_log)
+    engine = Engine(parts)
     try:
         await engine.resume()
         yield engine
     finally:
         await engine.close()
-        await embedders.close()
-        await rerankers.close()
+
+
+class Models:
+    """All models in use, and the notes of what vendors are asked."""
+
+    def __init__(self, settings: Settings, given: Embedder | None = None) -> None:
+        self.notes = RequestNotes()
+        self.embedders = Embedders(settings, given, note=self.notes)
+        self.rerankers = Rerankers(settings, note=self.notes)
+
+    async def close(self) -> None:
+        """Release the models, then write down what is still to note."""
+        await self.embedders.close()
+        await self.rerankers.close()
+        await self.notes.close()
 
 
 class Embedders:
@@ -121,27 +134,12 @@ class Embedders:
             return StaticEmbedder(Path(name.removeprefix(STATIC)))
         if ":" not in name:
             raise InvalidInput("embedder", f"{name!r} is not minilm, none, static:PATH or vendor:model")
-        model, _, dimensions = name.partition("@")
-        if not dimensions and COHERE_ON_BEDROCK in model:
-            dimensions = "1024"
-        if not dimensions.isdecimal():
-            raise InvalidInput("embedder", f"{name!r} needs its size of vector, as in {model}@1536")
-        return self._hosted(model, int(dimensions))
+        from conspectus.ingest.embed_queue import EmbedQueue, Sharing
+        from conspectus.providers.vendors import embedder_of
 
-    def _hosted(self, model: str, dimensions: int) -> Embedder:
-        from conspectus.ingest.embed_queue import BatchEmbedder, EmbedQueue, Sharing
-        from conspectus.providers import bedrock_embedder
-        from conspectus.providers.hosted_embedder import HostedEmbedder
-
-        chosen, timeout = self._settings, float(self._settings.provider_seconds)
-        inner: BatchEmbedder
-        if model.startswith(BEDROCK) and COHERE_ON_BEDROCK in model:
-            name, most = model.removeprefix(BEDROCK), bedrock_embedder.TEXTS_A_REQUEST
-            inner = bedrock_embedder.BedrockEmbedder(name, dimensions, timeout=timeout, note=self._note)
-        else:
-            most = chosen.embed_batch
-            inner = HostedEmbedder(model, dimensions, timeout=timeout, note=self._note)
-        sharing = Sharing(max(1, min(most, chosen.embed_batch)), chosen.embed_wait_milliseconds / 1000)
+        chosen = self._settings
+        inner = embedder_of(name, timeout=float(chosen.provider_seconds), note=self._note)
+        sharing = Sharing(max(1, chosen.embed_batch), chosen.embed_wait_milliseconds / 1000)
         return EmbedQueue(inner, sharing=sharing, patience=_patience(chosen))
 
 
@@ -154,11 +152,7 @@ class Rerankers:
         self._made: dict[str, Reranker] = {}
 
     def named(self, name: str) -> Reranker | None:
-        """The reranker of a setting; None for `none`.
-
-        Raises InvalidInput for a name of no known form, ProviderError where the vendor's key is not set,
-        MissingExtra where its library is not installed.
-        """
+        """The reranker of a setting; None for `none`. Raises InvalidInput for a name of no known form."""
         if name == "none":
             return None
         if name not in self._made:
@@ -171,26 +165,10 @@ class Rerankers:
             await made.close()
 
     def _make(self, name: str) -> Reranker:
-        from conspectus.providers.bedrock_reranker import BedrockReranker
-        from conspectus.providers.rerankers import COHERE, CohereReranker, HttpReranker
+        from conspectus.providers.vendors import reranker_of
 
-        patience, timeout = _patience(self._settings), float(self._settings.provider_seconds)
-        if name.startswith(("http://", "https://")):
-            url, _, asked = name.partition("#")
-            key = vendor_variable("CONSPECTUS_RERANKER_KEY")
-            return HttpReranker(
-                url, model=asked or None, key=key, patience=patience, timeout=timeout, note=self._note
-            )
-        vendor, _, model = name.partition(":")
-        if model and vendor == "bedrock":
-            return BedrockReranker(model, patience=patience, timeout=timeout, note=self._note)
-        if not (model and vendor == "cohere"):
-            raise InvalidInput("reranker", f"{name!r} is not none, cohere:MODEL, bedrock:MODEL or a URL")
-        key = vendor_variable("CO_API_KEY")
-        if key is None:
-            raise ProviderError("cohere", "no key is set; put it into CO_API_KEY")
-        url = vendor_variable("CO_API_URL") or COHERE
-        return CohereReranker(model, key, url=url, patience=patience, timeout=timeout, note=self._note)
+        timeout = float(self._settings.provider_seconds)
+        return reranker_of(name, patience=_patience(self._settings), timeout=timeout, note=self._note)
 
 
 def _patience(settings: Settings) -> Patience:
@@ -202,7 +180,7 @@ def absolute(path: str | Path) -> Path:
     return Path(path).expanduser().absolute()
 
 
-async def _parts(folder: Path, settings: Settings, embedders: Embedders) -> Parts:
+async def _parts(folder: Path, settings: Settings, models: Models) -> Parts:
     from conspectus.index.segments.store import bytes_below
     from conspectus.providers.tokenizers import counter
     from conspectus.records.accounts import SqlAccounts
@@ -237,8 +215,9 @@ async def _parts(folder: Path, settings: Settings, embedders: Embedders) -> Part
         clock=now,
         turn=lambda: turn(folder / EMBEDDING),
         open_index=open_index,
-        embedder_named=embedders.named,
-        embedder_for=embedders.of,
+        embedder_named=models.embedders.named,
+        embedder_for=models.embedders.of,
+        release=models.close,
         counter=counted,
         size=partial(bytes_below, folder),
         forget_index=forget_index,

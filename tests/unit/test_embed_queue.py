@@ -86,6 +86,19 @@ async def test_a_batch_never_exceeds_its_size_and_a_large_caller_gets_its_rows_i
     assert model.sizes == [5, 5, 2]
 
 
+async def test_a_batch_is_no_larger_than_the_model_takes(make: Make, clock: ManualClock) -> None:
+    class Small(CountingModel):
+        @property
+        def most(self) -> int:
+            return 2
+
+    model = Small()
+    task = asyncio.create_task(make(model).embed_documents(list("abc")))
+    await clock.advance(0.05)
+    assert (await task).tolist() == rows(*"abc")
+    assert model.sizes == [2, 1]
+
+
 async def test_documents_and_queries_never_share(make: Make, clock: ManualClock) -> None:
     model = CountingModel()
     queue = make(model)

@@ -23,7 +23,8 @@ class Parts:
     `embedder_named` makes the embedder of a setting, `embedder_for` the one of a space (None: it cannot
     be had here), `size` says how many bytes the store takes, `forget_index` deletes a space's index. `turn`
     is held by the process that embeds, `jobs_turn` by the one that runs jobs, which `open_jobs` makes an
-    executor for; `make_fetcher` is called when a page is first asked for.
+    executor for; `make_fetcher` is called when a page is first asked for; `release` is awaited when all work
+    has stopped and the stores are still open.
     """
 
     path: str
@@ -48,6 +49,7 @@ class Parts:
     open_jobs: OpenJobs
     make_fetcher: Callable[[], Fetcher]
     connector_for: Callable[[Connection], Connector]
+    release: Callable[[], Awaitable[None]]
     reranker: Reranker | None = None
 
 
@@ -77,5 +79,6 @@ class Core:
         if self._fetcher is not None:
             await self._fetcher.close()
         await self.backfill.close()
+        await self.parts.release()
         await self.shelves.close()
         await self.records.close()

@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal, Protocol
 
 import numpy as np
@@ -25,6 +25,11 @@ class BatchEmbedder(Protocol):
     @property
     def space(self) -> EmbeddingSpace:
         """The space of all its vectors."""
+        ...
+
+    @property
+    def most(self) -> int:
+        """How many texts one request may carry."""
         ...
 
     async def embed_batch(self, texts: Sequence[str], kind: InputType) -> Vectors:
@@ -92,6 +97,7 @@ class EmbedQueue:
     ) -> None:
         self._inner = inner
         chosen, patience = sharing or Sharing(), patience or Patience()
+        chosen = replace(chosen, texts=min(chosen.texts, inner.most))
         self._documents = _Lane(inner, "document", chosen, patience)
         self._queries = _Lane(inner, "query", chosen, patience)
 

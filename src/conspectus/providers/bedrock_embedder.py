@@ -43,6 +43,11 @@ class BedrockEmbedder:
         """The space of all its vectors."""
         return self._space
 
+    @property
+    def most(self) -> int:
+        """How many texts one request may carry."""
+        return TEXTS_A_REQUEST
+
     async def embed_batch(self, texts: Sequence[str], kind: Literal["document", "query"]) -> Vectors:
         """Unit rows of shape (len(texts), dimensions), from one request."""
         body = {

@@ -21,6 +21,9 @@ SHORTENING: Final = (
     "titan-embed-text-v2",
 )
 """Names of models whose vectors the vendor makes as long as it is asked to."""
+MOST: Final = {"bedrock": 96, "cohere": 96, "google": 100, "google-cloud": 100, "voyageai": 128}
+"""How many texts these vendors take in one request."""
+MOST_ELSEWHERE: Final = 2048
 
 
 class HostedEmbedder:
@@ -51,6 +54,11 @@ class HostedEmbedder:
     def space(self) -> EmbeddingSpace:
         """The space of all its vectors."""
         return self._space
+
+    @property
+    def most(self) -> int:
+        """How many texts one request may carry."""
+        return MOST.get(self._provider, MOST_ELSEWHERE)
 
     async def embed_batch(self, texts: Sequence[str], kind: Literal["document", "query"]) -> Vectors:
         """Unit rows of shape (len(texts), dimensions), from one request."""

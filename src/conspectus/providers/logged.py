@@ -73,19 +73,27 @@ class RequestNotes:
     """Takes notes at once and writes them to the log behind the callers' backs.
 
     They are written after `every` seconds, or when there are `rows` of them, and when it is closed. A log
-    that cannot be written to costs no caller anything: the newest rows are kept for the next time.
+    that is not open yet or cannot be written to costs no caller anything: the newest rows are kept for the
+    next time.
     """
 
-    def __init__(self, log: RequestLog, *, every: float = 1.0, rows: int = 100) -> None:
-        self._log = log
+    def __init__(self, *, every: float = 1.0, rows: int = 100) -> None:
+        self._log: RequestLog | None = None
         self._every = every
         self._most = rows
         self._rows: list[EmbeddingRequest] = []
         self._full = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._closed = False
+
+    def write_to(self, log: RequestLog) -> None:
+        """Where the notes go from now on."""
+        self._log = log
 
     def __call__(self, request: EmbeddingRequest) -> None:
-        """Note a request; from the event loop only."""
+        """Note a request; from the event loop only. After closing there is nowhere to note it."""
+        if self._closed:
+            return
         self._rows.append(request)
         if len(self._rows) >= self._most:
             self._full.set()
@@ -94,7 +102,7 @@ class RequestNotes:
 
     async def close(self) -> None:
         """Write what is left; rows that the log still does not take are lost, which is logged."""
-        self._full.set()
+        self._closed = True
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -109,9 +117,9 @@ class RequestNotes:
             await self._write()
 
     async def _write(self) -> None:
-        rows, self._rows = self._rows, []
-        if not rows:
+        if self._log is None or not self._rows:
             return
+        rows, self._rows = self._rows, []
         try:
             await self._log.add(rows)
         except asyncio.CancelledError:

@@ -1,0 +1,136 @@
+"""Durable execution of jobs by DBOS, on a database of its own.
+
+A job is a workflow whose id and only argument are the job's id, so nothing else is ever written there. DBOS
+is a singleton of the process and works in threads; the jobs themselves run on the event loop that started
+them. Only one process at a time may execute the jobs of one database.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from typing import Any, Final
+
+from dbos import DBOS, DBOSConfig, SetWorkflowID, WorkflowStatusString
+
+from conspectus.model.ids import JobId
+from conspectus.ports.jobs import Run
+
+logger = logging.getLogger(__name__)
+
+NAME: Final = "conspectus"
+QUEUE: Final = "conspectus-jobs"
+VERSION: Final = "1"
+"""Of what is written to the database, not of the program: a new release goes on with the old jobs."""
+POLL: Final = 0.2
+"""Seconds between two looks into the queue."""
+PAUSE: Final = 1.0
+"""Seconds before a job whose run failed from outside, as for a busy store, is run again."""
+ENDED: Final = frozenset({"SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"})
+ENQUEUED: Final = WorkflowStatusString.ENQUEUED.value
+
+
+def claimed(url: str, *, workers: int, pause: float = PAUSE) -> "DbosJobs | None":
+    """An executor on the database at a URL; None where this process has an instance of DBOS already."""
+    logging.getLogger("dbos").setLevel(logging.CRITICAL)
+    config: DBOSConfig = {
+        "name": NAME,
+        "system_database_url": url,
+        "executor_id": NAME,
+        "application_version": VERSION,
+        "log_level": "CRITICAL",
+        "enable_otlp": False,
+    }
+    token = object()
+    instance = DBOS(config=config)
+    if vars(instance).setdefault("claimed_by", token) is not token:
+        return None
+    return DbosJobs(max(1, workers), pause)
+
+
+class DbosJobs:
+    """The `Jobs` port. Make it with `claimed`, start it, and close it: the next one can be made then."""
+
+    def __init__(self, workers: int, pause: float) -> None:
+        self._workers = workers
+        self._pause = pause
+        self._closing = False
+        self._waiting: set[JobId] = set()
+        self._running: dict[JobId, asyncio.Task[None]] = {}
+        self._workflow: Callable[[str], Coroutine[Any, Any, None]] | None = None
+
+    async def start(self, run: Run) -> None:
+        """Begin to run what is submitted, now and earlier. Called once."""
+        loop = asyncio.get_running_loop()
+
+        async def carry_out(job: str) -> None:
+            await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._execute(run, JobId(job)), loop))
+
+        self._workflow = DBOS.workflow(name=NAME)(carry_out)
+        await asyncio.to_thread(self._launch)
+
+    async def submit(self, job: JobId) -> None:
+        """Have a job run; one that waits or runs already is left alone, one that has ended runs once more."""
+        if self._closing or job in self._waiting or job in self._running:
+            return
+        self._waiting.add(job)
+        if not await asyncio.to_thread(self._enqueue, job):
+            self._waiting.discard(job)
+
+    async def cancel(self, job: JobId) -> None:
+        """Stop a job that waits or runs, and return when it has stopped."""
+        self._waiting.discard(job)
+        if not self._closing:
+            await asyncio.to_thread(DBOS.cancel_workflow, job)
+        task = self._running.get(job)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def close(self, *, grace: float) -> None:
+        """Let running jobs finish for up to `grace` seconds; the others run again at the next start."""
+        self._closing = True
+        if self._running:
+            await asyncio.wait(list(self._running.values()), timeout=grace)
+        for task in list(self._running.values()):
+            task.cancel()
+            await asyncio.wait({task})
+        await asyncio.to_thread(DBOS.destroy)
+
+    def _launch(self) -> None:
+        DBOS.launch()
+        DBOS.register_queue(
+            QUEUE, worker_concurrency=self._workers, polling_interval_sec=POLL, on_conflict="always_update"
+        )
+
+    def _enqueue(self, job: JobId) -> bool:
+        """Whether it is in the queue now. What another run of it left behind there is replaced.
+
+        A workflow that is on its way between queue and task, or whose end is being written down, is neither
+        here nor there: whoever submits looks again.
+        """
+        known = DBOS.get_workflow_status(job)
+        if known is not None and known.status not in ENDED:
+            return known.status == ENQUEUED
+        if known is not None:
+            DBOS.delete_workflow(job)
+        if self._workflow is not None:
+            with SetWorkflowID(job):
+                DBOS.enqueue_workflow(QUEUE, self._workflow, job)
+        return True
+
+    async def _execute(self, run: Run, job: JobId) -> None:
+        """Run a job on the loop of its engine; cancelled at the close, it stays pending for the next start."""
+        task = asyncio.current_task()
+        if self._closing or task is None or job in self._running:
+            raise asyncio.CancelledError
+        self._running[job] = task
+        self._waiting.discard(job)
+        try:
+            while True:
+                [fault] = await asyncio.gather(run(job), return_exceptions=True)
+                if fault is None:
+                    return
+                logger.warning("job %s will be run again: %s", job, type(fault).__name__)
+                await asyncio.sleep(self._pause)
+        finally:
+            del self._running[job]
