@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from conspectus.cli import asking, documents, evaluating, upkeep
+from conspectus.cli import asking, documents, evaluating, serving, upkeep
 from conspectus.cli.failures import INTERRUPTED, INVALID, MEANINGS, fail
 from conspectus.cli.options import Common, spread
 
@@ -51,6 +51,7 @@ def build_app() -> typer.Typer:
         "add": documents.add, "search": asking.search, "context": asking.context, "explain": asking.explain,
         "list": documents.list_documents, "delete": documents.delete, "status": upkeep.status,
         "check": upkeep.check, "reindex": upkeep.reindex, "reembed": upkeep.reembed,
+        "serve": serving.serve,
     }  # fmt: skip
     evaluation = typer.Typer(help="Measure the product on an evaluation set.", rich_markup_mode=None)
     for name, command in commands.items():

@@ -1,0 +1,180 @@
+"""Running the application: where it listens, who may come in, and how it ends."""
+
+import asyncio
+import logging
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+from fastapi import FastAPI
+from structlog.typing import FilteringBoundLogger
+
+from conspectus import bootstrap
+from conspectus.engine import Engine
+from conspectus.errors import InvalidInput
+from conspectus.model.query import EVERYWHERE
+from conspectus.settings import Settings
+from conspectus.web.app import application
+from conspectus.web.auth import is_loopback
+from conspectus.web.logs import logger
+
+HEAD_BYTES = 65_536
+KEEP_ALIVE_SECONDS = 15
+BACKLOG = 2_048
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """A server that takes requests: its address, and the owner's key if it was made just now."""
+
+    address: str
+    key: str | None
+
+
+async def serve(
+    settings: Settings,
+    *,
+    path: Path | None = None,
+    keyless: bool = False,
+    announce: Callable[[Opened], None],
+) -> None:
+    """Serve the store at `path` until the process is asked to stop, then finish what is being answered.
+
+    The first start makes the owner account, whose key is announced once. `keyless` makes none: without
+    any account, whoever asks from this machine is the owner. Raises InvalidInput for a place where it cannot
+    listen, or may not because other machines could reach it without a key.
+    """
+    log = logger(settings.log_level)
+    with closing(bound(settings.host, settings.port)) as listener:
+        async with bootstrap.open(path, settings=settings) as engine:
+            key = await first_key(engine, settings, keyless=keyless)
+            app = application(engine, settings, log=log)
+            server = Server(configured(app, settings), app.state.readiness.stop)
+            listener.listen(BACKLOG)
+            announce(Opened(address_of(listener, settings.host), key))
+            with forwarded(log):
+                await server.serve(sockets=[listener])
+
+
+async def first_key(engine: Engine, settings: Settings, *, keyless: bool) -> str | None:
+    """The owner's key, if it had to be made. Raises InvalidInput where there must be a key and is none."""
+    local = is_loopback(settings.host)
+    if keyless:
+        if not local:
+            raise InvalidInput("keyless", f"{settings.host} can be reached from other machines")
+        if await engine.users():
+            raise InvalidInput("keyless", "this store has accounts, so every request needs a key")
+        return None
+    made = await engine.found_owner()
+    if not local and not await _can_be_entered(engine):
+        reason = f"{settings.host} can be reached from other machines, and no key is valid; make one first"
+        raise InvalidInput("host", reason)
+    return made.secret if made is not None else None
+
+
+async def _can_be_entered(engine: Engine) -> bool:
+    """Whether any key is valid now."""
+    active = {user.id for user in await engine.users() if not user.disabled}
+    now = bootstrap.now()
+    return any(key.user in active and key.valid(now) for key in await engine.keys(EVERYWHERE))
+
+
+def bound(host: str, port: int) -> socket.socket:
+    """A socket that has its address but does not listen yet. Raises InvalidInput."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        made = socket.socket(found[0][0], socket.SOCK_STREAM)
+    except (OSError, OverflowError, UnicodeError) as fault:
+        raise InvalidInput("host", f"{host} port {port} is no address of this machine") from fault
+    try:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(found[0][4])
+    except (OSError, OverflowError) as fault:
+        made.close()
+        raise InvalidInput("port", f"cannot listen on {host} port {port}: {fault}") from fault
+    return made
+
+
+def address_of(listener: socket.socket, host: str) -> str:
+    """The address of the server as a URL."""
+    name = f"[{host}]" if ":" in host else host
+    return f"http://{name}:{listener.getsockname()[1]}"
+
+
+def configured(app: FastAPI, settings: Settings) -> uvicorn.Config:
+    """How connections are treated."""
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        http="h11",
+        ws="none",
+        lifespan="on",
+        server_header=False,
+        proxy_headers=False,
+        h11_max_incomplete_event_size=HEAD_BYTES,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=settings.job_grace_seconds,
+    )
+
+
+class Server(uvicorn.Server):
+    """A server that ends well when it is asked to, and at once when it is interrupted a second time."""
+
+    def __init__(self, config: uvicorn.Config, stopping: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._stopping = stopping
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Let SIGTERM and SIGINT end the server, where this is the main thread."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        loop = asyncio.get_running_loop()
+        for each in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(each, self.stop)
+        try:
+            yield
+        finally:
+            loop.remove_signal_handler(signal.SIGTERM)
+            if not self.should_exit:
+                loop.remove_signal_handler(signal.SIGINT)
+
+    def stop(self) -> None:
+        """Take nothing new and finish what is being answered; from now on, an interrupt ends the process."""
+        self._stopping()
+        self.should_exit = True
+        if asyncio.get_running_loop().remove_signal_handler(signal.SIGINT):
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+class Forwarding(logging.Handler):
+    """Passes on what the HTTP library has to say, in our form and without what a client sent."""
+
+    def __init__(self, log: FilteringBoundLogger) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line."""
+        self._log.log(record.levelno, record.msg)
+
+
+@contextmanager
+def forwarded(log: FilteringBoundLogger) -> Iterator[None]:
+    """Have what the HTTP library says written to the log."""
+    theirs = logging.getLogger("uvicorn")
+    handler = Forwarding(log)
+    theirs.addHandler(handler)
+    theirs.propagate = False
+    try:
+        yield
+    finally:
+        theirs.removeHandler(handler)
+        theirs.propagate = True
