@@ -5,7 +5,7 @@ does not exist; what the user sees but may not do raises NotAllowed.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput, Unauthenticated
@@ -38,6 +38,15 @@ CANDIDATES = 100
 RERANK_FROM = 40
 """With fewer candidates than this, all of them are given and none is judged."""
 FLOOR = 0.25
+
+
+class IngestOptions(TypedDict, total=False):
+    """How a page is asked for (GET without headers), and how it is split, in characters."""
+
+    method: str
+    headers: Mapping[str, str]
+    chunk_size: int
+    overlap: int
 
 
 class KnowledgeBase:
@@ -253,20 +262,12 @@ class KnowledgeBase:
         return [to_ranked(each, judged.notice) for each in judged.results]
 
     async def ingest_url(
-        self,
-        collection_id: str,
-        url: str,
-        user_id: str,
-        *,
-        method: str = "GET",
-        headers: Mapping[str, str] | None = None,
-        **sizes: int,
+        self, collection_id: str, url: str, user_id: str, **options: Unpack[IngestOptions]
     ) -> Job:
-        """Fetch a page and take it in, as a durable job; `chunk_size` and `overlap` are in characters."""
-        _known(sizes, {"chunk_size", "overlap"})
+        """Fetch a page and take it in, as a durable job."""
         engine = await self._as(user_id)
         place = await engine.find_collection(collection_id)
-        return await engine.ingest_url(url, collection=place.id, method=method, headers=headers, **sizes)
+        return await engine.ingest_url(url, collection=place.id, **options)
 
     async def _as(self, user_id: str) -> Engine:
         """The engine as that user may use it."""
