@@ -147,3 +147,12 @@ async def test_the_system_looks_names_up() -> None:
     assert set(await resolve_name("localhost", 80)) <= {"127.0.0.1", "::1"}
     with pytest.raises(OSError):
         await resolve_name("nothing.invalid", 80)
+
+
+async def test_local_names_are_not_even_looked_up() -> None:
+    directory = Directory({}, "8.8.8.8")
+    connections = Connections(Boundary(), resolve=directory, below=DeadNetwork())
+    for host in ("metadata.google.internal", "localhost", "127.0.0.1"):
+        with pytest.raises(ForbiddenAddress):
+            await connections.connect_tcp(host, 80)
+    assert directory.asked == []
