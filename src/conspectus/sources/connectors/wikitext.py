@@ -148,7 +148,7 @@ class _Lines:
 
     done: list[str] = field(default_factory=list)
     depth: int = 0
-    rows: list[list[str]] = field(default_factory=list)
+    rows: list[list[list[str]]] = field(default_factory=list)
     heads: set[int] = field(default_factory=set)
 
     def take(self, line: str) -> None:
@@ -180,18 +180,19 @@ class _Lines:
         if line.startswith(("|", "!")):
             self._cells(line)
         elif line and self.rows[-1]:
-            self.rows[-1][-1] = f"{self.rows[-1][-1]} {line.lstrip('*#:; ')}".strip()
+            self.rows[-1][-1].append(line.lstrip("*#:; "))
 
     def _cells(self, line: str) -> None:
         if line[0] == "!":
             self.heads.add(len(self.rows) - 1)
             line = line.replace("!!", "||")
-        self.rows[-1].extend(map(_cell, line[1:].split("||")))
+        self.rows[-1].extend([_cell(each)] for each in line[1:].split("||"))
 
     def _end_table(self, *, if_outermost: bool) -> None:
         if if_outermost and self.depth:
             return
-        rows = [(number in self.heads, cells) for number, cells in enumerate(self.rows) if any(cells)]
+        texts = [[" ".join(filter(None, cell)) for cell in row] for row in self.rows]
+        rows = [(number in self.heads, cells) for number, cells in enumerate(texts) if any(cells)]
         for place, (head, cells) in enumerate(rows):
             self.done.append(f"| {' | '.join(cells)} |")
             if place == 0 and head:

@@ -1,0 +1,317 @@
+"""A wiki run by MediaWiki: what the contract of connectors does not say."""
+
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput, NotFound
+from conspectus.model.wiki import Entry, Listing
+from conspectus.sources.connectors.mediawiki import MediaWiki
+from conspectus.sources.connectors.mediawiki_api import ATTEMPTS, MediaWikiApi
+from conspectus.sources.web import FetchLimits, WebFetcher
+from conspectus.testing.mediawiki_server import Namespace, WikiSite, busy
+from conspectus.testing.web_server import Answer, Request, ScriptedServer
+
+
+@dataclass
+class Clock:
+    """Time that passes when it is told to."""
+
+    time: datetime = datetime(2024, 5, 1, 12, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        return self.time
+
+    def passes(self, **span: float) -> None:
+        self.time += timedelta(**span)
+
+
+@dataclass
+class Pauses:
+    """Waits for nothing and remembers for how long it should have."""
+
+    seconds: list[float] = field(default_factory=list)
+
+    async def __call__(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+
+
+@dataclass
+class World:
+    """A wiki that is served, its clock, and how long was waited for it."""
+
+    site: WikiSite
+    clock: Clock
+    server: ScriptedServer
+    fetcher: WebFetcher
+    pauses: Pauses = field(default_factory=Pauses)
+
+    def connector(self, **options) -> MediaWiki:
+        return MediaWiki(
+            MediaWikiApi(self.fetcher, f"{self.server.base}/api.php", wait=self.pauses), **options
+        )
+
+    async def listed(self, cursor: str | None = None, **options) -> list[Listing]:
+        return [each async for each in self.connector(**options).changes(cursor)]
+
+    def asked(self, name: str, value: str) -> int:
+        return sum(request.query.get(name) == value for request in self.server.requests)
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    clock = Clock()
+    site = WikiSite(clock=clock)
+    fetcher = WebFetcher(FetchLimits(allow=("127.0.0.1",)))
+    async with ScriptedServer({"/api.php": site.answer}) as server:
+        yield World(site, clock, server, fetcher)
+        await fetcher.close()
+
+
+def entries(listings: list[Listing]) -> dict[str, Entry]:
+    return {each.title: each for one in listings for each in one.entries}
+
+
+def gone(listings: list[Listing]) -> set[str]:
+    return {key for each in listings for key in each.gone}
+
+
+async def test_a_page_becomes_markdown_with_its_address(world: World) -> None:
+    await world.site.put("Main", "Herons", "== Food ==\n* [[fish]] {{citation needed}}")
+    found = entries(await world.listed())
+    page = await world.connector().fetch(found["Herons"])
+    assert (page.title, page.text, page.syntax) == ("Herons", "## Food\n\n- fish", "markdown")
+    assert page.metadata == {"path": "Herons", "url": "https://wiki.example.org/wiki/Herons"}
+    assert found["Herons"].space == "Main"
+
+
+async def test_subpages_stand_below_their_pages(world: World) -> None:
+    world.site.namespaces[0].subpages = False
+    for name in ("A", "A/B", "A/B/C", "X/Y"):
+        await world.site.put("Manual", name, "text")
+    await world.site.put("Main", "A", "text")
+    await world.site.put("Main", "A/B", "text")
+    before = await world.listed()
+    found = entries(before)
+    below = {title: each.parent for title, each in found.items() if each.parent}
+    assert below == {"Manual:A/B": found["Manual:A"].key, "Manual:A/B/C": found["Manual:A/B"].key}
+    world.clock.passes(hours=1)
+    await world.site.put("Manual", "A/New", "text")
+    later = entries(await world.listed(before[-1].cursor))
+    assert {title: each.parent for title, each in later.items()} == {"Manual:A/New": found["Manual:A"].key}
+
+
+async def test_redirects_are_no_pages(world: World) -> None:
+    await world.site.put("Main", "Old name", "#REDIRECT [[New name]]")
+    await world.site.put("Main", "New name", "text")
+    before = await world.listed()
+    assert entries(before).keys() == {"New name"}
+    world.clock.passes(hours=1)
+    await world.site.put("Main", "New name", "#redirect [[Old name]]")
+    after = await world.listed(before[-1].cursor)
+    assert (gone(after), entries(after)) == ({entries(before)["New name"].key}, {})
+    with pytest.raises(NotFound):
+        await world.connector().fetch(entries(before)["New name"])
+
+
+async def test_only_namespaces_with_content_or_those_asked_for(world: World) -> None:
+    world.site.namespaces[102] = Namespace(102, "Drafts", content=False)
+    for space in ("Main", "Talk", "Drafts"):
+        await world.site.put(space, "Page", "text")
+    assert entries(await world.listed()).keys() == {"Page"}
+    assert entries(await world.listed(namespaces=[1, 102])).keys() == {"Talk:Page", "Drafts:Page"}
+
+
+async def test_a_page_moved_out_of_what_is_taken_in_is_gone(world: World) -> None:
+    await world.site.put("Main", "Page", "text")
+    before = await world.listed()
+    world.clock.passes(hours=1)
+    await world.site.move("Main", "Page", to_space="Talk", to_name="Page")
+    after = await world.listed(before[-1].cursor)
+    assert (entries(after), gone(after)) == ({}, {entries(before)["Page"].key})
+    world.clock.passes(hours=1)
+    await world.site.move("Talk", "Page", to_space="Main", to_name="Back")
+    back = await world.listed(after[-1].cursor)
+    assert entries(back)["Back"].key == entries(before)["Page"].key
+
+
+async def test_only_changes_are_asked_for_after_the_first_run(world: World) -> None:
+    for number in range(5):
+        await world.site.put("Main", f"Page {number}", "text")
+    cursor = (await world.listed())[-1].cursor
+    world.server.requests.clear()
+    world.clock.passes(days=6)
+    await world.site.put("Main", "Page 3", "changed")
+    listings = await world.listed(cursor)
+    assert (entries(listings).keys(), listings[-1].complete) == ({"Page 3"}, False)
+    assert world.asked("generator", "allpages") == 0
+
+
+async def test_after_a_week_everything_is_listed(world: World) -> None:
+    await world.site.put("Main", "Page", "text")
+    cursor = (await world.listed())[-1].cursor
+    world.clock.passes(days=8)
+    listings = await world.listed(cursor)
+    assert (entries(listings).keys(), listings[-1].complete) == ({"Page"}, True)
+
+
+async def test_an_event_that_becomes_visible_late_is_not_missed(world: World) -> None:
+    await world.site.put("Main", "Page", "text")
+    before = await world.listed()
+    world.clock.passes(seconds=-30)
+    await world.site.put("Main", "Late", "text")
+    world.clock.passes(seconds=40)
+    after = await world.listed(before[-1].cursor)
+    assert entries(after).keys() == {"Late"}
+    assert entries(await world.listed(after[-1].cursor)) == {}
+    assert entries(await world.listed(before[-1].cursor)).keys() == {"Late"}
+
+
+async def test_changes_within_a_second_are_all_seen(world: World) -> None:
+    await world.site.put("Main", "Page", "one")
+    cursor = (await world.listed())[-1].cursor
+    for text in ("two", "three"):
+        await world.site.put("Main", "Page", text)
+        listings = await world.listed(cursor)
+        cursor = listings[-1].cursor
+        assert entries(listings).keys() == {"Page"}
+    assert entries(await world.listed(cursor)) == {}
+
+
+async def test_a_deletion_without_its_id_lists_everything(world: World) -> None:
+    await world.site.put("Main", "Page", "text")
+    await world.site.put("Main", "Goes", "text")
+    cursor = (await world.listed())[-1].cursor
+    world.clock.passes(hours=1)
+    await world.site.delete("Main", "Goes")
+    world.site.events[-1]["logpage"] = 0
+    listings = await world.listed(cursor)
+    assert (entries(listings).keys(), listings[-1].complete) == ({"Page"}, True)
+
+
+async def test_a_page_changed_while_everything_is_listed(world: World) -> None:
+    for number in range(4):
+        await world.site.put("Main", f"Page {number}", "text")
+    seen: list[Listing] = []
+    async for listing in world.connector().changes(None):
+        seen.append(listing)
+        if len(seen) == 1:
+            await world.site.put("Main", "Page 0", "changed")
+            await world.site.delete("Main", "Page 1")
+    assert [each.title for each in seen[-1].entries] == ["Page 0"]
+    assert gone(seen) == {entries(seen[:1])["Page 1"].key}
+    assert seen[-1].complete
+
+
+@pytest.mark.parametrize("status", [200, 429, 503])
+async def test_a_wiki_that_is_behind_is_waited_for(world: World, status: int) -> None:
+    await world.site.put("Main", "Page", "text")
+    world.site.delays = [busy(retry_after=7, status=status), busy(retry_after=900, status=status)]
+    assert entries(await world.listed()).keys() == {"Page"}
+    assert world.pauses.seconds == [7.0, 60.0]
+    assert all(request.query["maxlag"] == "5" for request in world.server.requests)
+
+
+async def test_a_wiki_that_stays_behind_is_a_passing_failure(world: World) -> None:
+    world.site.delays = [busy()] * 100
+    with pytest.raises(FetchFailed) as failure:
+        await world.listed()
+    assert (failure.value.passing, len(world.pauses.seconds)) == (True, ATTEMPTS - 1)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(b"not here", 404),
+        Answer(b"<html>Log in</html>", type="text/html"),
+        Answer(b"[]"),
+        Answer(b"null"),
+        Answer(b'{"query": []}'),
+        Answer(b'{"query": {"general": {"time": "yesterday"}, "namespaces": {}}}'),
+        Answer(b'{"query": {"general": {"time": "2024-05-01T00:00:00Z"}, "namespaces": {"0": 1}}}'),
+        Answer(b'{"error": {"code": "readapidenied", "info": "You need read permission"}}'),
+        Answer(b'{"error": "all of it"}'),
+        Answer(b"\xff\xfe", headers={"Content-Type": "application/json"}),
+        Answer(b"{}"),
+    ],
+    ids=range(11),
+)
+async def test_answers_of_something_else_are_failures(world: World, answer: Answer) -> None:
+    world.server.answers["/api.php"] = answer
+    with pytest.raises(FetchFailed):
+        await world.listed()
+
+
+async def test_endless_continuation_ends(world: World) -> None:
+    site = json.loads(world.site.answer(_request("meta=siteinfo")).body)
+    forever = {**site, "continue": {"x": "1"}}
+    forever["query"]["pages"] = []
+    world.server.answers["/api.php"] = [
+        Answer(json.dumps(site).encode()), Answer(json.dumps(forever).encode()),
+    ]  # fmt: skip
+    with pytest.raises(FetchFailed, match="without getting further"):
+        await world.listed()
+
+
+def _request(query: str) -> Request:
+    return Request("GET", f"/api.php?action=query&format=json&{query}", {}, b"")
+
+
+@pytest.mark.parametrize(
+    "address", ["", "ftp://x/api.php", "https://u:p@x.org/api.php", "https://x.org/api.php?a=b"]
+)
+async def test_addresses_that_are_none(world: World, address: str) -> None:
+    with pytest.raises(InvalidInput):
+        MediaWikiApi(world.fetcher, address)
+
+
+async def test_the_fetcher_guards_the_address(world: World) -> None:
+    guarded = WebFetcher(FetchLimits())
+    with pytest.raises(ForbiddenAddress):
+        _ = [
+            each
+            async for each in MediaWiki(MediaWikiApi(guarded, f"{world.server.base}/api.php")).changes(None)
+        ]
+    await guarded.close()
+    assert world.server.count() == 0
+
+
+async def test_a_hidden_revision_is_an_empty_page(world: World) -> None:
+    await world.site.put("Main", "Page", "text")
+    entry = entries(await world.listed())["Page"]
+    hidden = {"contentmodel": "wikitext", "texthidden": True}
+    page = {"pageid": int(entry.key), "ns": 0, "title": "Page", "lastrevid": 9}
+    page["revisions"] = [{"revid": 9, "slots": {"main": hidden}}]
+    site = json.loads(world.site.answer(_request("meta=siteinfo")).body)
+    answers = [json.dumps(each).encode() for each in (site, {"query": {"pages": [page]}})]
+    world.server.answers["/api.php"] = [Answer(each) for each in answers]
+    assert (await world.connector().fetch(entry)).text == ""
+
+
+async def test_a_page_of_code_is_not_read_as_wikitext(world: World) -> None:
+    await world.site.put("Main", "Page.js", "x")
+    entry = entries(await world.listed())["Page.js"]
+    slot = {"contentmodel": "javascript", "content": "var x = {{}};"}
+    page = {"pageid": int(entry.key), "ns": 0, "title": "Page.js", "lastrevid": 9}
+    page["revisions"] = [{"revid": 9, "slots": {"main": slot}}]
+    site = json.loads(world.site.answer(_request("meta=siteinfo")).body)
+    answers = [json.dumps(each).encode() for each in (site, {"query": {"pages": [page]}})]
+    world.server.answers["/api.php"] = [Answer(each) for each in answers]
+    found = await world.connector().fetch(entry)
+    assert (found.text, found.syntax) == ("var x = {{}};", "code")
+
+
+async def test_many_changes_are_looked_up_in_portions(world: World) -> None:
+    world.site.portion = 500
+    cursor = (await world.listed())[-1].cursor
+    world.clock.passes(hours=1)
+    for number in range(130):
+        await world.site.put("Main", f"Page {number}", "text")
+    listings = await world.listed(cursor, batch=40)
+    assert [len(each.entries) for each in listings] == [40, 40, 40, 10]
+    rest = await world.listed(listings[1].cursor, batch=40)
+    assert entries(listings[:2]).keys().isdisjoint(entries(rest).keys())
+    assert len(entries(listings[:2]) | entries(rest)) == 130
