@@ -74,6 +74,10 @@ class ModelServer:
         """Break off whatever is going on."""
         await self._server.__aexit__(kind, error, traceback)
 
+    def say(self, path: str, say: Say) -> None:
+        """Answer otherwise on a path from now on."""
+        self._server.answers[path] = self._speaking(say)
+
     @property
     def base(self) -> str:
         """The server's URL without a path."""

@@ -1,0 +1,155 @@
+"""From a setting to a vendor: names, keys, and an engine that embeds, reranks and notes what it asked."""
+
+from collections.abc import AsyncIterator
+
+import numpy as np
+import pytest
+
+from conspectus import bootstrap
+from conspectus.errors import InvalidInput, ProviderError
+from conspectus.ingest.embed_queue import EmbedQueue
+from conspectus.model.patience import Patience
+from conspectus.providers.logged import drop
+from conspectus.providers.vendors import embedder_of, reranker_of
+from conspectus.settings import Settings
+from conspectus.testing.model_servers import ModelServer, failing
+from conspectus.testing.vendor_protocols import bedrock, cohere, expected, google, jina, openai
+
+GEMINI = "gemini-embedding-001"
+COHERE_EMBED = "us.cohere.embed-v4:0"
+COHERE_RERANK = "cohere.rerank-v3-5:0"
+
+
+@pytest.fixture
+async def server(monkeypatch) -> AsyncIterator[ModelServer]:
+    speaks = (
+        openai() | google(GEMINI) | bedrock(COHERE_EMBED) | bedrock(COHERE_RERANK) | cohere(key="k") | jina()
+    )
+    async with ModelServer(speaks) as running:
+        monkeypatch.setenv("OPENAI_BASE_URL", f"{running.base}/v1")
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        monkeypatch.setenv("GOOGLE_GEMINI_BASE_URL", running.base)
+        monkeypatch.setenv("GOOGLE_API_KEY", "k")
+        monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", running.base)
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "k")
+        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        monkeypatch.setenv("CO_API_KEY", "k")
+        monkeypatch.setenv("CO_API_URL", running.base)
+        yield running
+    assert running.misses == []
+
+
+@pytest.mark.parametrize(
+    ("setting", "model", "dimensions", "kind"),
+    [
+        ("openai:text-embedding-3-small@512", "openai:text-embedding-3-small", 512, "any"),
+        (f"google:{GEMINI}@768", f"google:{GEMINI}", 768, "RETRIEVAL_QUERY"),
+        (f"bedrock:{COHERE_EMBED}@256", f"bedrock:{COHERE_EMBED}", 256, "search_query"),
+        (f"bedrock:{COHERE_EMBED}", f"bedrock:{COHERE_EMBED}", 1024, "search_query"),
+    ],
+)
+async def test_embedders_by_name(
+    server: ModelServer, setting: str, model: str, dimensions: int, kind: str
+) -> None:
+    embedders = bootstrap.Embedders(Settings())
+    embedder = embedders.named(setting)
+    assert isinstance(embedder, EmbedQueue)
+    assert (embedder.space.model, embedder.space.dimensions) == (model, dimensions)
+    assert embedders.named(setting) is embedder
+    assert embedders.of(embedder.space) is embedder
+    row = await embedder.embed_query("hello there")
+    np.testing.assert_allclose(row, expected(["hello there"], dimensions, kind)[0], rtol=1e-6)
+    await embedders.close()
+
+
+async def test_a_space_finds_its_embedder_without_the_setting(server: ModelServer) -> None:
+    first = bootstrap.Embedders(Settings())
+    space = first.named(f"bedrock:{COHERE_EMBED}@512").space
+    second = bootstrap.Embedders(Settings())
+    assert second.of(space).space == space
+    await first.close()
+    await second.close()
+
+
+@pytest.mark.parametrize(
+    "setting",
+    ["openai:small", "openai:small@", "openai:small@many", "openai:small@0", f"bedrock:{COHERE_EMBED}@5"],
+)
+def test_an_embedder_needs_a_size_it_can_have(server: ModelServer, setting: str) -> None:
+    with pytest.raises(InvalidInput, match="embedder"):
+        embedder_of(setting, timeout=1.0, note=drop)
+
+
+@pytest.mark.parametrize("setting", ["cohere:rerank-v3.5", f"bedrock:{COHERE_RERANK}", "jina", "jina#v2"])
+async def test_rerankers_by_name(server: ModelServer, setting: str) -> None:
+    name = setting.replace("jina", f"{server.base}/v1/rerank")
+    rerankers = bootstrap.Rerankers(Settings())
+    reranker = rerankers.named(name)
+    assert rerankers.named(name) is reranker
+    assert list(await reranker.rerank("red fox", ["a hen", "a red fox"], top_n=1)) == [(1, 1.0)]
+    assert reranker.model in {setting, name, "v2"}
+    await rerankers.close()
+
+
+async def test_a_service_gets_the_key_that_is_set_for_it(server: ModelServer, monkeypatch) -> None:
+    monkeypatch.setenv("CONSPECTUS_RERANKER_KEY", "k")
+    reranker = reranker_of(f"{server.base}/v1/rerank", patience=Patience(), timeout=5.0, note=drop)
+    await reranker.rerank("fox", ["a fox"], top_n=1)
+    assert server.calls[0].headers["authorization"] == "Bearer k"
+    await reranker.close()
+
+
+@pytest.mark.parametrize("setting", ["", "cohere", "cohere:", "nobody:model", "ftp://example.org/rerank"])
+def test_a_reranker_of_no_known_form_is_refused(server: ModelServer, setting: str) -> None:
+    with pytest.raises(InvalidInput, match="reranker"):
+        reranker_of(setting, patience=Patience(), timeout=1.0, note=drop)
+
+
+def test_no_reranker_and_no_key(monkeypatch) -> None:
+    monkeypatch.delenv("CO_API_KEY", raising=False)
+    rerankers = bootstrap.Rerankers(Settings())
+    assert rerankers.named("none") is None
+    with pytest.raises(ProviderError, match="CO_API_KEY"):
+        rerankers.named("cohere:rerank-v3.5")
+
+
+async def test_an_engine_embeds_reranks_and_remembers_what_it_asked(server: ModelServer, tmp_path) -> None:
+    settings = Settings(
+        embedder="openai:text-embedding-3-small@64", reranker="cohere:rerank-v3.5", embed_wait_milliseconds=1
+    )
+    server.plan.append(failing(503, retry_after=0))
+    async with bootstrap.open(tmp_path, settings=settings) as engine:
+        await engine.add(["the red fox sleeps", "a blue whale", "foxes are red"], wait=True)
+        found = await engine.search_and_rerank("red fox", top_n=2)
+        assert found.results[0].hit.chunk.text == "the red fox sleeps"
+        assert (found.results[0].relevance, found.model, found.notice) == (1.0, "cohere:rerank-v3.5", None)
+        server.say("/v2/rerank", lambda call: failing(401))
+        fallen = await engine.search_and_rerank("red fox", top_n=2)
+        assert [each.relevance for each in fallen.results] == [None, None]
+        assert "HTTP 401" in fallen.notice
+    async with bootstrap.open(tmp_path, settings=settings) as engine:
+        noted = await engine.embedding_requests()
+    assert [(each.kind, each.error) for each in reversed(noted)] == [
+        ("embed", "HTTP 503"),
+        ("embed", None),
+        ("embed", None),
+        ("rerank", None),
+        ("embed", None),
+        ("rerank", "HTTP 401"),
+    ]
+    assert {each.model for each in noted} == {settings.embedder.partition("@")[0], settings.reranker}
+
+
+async def test_one_poisoned_text_costs_one_document(server: ModelServer, tmp_path) -> None:
+    settings = Settings(embedder="openai:text-embedding-3-small@64", embed_wait_milliseconds=1)
+    speaks = openai()["/v1/embeddings"]
+
+    def picky(call):
+        return failing(400) if any("poison" in text for text in call.body["input"]) else speaks(call)
+
+    server.say("/v1/embeddings", picky)
+    async with bootstrap.open(tmp_path, settings=settings) as engine:
+        await engine.add([f"text {number}" for number in range(20)] + ["poison"], wait=True)
+        counts = (await engine.status()).collections[0]
+    assert (counts.vectors, counts.errors) == (20, 1)
