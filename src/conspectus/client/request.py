@@ -61,7 +61,7 @@ def remove(path: str, **query: object) -> Request:
 
 
 def path_of(*parts: tuple[str, str] | str) -> str:
-    """A path of fixed words and of named things, given as (kind, name). Raises NotFound for an empty name."""
+    """A path of fixed words and of named things, given as (kind, name). Raises NotFound for what no name is."""
     return "".join(f"/{each if isinstance(each, str) else _segment(*each)}" for each in parts)
 
 
@@ -90,7 +90,7 @@ def _opened(data: bytes | Path, files: ExitStack) -> bytes | IO[bytes]:
 
 
 def _segment(kind: str, name: str) -> str:
-    if not name:
+    if not name or ("/" in name and kind != "collection"):
         raise NotFound(kind, name)
     quoted = quote(clean(name), safe="")
     return quoted.replace(".", "%2E") if set(quoted) <= {"."} else quoted

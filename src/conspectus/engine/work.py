@@ -60,7 +60,7 @@ class Work(Watching):
         place, target = await self._into(collection, source or source_name(whole))
         job = self._new_job("ingest_url", place, target, title=address.shown, arguments=arguments)
         if secret:
-            await self._parts.job_files.keep_secret(job.id, secret)
+            await self._parts.work.files.keep_secret(job.id, secret)
         return await self._submit(job)
 
     async def ingest_files(
@@ -73,7 +73,7 @@ class Work(Watching):
         title = names[0] if len(names) == 1 else f"{len(names)} files: {names[0]}, …"
         arguments: dict[str, Json] = {"files": listed, "source": source, "repeatable": False}
         job = self._new_job("ingest_files", place, target, title=title, arguments=arguments)
-        await self._parts.job_files.keep_files(job.id, files)
+        await self._parts.work.files.keep_files(job.id, files)
         return await self._submit(job)
 
     async def connect(
@@ -95,13 +95,13 @@ class Work(Watching):
             id=str(uuid4()),
             collection=place.collection.id,
             owner=self._person.id,
-            name=named("connection", name),
+            name=_connection_name(name),
             connector=connector,
             options=storable(options, limits),
         )
         self._may_follow(wiki)
-        await self._parts.connector_for(wiki).close()
-        return await self._parts.ledger.put_connection(wiki)
+        await self._parts.work.connector_for(wiki, self._core.fetcher()).close()
+        return await self._parts.work.ledger.put_connection(wiki)
 
     async def connections(self, *, collection: str = "default") -> Sequence[Connection]:
         """The connections of a collection, by name, for those who see all of it."""
@@ -113,7 +113,8 @@ class Work(Watching):
         wiki = await self._job_sight.connection(place, name)
         for job in await self._syncs(place, wiki):
             await self.cancel_job(job.id)
-        await self._parts.ledger.delete_connection(wiki.id)
+        await self._parts.work.ledger.delete_connection(wiki.id)
+        await self._parts.work.forget_connection(wiki)
         total = Receipt()
         for each in await self.sources(collection=place.collection.id) if delete else ():
             if each.metadata.get("wiki") == wiki.id:
@@ -160,7 +161,7 @@ class Work(Watching):
         found: list[Job] = []
         after: str | None = None
         while True:
-            page = await self._parts.ledger.jobs(scope, after=after)
+            page = await self._parts.work.ledger.jobs(scope, after=after)
             found += [job for job in page.jobs if job.arguments.get("connection") == wiki.id]
             after = page.next
             if after is None:
@@ -191,6 +192,12 @@ class Work(Watching):
             if size > settings.max_file_bytes:
                 raise TooLarge("file", size=size, limit=settings.max_file_bytes)
         return names
+
+
+def _connection_name(name: str) -> str:
+    if "/" in name:
+        raise InvalidInput("connection", "a name has no slash")
+    return named("connection", name)
 
 
 def _size(upload: Upload) -> int:

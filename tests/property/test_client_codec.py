@@ -1,0 +1,118 @@
+"""Every result survives the way through the server's schemas and the client's decoder."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from datetime import UTC, datetime, timedelta, timezone
+from types import NoneType, UnionType
+from typing import Any, Literal, NewType, Union, get_args, get_origin
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conspectus.client.decode import decoded
+from conspectus.client.encode import encoded
+from conspectus.model import access, jobs, records, reports, results, wiki
+from conspectus.model.records import Json
+from conspectus.web.schemas import asking, people, upkeep, work
+from conspectus.web.schemas import records as stored
+
+ANSWERS: dict[Any, Any] = {
+    records.Collection: stored.CollectionAnswer,
+    records.Source: stored.SourceAnswer,
+    records.Document: stored.DocumentAnswer,
+    records.Chunk: stored.ChunkAnswer,
+    records.Written: stored.WrittenAnswer,
+    records.Receipt: stored.ReceiptAnswer,
+    reports.Page: stored.DocumentPage,
+    reports.Status: upkeep.StatusAnswer,
+    reports.CheckReport: upkeep.CheckAnswer,
+    results.Retrieval: asking.RetrievalAnswer,
+    results.Reranking: asking.RerankingAnswer,
+    results.ContextWindow: asking.WindowAnswer,
+    access.Person: people.PersonAnswer,
+    access.User: people.UserAnswer,
+    access.Group: people.GroupAnswer,
+    access.Key: people.KeyAnswer,
+    access.NewKey: people.NewKeyAnswer,
+    access.Grant: people.GrantAnswer,
+    jobs.Job: work.JobAnswer,
+    jobs.JobPage: work.JobPageAnswer,
+    jobs.IngestReport: work.ReportAnswer,
+    jobs.EmbeddingRequest: work.RequestAnswer,
+    jobs.RequestTotals: work.TotalsAnswer,
+    wiki.Connection: work.ConnectionAnswer,
+}
+"""What the server answers for each kind of result."""
+TEXTS = st.text(max_size=12)
+WHOLE = st.integers(0, 2**63 - 1)
+NUMBERS = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
+JSON: st.SearchStrategy[Any] = st.recursive(
+    st.none() | st.booleans() | NUMBERS | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=5,
+)
+INSTANTS = st.datetimes(timezones=st.just(UTC))
+SIMPLE = {
+    str: TEXTS,
+    int: WHOLE,
+    bool: st.booleans(),
+    float: st.floats(0.0, 1.0),
+    datetime: INSTANTS,
+    NoneType: st.none(),
+}
+
+
+def values(hint: Any) -> st.SearchStrategy[Any]:
+    """Any value of a type that fields of the model have."""
+    if hint == Json:
+        return JSON
+    if isinstance(hint, NewType):
+        return values(hint.__supertype__)
+    if is_dataclass(hint):
+        return st.builds(hint, **{each.name: values(each.type) for each in fields(hint)})
+    if hint in SIMPLE:
+        return SIMPLE[hint]
+    return _composed(hint)
+
+
+def _composed(hint: Any) -> st.SearchStrategy[Any]:
+    inner = get_args(hint)
+    match get_origin(hint):
+        case origin if origin is Literal:
+            return st.sampled_from(inner)
+        case origin if origin in {Union, UnionType}:
+            return st.one_of(*map(values, inner))
+        case origin if origin is Mapping:
+            return st.dictionaries(values(inner[0]), values(inner[1]), max_size=3)
+    if inner[-1] is Ellipsis:
+        return st.lists(values(inner[0]), max_size=3).map(tuple)
+    return st.tuples(*map(values, inner))
+
+
+@pytest.mark.parametrize("kind", ANSWERS, ids=lambda kind: kind.__name__)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_what_a_server_answers_is_what_its_engine_gave(kind: Any, data: st.DataObject) -> None:
+    value = data.draw(values(kind))
+    wire = ANSWERS[kind].model_validate(value).model_dump_json()
+    assert decoded(kind, json.loads(wire)) == value
+
+
+@pytest.mark.parametrize(
+    "kind", [*ANSWERS, reports.FilesReport, wiki.SyncReport], ids=lambda kind: kind.__name__
+)
+@settings(max_examples=25)
+@given(data=st.data())
+def test_encoding_and_decoding_are_inverse(kind: Any, data: st.DataObject) -> None:
+    value = data.draw(values(kind))
+    wire = json.dumps(encoded(value), ensure_ascii=False, allow_nan=False)
+    assert encoded(decoded(kind, json.loads(wire))) == encoded(value)
+
+
+@given(hours=st.integers(-14, 14))
+def test_instants_keep_their_zone(hours: int) -> None:
+    moment = datetime(2024, 5, 1, 12, tzinfo=timezone(timedelta(hours=hours)))
+    again = decoded(records.Period, encoded(records.Period(moment, moment))).start
+    assert (again, again.utcoffset()) == (moment, moment.utcoffset())

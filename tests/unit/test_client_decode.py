@@ -1,0 +1,113 @@
+"""What is not an answer of ours is said where and how; what is more or less than expected is read."""
+
+from typing import Any
+
+import pytest
+
+from conspectus.client.decode import Misread, decoded, decoded_list, decoded_member
+from conspectus.client.encode import budget_json, document_json, encoded, query_json
+from conspectus.errors import InvalidInput
+from conspectus.model.filter import Eq
+from conspectus.model.query import Budget, Query
+from conspectus.model.records import NewDocument, Period, Place, Receipt, Source, Written
+from conspectus.text.times import parse_instant
+
+SOURCE = {"id": "s", "collection": "c", "name": "n", "metadata": {"a": [1, None]}, "kind": "web"}
+
+
+def test_a_newer_server_may_say_more_and_an_older_one_less() -> None:
+    more = {**SOURCE, "colour": "red"}
+    less = {name: SOURCE[name] for name in ("id", "collection", "name")}
+    assert decoded(Source, more).kind == "web"
+    assert decoded(Source, less) == decoded(Source, {**less, "metadata": {}, "kind": "manual"})
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "where"),
+    [
+        (Source, {**SOURCE, "name": 1}, "answer.name is 1, not a string"),
+        (Source, {**SOURCE, "metadata": []}, "answer.metadata is [], not an object"),
+        (Source, {**SOURCE, "kind": "odd"}, "answer.kind is 'odd', not one of"),
+        (Source, {"id": "s"}, "answer.collection is missing"),
+        (Source, [SOURCE], "not an object"),
+        (Source, None, "answer is None, not an object"),
+        (Receipt, {"documents": True}, "answer.documents is True, not a whole number"),
+        (Receipt, {"documents": 1.0}, "not a whole number"),
+        (Receipt, {"purged": 1}, "not true or false"),
+        (Period, {"start": "2024-05-01T00:00:00", "end": "x"}, "answer.start is"),
+        (float, float("nan"), "not a number"),
+        (str, b"x", "not a string"),
+    ],
+)
+def test_what_cannot_be_read_is_named(kind: Any, value: object, where: str) -> None:
+    with pytest.raises(Misread) as caught:
+        decoded(kind, value)
+    assert where in str(caught.value)
+
+
+def test_lists_and_members_are_named_too() -> None:
+    with pytest.raises(Misread, match=r"answer\.1\.outcome is 'lost'"):
+        decoded_list(Written, [{"id": "a", "outcome": o, "chunks": 1} for o in ("added", "lost")])
+    with pytest.raises(Misread, match=r"answer\.count is None, not a whole number"):
+        decoded_member(int, "count", {})
+    assert decoded_member(int, "count", {"count": 3}) == 3
+
+
+def test_only_what_was_said_of_a_document_is_sent() -> None:
+    assert document_json(NewDocument("a")) == {"text": "a"}
+    told = document_json(NewDocument("a", occurred="2024-05-01", metadata={"at": parse_instant(0)}))
+    start = "2024-05-01T00:00:00+00:00"
+    assert told["occurred"] == {"start": start, "end": start}
+    assert told["metadata"] == {"at": "1970-01-01T00:00:00.000000Z"}
+
+
+def test_places_are_those_of_the_text_that_is_sent() -> None:
+    told = document_json(NewDocument("\ud83c\udf89 a\x00b", places=(Place(0), Place(3, page=2))))
+    assert told["text"] == "🎉 a\ufffdb"
+    assert told["places"] == [
+        {"start": 0, "page": None, "headings": []},
+        {"start": 2, "page": 2, "headings": []},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"metadata": {"a": float("nan")}}, "metadata"),
+        ({"metadata": {"a": {1, 2}}}, "metadata"),
+        ({"metadata": {1: 2}}, "metadata"),
+        ({"occurred": "yesterday"}, "time"),
+        ({"places": (Place(9),)}, "places"),
+        ({"spans": ((0, 3),), "text": "\ud83c\udf89"}, "spans"),
+    ],
+)
+def test_what_cannot_be_stored_is_refused_before_it_is_sent(fields: dict[str, Any], name: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        document_json(NewDocument(**{"text": "a", **fields}))
+    assert caught.value.field == name
+
+
+def test_metadata_without_end_are_refused() -> None:
+    endless: dict[str, Any] = {}
+    endless["again"] = endless
+    with pytest.raises(InvalidInput, match="too deeply"):
+        document_json(NewDocument("a", metadata=endless))
+
+
+def test_a_question_keeps_what_was_said_of_it() -> None:
+    asked = Query("a", limit=3, where=Eq("kind", "page"), floor=0.5)
+    assert query_json(asked, {"limit": 4}) == {
+        "text": "a",
+        "limit": 4,
+        "where": {"field": "kind", "eq": "page"},
+        "floor": 0.5,
+    }
+    assert "limit" not in query_json(asked, {}, only_given={"limit"})
+    with pytest.raises(InvalidInput, match="colour"):
+        query_json("a", {"colour": 1})
+
+
+def test_budgets_and_odd_values() -> None:
+    assert (budget_json(5), budget_json(Budget(5, answer=2))) == (5, {"tokens": 5, "answer": 2})
+    with pytest.raises(InvalidInput):
+        encoded(float("inf"))
