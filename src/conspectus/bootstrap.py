@@ -5,6 +5,7 @@ Adapters are imported when they are first needed, so that a program pays only fo
 
 import asyncio
 import fcntl
+import importlib
 import importlib.metadata
 import json
 import shutil
@@ -15,23 +16,31 @@ from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from conspectus.engine import Engine, Parts
+from conspectus.engine.parts import WorkParts
 from conspectus.errors import IndexDamaged, InvalidInput, MissingExtra, NotFound, ProviderError, StorageError
 from conspectus.model.patience import Patience
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.model.wiki import Connection
-from conspectus.ports import CountTokens, Embedder, Files, Index, Reader
-from conspectus.ports.jobs import Jobs
+from conspectus.ports import CountTokens, Embedder, Index, Reader
+from conspectus.ports.jobs import Jobs, Ledger
 from conspectus.ports.web import Connector, Fetcher, Reranker
 from conspectus.providers.logged import Note, RequestNotes, drop
 from conspectus.settings import Settings
 from conspectus.text.words import Analyzer
 
+if TYPE_CHECKING:
+    from conspectus.sources.files import LocalFiles
+
 RECORDS = "records.sqlite"
 INDEXES = "index"
 EMBEDDING = "embedding.lock"
-JOBS = "jobs.lock"
+JOBS = "jobs.sqlite"
+JOBS_LOCK = "jobs.lock"
+COPIES = "wikis"
 MINILM = "minilm"
 MINILM_MODEL = "all-MiniLM-L6-v2"
 STATIC = "static:"
@@ -188,7 +197,6 @@ async def _parts(folder: Path, settings: Settings, models: Models) -> Parts:
     from conspectus.records.replays import SqlReplays
     from conspectus.records.request_log import SqlRequestLog
     from conspectus.records.store import open_records
-    from conspectus.sources.job_files import LocalJobFiles
 
     await asyncio.to_thread(_make, folder)
     counters: dict[str, CountTokens] = {}
@@ -221,18 +229,13 @@ async def _parts(folder: Path, settings: Settings, models: Models) -> Parts:
         counter=counted,
         size=partial(bytes_below, folder),
         forget_index=forget_index,
-        ledger=SqlLedger(records.transactions),
-        job_files=LocalJobFiles(folder),
         request_log=SqlRequestLog(records.transactions),
         replays=SqlReplays(records.transactions),
-        jobs_turn=lambda: turn(folder / JOBS),
-        open_jobs=partial(_open_jobs, settings),
-        make_fetcher=partial(_make_fetcher, settings),
-        connector_for=_connector,
+        work=_work_parts(folder, settings, SqlLedger(records.transactions)),
     )
 
 
-def local_files(settings: Settings) -> Files:
+def local_files(settings: Settings) -> "LocalFiles":
     """The files of this machine, read within the limits of the settings."""
     from conspectus.sources.files import LocalFiles
 
@@ -246,30 +249,46 @@ def local_files(settings: Settings) -> Files:
     )
 
 
-async def _open_jobs(settings: Settings) -> Jobs:
+def _work_parts(folder: Path, settings: Settings, ledger: Ledger) -> WorkParts:
+    from conspectus.sources.job_files import LocalJobFiles
+
+    allow = tuple(filter(None, (entry.strip() for entry in settings.fetch_allow.split(","))))
+
+    def make_fetcher() -> Fetcher:
+        from conspectus.sources.web import FetchLimits, WebFetcher
+
+        size, redirects = settings.fetch_max_bytes, settings.fetch_max_redirects
+        return WebFetcher(FetchLimits(size, redirects, settings.fetch_seconds, allow))
+
+    def connector_for(connection: Connection, fetcher: Fetcher) -> Connector:
+        from conspectus.sources.addresses import Boundary
+        from conspectus.sources.connectors.choice import Connectors
+
+        made = Connectors(folder / COPIES, local_files(settings), Boundary.from_entries(allow))
+        return made.of(connection, fetcher)
+
+    async def forget_connection(connection: Connection) -> None:
+        await asyncio.to_thread(shutil.rmtree, folder / COPIES / connection.id, ignore_errors=True)
+
+    return WorkParts(
+        ledger=ledger,
+        files=LocalJobFiles(folder),
+        turn=lambda: turn(folder / JOBS_LOCK),
+        open_jobs=partial(_open_jobs, folder / JOBS, settings.job_workers),
+        make_fetcher=make_fetcher,
+        connector_for=connector_for,
+        forget_connection=forget_connection,
+    )
+
+
+async def _open_jobs(database: Path, workers: int) -> Jobs:
+    """DBOS, or where this process has it already, for another store, what needs no more than the ledger."""
     from conspectus.ingest.job_runner import InProcessJobs
 
-    return InProcessJobs(workers=settings.job_workers)
-
-
-def _make_fetcher(settings: Settings) -> Fetcher:
-    from conspectus.sources.web import FetchLimits, WebFetcher
-
-    limits = FetchLimits(
-        max_bytes=settings.fetch_max_bytes,
-        max_redirects=settings.fetch_max_redirects,
-        seconds=settings.fetch_seconds,
-        allow=tuple(filter(None, (entry.strip() for entry in settings.fetch_allow.split(",")))),
-    )
-    return WebFetcher(limits)
-
-
-def _connector(connection: Connection) -> Connector:
-    from conspectus.sources.connectors.markdown_folder import MarkdownFolder
-
-    if connection.connector != "markdown":
-        raise InvalidInput("connector", f"{connection.connector!r} is none that is known here")
-    return MarkdownFolder(absolute(str(connection.options.get("path", ""))))
+    dbos_jobs = await asyncio.to_thread(importlib.import_module, "conspectus.providers.dbos_jobs")
+    url = f"sqlite:///{quote(str(database))}"
+    jobs: Jobs | None = await asyncio.to_thread(dbos_jobs.claimed, url, workers=workers)
+    return jobs or InProcessJobs(workers=workers)
 
 
 async def _open_segments(

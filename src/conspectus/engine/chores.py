@@ -23,8 +23,6 @@ from conspectus.model.wiki import Connection, SyncReport, SyncState
 from conspectus.ports import FoundFile, ParsedFile
 from conspectus.ports.web import Fetched
 
-REMOTE = frozenset({"mediawiki"})
-"""Connectors that ask through the fetcher; all others read what only this machine may read."""
 PAGE = 1_000
 
 
@@ -33,7 +31,7 @@ class Chores(People):
 
     @cached_property
     def _job_sight(self) -> JobSight:
-        return JobSight(self._sight, self._parts.ledger)
+        return JobSight(self._sight, self._parts.work.ledger)
 
     async def _perform(self, job: Job, tell: Tell) -> Outcome:
         match job.kind:
@@ -46,7 +44,7 @@ class Chores(People):
 
     async def _take_page(self, job: Job, tell: Tell) -> Outcome:
         """Fetch a page, read it, and put it in the place of what it was before."""
-        given = {**job.arguments, **(await self._parts.job_files.secret(job.id) or {})}
+        given = {**job.arguments, **(await self._parts.work.files.secret(job.id) or {})}
         url, headers = given.get("url"), given.get("headers", {})
         if not isinstance(url, str) or not isinstance(headers, dict):
             raise Conflict("job", job.id, "what it was to ask for is kept no longer; ask for it anew")
@@ -67,7 +65,7 @@ class Chores(People):
 
     async def _take_files(self, job: Job, tell: Tell) -> Outcome:
         """Read each file and put it in the place of what it was before; one that fails stops no other."""
-        names, paths = _names(job), await self._parts.job_files.files(job.id)
+        names, paths = _names(job), await self._parts.work.files.files(job.id)
         if len(paths) != len(names):
             raise Conflict("job", job.id, "its files are kept no longer; hand them in anew")
         source = await self._target(job, str(job.arguments["source"]), "upload")
@@ -102,8 +100,8 @@ class Chores(People):
         place = await self._sight.place_of(job.collection)
         connection = await self._job_sight.connection(place, str(job.arguments["connection"]))
         self._may_follow(connection)
-        shelf = SourcesShelf(self, connection, self._parts.ledger)
-        connector = self._parts.connector_for(connection)
+        shelf = SourcesShelf(self, connection, self._parts.work.ledger)
+        connector = self._parts.work.connector_for(connection, self._core.fetcher())
         state: SyncState = "idle"
         error: str | None = None
         try:
@@ -122,7 +120,9 @@ class Chores(People):
         return _synced(report)
 
     def _may_follow(self, connection: Connection) -> None:
-        if connection.connector not in REMOTE and not self._person.owner:
+        address = str(connection.options.get("address", ""))
+        elsewhere = connection.connector == "mediawiki" or address.startswith("https://")
+        if not elsewhere and not self._person.owner:
             raise NotAllowed("read what lies on the machine that holds the store", "its owner account")
 
     async def _target(self, job: Job, name: str, kind: SourceKind) -> Source:
@@ -132,7 +132,7 @@ class Chores(People):
         require_scope(self._person, "write", "write")
         place.require("editor", "add documents", source=source.id)
         if job.source != source.id:
-            await self._parts.ledger.change(job.id, source=source.id)
+            await self._parts.work.ledger.change(job.id, source=source.id)
         return source
 
     async def _replace(

@@ -17,14 +17,30 @@ from conspectus.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
+class WorkParts:
+    """What jobs need; `turn` is held by the process that runs them, with an executor from `open_jobs`.
+
+    `make_fetcher` is called when something is first asked for; `forget_connection` deletes what its
+    connector keeps.
+    """
+
+    ledger: Ledger
+    files: JobFiles
+    turn: Turn
+    open_jobs: OpenJobs
+    make_fetcher: Callable[[], Fetcher]
+    connector_for: Callable[[Connection, Fetcher], Connector]
+    forget_connection: Callable[[Connection], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
 class Parts:
     """The adapters and functions behind an engine; `bootstrap` chooses, tests may choose otherwise.
 
     `embedder_named` makes the embedder of a setting, `embedder_for` the one of a space (None: it cannot
-    be had here), `size` says how many bytes the store takes, `forget_index` deletes a space's index. `turn`
-    is held by the process that embeds, `jobs_turn` by the one that runs jobs, which `open_jobs` makes an
-    executor for; `make_fetcher` is called when a page is first asked for; `release` is awaited when all work
-    has stopped and the stores are still open.
+    be had here), `size` says how many bytes the store takes, `forget_index` deletes a space's index; `turn`
+    is held by the process that embeds; `release` is awaited when all work has stopped and the stores are
+    still open.
     """
 
     path: str
@@ -41,14 +57,9 @@ class Parts:
     counter: Callable[[str], CountTokens]
     size: Callable[[], int]
     forget_index: Callable[[Collection, EmbeddingSpace | None], Awaitable[None]]
-    ledger: Ledger
-    job_files: JobFiles
     request_log: RequestLog
     replays: Replays
-    jobs_turn: Turn
-    open_jobs: OpenJobs
-    make_fetcher: Callable[[], Fetcher]
-    connector_for: Callable[[Connection], Connector]
+    work: WorkParts
     release: Callable[[], Awaitable[None]]
     reranker: Reranker | None = None
 
@@ -62,15 +73,16 @@ class Core:
         self.keys = Keys(parts.accounts, parts.clock)
         self.shelves = Shelves(parts.records, parts.open_index)
         self.backfill = Backfill(parts.records, parts.turn)
+        work = parts.work
         self.jobs = JobService(
-            parts.ledger, parts.job_files, turn=parts.jobs_turn, open_jobs=parts.open_jobs, clock=parts.clock
+            work.ledger, work.files, turn=work.turn, open_jobs=work.open_jobs, clock=parts.clock
         )
         self._fetcher: Fetcher | None = None
 
     def fetcher(self) -> Fetcher:
         """What pages are asked for with, made when it is first needed."""
         if self._fetcher is None:
-            self._fetcher = self.parts.make_fetcher()
+            self._fetcher = self.parts.work.make_fetcher()
         return self._fetcher
 
     async def close(self) -> None:

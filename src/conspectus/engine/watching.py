@@ -55,11 +55,11 @@ class Watching(Chores):
         """Stop a job that waits or runs; one that has ended stays as it is. Raises NotFound."""
         found = await self._stoppable(job, "cancel a job")
         ended = tuple(sorted(FINISHED))
-        found = await self._parts.ledger.change(
+        found = await self._parts.work.ledger.change(
             found.id, unless=ended, state="cancelled", finished=self._parts.clock()
         )
         await self._core.jobs.cancel(found.id)
-        await self._parts.job_files.drop(found.id)
+        await self._parts.work.files.drop(found.id)
         return await self.job(found.id)
 
     async def retry_job(self, job: str) -> Job:
@@ -77,7 +77,7 @@ class Watching(Chores):
             raise Conflict("job", job, "needs what was deleted when it ended; ask for it anew")
         cleared = dict.fromkeys(("code", "error", "result", "started", "finished"))
         unless: tuple[JobState, ...] = ("queued", "running", "succeeded")
-        again = await self._parts.ledger.change(
+        again = await self._parts.work.ledger.change(
             found.id, unless=unless, state="queued", done=0, total=0, **cleared
         )
         await self._hand_over(again)
@@ -118,7 +118,7 @@ class Watching(Chores):
         """Run what waits, here or in another process that holds the store. Twice is as once."""
         parts, settings = self._parts, self._parts.settings
         patience = Patience(settings.job_attempts, first_wait=settings.job_wait_milliseconds / 1_000)
-        runner = Runner(parts.ledger, self._as_its_owner, parts.job_files.drop, parts.clock, patience)
+        runner = Runner(parts.work.ledger, self._as_its_owner, parts.work.files.drop, parts.clock, patience)
         await self._core.jobs.start(runner)
 
     def _new_job(
@@ -143,7 +143,7 @@ class Watching(Chores):
 
     async def _submit(self, job: Job) -> Job:
         """Write a job down, which is what makes it sure to be run, and have it run."""
-        stored = await self._parts.ledger.add(job)
+        stored = await self._parts.work.ledger.add(job)
         await self._hand_over(stored)
         return stored
 

@@ -21,7 +21,7 @@ NAME: Final = "conspectus"
 QUEUE: Final = "conspectus-jobs"
 VERSION: Final = "1"
 """Of what is written to the database, not of the program: a new release goes on with the old jobs."""
-POLL: Final = 0.2
+POLL: Final = 0.1
 """Seconds between two looks into the queue."""
 PAUSE: Final = 1.0
 """Seconds before a job whose run failed from outside, as for a busy store, is run again."""
@@ -119,7 +119,7 @@ class DbosJobs:
         return True
 
     async def _execute(self, run: Run, job: JobId) -> None:
-        """Run a job on the loop of its engine; cancelled at the close, it stays pending for the next start."""
+        """Run a job on the loop of its engine; cancelled by the close, it stays for the next start."""
         task = asyncio.current_task()
         if self._closing or task is None or job in self._running:
             raise asyncio.CancelledError
