@@ -41,25 +41,29 @@ class Calls:
     def one(self, kind: RequestKind, texts: Sequence[str], *, query: str = "") -> Iterator[Call]:
         """Note what becomes of the request in the block, however it ends."""
         call, created, start = Call(), datetime.now(UTC), perf_counter()
-        error: str | None = "cancelled"
+        error: str | None = "failed"
         try:
             yield call
             error = None
         except ProviderError as fault:
             error = fault.code if fault.status is None else f"HTTP {fault.status}"
             raise
+        except asyncio.CancelledError:
+            error = "cancelled"
+            raise
         finally:
             latency = round((perf_counter() - start) * 1000, 3)
+            tokens = call.tokens if call.tokens is not None else estimated_tokens([query, *texts])
             self.note(
                 EmbeddingRequest(
                     kind,
-                    "success" if error is None else "error",
+                    "error" if error else "success",
                     self.model,
                     latency,
                     len(texts),
-                    call.tokens if call.tokens is not None else estimated_tokens([query, *texts]),
-                    created,
-                    error,
+                    tokens,
+                    created=created,
+                    error=error,
                 )
             )
 
@@ -103,14 +107,14 @@ class RequestNotes:
     async def close(self) -> None:
         """Write what is left; rows that the log still does not take are lost, which is logged."""
         self._closed = True
+        self._full.set()
         if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+            await self._task
         await self._write()
         self._rows.clear()
 
     async def _run(self) -> None:
-        while self._rows:
+        while self._rows and not self._closed:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._full.wait(), self._every)
             self._full.clear()
@@ -122,9 +126,6 @@ class RequestNotes:
         rows, self._rows = self._rows, []
         try:
             await self._log.add(rows)
-        except asyncio.CancelledError:
-            self._rows = rows + self._rows
-            raise
         except ConspectusError as fault:
             logging.getLogger(__name__).warning("%d requests were not logged: %s", len(rows), fault.code)
             self._rows = (rows + self._rows)[-MOST_ROWS_KEPT:]
