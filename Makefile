@@ -32,8 +32,8 @@ bench-peers: $(READY)  ## the same work beside other engines, which it installs 
 	$(BIN)/python benchmarks/peers.py
 
 lock: $(VENV)/.lock  ## pin requirements/*.txt anew; UPGRADE=--upgrade takes the newest releases
-	$(call compile,requirements/base.txt)
-	$(call compile,requirements/dev.txt,--group pyproject.toml:dev --constraint requirements/base.txt)
+	$(call compile,requirements/dev.txt,--group pyproject.toml:dev)
+	$(call compile,requirements/base.txt,--constraint requirements/dev.txt)
 
 clean:  ## remove what can be made again, the environment included
 	rm -rf $(VENV) .benchmarks .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
