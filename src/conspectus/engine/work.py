@@ -109,7 +109,7 @@ class Work(Watching):
 
     async def disconnect(self, name: str, *, collection: str = "default", delete: bool = False) -> Receipt:
         """End a connection; with `delete`, what it brought is deleted too. Raises NotFound."""
-        place = await self._managed(collection, "disconnect a collection")
+        place = await self._place(collection, "manager", "disconnect a collection")
         wiki = await self._job_sight.connection(place, name)
         for job in await self._syncs(place, wiki):
             await self.cancel_job(job.id)
