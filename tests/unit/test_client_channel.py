@@ -1,0 +1,256 @@
+"""Requests that fail on their way: sent again where that is safe, else a clear error."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+
+import conspectus
+from conspectus import RemoteEngine, Settings, bootstrap
+from conspectus.client.channel import Channel, Limits
+from conspectus.errors import (
+    Conflict,
+    ConspectusError,
+    InvalidInput,
+    NotFound,
+    Overloaded,
+    ServerUnavailable,
+    TooLarge,
+    UnreadableFile,
+)
+from conspectus.model.jobs import Upload
+from conspectus.model.patience import Patience
+from conspectus.testing.web_server import (
+    Answer,
+    Script,
+    ScriptedServer,
+    compressed,
+    gzip_bomb,
+    redirect,
+)
+from conspectus.web.problems import problem_of
+
+API = "/api/v1"
+ME = f"{API}/me"
+SETTINGS = replace(Settings(), answer_seconds=5)
+PERSON = {"id": "u", "name": "alice", "owner": False, "scopes": ["read"]}
+
+
+def ok(value: object) -> Answer:
+    return Answer(json.dumps(value).encode(), type="application/json")
+
+
+def problem(error: ConspectusError) -> Answer:
+    made = problem_of(error)
+    return Answer(
+        json.dumps(made.document()).encode(),
+        made.status,
+        type="application/problem+json",
+        headers=made.headers,
+    )
+
+
+LOST = Answer(b'{"id": "u"}', broken=True)
+BUSY = problem(Overloaded("all places are taken", retry_after=3))
+
+
+class Waits(list[float]):
+    """What a client waited, without waiting."""
+
+    async def __call__(self, seconds: float) -> None:
+        self.append(seconds)
+
+
+@asynccontextmanager
+async def remote(
+    answers: Mapping[str, Script], *, waits: Waits | None = None, seconds: float = 5.0, most: int = 10_000
+) -> AsyncIterator[tuple[RemoteEngine, ScriptedServer]]:
+    patience = Patience(attempts=4, sleep=Waits() if waits is None else waits, chance=lambda: 1.0)
+    async with ScriptedServer(answers) as server, httpx.AsyncClient(timeout=seconds) as http:
+        channel = Channel(http, server.base, Limits(seconds, most, patience))
+        yield RemoteEngine(channel, bootstrap.local_files(SETTINGS)), server
+
+
+async def test_a_busy_server_is_asked_again_when_it_says() -> None:
+    waits = Waits()
+    async with remote({ME: [BUSY, Answer(status=503, type="text/html"), ok(PERSON)]}, waits=waits) as (
+        engine,
+        _,
+    ):
+        assert (await engine.whoami()).name == "alice"
+    assert waits == [3.0, 2.0]
+
+
+async def test_patience_ends_with_what_the_server_said() -> None:
+    async with remote({ME: BUSY}) as (engine, server):
+        with pytest.raises(Overloaded, match="all places are taken") as caught:
+            await engine.whoami()
+        assert (server.count(), caught.value.retry_after) == (4, 3)
+
+
+async def test_nobody_waits_for_longer_than_is_sensible() -> None:
+    async with remote({ME: problem(Overloaded("upgrading", retry_after=3600))}) as (engine, server):
+        with pytest.raises(Overloaded):
+            await engine.whoami()
+        assert server.count() == 1
+
+
+async def test_a_lost_answer_is_asked_for_again_with_the_same_key() -> None:
+    made = {"id": "c", "name": "wiki", "space": None, "language": None, "created": "2024-05-01T00:00:00Z"}
+    running = problem(Conflict("idempotency key", "k", "belongs to a request that is still being answered"))
+    async with remote({f"{API}/collections": [LOST, running, ok(made)]}) as (engine, server):
+        assert (await engine.create_collection("wiki")).id == "c"
+        keys = {request.headers["idempotency-key"] for request in server.requests}
+        assert (server.count(), len(keys)) == (3, 1)
+        await engine.create_collection("wiki")
+        assert server.requests[-1].headers["idempotency-key"] not in keys
+
+
+async def test_another_conflict_is_final_and_questions_have_no_key() -> None:
+    found = {"outcome": "found", "hits": []}
+    answers = {f"{API}/collections": problem(Conflict("collection", "wiki", "exists already"))}
+    async with remote({**answers, f"{API}/search": [LOST, ok(found)]}) as (engine, server):
+        with pytest.raises(Conflict):
+            await engine.create_collection("wiki")
+        assert server.count() == 1
+        assert (await engine.retrieve("a")).outcome == "found"
+        assert "idempotency-key" not in server.requests[-1].headers
+
+
+async def test_a_secret_that_was_lost_is_not_asked_for_again() -> None:
+    async with remote({f"{API}/keys": LOST}) as (engine, server):
+        with pytest.raises(ServerUnavailable, match="the answer was lost"):
+            await engine.create_key()
+        assert server.count() == 1
+        assert "idempotency-key" not in server.requests[0].headers
+
+
+async def test_files_that_are_sent_again_are_the_same_byte_for_byte(tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_bytes(b"# A\n\nthe file \xff\x00")
+    uploads = [Upload("Ä.md", tmp_path / "a.md"), Upload("b.txt", b"bytes")]
+    async with remote({f"{API}/collections/default/ingest/files": BUSY}) as (engine, server):
+        with pytest.raises(Overloaded):
+            await engine.ingest_files(uploads, source="notes")
+        assert len({request.body for request in server.requests}) == 1
+        body = server.requests[0].body
+        assert all(part in body for part in (b"the file \xff\x00", b"bytes", "Ä.md".encode(), b"notes"))
+        with pytest.raises(UnreadableFile, match=r"gone\.md"):
+            await engine.ingest_files([Upload("gone.md", tmp_path / "gone.md")])
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [
+        (Answer(b"<html>", type="text/html"), "it is not JSON"),
+        (Answer(b"[" * 5_000, type="application/json"), "it is not JSON"),
+        (Answer(b"<html>", 404, type="text/html"), "HTTP 404 without a reason"),
+        (Answer(b"[]", 404, type="application/problem+json"), "its reason is no object"),
+        (redirect("http://elsewhere.example/"), "HTTP 302 without a reason"),
+        (ok([PERSON]), "not an object"),
+        (ok({**PERSON, "scopes": ["all"]}), r"answer\.scopes\.0 is 'all'"),
+        (Answer(b"not gzip", headers={"Content-Encoding": "gzip"}), "the answer was lost"),
+        (
+            Answer(b'{"code": "timeout", "detail": "not done within 60 s"}', 504, "application/problem+json"),
+            "not done within 60 s",
+        ),
+    ],
+)
+async def test_what_is_no_answer_of_ours_is_said(answer: Answer, reason: str) -> None:
+    async with remote({ME: answer}) as (engine, server):
+        with pytest.raises(ServerUnavailable, match=reason) as caught:
+            await engine.whoami()
+        assert caught.value.url == server.base
+
+
+async def test_answers_have_a_size() -> None:
+    async with remote({ME: gzip_bomb(50_000_000), f"{API}/users": Answer(b"x" * 9, endless=True)}) as (
+        engine,
+        _,
+    ):
+        for call in (engine.whoami, engine.users):
+            with pytest.raises(TooLarge, match="answer: is"):
+                await call()
+
+
+async def test_a_compressed_answer_is_read() -> None:
+    packed = compressed(json.dumps(PERSON).encode(), type="application/json")
+    async with remote({ME: packed}) as (engine, _):
+        assert (await engine.whoami()).name == "alice"
+
+
+async def test_silence_has_an_end_and_is_not_asked_again() -> None:
+    async with remote({ME: Answer(delay=60)}, seconds=0.05) as (engine, server):
+        with pytest.raises(ServerUnavailable, match=r"gave no answer within 0\.05 s"):
+            await engine.whoami()
+        assert server.count() <= 1
+
+
+async def test_work_that_grows_with_the_store_may_take_its_time() -> None:
+    slow = replace(ok({"embedded": 3}), delay=0.3)
+    async with remote({f"{API}/collections/default/settle": slow}, seconds=0.05) as (engine, _):
+        assert await engine.settle() == 3
+
+
+async def test_nobody_there_is_said_after_a_few_tries() -> None:
+    async with ScriptedServer() as server:
+        pass
+    waits = Waits()
+    async with httpx.AsyncClient() as http:
+        channel = Channel(http, server.base, Limits(5, 10, Patience(4, sleep=waits)))
+        with pytest.raises(ServerUnavailable, match="cannot be reached"):
+            await RemoteEngine(channel, bootstrap.local_files(SETTINGS)).create_key()
+    assert len(waits) == 3
+
+
+@pytest.mark.parametrize(
+    "url", ["", "localhost:8642", "ftp://host", "http://", "http://u:p@host", "http://h/?a", "http://[::"]
+)
+async def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        async with conspectus.connect(url, settings=Settings()):
+            pass
+    assert caught.value.field == "url"
+
+
+@pytest.mark.parametrize("key", ["a b", "clé", "a\nb"])
+async def test_a_key_that_is_none_is_refused_and_not_shown(key: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        async with conspectus.connect("http://host", key=key, settings=Settings()):
+            pass
+    assert key not in str(caught.value)
+
+
+async def test_the_key_goes_with_requests_to_the_server_and_nowhere_else() -> None:
+    async with ScriptedServer({ME: ok(PERSON)}) as other, ScriptedServer() as server:
+        server.answers = {f"/under{ME}": ok(PERSON), f"/under{API}/status": redirect(f"{other.base}{ME}")}
+        settings = replace(SETTINGS, url=f"{server.base}/under/", key="csp_secret")
+        async with conspectus.connect(settings=settings) as engine:
+            await engine.whoami()
+            with pytest.raises(ServerUnavailable):
+                await engine.status()
+        assert server.requests[0].headers["authorization"] == "Bearer csp_secret"
+        assert other.requests == []
+
+
+NAMES = ["wiki", "alice/wiki", "a b?c#d%2F&", "..", ".", "日本 🍏", "a//b"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+async def test_names_reach_the_server_as_they_are(name: str) -> None:
+    async with remote({}) as (engine, server):
+        with pytest.raises(ServerUnavailable):
+            await engine.find_collection(name)
+        raw = server.requests[0].target.removeprefix(f"{API}/collections/")
+        assert httpx.URL(f"http://h/{raw}").path == f"/{name}"
+
+
+@pytest.mark.parametrize("name", ["", "a/b"])
+async def test_what_no_id_is_is_not_found_without_asking(name: str) -> None:
+    async with remote({}) as (engine, server):
+        with pytest.raises(NotFound) as caught:
+            await engine.get(name)
+        assert (caught.value.kind, caught.value.name, server.requests) == ("document", name, [])
