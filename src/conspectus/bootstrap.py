@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -25,7 +25,7 @@ from conspectus.errors import IndexDamaged, InvalidInput, MissingExtra, NotFound
 from conspectus.model.patience import Patience
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.model.wiki import Connection
-from conspectus.ports import CountTokens, Embedder, Index, Reader
+from conspectus.ports import Embedder, Index, Reader
 from conspectus.ports.jobs import Jobs, Ledger
 from conspectus.ports.web import Connector, Fetcher, Reranker
 from conspectus.providers.logged import Note, RequestNotes, drop
@@ -199,12 +199,6 @@ async def _parts(folder: Path, settings: Settings, models: Models) -> Parts:
     from conspectus.records.store import open_records
 
     await asyncio.to_thread(_make, folder)
-    counters: dict[str, CountTokens] = {}
-
-    def counted(name: str) -> CountTokens:
-        if name not in counters:
-            counters[name] = counter(name)
-        return counters[name]
 
     async def open_index(collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
         return await _open_segments(folder, collection, space, reader, settings)
@@ -226,7 +220,7 @@ async def _parts(folder: Path, settings: Settings, models: Models) -> Parts:
         embedder_named=models.embedders.named,
         embedder_for=models.embedders.of,
         release=models.close,
-        counter=counted,
+        counter=cache(counter),
         size=partial(bytes_below, folder),
         forget_index=forget_index,
         request_log=SqlRequestLog(records.transactions),
