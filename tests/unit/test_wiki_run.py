@@ -4,20 +4,22 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import conspectus
 from conspectus import Engine, Settings
+from conspectus.engine.wiki_shelf import SourcesShelf
 from conspectus.errors import FetchFailed, NotFound, TooLarge
 from conspectus.ingest.wiki import IN_VAIN, synchronise
 from conspectus.model.ids import LOCAL
 from conspectus.model.records import Document, NewDocument, Source, Written
 from conspectus.model.wiki import Connection, Entry, Listing, SyncReport
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.engine_shelf import EngineShelf
 from conspectus.testing.memory_wiki import MemoryConnector, MemoryWiki
 
+UNUSED: Any = None
 SETTINGS = replace(Settings(), chunk_size=400, chunk_overlap=40, max_document_characters=5_000)
 
 
@@ -35,31 +37,42 @@ class Faulty(MemoryConnector):
         return await MemoryConnector.fetch(self, entry)
 
 
+class Shelf(SourcesShelf):
+    """The shelf of an engine, with the connection where a test can see it."""
+
+    def __init__(self, engine: Engine, connection: Connection) -> None:
+        super().__init__(engine, connection, UNUSED)
+        self.engine, self.connection = engine, connection
+
+    async def keep_cursor(self, cursor: str) -> None:
+        self.connection = replace(self.connection, cursor=cursor)
+
+
 class Killed(BaseException):
     """What stops a process has no name in the program."""
 
 
-@dataclass
-class Dying(EngineShelf):
+class Dying(Shelf):
     """A shelf whose process is killed at the n-th change, before or after it is made."""
 
-    changes_left: int = 0
-    before: bool = True
+    def __init__(self, engine: Engine, connection: Connection, *, changes: int, before: bool = True) -> None:
+        super().__init__(engine, connection)
+        self.changes_left, self.before = changes, before
 
     async def source(self, space: str) -> Source:
-        return await self._unless_killed(EngineShelf.source(self, space))
+        return await self._unless_killed(super().source(space))
 
     async def delete_source(self, space: str) -> int:
-        return await self._unless_killed(EngineShelf.delete_source(self, space))
+        return await self._unless_killed(super().delete_source(space))
 
     async def write(self, source: Source, documents: Sequence[NewDocument]) -> Sequence[Written]:
-        return await self._unless_killed(EngineShelf.write(self, source, documents))
+        return await self._unless_killed(super().write(source, documents))
 
     async def delete(self, documents):
-        return await self._unless_killed(EngineShelf.delete(self, documents))
+        return await self._unless_killed(super().delete(documents))
 
     async def keep_cursor(self, cursor: str) -> None:
-        return await self._unless_killed(EngineShelf.keep_cursor(self, cursor))
+        return await self._unless_killed(super().keep_cursor(cursor))
 
     async def _unless_killed(self, change):
         self.changes_left -= 1
@@ -84,20 +97,20 @@ def wiki() -> MemoryWiki:
 
 
 @pytest.fixture
-async def shelf(engine: Engine) -> EngineShelf:
+async def shelf(engine: Engine) -> Shelf:
     home = await engine.collection()
-    return EngineShelf(engine, Connection("w1", home.id, LOCAL, "handbook", "memory"))
+    return Shelf(engine, Connection("w1", home.id, LOCAL, "handbook", "memory"))
 
 
-async def run(shelf: EngineShelf, wiki: MemoryWiki) -> SyncReport:
+async def run(shelf: Shelf, wiki: MemoryWiki) -> SyncReport:
     return await synchronise(shelf.connection, MemoryConnector(wiki), shelf)
 
 
-async def stored(shelf: EngineShelf) -> dict[tuple[str, str], Document]:
+async def stored(shelf: Shelf) -> dict[tuple[str, str], Document]:
     return {(str(each.metadata["space"]), each.title): each async for each in shelf.stored()}
 
 
-async def texts(shelf: EngineShelf) -> dict[tuple[str, str], str]:
+async def texts(shelf: Shelf) -> dict[tuple[str, str], str]:
     return {place: await shelf.engine.text(each.id) for place, each in (await stored(shelf)).items()}
 
 
@@ -105,7 +118,7 @@ async def found(engine: Engine, words: str) -> list[str]:
     return [hit.document.title for hit in (await engine.retrieve(words, arms=("words",))).hits]
 
 
-async def test_a_new_page_is_a_document_with_chunks(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+async def test_a_new_page_is_a_document_with_chunks(shelf: Shelf, wiki: MemoryWiki) -> None:
     await wiki.put("Team", "Holidays", "Tell the office two weeks before. " * 40)
     report = await run(shelf, wiki)
     (page,) = (await stored(shelf)).values()
@@ -115,7 +128,7 @@ async def test_a_new_page_is_a_document_with_chunks(shelf: EngineShelf, wiki: Me
     assert (source.name, source.kind) == ("handbook/Team", "wiki")
 
 
-async def test_a_changed_page_is_found_by_its_new_words_only(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+async def test_a_changed_page_is_found_by_its_new_words_only(shelf: Shelf, wiki: MemoryWiki) -> None:
     await wiki.put("Team", "Holidays", "The heron stood in the reeds.")
     await run(shelf, wiki)
     await wiki.put("Team", "Holidays", "The otter slept on the bank.")
@@ -125,7 +138,7 @@ async def test_a_changed_page_is_found_by_its_new_words_only(shelf: EngineShelf,
     assert await found(shelf.engine, "otter") == ["Holidays"]
 
 
-async def test_a_deleted_page_is_gone(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+async def test_a_deleted_page_is_gone(shelf: Shelf, wiki: MemoryWiki) -> None:
     await wiki.put("Team", "Holidays", "heron")
     await wiki.put("Team", "Never seen", "stork")
     await wiki.delete("Team", "Never seen")
@@ -136,7 +149,7 @@ async def test_a_deleted_page_is_gone(shelf: EngineShelf, wiki: MemoryWiki) -> N
     assert await run(shelf, wiki) == SyncReport()
 
 
-async def test_an_emptied_page_loses_its_chunks(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+async def test_an_emptied_page_loses_its_chunks(shelf: Shelf, wiki: MemoryWiki) -> None:
     await wiki.put("Team", "Holidays", "heron")
     await run(shelf, wiki)
     await wiki.put("Team", "Holidays", "")
@@ -145,7 +158,7 @@ async def test_an_emptied_page_loses_its_chunks(shelf: EngineShelf, wiki: Memory
     assert (page.chunks, await found(shelf.engine, "heron")) == (0, [])
 
 
-async def test_a_removed_space_loses_all_descendants(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+async def test_a_removed_space_loses_all_descendants(shelf: Shelf, wiki: MemoryWiki) -> None:
     for name in ("root", "root/child", "root/child/leaf"):
         await wiki.put("Old", name, f"heron {name}")
     await wiki.put("New", "stays", "otter")
@@ -159,7 +172,7 @@ async def test_a_removed_space_loses_all_descendants(shelf: EngineShelf, wiki: M
     assert await found(shelf.engine, "heron") == []
 
 
-async def test_a_page_that_moves_in_its_space_keeps_its_id(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+async def test_a_page_that_moves_in_its_space_keeps_its_id(shelf: Shelf, wiki: MemoryWiki) -> None:
     await wiki.put("Team", "Holidays", "heron")
     await run(shelf, wiki)
     before = (await stored(shelf))["Team", "Holidays"].id
@@ -168,7 +181,7 @@ async def test_a_page_that_moves_in_its_space_keeps_its_id(shelf: EngineShelf, w
     assert {place: each.id for place, each in (await stored(shelf)).items()} == {("Team", "Time off"): before}
 
 
-async def test_a_page_that_changes_its_space_is_there_once(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+async def test_a_page_that_changes_its_space_is_there_once(shelf: Shelf, wiki: MemoryWiki) -> None:
     await wiki.put("Team", "Holidays", "heron")
     await wiki.put("Team", "Other", "otter")
     await run(shelf, wiki)
@@ -178,7 +191,7 @@ async def test_a_page_that_changes_its_space_is_there_once(shelf: EngineShelf, w
     assert list(await texts(shelf)) == [("Team", "Other"), ("Office", "Holidays")]
 
 
-async def test_what_is_stored_as_listed_is_not_fetched(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+async def test_what_is_stored_as_listed_is_not_fetched(shelf: Shelf, wiki: MemoryWiki) -> None:
     for number in range(5):
         await wiki.put("Team", f"page {number}", f"text {number}")
     await run(shelf, wiki)
@@ -187,7 +200,7 @@ async def test_what_is_stored_as_listed_is_not_fetched(shelf: EngineShelf, wiki:
     assert (report, connector.fetched) == (SyncReport(unchanged=5), [])
 
 
-async def test_the_pages_below_a_deleted_one_stay(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+async def test_the_pages_below_a_deleted_one_stay(shelf: Shelf, wiki: MemoryWiki) -> None:
     await wiki.put("Team", "above", "heron")
     await wiki.put("Team", "below", "otter")
     wiki.pages["1"] = (replace(wiki.pages["1"][0], parent="0"), "otter")
@@ -199,7 +212,7 @@ async def test_the_pages_below_a_deleted_one_stay(shelf: EngineShelf, wiki: Memo
     assert await found(shelf.engine, "otter") == ["below"]
 
 
-async def test_parents_listed_after_their_children_are_found(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+async def test_parents_listed_after_their_children_are_found(shelf: Shelf, wiki: MemoryWiki) -> None:
     for number in range(4):
         await wiki.put("Team", str(number), f"text {number}")
         parent = str(number + 1) if number < 3 else None
@@ -213,7 +226,7 @@ async def test_parents_listed_after_their_children_are_found(shelf: EngineShelf,
 
 @pytest.mark.parametrize("circle", [("0",), ("1", "0"), ("1", "2", "0")], ids=len)
 async def test_parents_in_a_circle_are_no_parents(
-    shelf: EngineShelf, wiki: MemoryWiki, circle: tuple[str, ...]
+    shelf: Shelf, wiki: MemoryWiki, circle: tuple[str, ...]
 ) -> None:
     for number, parent in enumerate(circle):
         await wiki.put("Team", str(number), "text")
@@ -223,7 +236,7 @@ async def test_parents_in_a_circle_are_no_parents(
     assert [each.parent async for each in shelf.stored()] == [None] * len(circle)
 
 
-async def test_a_page_that_fails_is_named_and_tried_again(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+async def test_a_page_that_fails_is_named_and_tried_again(shelf: Shelf, wiki: MemoryWiki) -> None:
     for name in ("good", "bad", "other"):
         await wiki.put("Team", name, f"text of {name}")
     connector = Faulty(wiki, faults={"bad": FetchFailed("https://wiki", "x" * 2_000)})
@@ -236,7 +249,7 @@ async def test_a_page_that_fails_is_named_and_tried_again(shelf: EngineShelf, wi
     assert await run(shelf, wiki) == SyncReport()
 
 
-async def test_a_failed_page_that_is_deleted_is_not_tried_again(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+async def test_a_failed_page_that_is_deleted_is_not_tried_again(shelf: Shelf, wiki: MemoryWiki) -> None:
     await wiki.put("Team", "bad", "text")
     await wiki.put("Gone", "worse", "text")
     fault = FetchFailed("https://wiki", "broken")
@@ -248,7 +261,7 @@ async def test_a_failed_page_that_is_deleted_is_not_tried_again(shelf: EngineShe
     assert (connector.fetched, json.loads(shelf.connection.cursor or "")["retry"]) == ([], [])
 
 
-async def test_a_page_that_cannot_be_stored_leaves_its_old_text(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+async def test_a_page_that_cannot_be_stored_leaves_its_old_text(shelf: Shelf, wiki: MemoryWiki) -> None:
     await wiki.put("Team", "grows", "small")
     await run(shelf, wiki)
     await wiki.put("Team", "grows", "x" * 6_000)
@@ -258,9 +271,7 @@ async def test_a_page_that_cannot_be_stored_leaves_its_old_text(shelf: EngineShe
     assert await texts(shelf) == {("Team", "grows"): "small", ("Team", "beside"): "text"}
 
 
-async def test_a_page_that_is_gone_when_it_is_fetched_is_no_failure(
-    shelf: EngineShelf, wiki: MemoryWiki
-) -> None:
+async def test_a_page_that_is_gone_when_it_is_fetched_is_no_failure(shelf: Shelf, wiki: MemoryWiki) -> None:
     await wiki.put("Team", "page", "text")
     await run(shelf, wiki)
     await wiki.put("Team", "page", "changed")
@@ -269,7 +280,7 @@ async def test_a_page_that_is_gone_when_it_is_fetched_is_no_failure(
     assert await shelf.engine.count() == 0
 
 
-async def test_a_store_out_of_reach_ends_the_run(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+async def test_a_store_out_of_reach_ends_the_run(shelf: Shelf, wiki: MemoryWiki) -> None:
     names = [f"page {number}" for number in range(IN_VAIN + 5)]
     for name in names:
         await wiki.put("Team", name, "text")
@@ -284,7 +295,7 @@ async def test_a_store_out_of_reach_ends_the_run(shelf: EngineShelf, wiki: Memor
 
 @pytest.mark.parametrize("cursor", [None, "", "nonsense", "[]", '{"cursor": "x", "retry": [{}]}'])
 async def test_without_a_cursor_what_is_not_listed_goes(
-    shelf: EngineShelf, wiki: MemoryWiki, cursor: str | None
+    shelf: Shelf, wiki: MemoryWiki, cursor: str | None
 ) -> None:
     for space, name in (("Team", "stays"), ("Team", "goes"), ("Old", "goes too")):
         await wiki.put(space, name, name)
@@ -297,10 +308,8 @@ async def test_without_a_cursor_what_is_not_listed_goes(
     assert [each.name for each in await shelf.engine.sources()] == ["handbook/Team"]
 
 
-async def test_another_connection_of_the_collection_is_left_alone(
-    shelf: EngineShelf, wiki: MemoryWiki
-) -> None:
-    other = EngineShelf(shelf.engine, replace(shelf.connection, id="w2", name="handbook/Team"))
+async def test_another_connection_of_the_collection_is_left_alone(shelf: Shelf, wiki: MemoryWiki) -> None:
+    other = Shelf(shelf.engine, replace(shelf.connection, id="w2", name="handbook/Team"))
     await wiki.put("Team", "page", "text")
     await run(other, wiki)
     await run(shelf, wiki)
@@ -309,7 +318,7 @@ async def test_another_connection_of_the_collection_is_left_alone(
     assert list(await texts(other)) == [("Team", "page")]
 
 
-async def test_progress_counts_pages(shelf: EngineShelf, wiki: MemoryWiki) -> None:
+async def test_progress_counts_pages(shelf: Shelf, wiki: MemoryWiki) -> None:
     told: list[tuple[str, int, int]] = []
     for number in range(3):
         await wiki.put("Team", str(number), "text")
@@ -331,7 +340,7 @@ async def changed_in_every_way(wiki: MemoryWiki) -> None:
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 @pytest.mark.parametrize("cursor_lost", [False, True], ids=["with a cursor", "without"])
 async def test_killed_at_every_change_and_run_again(
-    shelf: EngineShelf, wiki: MemoryWiki, before: bool, cursor_lost: bool
+    shelf: Shelf, wiki: MemoryWiki, before: bool, cursor_lost: bool
 ) -> None:
     for space, name in (("Team", "moves"), ("Team", "goes"), ("Old", "one"), ("Old", "two")):
         await wiki.put(space, name, name)
@@ -340,7 +349,7 @@ async def test_killed_at_every_change_and_run_again(
     connection = replace(shelf.connection, cursor=None) if cursor_lost else shelf.connection
     kills = 0
     for step in range(1, 100):
-        dying = Dying(shelf.engine, connection, changes_left=step, before=before)
+        dying = Dying(shelf.engine, connection, changes=step, before=before)
         try:
             await run(dying, wiki)
             break
@@ -351,15 +360,15 @@ async def test_killed_at_every_change_and_run_again(
     expected |= {("Team", "page 0"): "changed", ("Office", "moved"): "moves"}
     assert (await texts(shelf), kills >= 4) == (expected, True)
     assert sorted(await dying.spaces()) == ["Office", "Team"]
-    assert await run(EngineShelf(shelf.engine, dying.connection), wiki) == SyncReport()
+    assert await run(Shelf(shelf.engine, dying.connection), wiki) == SyncReport()
 
 
 async def test_killed_while_everything_is_listed_fetches_nothing_twice(
-    shelf: EngineShelf, wiki: MemoryWiki
+    shelf: Shelf, wiki: MemoryWiki
 ) -> None:
     for number in range(6):
         await wiki.put("Team", f"page {number}", f"text {number}")
-    dying = Dying(shelf.engine, shelf.connection, changes_left=5, before=True)
+    dying = Dying(shelf.engine, shelf.connection, changes=5, before=True)
     first, second = Faulty(wiki), Faulty(wiki)
     with pytest.raises(Killed):
         await synchronise(dying.connection, first, dying)
@@ -386,7 +395,7 @@ class Told:
         return
 
 
-async def test_a_page_listed_and_gone_in_one_batch_stays(shelf: EngineShelf) -> None:
+async def test_a_page_listed_and_gone_in_one_batch_stays(shelf: Shelf) -> None:
     page = Entry("a", "Team", "1", "page")
     listing = Listing((page, page), "c", gone=("a", "unknown"), spaces_gone=("Team", "Unknown"))
     assert await synchronise(shelf.connection, Told([listing]), shelf) == SyncReport(added=1)

@@ -93,7 +93,7 @@ class SourcesShelf:
         return [each for each in found if each.metadata.get("wiki") == self._connection.id]
 
     async def _matching(self, where: Filter) -> AsyncIterator[Document]:
-        mine = And((where, Eq(("metadata", "wiki"), self._connection.id)))
+        mine = And((where, Eq(("wiki",), self._connection.id)))
         after: str | None = None
         while True:
             page = await self._engine.list(
