@@ -55,7 +55,7 @@ def application(
 ) -> FastAPI:
     """An application that answers with this engine, which has to be that of the store's owner.
 
-    It runs the store's jobs while it is open, and does not close the engine.
+    It neither closes the engine nor has it run the jobs that wait.
     """
     chosen_log = log or logger(settings.log_level)
     readiness = Readiness(engine, chosen_log)
@@ -93,11 +93,6 @@ class Running:
     readiness: Readiness
     settings: Settings
 
-    async def start(self) -> None:
-        """Give back the keys of writes that no process answers any more, and run the jobs that wait."""
-        await self.engine.replays.give_back(now())
-        await self.engine.start_jobs()
-
     async def forget_answers(self) -> None:
         """Delete kept answers when their time has come."""
         while True:
@@ -107,7 +102,7 @@ class Running:
 
 @asynccontextmanager
 async def _lifespan(running: Running, _app: FastAPI) -> AsyncIterator[None]:
-    await running.start()
+    await running.engine.replays.give_back(now())
     tasks = [
         asyncio.create_task(running.readiness.replay()),
         asyncio.create_task(running.forget_answers()),

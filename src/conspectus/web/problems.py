@@ -125,9 +125,9 @@ def invalid(found: Sequence[Mapping[str, Any]]) -> Problem:
 
 
 async def answer_error(_request: Request, error: Exception) -> Response:
-    """The answer to any error that is raised on purpose below the routes."""
+    """The answer to any error that is raised on purpose below the routes; the border logs the others."""
     match error:
-        case ConspectusError():
+        case ConspectusError() if status_of(type(error)) != HTTPStatus.INTERNAL_SERVER_ERROR:
             return problem_of(error).response()
         case Refused():
             return error.problem.response()

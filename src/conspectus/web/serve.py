@@ -53,6 +53,7 @@ async def serve(
     with closing(bound(settings.host, settings.port)) as listener:
         async with bootstrap.open(path, settings=settings) as engine:
             key = await first_key(engine, settings, keyless=keyless)
+            await engine.start_jobs()
             app = application(engine, settings, log=log)
             server = Server(configured(app, settings), app.state.readiness.stop)
             listener.listen(BACKLOG)

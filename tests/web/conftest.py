@@ -1,0 +1,133 @@
+"""An application over a real store, and clients that speak to it without a network or over a real one."""
+
+import io
+import json
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from conspectus import bootstrap
+from conspectus.engine import Engine
+from conspectus.settings import Settings
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.web.app import application
+from conspectus.web.logs import API, logger
+from conspectus.web.serve import Server, bound, configured
+
+SETTINGS = Settings(embedder="none")
+
+
+@dataclass
+class Site:
+    """An application, its engine, and what it logged."""
+
+    app: FastAPI
+    engine: Engine
+    settings: Settings
+    log: io.StringIO = field(default_factory=io.StringIO)
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """The lines of the log, each a JSON object."""
+        return [json.loads(line) for line in self.log.getvalue().splitlines()]
+
+    @property
+    def requests(self) -> list[dict[str, Any]]:
+        """Those lines that tell of a request."""
+        return [line for line in self.lines if line["event"] == "request"]
+
+    def client(self, key: str | None = None, **headers: str) -> httpx.AsyncClient:
+        """A client, with a key or without."""
+        given = headers if key is None else {"Authorization": f"Bearer {key}", **headers}
+        transport = httpx.ASGITransport(self.app)
+        return httpx.AsyncClient(transport=transport, base_url=f"http://localhost{API}", headers=given)
+
+
+OpenSite = Callable[..., Any]
+
+
+@pytest.fixture
+def open_site(tmp_path: Path) -> OpenSite:
+    """Opens a site on a store of its own; settings may be given."""
+
+    @asynccontextmanager
+    async def opened(**settings: Any) -> AsyncIterator[Site]:
+        chosen = replace(SETTINGS, **settings)
+        async with bootstrap.open(tmp_path / "data", settings=chosen, embedder=HashedEmbedder()) as engine:
+            log = io.StringIO()
+            app = application(engine, chosen, log=logger("info", log))
+            async with app.router.lifespan_context(app):
+                yield Site(app, engine, chosen, log)
+
+    return opened
+
+
+@pytest.fixture
+async def site(open_site: OpenSite) -> AsyncIterator[Site]:
+    async with open_site() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def api(site: Site) -> AsyncIterator[httpx.AsyncClient]:
+    """Whoever sits at the machine of a store without accounts."""
+    async with site.client() as client:
+        yield client
+
+
+@dataclass(frozen=True)
+class People:
+    """Clients of the owner account and of two others; and their keys."""
+
+    owner: httpx.AsyncClient
+    alice: httpx.AsyncClient
+    bob: httpx.AsyncClient
+    keys: dict[str, str]
+
+
+@pytest.fixture
+async def people(site: Site) -> AsyncIterator[People]:
+    made = await site.engine.found_owner()
+    assert made is not None
+    keys = {"owner": made.secret}
+    for name in ("alice", "bob"):
+        await site.engine.create_user(name)
+        keys[name] = (await site.engine.create_key(name)).secret
+    async with site.client(keys["owner"]) as owner, site.client(keys["alice"]) as alice:
+        async with site.client(keys["bob"]) as bob:
+            yield People(owner, alice, bob, keys)
+
+
+@contextmanager
+def listening(app: FastAPI, settings: Settings) -> Iterator[str]:
+    """A real server in a thread of its own; its address."""
+    with closing(bound("127.0.0.1", 0)) as listener:
+        listener.listen()
+        port = listener.getsockname()[1]
+        server = Server(configured(app, settings), app.state.readiness.stop)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+async def filled(client: httpx.AsyncClient, name: str = "wiki", *texts: str) -> list[str]:
+    """A collection with documents; their ids."""
+    made = await client.post("/collections", json={"name": name})
+    assert made.status_code == 201
+    documents = [{"text": text, "title": text.split()[0]} for text in texts or ("Backups run at two.",)]
+    added = await client.post(
+        f"/collections/{made.json()['id']}/documents", json={"documents": documents, "wait": True}
+    )
+    assert added.status_code == 201
+    return [each["id"] for each in added.json()]
