@@ -1,0 +1,145 @@
+"""A plain model of who may see and do what: sets and dictionaries, and nothing of the product's own rules."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from conspectus.model.access import Grantee, Role, Scope, User
+from conspectus.model.ids import LOCAL
+
+RANK: dict[Role, int] = {"viewer": 1, "editor": 2, "manager": 3, "owner": 4}
+GIVES = {0: 0, 1: 0, 2: 0, 3: 2, 4: 4}
+"""The highest rank that someone of a rank may give or take."""
+
+
+@dataclass
+class Paper:
+    """A document: where it is, what hangs on it, and the words that nothing else holds."""
+
+    id: str
+    collection: str
+    source: str
+    key: str
+    parent: str | None
+    words: tuple[str, ...]
+
+
+@dataclass
+class Room:
+    """A collection with the names of its sources by id."""
+
+    id: str
+    name: str
+    owner: str
+    embeds: bool
+    sources: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Visitor:
+    """A user with the scopes of the key in hand."""
+
+    user: User
+    scopes: tuple[Scope, ...]
+
+    def has(self, *scopes: Scope) -> bool:
+        """Whether the key is good for all of these."""
+        return set(scopes) <= set(self.scopes)
+
+
+@dataclass
+class World:
+    """Everything there is, and everything that was granted."""
+
+    users: dict[str, User] = field(default_factory=dict)
+    groups: dict[str, set[str]] = field(default_factory=dict)
+    rooms: dict[str, Room] = field(default_factory=dict)
+    papers: dict[str, Paper] = field(default_factory=dict)
+    grants: dict[tuple[str, str | None, Grantee], Role] = field(default_factory=dict)
+
+    def rank(self, user: str, room: str, source: str | None = None) -> int:
+        """The highest rank of a user on a source, or on a collection as a whole; 0 for none."""
+        if user in {LOCAL, self.rooms[room].owner}:
+            return RANK["owner"]
+        own = {Grantee("user", user)}
+        own |= {Grantee("group", group) for group, members in self.groups.items() if user in members}
+        places = {(room, None), (room, source)}
+        return max(
+            (
+                RANK[role]
+                for (where, part, whom), role in self.grants.items()
+                if (where, part) in places and whom in own
+            ),
+            default=0,
+        )
+
+    def sees_room(self, user: str, room: str) -> bool:
+        """Whether the user may see anything of it."""
+        return any(self.rank(user, room, source) for source in (None, *self.rooms[room].sources))
+
+    def sources_seen(self, user: str, room: str) -> set[str]:
+        """The sources of a collection that the user may see."""
+        return {source for source in self.rooms[room].sources if self.rank(user, room, source)}
+
+    def sees_paper(self, user: str, paper: Paper) -> bool:
+        """Whether the user may see a document."""
+        return self.rank(user, paper.collection, paper.source) > 0
+
+    def papers_seen(self, user: str, room: str) -> set[str]:
+        """The documents of a collection that the user may see."""
+        inside = (paper for paper in self.papers.values() if paper.collection == room)
+        return {paper.id for paper in inside if self.sees_paper(user, paper)}
+
+    def tree(self, roots: set[str]) -> set[str]:
+        """Documents with all that hangs on them."""
+        found = {root for root in roots if root in self.papers}
+        while more := {each.id for each in self.papers.values() if each.parent in found} - found:
+            found |= more
+        return found
+
+    def hidden_words(self, user: str) -> Iterator[str]:
+        """Every id, name and word that must not be in any answer to the user."""
+        for room in self.rooms.values():
+            if not self.sees_room(user, room.id):
+                yield from (room.id, room.name)
+            for source in room.sources.keys() - self.sources_seen(user, room.id):
+                yield from (source, room.sources[source])
+        for paper in self.papers.values():
+            if not self.sees_paper(user, paper):
+                yield from (paper.id, *paper.words)
+
+    def drop_papers(self, gone: set[str]) -> None:
+        """Forget documents."""
+        self.papers = {name: each for name, each in self.papers.items() if name not in gone}
+
+    def drop_source(self, room: str, source: str) -> None:
+        """Forget a source with all that is in it and was granted on it."""
+        del self.rooms[room].sources[source]
+        self.drop_papers({each.id for each in self.papers.values() if each.source == source})
+        self.grants = {place: role for place, role in self.grants.items() if place[1] != source}
+
+    def drop_room(self, room: str) -> None:
+        """Forget a collection."""
+        for source in list(self.rooms[room].sources):
+            self.drop_source(room, source)
+        del self.rooms[room]
+        self.grants = {place: role for place, role in self.grants.items() if place[0] != room}
+
+    def drop_user(self, user: str, heir: User) -> None:
+        """Forget a user; what it owned belongs to the heir."""
+        name = self.users.pop(user).name
+        for members in self.groups.values():
+            members.discard(user)
+        gone = Grantee("user", user)
+        self.grants = {place: role for place, role in self.grants.items() if place[2] != gone}
+        for room in self.rooms.values():
+            if room.owner == user:
+                bare = room.name.removeprefix(f"{name}/")
+                room.owner = heir.id
+                room.name = bare if heir.id == LOCAL else f"{heir.name}/{bare}"
+
+    def clash(self, user: str, heir: User) -> bool:
+        """Whether the heir has a collection that is called like one of the user's."""
+        name = self.users[user].name
+        moved = {room.name.removeprefix(f"{name}/") for room in self.rooms.values() if room.owner == user}
+        theirs = {room.name.partition("/")[2] for room in self.rooms.values() if room.owner == heir.id}
+        return bool(moved & theirs)
