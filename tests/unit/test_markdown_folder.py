@@ -134,6 +134,22 @@ async def test_a_renamed_space_is_named_even_after_a_kill(tmp_path: Path) -> Non
     assert (await listed(connector, first.cursor))[-1].spaces_gone == ("old",)
 
 
+async def test_a_name_taken_anew_after_a_kill_is_another_page(tmp_path: Path) -> None:
+    write(tmp_path, {"s/a.md": "heron", "s/c.md": "c"})
+    connector = MarkdownFolder(tmp_path, batch=1)
+    before = await listed(connector)
+    keys = {each.title: each.key for one in before for each in one.entries}
+    (tmp_path / "s/a.md").rename(tmp_path / "s/b.md")
+    write(tmp_path, {"s/c.md": "changed"})
+    async with aclosing(connector.changes(before[-1].cursor)) as changes:
+        first = await anext(changes)
+    assert [(each.title, each.key) for each in first.entries] == [("b", keys["a"])]
+    write(tmp_path, {"s/a.md": "another"})
+    after = await entries(connector, first.cursor)
+    assert (after["a"].key == keys["a"], after["c"].key) == (False, keys["c"])
+    assert "b" not in after
+
+
 async def test_what_is_no_page_is_left_out(tmp_path: Path) -> None:
     root, outside = tmp_path / "root", tmp_path / "outside"
     write(

@@ -31,7 +31,7 @@ class Listing:
 
     `entries` were made or changed, `gone` are keys of pages and `spaces_gone` names of spaces that are no
     more; `cursor` is what to list from when everything of this batch is taken in. `complete` says that
-    the batches so far, in one run from no cursor, name everything that exists.
+    the batches of this listing, from its first, name everything that exists.
     """
 
     entries: tuple[Entry, ...]

@@ -65,11 +65,19 @@ class Connector(Protocol):
     """A store elsewhere that a collection is kept in step with."""
 
     def changes(self, cursor: str | None) -> AsyncIterator[Listing]:
-        """Batches of what changed since the cursor; everything from None. Raises FetchFailed."""
+        """Batches of what changed since the cursor.
+
+        Everything from None, from a cursor that is not the connector's, and where it cannot tell what
+        changed. What is gone comes with the last batch or after what was moved. Raises FetchFailed.
+        """
         ...
 
     async def fetch(self, entry: Entry) -> NewDocument:
-        """The page as it is now; empty text where it was emptied. Raises NotFound where it is gone."""
+        """The page as it is now, or as it was listed last; empty text where it was emptied.
+
+        For entries of this listing or of one before it, once `changes` was called. Raises NotFound where
+        the page is gone, UnreadableFile, TooLarge or FetchFailed where it cannot be had.
+        """
         ...
 
     async def close(self) -> None:
