@@ -13,7 +13,7 @@ from conspectus.engine.people import People
 from conspectus.engine.wiki_shelf import SourcesShelf
 from conspectus.errors import Conflict, ConspectusError, NotAllowed, NotFound, UnreadableFile
 from conspectus.ingest.jobs import MESSAGE_LENGTH, Outcome, Tell, fate
-from conspectus.ingest.page import checked, file_name, page_key, source_name, title_of
+from conspectus.ingest.page import checked, file_name, page_key, title_of
 from conspectus.ingest.pipeline import batches, write
 from conspectus.ingest.wiki import synchronise
 from conspectus.model.filter import And, Eq, Filter
@@ -54,9 +54,9 @@ class Chores(People):
         parsed = await asyncio.to_thread(
             self._parts.files.parse_bytes, fetched.body, file_name(fetched), charset=fetched.charset
         )
-        source = await self._target(job, str(given["source"] or source_name(url)), "web")
+        source = await self._target(job, str(given["source"]), "web")
         documents = _page_documents(parsed, fetched, page_key(url))
-        counts = await self._replace(job, source, documents, Eq(("metadata", "url"), page_key(url)))
+        counts = await self._replace(job, source, documents, Eq(("url",), page_key(url)))
         tell(2, 3)
         await self._finish_embedding(job)
         tell(3, 3)
@@ -93,7 +93,7 @@ class Chores(People):
             replace(each, key=each.key or name, metadata={**each.metadata, "path": name})
             for each in parsed.documents
         ]
-        return await self._replace(job, source, documents, Eq(("metadata", "path"), name))
+        return await self._replace(job, source, documents, Eq(("path",), name))
 
     async def _follow(self, job: Job, tell: Tell) -> Outcome:
         """Bring the collection in step with what it is connected to."""

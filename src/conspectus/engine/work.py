@@ -52,12 +52,13 @@ class Work(Watching):
         secret: dict[str, Json] = {"headers": sent} if sent else {}
         if address.query:
             secret["url"] = whole
-        arguments = {"method": _method(method), "source": source, **self._cut(sizes)}
+        target_name = source_name(whole) if source is None else named("source", source)
+        arguments = {"method": _method(method), "source": target_name, **self._cut(sizes)}
         if secret:
             arguments["repeatable"] = False
         if not address.query:
             arguments["url"] = whole
-        place, target = await self._into(collection, source or source_name(whole))
+        place, target = await self._into(collection, target_name)
         job = self._new_job("ingest_url", place, target, title=address.shown, arguments=arguments)
         if secret:
             await self._parts.work.files.keep_secret(job.id, secret)

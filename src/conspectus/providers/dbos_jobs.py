@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
-from dbos import DBOS, DBOSConfig, SetWorkflowID, WorkflowStatusString
+from dbos import DBOS, DBOSClient, DBOSConfig, SetWorkflowID, WorkflowStatusString
 
 from conspectus.model.ids import JobId
 from conspectus.ports.jobs import Run
@@ -44,14 +44,26 @@ def claimed(url: str, *, workers: int, pause: float = PAUSE) -> "DbosJobs | None
     instance = DBOS(config=config)
     if vars(instance).setdefault("claimed_by", token) is not token:
         return None
-    return DbosJobs(max(1, workers), pause)
+    _make_queue(url, max(1, workers))
+    return DbosJobs(pause)
+
+
+def _make_queue(url: str, workers: int) -> None:
+    """Make the queue before the launch: one that is made later is not heard of for a second."""
+    DBOS.migrate(url)
+    client = DBOSClient(system_database_url=url)
+    try:
+        client.register_queue(
+            QUEUE, worker_concurrency=workers, polling_interval_sec=POLL, application_name=NAME
+        )
+    finally:
+        client.destroy()
 
 
 class DbosJobs:
     """The `Jobs` port. Make it with `claimed`, start it, and close it: the next one can be made then."""
 
-    def __init__(self, workers: int, pause: float) -> None:
-        self._workers = workers
+    def __init__(self, pause: float) -> None:
         self._pause = pause
         self._closing = False
         self._waiting: set[JobId] = set()
@@ -66,7 +78,7 @@ class DbosJobs:
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._execute(run, JobId(job)), loop))
 
         self._workflow = DBOS.workflow(name=NAME)(carry_out)
-        await asyncio.to_thread(self._launch)
+        await asyncio.to_thread(DBOS.launch)
 
     async def submit(self, job: JobId) -> None:
         """Have a job run; one that waits or runs already is left alone, one that has ended runs once more."""
@@ -95,12 +107,6 @@ class DbosJobs:
             task.cancel()
             await asyncio.wait({task})
         await asyncio.to_thread(DBOS.destroy)
-
-    def _launch(self) -> None:
-        DBOS.launch()
-        DBOS.register_queue(
-            QUEUE, worker_concurrency=self._workers, polling_interval_sec=POLL, on_conflict="always_update"
-        )
 
     def _enqueue(self, job: JobId) -> bool:
         """Whether it is in the queue now. What another run of it left behind there is replaced.
