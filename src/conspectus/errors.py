@@ -24,7 +24,7 @@ ConspectusError
     └── IndexDamaged        derived data cannot be read and has to be rebuilt
 """
 
-from typing import ClassVar
+from typing import ClassVar, Final
 
 
 class ConspectusError(Exception):
@@ -195,6 +195,10 @@ class MissingExtra(ConspectusError):
         self.package = package
 
 
+REFUSED_WHATEVER_IS_SENT: Final = frozenset({401, 402, 403, 404, 405})
+"""Statuses by which a provider refuses the key, the account or the model."""
+
+
 class ProviderError(ConspectusError):
     """A model provider refused the request for good; asking again will not help.
 
@@ -209,6 +213,11 @@ class ProviderError(ConspectusError):
         self.reason = reason
         self.status = status
 
+    @property
+    def about_text(self) -> bool:
+        """Whether it may be the text that was refused, so that another one would not be."""
+        return self.status not in REFUSED_WHATEVER_IS_SENT
+
 
 class ProviderUnavailable(ProviderError):
     """A model provider cannot answer now; `retry_after` is in seconds where the provider gave it."""
@@ -220,6 +229,11 @@ class ProviderUnavailable(ProviderError):
     ) -> None:
         super().__init__(provider, reason, status=status)
         self.retry_after = retry_after
+
+    @property
+    def about_text(self) -> bool:
+        """Never: the same text may be answered later."""
+        return False
 
 
 class StorageError(ConspectusError):

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 import numpy as np
 import pytest
 
-from conspectus.errors import ProviderError, ProviderUnavailable
+from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.ingest.embed_queue import EmbedQueue, Sharing
 from conspectus.model.patience import Patience
 from conspectus.testing.batches import CountingModel, ManualClock, row_of
@@ -238,6 +238,21 @@ async def test_a_refused_key_or_model_is_not_looked_for_in_the_texts(make: Make,
         *(queue.embed_documents([text]) for text in "abcde"), return_exceptions=True
     )
     assert {getattr(error, "status", None) for error in errors} == {status}
+    assert model.sizes == [5]
+
+
+async def test_a_wrong_setting_goes_to_every_caller_at_once(make: Make) -> None:
+    class Other(CountingModel):
+        async def embed_batch(self, texts, kind):
+            await super().embed_batch(texts, kind)
+            raise InvalidInput("embedder", "has another size")
+
+    model = Other()
+    queue = make(model)
+    errors = await asyncio.gather(
+        *(queue.embed_documents([text]) for text in "abcde"), return_exceptions=True
+    )
+    assert [type(error) for error in errors] == [InvalidInput] * 5
     assert model.sizes == [5]
 
 

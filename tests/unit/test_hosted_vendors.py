@@ -147,7 +147,7 @@ async def test_behind_the_queue_429_then_an_answer_makes_two_requests(vendor: Ve
     await queue.close()
 
 
-@pytest.mark.parametrize("rows", [[[1.0] * 7], [[1.0] * 9], [], [[1.0] * 8] * 2, [[0.0] * 8]])
+@pytest.mark.parametrize("rows", [[], [[1.0] * 8] * 2, [[0.0] * 8], [[1.0] * 8, [1.0] * 7]])
 async def test_an_answer_of_another_shape_is_refused(vendor: Vendor, rows: list[list[float]]) -> None:
     data = [{"object": "embedding", "index": place, "embedding": row} for place, row in enumerate(rows)]
     both = {"object": "list", "data": data, "model": "m", "embeddings": [{"values": row} for row in rows]}
@@ -155,6 +155,14 @@ async def test_an_answer_of_another_shape_is_refused(vendor: Vendor, rows: list[
     embedder = vendor.embedder()
     with pytest.raises(ProviderError, match=r"sent|No embedding data"):
         await embedder.embed_batch(["a"], "document")
+    await embedder.close()
+
+
+async def test_another_size_of_vector_is_a_setting_to_change(vendor: Vendor, monkeypatch) -> None:
+    other = {OPENAI: "openai:text-embedding-ada-002", GOOGLE: "google:text-embedding-004"}[vendor.model]
+    embedder = HostedEmbedder(other, 512)
+    with pytest.raises(InvalidInput, match="vectors of 8 dimensions, not 512"):
+        await embedder.embed_batch(["a", "b"], "document")
     await embedder.close()
 
 

@@ -12,7 +12,7 @@ from conspectus.model.jobs import EmbeddingRequest
 from conspectus.model.patience import Patience
 from conspectus.ports.web import Reranker
 from conspectus.providers.bedrock_reranker import BedrockReranker
-from conspectus.providers.exchange import waiting_time
+from conspectus.providers.exchange import number_in, refusal, waiting_time
 from conspectus.providers.rerankers import CohereReranker, HttpReranker
 from conspectus.testing.model_servers import ModelServer, failing, never, told
 from conspectus.testing.vendor_protocols import bedrock, cohere, jina, tei
@@ -194,6 +194,7 @@ async def test_a_ranking_that_cannot_be_is_refused(vendor: Vendor, entries: list
         Answer(b"<html>hello</html>"),
         Answer(b""),
         Answer(b"\xff\xfe"),
+        Answer(b"[" * 100_000),
         told(None),
         told("ok"),
         told({"results": {"index": 0}}),
@@ -264,6 +265,21 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
         HttpReranker(url)
 
 
+async def test_what_is_secret_in_an_address_is_not_shown() -> None:
+    reranker = HttpReranker("https://ann:secret@example.org:8080/rerank?key=secret")
+    assert reranker.model == "https://example.org:8080/rerank"
+    await reranker.close()
+
+
+@pytest.mark.parametrize(
+    ("count", "tokens"),
+    [(7, 7), (7.0, 7), (0, None), (-1, None), (float("inf"), None), ("9" * 5000, None), (None, None)],
+)
+def test_counts_of_tokens_are_not_trusted(count: object, tokens: int | None) -> None:
+    assert number_in({"usage": {"total_tokens": count}}, "usage", "total_tokens") == tokens
+    assert number_in(count, "usage") is None
+
+
 async def test_bedrock_without_credentials(monkeypatch, tmp_path) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_BEARER_TOKEN_BEDROCK"):
         monkeypatch.delenv(name, raising=False)
@@ -286,6 +302,11 @@ async def test_bedrock_without_credentials(monkeypatch, tmp_path) -> None:
 )
 def test_waiting_times(header: str | None, seconds: float | None) -> None:
     assert waiting_time(header) == seconds
+
+
+def test_nobody_waits_longer_than_a_day() -> None:
+    asked = waiting_time("9" * 400)
+    assert refusal("p", 429, retry_after=asked).retry_after == 86_400.0
 
 
 def test_a_waiting_time_may_be_a_date() -> None:

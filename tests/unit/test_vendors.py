@@ -153,3 +153,24 @@ async def test_one_poisoned_text_costs_one_document(server: ModelServer, tmp_pat
         await engine.add([f"text {number}" for number in range(20)] + ["poison"], wait=True)
         counts = (await engine.status()).collections[0]
     assert (counts.vectors, counts.errors) == (20, 1)
+
+
+@pytest.mark.parametrize("status", [401, 403, 404])
+async def test_a_refused_key_condemns_no_document(server: ModelServer, tmp_path, status: int) -> None:
+    settings = Settings(embedder="openai:text-embedding-3-small@64", embed_wait_milliseconds=1)
+    server.plan.append(failing(status))
+    async with bootstrap.open(tmp_path, settings=settings) as engine:
+        with pytest.raises(ProviderError, match=f"HTTP {status}"):
+            await engine.add([f"text {number}" for number in range(20)], wait=True)
+        counts = (await engine.status()).collections[0]
+        assert (counts.pending, counts.errors, len(server.calls)) == (20, 0, 1)
+        assert await engine.settle() == 20
+
+
+async def test_a_wrong_size_condemns_no_document(server: ModelServer, tmp_path) -> None:
+    settings = Settings(embedder="openai:text-embedding-ada-002@64", embed_wait_milliseconds=1)
+    async with bootstrap.open(tmp_path, settings=settings) as engine:
+        with pytest.raises(InvalidInput, match="vectors of 8 dimensions, not 64"):
+            await engine.add([f"text {number}" for number in range(20)], wait=True)
+        counts = (await engine.status()).collections[0]
+        assert (counts.pending, counts.errors, len(server.calls)) == (20, 0, 1)

@@ -35,15 +35,16 @@ async def embed_pending(
 ) -> None:
     """Embed until no chunk of the collection lacks a vector in the embedder's space.
 
-    A text that the provider refuses is tried alone and its document marked; others are not held up.
+    A text that the provider refuses is tried alone and its document marked; others are not held up. A
+    refusal of every text, as of the key, marks none and is raised.
     """
     while batch := await records.unembedded(collection.id, embedder.space, limit=BATCH):
         try:
             vectors = await embedder.embed_documents([each.passage for each in batch])
             stored = await _store(records, embedder, batch, vectors)
-        except ProviderUnavailable:
-            raise
-        except ProviderError:
+        except ProviderError as refusal:
+            if not refusal.about_text:
+                raise
             stored = await _embed_alone(records, embedder, batch)
         report(stored)
 
@@ -58,10 +59,11 @@ async def _embed_alone(records: Records, embedder: Embedder, batch: Sequence[Ind
             if isinstance(answer, BaseException):
                 raise answer
             stored += await _store(records, embedder, [each], answer)
-        except ProviderUnavailable as fault:
-            failures.append(fault)
         except ProviderError as refusal:
-            await records.fail(each.document.id, str(refusal))
+            if refusal.about_text:
+                await records.fail(each.document.id, str(refusal))
+            else:
+                failures.append(refusal)
     if failures:
         raise failures[0]
     return stored

@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -14,9 +14,6 @@ from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
 
 InputType = Literal["document", "query"]
-
-NOT_ABOUT_A_TEXT: Final = frozenset({401, 402, 403, 404, 405})
-"""Refusals of the key, the account or the model: smaller batches would only be refused more often."""
 
 
 class BatchEmbedder(Protocol):
@@ -207,8 +204,7 @@ class _Lane:
         try:
             rows = await self.patience.retry(lambda: self._ask(batch))
         except ProviderError as error:
-            final = isinstance(error, ProviderUnavailable) or error.status in NOT_ABOUT_A_TEXT
-            if final or len(batch) == 1:
+            if len(batch) == 1 or not error.about_text:
                 for each in batch:
                     each.request.fail(error)
                 return

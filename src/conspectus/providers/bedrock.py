@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from conspectus.errors import MissingExtra, ProviderError, ProviderUnavailable
-from conspectus.providers.exchange import refusal, waiting_time
+from conspectus.providers.exchange import number_in, refusal, waiting_time
 
 PROVIDER = "bedrock"
+TOKENS = "x-amzn-bedrock-input-token-count"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ class Bedrock:
             raise ProviderUnavailable(PROVIDER, reason) from error
         except errors.BotoCoreError as error:
             raise ProviderError(PROVIDER, f"the request failed ({type(error).__name__})") from error
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ProviderError(PROVIDER, "sent an answer that is not JSON") from error
 
     async def close(self) -> None:
@@ -68,8 +69,7 @@ class Bedrock:
             modelId=self._model, body=body, contentType="application/json", accept="application/json"
         )
         content = json.loads(answer["body"].read())
-        counted = answer["ResponseMetadata"]["HTTPHeaders"].get("x-amzn-bedrock-input-token-count", "")
-        return Answer(content, int(counted) if counted.isdecimal() else None)
+        return Answer(content, number_in(answer, "ResponseMetadata", "HTTPHeaders", TOKENS))
 
 
 def _translated(response: Any) -> ProviderError:

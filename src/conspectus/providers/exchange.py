@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from conspectus.errors import ProviderError, ProviderUnavailable
+from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.ports import Vectors
 
 PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
@@ -15,6 +15,8 @@ PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 KEY_REFUSED: Final = frozenset({401, 403})
 _BLANK = "."
 _LONGEST_WORDS = 300
+_LONGEST_COUNT = 15
+_LONGEST_WAIT = 86_400.0
 
 
 def sendable(text: str) -> str:
@@ -31,6 +33,7 @@ def refusal(
     words = " ".join(words.split())[:_LONGEST_WORDS]
     reason = f"HTTP {status}: {words}" if words else f"HTTP {status}"
     if status in PASSING:
+        retry_after = None if retry_after is None else min(retry_after, _LONGEST_WAIT)
         return ProviderUnavailable(provider, reason, status=status, retry_after=retry_after)
     return ProviderError(provider, reason, status=status)
 
@@ -50,9 +53,15 @@ def waiting_time(header: str | None) -> float | None:
 
 
 def unit_rows(provider: str, rows: Sequence[Sequence[float]], shape: tuple[int, int]) -> Vectors:
-    """Rows of this shape, each with length 1. Raises ProviderError that says what the vendor sent instead."""
+    """Rows of this shape, each with length 1.
+
+    Raises InvalidInput where the model's vectors have another size, ProviderError for any other nonsense.
+    """
     count, dimensions = shape
     widths = {len(row) for row in rows}
+    if len(rows) == count and len(widths) == 1 and widths != {dimensions}:
+        has = f"the model of {provider} makes vectors of {widths.pop()} dimensions, not {dimensions}"
+        raise InvalidInput("embedder", f"{has}; name that size after the @")
     if len(rows) != count or widths != {dimensions}:
         got = f"{len(rows)} vectors of {sorted(widths)} dimensions"
         raise ProviderError(provider, f"sent {got}, not {count} of {dimensions}")
@@ -65,7 +74,9 @@ def unit_rows(provider: str, rows: Sequence[Sequence[float]], shape: tuple[int, 
 
 
 def number_in(answer: Any, *path: str) -> int | None:
-    """A whole number that an answer may hold at the end of a path of names."""
+    """A count that an answer may hold at the end of a path of names, as a number or in digits."""
     for name in path:
         answer = answer.get(name) if isinstance(answer, dict) else None
-    return int(answer) if isinstance(answer, int | float) and answer > 0 else None
+    if isinstance(answer, str) and answer.isdecimal() and len(answer) <= _LONGEST_COUNT:
+        return int(answer)
+    return int(answer) if isinstance(answer, int | float) and 0 < answer < 10.0**_LONGEST_COUNT else None

@@ -22,13 +22,19 @@ class JsonService:
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._client = httpx.AsyncClient(headers=headers, timeout=None)
 
+    @property
+    def place(self) -> str:
+        """The address, without what may be secret in it."""
+        url = httpx.URL(self._url)
+        return str(url.copy_with(username=None, password=None, query=None, fragment=None))
+
     async def post(self, body: Any) -> tuple[Any, httpx.Headers]:
         """The answer and its headers. Raises ProviderError, ProviderUnavailable."""
         response = await self._send(body)
         if response.is_success:
             try:
                 return response.json(), response.headers
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise ProviderError(self._provider, "sent an answer that is not JSON") from error
         wait = waiting_time(response.headers.get("Retry-After"))
         raise refusal(self._provider, response.status_code, self._words(response), retry_after=wait)

@@ -45,8 +45,9 @@ class Calls:
         try:
             yield call
             error = None
-        except ProviderError as fault:
-            error = fault.code if fault.status is None else f"HTTP {fault.status}"
+        except ConspectusError as fault:
+            status = fault.status if isinstance(fault, ProviderError) else None
+            error = fault.code if status is None else f"HTTP {status}"
             raise
         except asyncio.CancelledError:
             error = "cancelled"

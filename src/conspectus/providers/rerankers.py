@@ -88,16 +88,15 @@ class HttpReranker:
         note: Note = drop,
     ) -> None:
         self._service = JsonService("reranker", url, key=key, timeout=timeout)
-        self._url = url
-        self._name = model
+        self._asked = model
         self._dialect: Literal["documents", "texts"] | None = None
         self._patience = patience or Patience()
         self._calls = Calls(note, self.model)
 
     @property
     def model(self) -> str:
-        """The model's name where one is asked for, else the address of the service."""
-        return self._name or self._url
+        """The model's name where one is asked for, else where the service is."""
+        return self._asked or self._service.place
 
     async def rerank(self, query: str, texts: Sequence[str], *, top_n: int) -> Sequence[tuple[int, float]]:
         """Places in `texts` with relevance, best first. Raises ProviderError, ProviderUnavailable."""
@@ -122,8 +121,8 @@ class HttpReranker:
     async def _documents(self, query: str, texts: Sequence[str], wanted: int) -> list[tuple[int, float]]:
         body: dict[str, Any] = {"query": sendable(query), "documents": [sendable(text) for text in texts]}
         body |= {"top_n": wanted, "return_documents": False}
-        if self._name is not None:
-            body["model"] = self._name
+        if self._asked is not None:
+            body["model"] = self._asked
 
         async def ask() -> list[tuple[int, float]]:
             with self._calls.one("rerank", texts, query=query) as call:
@@ -147,8 +146,7 @@ class HttpReranker:
         async def ask() -> list[tuple[int, float]]:
             with self._calls.one("rerank", texts, query=query) as call:
                 answer, headers = await self._service.post(body)
-                counted = headers.get("x-compute-tokens", "")
-                call.tokens = int(counted) if counted.isdecimal() else None
+                call.tokens = number_in(dict(headers), "x-compute-tokens")
                 return Form("reranker", "score").read(answer, len(texts), least=len(texts))
 
         return await self._patience.retry(ask)
