@@ -104,6 +104,8 @@ def root(data: bytes, name: str) -> Any:
     try:
         element = etree.fromstring(data, parser)
     except etree.XMLSyntaxError as error:
+        if error.code == etree.ErrorTypes.ERR_NO_MEMORY:
+            raise MemoryError from None
         raise Refused(f"damaged XML in {name}: {error.msg}") from None
     declared = element.getroottree().docinfo.internalDTD
     if declared is not None and any(True for _ in declared.iterentities()):

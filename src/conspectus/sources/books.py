@@ -23,7 +23,7 @@ def read_book(archive: Archive) -> Extract:
     chapters = [each for each in _spine(package, posixpath.dirname(name)) if each in archive]
     if chapters and locked.issuperset(each.lower() for each in chapters):
         raise Refused("is encrypted: its publisher allows only certain programs to read it")
-    texts = [visible(archive.read(each)).text() for each in chapters if each.lower() not in locked]
+    texts = [_chapter(archive.read(each)) for each in chapters if each.lower() not in locked]
     metadata = child(package, "metadata")
     described = () if metadata is None else reversed(metadata)
     details = {local(each): (each.text or "").strip() for each in described}
@@ -31,6 +31,15 @@ def read_book(archive: Archive) -> Extract:
     return Extract(
         text, "application/epub+zip", title=details.get("title", ""), author=details.get("creator") or None
     )
+
+
+def _chapter(data: bytes) -> str:
+    """The text of a chapter, which is in UTF-8 unless it is not valid in it and says otherwise."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return visible(data).text()
+    return visible(data, "utf-8").text()
 
 
 def _spine(package: Any, folder: str) -> list[str]:

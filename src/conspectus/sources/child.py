@@ -120,7 +120,8 @@ class _Child:
         """Kill it with all that it started; why it gave no answer, if it gave none."""
         self._kill()
         code = self._process.wait()
-        complaints = os.pread(self._complaints, COMPLAINT, 0)
+        written = os.fstat(self._complaints).st_size
+        complaints = os.pread(self._complaints, COMPLAINT, max(0, written - COMPLAINT))
         for stream in (self._process.stdin, self._process.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):
@@ -154,9 +155,10 @@ class _Child:
         if any(words in complaints for words in OUT_OF_MEMORY):
             return f"takes more than {limits.memory_bytes} bytes of memory to read"
         if code < 0:
-            return f"damaged or made to do harm: its reader was stopped by {signal.Signals(-code).name}"
+            stopped = signal.Signals(-code).name
+            return f"its reader crashed ({stopped}): damaged, or over {limits.memory_bytes} bytes of memory"
         last = complaints.decode(errors="replace").strip().rsplit("\n", 1)[-1]
-        return f"damaged or made to do harm: its reader failed with {last[:200]}"
+        return f"its reader failed: {last[:200]}"
 
 
 def _end_all(children: list[_Child]) -> None:

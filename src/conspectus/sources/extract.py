@@ -8,6 +8,7 @@ from conspectus.model.records import Json, Place, Syntax
 
 PAGE_BREAK = "\f"
 _RAISED = re.compile(r"^(?=#{1,6}(?:\s|$)|(?:=+|-+)\s*$)", re.MULTILINE)
+_PIPE = re.compile(r"(?<!\\)\|")
 _BLANKS = re.compile(r"[^\S\f]+")
 _SPACES = re.compile(r"[ \t\xa0]*\n[ \t]*")
 
@@ -98,8 +99,8 @@ def one_line(text: str) -> str:
 
 def table(rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table; rows without anything in them and columns at the end are left out."""
-    filled = [[_cell(value) for value in row] for row in rows]
-    filled = [row for row in filled if any(row)]
+    shown = {text: _cell(text) for row in rows for text in row}
+    filled = [cells for row in rows if any(cells := [shown[text] for text in row])]
     width = max((index + 1 for row in filled for index, value in enumerate(row) if value), default=0)
     if not width:
         return ""
@@ -108,4 +109,4 @@ def table(rows: Sequence[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    return one_line(text.replace("|", r"\|"))
+    return one_line(_PIPE.sub(r"\|", text))

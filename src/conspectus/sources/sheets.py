@@ -26,8 +26,8 @@ def read_sheets(data: bytes) -> Extract:
 
 
 def _sheet(workbook: CalamineWorkbook, name: str) -> Iterator[str]:
-    rows = workbook.get_sheet_by_name(name).to_python(skip_empty_area=True)
-    text = table([[_shown(value) for value in row] for row in rows])
+    rows = workbook.get_sheet_by_name(name).iter_rows()
+    text = table([[_shown(value) for value in row] for row in rows if any(value != "" for value in row)])
     if text:
         yield heading(name, 2)
         yield text

@@ -13,7 +13,13 @@ thead tr ul
 BLOCKS = frozenset(BLOCK_TAGS.split())
 HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 LINES = frozenset({"br", "li", "option", "td", "th", "tr"})
+CELLS = frozenset({"td", "th"})
 UNSEEN = frozenset({"script", "style", "template"})
+BULLET = "\x1e"
+BESIDE = "\x1f"
+MARKS = re.compile(f"[\n{BULLET}{BESIDE}]")
+_BULLETS = re.compile(f"{BULLET}[\\s{BULLET}{BESIDE}]*")
+_BESIDES = re.compile(f"\\s*{BESIDE}\\s*")
 
 
 def visible(data: bytes, encoding: str | None = None) -> "Visible":
@@ -36,11 +42,13 @@ class Visible:
         self._open = 0
         self._unseen = 0
         self._collecting = ""
+        self._in_row = False
 
     def text(self) -> str:
-        """All visible text; blank lines between blocks, headings marked as in Markdown."""
-        lines = ("".join(self._parts)).split("\n")
-        return re.sub(r"\n{3,}", "\n\n", "\n".join(" ".join(line.split()) for line in lines)).strip()
+        """All visible text: blank lines between blocks, headings and lists as in Markdown, cells in a row."""
+        marked = _BULLETS.sub("\n- ", _BESIDES.sub(" | ", "".join(self._parts)))
+        lines = (" ".join(line.split()) for line in marked.split("\n"))
+        return re.sub(r"\n{3,}", "\n\n", "\n".join(line for line in lines if line != "-")).strip()
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         """Open a block, or start leaving out what is not seen."""
@@ -49,8 +57,13 @@ class Visible:
         self._unseen += tag in UNSEEN
         if (tag == "title" and not self.title) or (tag == "h1" and not self.heading):
             self._collecting = tag
-        if tag in BLOCKS:
+        if tag in CELLS and self._in_row:
+            self._parts.append(BESIDE)
+        elif tag in BLOCKS:
             self._parts.append("\n" if tag in LINES else "\n\n")
+        if tag == "li":
+            self._parts.append(BULLET)
+        self._in_row = tag in CELLS or (self._in_row and tag != "tr")
         if tag in HEADINGS:
             self._parts.append("#" * int(tag[1]) + " ")
 
@@ -60,7 +73,7 @@ class Visible:
         self._unseen -= tag in UNSEEN
         if tag == self._collecting:
             self._collecting = ""
-        if tag in BLOCKS:
+        if tag in BLOCKS and tag not in CELLS:
             self._parts.append("\n")
 
     def data(self, data: str) -> None:
@@ -72,7 +85,7 @@ class Visible:
             return
         if self._collecting == "h1":
             self.heading += data
-        self._parts.append(data.replace("\n", " "))
+        self._parts.append(MARKS.sub(" ", data))
 
     def close(self) -> "Visible":
         """The end of the page."""

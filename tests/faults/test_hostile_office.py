@@ -1,0 +1,273 @@
+"""Binary files made to do harm, each at the cost of one error; and children that die or are killed."""
+
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conspectus.errors import ConspectusError, TooLarge, UnreadableFile
+from conspectus.ports import FoundFile, ParsedFile
+from conspectus.sources.child import Children, Limits
+from conspectus.sources.files import LocalFiles
+from tests.office_samples import (
+    docx,
+    epub,
+    heading,
+    lines,
+    paragraph,
+    pdf,
+    pptx,
+    row,
+    shape,
+    xlsx,
+)
+
+LIMITS = {"parse_seconds": 20, "parse_memory_bytes": 600_000_000, "max_unpacked_bytes": 50_000_000}
+FILES = LocalFiles(**LIMITS)
+SOUND = {
+    "a.docx": docx(heading("Guide") + paragraph("Some text.") * 20),
+    "a.pptx": pptx([shape("Title", placeholder="title") + shape("one", "two", placeholder="body")]),
+    "a.xlsx": xlsx({"One": row(1, "Name", "1")}),
+    "a.epub": epub({"a": "<h1>One</h1><p>text</p>"}),
+    "a.pdf": pdf(lines("Some text."), lines("more"), bookmarks=[("more", 1)]),
+    "a.eml": b"From: a@b.c\nSubject: Hi\n\nSome text.\n",
+}
+SLOW = pdf(b"BT /F1 9 Tf 72 720 Td " + b"(Hello World) Tj 0 -1 Td " * 1_500_000 + b" ET")
+LAUGHS = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 10))
+COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+PROBE = """
+import socket, subprocess, sys
+from conspectus.sources import child_process
+from conspectus.sources.extract import Refused
+
+def probe(data, unpacked):
+    said = []
+    acts = (
+        socket.socket, lambda: open("/etc/hosts"), lambda: open("/tmp/x", "w"),
+        lambda: subprocess.run(["/bin/true"]), lambda: socket.create_connection(("127.0.0.1", 9)), lambda: bytearray(700_000_000),
+    )
+    for act in acts:
+        try:
+            act()
+            said.append("done")
+        except OSError:
+            said.append("OSError")
+        except MemoryError:
+            said.append("MemoryError")
+    raise Refused(" ".join(said))
+
+child_process.READERS = {"probe": probe}
+child_process.main()
+"""
+
+
+def refused(data: bytes, name: str = "a.docx", files: LocalFiles = FILES) -> str:
+    """Why a file is not taken; the files stay able to read another."""
+    with pytest.raises(UnreadableFile) as caught:
+        files.parse_bytes(data, name)
+    assert files.parse_bytes(SOUND["a.docx"], "b.docx").documents
+    return caught.value.reason
+
+
+def outcome(data: bytes, name: str) -> ParsedFile | ConspectusError:
+    try:
+        return FILES.parse_bytes(data, name)
+    except ConspectusError as error:
+        return error
+
+
+def children() -> set[int]:
+    """The readers that this process has started and that still run."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            ours = path.read_text().rpartition(")")[2].split()[1] == str(os.getpid())
+            if ours and b"child_process" in (path.parent / "cmdline").read_bytes():
+                found.add(int(path.parent.name))
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize(
+    ("doctype", "body"),
+    [
+        (f'<!DOCTYPE x [<!ENTITY e0 "ha">{LAUGHS}]>', "&e9;"),
+        ('<!DOCTYPE x [<!ENTITY e0 "ha">]>', "&e0;" * 1_000),
+        ('<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd">]>', "&e;"),
+        ('<!DOCTYPE x [<!ENTITY % e SYSTEM "http://127.0.0.1:9/e.dtd"> %e;]>', "text"),
+    ],
+    ids=["laughs", "entities", "a file of ours", "an address"],
+)
+def test_entities_are_never_expanded(doctype: str, body: str) -> None:
+    assert "entit" in refused(docx(paragraph(body), doctype=doctype)).lower()
+
+
+def test_nesting_without_end() -> None:
+    deep = "<w:ins>" * 100_000 + paragraph("x") + "</w:ins>" * 100_000
+    assert "depth" in refused(docx(deep))
+    tables = "<w:tbl><w:tr><w:tc><w:p/></w:tc><w:tc>" * 70 + paragraph("x") + "</w:tc></w:tr></w:tbl>" * 70
+    [document] = FILES.parse_bytes(docx(tables), "a.docx").documents
+    assert document.text.count("\\") < 1_000
+
+
+def test_names_in_an_archive_lead_nowhere(tmp_path: Path) -> None:
+    secret = tmp_path / "secret.xml"
+    secret.write_text("<a>secret</a>")
+    assert "main part is missing" in refused(docx("", main=f"../../../../../..{secret}"))
+    names = (f"../../../../../..{tmp_path}/new.xml", f"{tmp_path}/new.xml", "C:\\new.xml", "..\\..\\new.xml")
+    traps = dict.fromkeys(names, "<a/>")
+    [document] = FILES.parse_bytes(docx(paragraph("text"), parts=traps), "a.docx").documents
+    assert document.text == "text"
+    assert list(tmp_path.iterdir()) == [secret]
+
+
+def test_what_unpacks_to_too_much_is_not_unpacked() -> None:
+    for name, data in {"a.docx": docx(" " * 60_000_000), "a.xlsx": xlsx({"One": " " * 60_000_000})}.items():
+        with pytest.raises(TooLarge, match="the limit is 50000000"):
+            FILES.parse_bytes(data, name)
+    spread = docx(paragraph("x"), parts={f"word/part{n}.xml": "" for n in range(20_001)})
+    assert "parts, more than 20000" in refused(spread)
+
+
+def test_what_needs_too_much_memory_or_time_is_stopped() -> None:
+    wide = f'<w:tc><w:tcPr><w:gridSpan w:val="100"/></w:tcPr>{paragraph("y" * 100_000)}</w:tc>'
+    assert "bytes of memory" in refused(docx(f"<w:tbl>{f'<w:tr>{wide}{wide}</w:tr>' * 90}</w:tbl>"))
+    far = '<row r="1048576"><c r="XFD1048576"><v>2</v></c></row>'
+    assert "bytes of memory" in refused(xlsx({"One": row(1, "1") + far}), "a.xlsx")
+    hasty = LocalFiles(**{**LIMITS, "parse_seconds": 1, "parse_memory_bytes": 4_000_000_000})
+    assert "more than 1 seconds" in refused(SLOW, "a.pdf", hasty)
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "reason"),
+    [
+        (pdf(lines("x"), count=2_000_000_000), "a.pdf", None),
+        (pdf(lines("x")).replace(b"/Kids [5 0 R]", b"/Kids [2 0 R]"), "a.pdf", "a damaged PDF|no text"),
+        (b"%PDF-1.7\n" + b"[" * 1_000_000, "a.pdf", "a damaged PDF"),
+        (b"%PDF-1.7\n" + b"<</A " * 500_000, "a.pdf", "a damaged PDF"),
+        (COMPOUND + b"\xff" * 100_000, "a.xls", "cannot be read"),
+        (COMPOUND + bytes(504) + "EncryptedPackage".encode("utf-16-le"), "a", "password"),
+        (COMPOUND + bytes(504) + "WordDocument".encode("utf-16-le"), "a", "old office"),
+        (b"PK\x03\x04" + b"\xff" * 100_000, "a.docx", "a damaged ZIP archive"),
+    ],
+)  # fmt: skip
+def test_containers_that_lie(data: bytes, name: str, reason: str | None) -> None:
+    found = outcome(data, name)
+    if reason is None:
+        assert isinstance(found, ParsedFile) and found.documents
+    else:
+        assert isinstance(found, UnreadableFile)
+        assert any(part in found.reason for part in reason.split("|")), found.reason
+
+
+def test_an_encrypted_part_is_said_to_be_one() -> None:
+    data = bytearray(SOUND["a.docx"])
+    for mark, offset in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
+        start = data.find(mark)
+        while start >= 0:
+            data[start + offset] |= 1
+            start = data.find(mark, start + 4)
+    assert "password" in refused(bytes(data))
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_a_file_cut_off_anywhere_is_read_or_refused(name: str) -> None:
+    data = SOUND[name]
+    found = [outcome(data[:end], name) for end in range(1, len(data), max(1, len(data) // 40))]
+    assert all(each.documents or each.notice for each in found if isinstance(each, ParsedFile))
+    assert FILES.parse_bytes(data, name).documents
+
+
+@settings(max_examples=150)
+@given(st.sampled_from(sorted(SOUND)), st.data())
+def test_a_file_with_any_bytes_changed_is_read_or_refused(name: str, data: st.DataObject) -> None:
+    damaged = bytearray(SOUND[name])
+    for place in data.draw(st.lists(st.integers(0, len(damaged) - 1), max_size=8)):
+        damaged[place] = data.draw(st.integers(0, 255))
+    found = outcome(bytes(damaged), name)
+    assert not isinstance(found, ParsedFile) or found.documents or found.notice
+
+
+def test_a_reader_can_open_nothing_and_have_no_more_memory() -> None:
+    request = {"kind": "probe", "size": 0, "seconds": 5, "memory_bytes": 600_000_000, "unpacked": 9}
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE],
+        input=json.dumps(request).encode() + b"\n",
+        stdout=subprocess.PIPE,
+        check=True,
+    )
+    assert json.loads(done.stdout) == {"refused": "OSError " * 5 + "MemoryError"}
+
+
+def test_one_child_reads_many_files_and_ends_with_its_files() -> None:
+    gc.collect()
+    before = children()
+    files = LocalFiles(**LIMITS)
+    assert files.parse_bytes(SOUND["a.pdf"], "a.pdf").documents
+    [child] = children() - before
+    for name, data in SOUND.items():
+        assert files.parse_bytes(data, name).documents
+    refused(b"%PDF-1.7\n", "a.pdf", files)
+    assert children() - before == {child}
+    del files
+    gc.collect()
+    assert children() == before
+
+
+def test_a_child_that_is_killed_while_it_waits_is_replaced() -> None:
+    files = LocalFiles(**LIMITS)
+    before = children()
+    assert files.parse_bytes(SOUND["a.pdf"], "a.pdf").documents
+    for child in children() - before:
+        os.kill(child, signal.SIGKILL)
+    assert files.parse_bytes(SOUND["a.pdf"], "a.pdf").documents
+
+
+def test_a_child_that_dies_over_a_file_costs_that_file() -> None:
+    files, reasons, before = LocalFiles(**LIMITS), [], children()
+
+    def read() -> None:
+        with pytest.raises(UnreadableFile) as caught:
+            files.parse_bytes(SLOW, "a.pdf")
+        reasons.append(caught.value.reason)
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    while not (started := children() - before):
+        time.sleep(0.01)
+    os.kill(*started, signal.SIGKILL)
+    reading.join()
+    assert "SIGKILL" in reasons[0]
+    assert files.parse_bytes(SOUND["a.pdf"], "a.pdf").documents
+
+
+def test_a_reader_that_does_not_start_says_so() -> None:
+    children_ = Children(Limits(seconds=5, memory_bytes=1_000_000, unpacked_bytes=1_000_000))
+    with pytest.raises(UnreadableFile, match=r"memory|reader"):
+        children_.read("pdf", SOUND["a.pdf"], "a.pdf")
+
+
+@pytest.mark.data
+def test_pdfs_that_broke_other_programs(evaluation: Callable[[str], Path]) -> None:
+    read, reasons = 0, []
+    for path in sorted(evaluation("pdf_hostile").rglob("*.pdf")):
+        try:
+            [document] = FILES.parse(FoundFile(path, path.name, 0)).documents
+            assert document.text.strip() and document.places[0].page == 1
+            read += 1
+        except UnreadableFile as error:
+            reasons.append(error.reason)
+    assert read >= 75
+    assert {"is encrypted with a password"} < set(reasons)
+    assert not any("reader" in reason for reason in reasons)

@@ -1,0 +1,176 @@
+"""E-mail and notebooks: who wrote, what was said and attached; notes, code and what the code gave."""
+
+import json
+from datetime import UTC, datetime
+from email.message import EmailMessage
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conspectus.errors import UnreadableFile
+from conspectus.ingest.prepare import period
+from conspectus.model.records import NewDocument
+from conspectus.sources.extract import Refused
+from conspectus.sources.files import LocalFiles
+from conspectus.sources.mail import read_mail
+from conspectus.sources.notebooks import notebook_text
+
+FILES = LocalFiles()
+PIECES = (
+    b"Content-Type: multipart/mixed; boundary=a\n", b"\n--a\n", b"--a--\n", b"Date: x, 99 99\n", b"\n",
+    b"Content-Type: text/html; charset=\xff\n", b"Subject: =?x?b?=?=\n", b"Subject: =?utf-8?b?A?=\n",
+    b"Content-Type: message/rfc822\n", b"Content-Transfer-Encoding: base64\n", b"<p>&#0;\n", b"=\xff\n",
+    b"Content-Disposition: attachment; filename*0*=utf-8''%FF; filename*1=b\n", b"Date: \n", b" folded\n",
+    b"Content-Type: multipart/alternative\n", b"Content-Transfer-Encoding: quoted-printable\n",
+)  # fmt: skip
+FIELDS = ("source", "outputs", "data", "text", "text/plain", "cell_type", "ename", "level")
+HEAD = b"From: =?utf-8?q?J=C3=BCrgen?= <j@example.org>\r\nTo: a@b.c\r\nSubject: Hi\r\n"
+
+
+def mail(data: bytes) -> NewDocument:
+    [document] = FILES.parse_bytes(data, "a.eml").documents
+    return document
+
+
+def written(**parts: object) -> EmailMessage:
+    message = EmailMessage()
+    message["From"], message["Subject"] = "a@b.c", "Plan"
+    message.set_content(str(parts.get("plain", "The plain text.")))
+    if "html" in parts:
+        message.add_alternative(str(parts["html"]), subtype="html")
+    return message
+
+
+def notebook(*cells: dict[str, object], **fields: object) -> str:
+    return json.dumps(
+        {"nbformat": 4, "cells": cells, "metadata": {"language_info": {"name": "python"}}, **fields}
+    )
+
+
+def code(source: object, *outputs: dict[str, object]) -> dict[str, object]:
+    return {"cell_type": "code", "source": source, "outputs": list(outputs)}
+
+
+def test_a_message_says_who_wrote_it_to_whom_and_when() -> None:
+    document = mail(
+        HEAD + b"Date: Mon, 1 Jan 2024 10:00:00 +0100\r\nMessage-ID: <1@x>\r\n\r\nHello,\r\nyou.\r\n"
+    )
+    assert document.text == "Hello,\nyou."
+    assert (document.title, document.author, document.kind) == ("Hi", "Jürgen <j@example.org>", "message")
+    instant = period(document.occurred)
+    assert instant is not None and instant.start == datetime(2024, 1, 1, 9, tzinfo=UTC)
+    assert document.metadata == {
+        "from": "Jürgen <j@example.org>", "to": "a@b.c", "message_id": "<1@x>", "path": "a.eml",
+        "media_type": "message/rfc822",
+    }  # fmt: skip
+
+
+def test_plain_text_goes_before_html_which_is_read_as_a_page() -> None:
+    assert mail(bytes(written(html="<p>The rich text.</p>"))).text == "The plain text."
+    rich = "<style>p {}</style><h1>News</h1><ul><li>one</li></ul><script>bad()</script>"
+    assert mail(bytes(written(plain=" ", html=rich))).text == "# News\n\n- one"
+
+
+def test_attachments_are_named_and_not_read() -> None:
+    message = written()
+    message.add_attachment(b"%PDF-secret", maintype="application", subtype="pdf", filename="Übersicht.pdf")
+    message.add_attachment("secret text", filename="notes.txt")
+    assert mail(bytes(message)).text == "The plain text.\n\nAttachments: Übersicht.pdf, notes.txt"
+
+
+def test_a_forwarded_message_is_part_of_the_text() -> None:
+    outer = written(plain="See below.")
+    outer.add_attachment(written(plain="The inner text."))
+    assert mail(bytes(outer)).text == (
+        "See below.\n\nForwarded message\nFrom: a@b.c\nSubject: Plan\n\nThe inner text."
+    )
+
+
+@pytest.mark.parametrize(
+    ("charset", "body", "text"),
+    [
+        ("koi8-r", "Привет".encode("koi8_r"), "Привет"), ("shift_jis", "日本".encode("shift_jis"), "日本"),
+        ("no-such", "é".encode(), "é"), ("utf-8", "é".encode("cp1252"), "é"), ("base64", b"abc", "abc"),
+    ],
+)  # fmt: skip
+def test_any_encoding_is_read(charset: str, body: bytes, text: str) -> None:
+    assert mail(HEAD + f"Content-Type: text/plain; charset={charset}\r\n\r\n".encode() + body).text == text
+
+
+def test_a_message_without_text_is_its_subject_and_what_is_none_is_refused() -> None:
+    assert mail(HEAD + b"\r\n\r\n").text == "Hi"
+    with pytest.raises(UnreadableFile, match="not an e-mail"):
+        mail(b"just some words\n")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        HEAD
+        + b"".join(b"Content-Type: multipart/mixed; boundary=%d\n\n--%d\n" % (n, n) for n in range(2000)),
+        HEAD + b"Content-Type: message/rfc822\n\n" * 3000,
+    ],
+    ids=["parts", "messages"],
+)
+def test_a_message_nested_without_end_is_refused(data: bytes) -> None:
+    with pytest.raises(UnreadableFile, match="nested too deeply"):
+        mail(data)
+
+
+@settings(max_examples=300)
+@given(st.lists(st.sampled_from(PIECES)))
+def test_any_message_is_read_or_refused(pieces: list[bytes]) -> None:
+    try:
+        extract = read_mail(b"From: a\n" + b"".join(pieces))
+    except Refused:
+        return
+    assert isinstance(extract.text, str)
+
+
+def test_a_notebook_is_notes_code_and_outputs() -> None:
+    text = notebook(
+        {"cell_type": "markdown", "source": ["# Study\n", "Why."]},
+        code("print(1)", {"output_type": "stream", "text": ["1\n", "2\n"]}),
+        code("x", {"data": {"text/plain": "\x1b[31m42\x1b[0m", "image/png": "iVBOR"}}),
+        code("```", {"ename": "NameError", "evalue": "no x", "traceback": []}),
+        {"cell_type": "raw", "source": "raw"}, code("", {"data": {"text/html": "<b>only</b>"}}),
+    )  # fmt: skip
+    [document] = FILES.parse_bytes(text.encode(), "a.ipynb").documents
+    assert document.text == (
+        "# Study\nWhy.\n\n```python\nprint(1)\n```\n\n```\n1\n2\n```\n\n```python\nx\n```\n\n```\n42\n```\n\n"
+        "````python\n```\n````\n\n```\nNameError: no x\n```\n\nraw"
+    )
+    assert (document.title, document.syntax) == ("Study", "markdown")
+    assert document.metadata["media_type"] == "application/x-ipynb+json"
+
+
+def test_a_notebook_of_the_third_format_is_read() -> None:
+    old = {"nbformat": 3, "worksheets": [{"cells": [
+        {"cell_type": "heading", "level": 2, "source": "Part"}, {"cell_type": "code", "input": "1 + 1"},
+    ]}]}  # fmt: skip
+    assert notebook_text(json.dumps(old)) == "## Part\n\n```\n1 + 1\n```"
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "{}", '{"cells": 1}', "[" * 100_000, "null", '"cells"'])
+def test_what_is_no_notebook_is_refused(text: str) -> None:
+    with pytest.raises(UnreadableFile, match="not valid application/x-ipynb"):
+        FILES.parse_bytes(text.encode(), "a.ipynb")
+
+
+def test_an_empty_notebook_is_a_notice() -> None:
+    parsed = FILES.parse_bytes(notebook().encode(), "a.ipynb")
+    assert (parsed.documents, parsed.notice) == ((), "the notebook is empty")
+
+
+JUNK = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text() | st.floats(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(FIELDS), inner),
+)
+
+
+@given(st.lists(JUNK), JUNK)
+def test_cells_of_any_shape_are_read(cells: list[object], metadata: object) -> None:
+    text = notebook_text(json.dumps({"cells": cells, "metadata": metadata}))
+    assert "\0" not in text
+    text.encode()

@@ -1,0 +1,239 @@
+"""Office documents, books and PDFs: their text as Markdown, with pages, headings, lists and tables."""
+
+from pathlib import Path
+
+import pytest
+from tests.office_samples import (
+    DRAWING,
+    WORD,
+    docx,
+    epub,
+    heading,
+    lines,
+    paragraph,
+    pdf,
+    pptx,
+    row,
+    shape,
+    xlsx,
+    zipped,
+)
+
+import conspectus
+from conspectus.errors import ConspectusError, TooLarge, UnreadableFile, UnsupportedContent
+from conspectus.model.records import NewDocument, Place
+from conspectus.settings import Settings
+from conspectus.sources.files import LocalFiles
+
+FILES = LocalFiles()
+BREAK = '<w:p><w:r><w:br w:type="page"/></w:r></w:p>'
+RENDERED = "<w:r><w:lastRenderedPageBreak/></w:r>"
+NUMBERS = f"""<w:numbering xmlns:w="{WORD}"><w:abstractNum w:abstractNumId="1">
+<w:lvl w:ilvl="0"><w:start w:val="3"/><w:numFmt w:val="decimal"/><w:lvlText w:val="%1."/></w:lvl>
+<w:lvl w:ilvl="1"><w:numFmt w:val="lowerLetter"/><w:lvlText w:val="%1.%2)"/></w:lvl></w:abstractNum>
+<w:abstractNum w:abstractNumId="2"><w:lvl w:ilvl="0"><w:numFmt w:val="bullet"/></w:lvl></w:abstractNum>
+<w:num w:numId="7"><w:abstractNumId w:val="1"/></w:num><w:num w:numId="8"><w:abstractNumId w:val="2"/></w:num>
+</w:numbering>"""
+
+
+def read(data: bytes, name: str) -> NewDocument:
+    [document] = FILES.parse_bytes(data, name).documents
+    return document
+
+
+def word(body: str, **fields) -> str:
+    return read(docx(body, **fields), "a.docx").text
+
+
+def listed(text: str, number: int, level: int = 0) -> str:
+    return paragraph(text, f'<w:numPr><w:ilvl w:val="{level}"/><w:numId w:val="{number}"/></w:numPr>')
+
+
+def cell(text: str, properties: str = "") -> str:
+    return f"<w:tc><w:tcPr>{properties}</w:tcPr>{paragraph(text)}</w:tc>"
+
+
+def grid(*rows: str) -> str:
+    return f"<w:tbl>{''.join(f'<w:tr>{each}</w:tr>' for each in rows)}</w:tbl>"
+
+
+def test_a_word_document_keeps_its_headings_and_what_it_is() -> None:
+    document = read(docx(heading("Guide") + paragraph("Some text.") + heading("Part", 2)), "x/a.docx")
+    assert document.text == "# Guide\n\nSome text.\n\n## Part"
+    assert (document.title, document.key, document.syntax) == ("Guide", "x/a.docx", "markdown")
+    kind = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+    assert document.metadata == {"path": "x/a.docx", "media_type": kind}
+    assert document.places == ()
+
+
+def test_text_that_looks_like_a_heading_stays_text() -> None:
+    assert word(paragraph("# not") + paragraph("a<w:br/>") + paragraph("#tag &lt;b&gt;")) == (
+        "\\# not\n\na\n\n#tag <b>"
+    )
+
+
+def test_lists_have_their_numbers_and_levels() -> None:
+    body = listed("one", 7) + listed("deep", 7, 1) + listed("deeper", 7, 1) + listed("two", 7)
+    body += paragraph("between") + listed("three", 7) + listed("dot", 8) + listed("none", 0)
+    assert word(body, parts={"word/numbering.xml": NUMBERS}) == (
+        "3. one\n    - 3.a) deep\n    - 3.b) deeper\n4. two\n\nbetween\n\n5. three\n- dot\n\nnone"
+    )
+
+
+def test_tables_are_readable_and_merged_cells_say_their_text_everywhere() -> None:
+    wide, top, more = '<w:gridSpan w:val="2"/>', '<w:vMerge w:val="restart"/>', "<w:vMerge/>"
+    text = word(
+        grid(cell("A|B") + cell("wide", wide), cell("x", top) + cell("1") + cell("2"), cell("", more))
+    )
+    assert text == "| A\\|B | wide | wide |\n| --- | --- | --- |\n| x | 1 | 2 |\n| x |  |  |"
+    assert word(grid(cell("alone"))) == "alone"
+    assert word(grid(cell("") + cell("")) + paragraph("after")) == "after"
+
+
+def test_notes_links_boxes_and_changes_are_told_apart() -> None:
+    note = f'<w:footnote w:id="2">{paragraph("A note.")}</w:footnote>'
+    notes = f'<w:footnotes xmlns:w="{WORD}">{note}</w:footnotes>'
+    body = (
+        '<w:p><w:r><w:t>See </w:t></w:r><w:hyperlink r:id="r4"><w:r><w:t>there</w:t></w:r></w:hyperlink>'
+        '<w:r><w:footnoteReference w:id="2"/></w:r><w:ins><w:r><w:t> new</w:t></w:r></w:ins>'
+        "<w:del><w:r><w:delText>old</w:delText></w:r></w:del></w:p>"
+        f"<w:p><w:r><w:pict><w:txbxContent>{paragraph('In a box')}</w:txbxContent></w:pict></w:r></w:p>"
+    )
+    assert word(body, parts={"word/footnotes.xml": notes}) == (
+        "See [there](https://example.org/a)[^footnote-2] new\n\nIn a box\n\n[^footnote-2]: A note."
+    )
+
+
+def test_formulas_become_latex() -> None:
+    math = "http://schemas.openxmlformats.org/officeDocument/2006/math"
+    run = "<m:r><m:t>{}</m:t></m:r>"
+    half = f"<m:f><m:num>{run.format('1')}</m:num><m:den>{run.format('2')}</m:den></m:f>"
+    power = f"<m:sSup><m:e>{run.format('x')}</m:e><m:sup>{run.format('2')}</m:sup></m:sSup>"
+    body = f'<w:p><m:oMath xmlns:m="{math}">{half}{run.format("=_")}{power}</m:oMath></w:p>'
+    assert word(body) == "$\\frac{1}{2}=\\_x^{2}$"
+
+
+def test_pages_of_a_word_document_are_those_laid_out_or_begun_by_hand() -> None:
+    by_hand = read(docx(paragraph("one") + BREAK + paragraph("two")), "a.docx")
+    assert by_hand.text == "one\n\ntwo"
+    assert by_hand.places == (Place(0, 1), Place(by_hand.text.index("two"), 2))
+    laid_out = read(
+        docx(f"<w:p><w:r><w:t>one </w:t></w:r>{RENDERED}<w:r><w:t>two</w:t></w:r></w:p>{BREAK}"), "a"
+    )
+    assert laid_out.text == "one two"
+    assert laid_out.places == (Place(0, 1), Place(4, 2))
+
+
+def test_every_slide_is_a_page_under_its_title() -> None:
+    chart = (
+        f'<c xmlns:a="{DRAWING}"><title><a:p><a:r><a:t>Sales</a:t></a:r></a:p></title><ser><tx><v>Net</v>'
+        "</tx><cat><v>2024</v><v>2025</v></cat><val><v>1</v><v>2</v></val></ser></c>"
+    )
+    table = "<a:tbl><a:tr><a:tc><a:p><a:r><a:t>T</a:t></a:r></a:p></a:tc></a:tr></a:tbl>"
+    frame = f'<p:graphicFrame>{table}</p:graphicFrame><p:graphicFrame><a:chart r:id="r2"/></p:graphicFrame>'
+    picture = '<p:pic><p:nvPicPr><p:cNvPr descr="A dog"/></p:nvPicPr></p:pic>'
+    first = shape("point", "other", placeholder="body") + shape("Title", placeholder="title")
+    rels = {"ppt/slides/_rels/slide8.xml.rels": RELS, "ppt/c.xml": chart, "ppt/n.xml": NOTES}
+    document = read(
+        pptx([first + shape("7", placeholder="sldNum"), f"<p:grpSp>{frame}</p:grpSp>{picture}"], parts=rels),
+        "a",
+    )
+    assert document.text == (
+        "# Title\n\n- point\n- other\n\n| T |\n| --- |\n\nSales\n\n|  | Net |\n| --- | --- |\n| 2024 | 1 |\n"
+        "| 2025 | 2 |\n\n[Image: A dog]\n\nNotes: Say it."
+    )
+    assert document.places == (Place(0, 1), Place(document.text.index("| T |"), 2))
+    assert document.title == "Title"
+
+
+def test_sheets_are_tables_under_their_names() -> None:
+    dated = '<row r="3"><c r="A3" s="1"><v>45292</v></c><c r="B3" t="b"><v>1</v></c></row>'
+    rows = row(1, "Name", "Number") + row(2, "a|b", "1.50") + dated + row(9, "", "7")
+    document = read(xlsx({"One": rows, "Empty": "", "Two": row(1, "x")}), "a.xlsx")
+    assert document.text == (
+        "## One\n\n| Name | Number |\n| --- | --- |\n| a\\|b | 1.5 |\n| 2024-01-01 | TRUE |\n|  | 7 |\n\n"
+        "## Two\n\n| x |\n| --- |"
+    )
+
+
+def test_a_book_is_read_in_its_order() -> None:
+    table = "<table><tr><td><p>a</p></td><td>b</td></tr><tr><td>c</td></tr></table>"
+    items = "<ul><li>x</li><li></li><li><p>y</p><ul><li>z</li></ul></li></ul>"
+    chapters = {"b": f"<h1>One</h1>{items}", "a": f"<h2>Zwei</h2><p>ü &amp; é</p>{table}"}
+    document = read(epub(chapters), "a.epub")
+    assert document.text == "# One\n\n- x\n\n- y\n\n- z\n\n## Zwei\n\nü & é\n\na | b\n\nc"
+    assert (document.title, document.author) == ("The Book", "A. Writer")
+
+
+def test_a_protected_book_is_refused() -> None:
+    locked = '<e><CipherReference URI="OPS/a%20x.xhtml"/></e>'
+    with pytest.raises(UnreadableFile, match="encrypted"):
+        read(epub({"a": "text"}, parts={"META-INF/encryption.xml": locked}), "a.epub")
+
+
+def test_a_pdf_has_its_pages_and_its_bookmarks_as_headings() -> None:
+    pages = (lines("Start here", "and on"), lines("Before", "2 The Middle", "after"), lines("Last"))
+    made = pdf(*pages, bookmarks=[("The Middle", 1), ("Elsewhere", 2)], title="A title")
+    document = read(made, "a.pdf")
+    text = document.text
+    assert text == "Start here\nand on\n\nBefore\n2 The Middle\nafter\n\nLast"
+    assert document.places == (
+        Place(0, 1), Place(text.index("Before"), 2), Place(text.index("2 The"), 2, ("The Middle",)),
+        Place(text.index("Last"), 3, ("Elsewhere",)),
+    )  # fmt: skip
+    assert (document.title, document.syntax) == ("A title", "plain")
+
+
+def test_a_pdf_without_text_is_said_to_be_scanned_perhaps() -> None:
+    with pytest.raises(UnreadableFile, match="no text; it may be scanned"):
+        read(pdf(b"0 0 100 100 re f"), "a.pdf")
+    parsed = FILES.parse_bytes(pdf(lines("words"), b""), "a.pdf")
+    assert parsed.notice == "1 of 2 pages have no text; they may be scanned"
+
+
+def test_a_document_without_text_is_a_notice() -> None:
+    parsed = FILES.parse_bytes(docx(paragraph(" ")), "a.docx")
+    assert (parsed.documents, parsed.notice) == ((), "the document has no text")
+    assert FILES.parse_bytes(b"", "a.docx").notice == "the file is empty"
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "error", "reason"),
+    [
+        (b"no zip at all", "a.docx", UnreadableFile, "damaged ZIP"),
+        (b"no pdf at all", "a.pdf", UnreadableFile, "damaged PDF"),
+        (zipped({"a.txt": "text"}), "a.zip", UnsupportedContent, "a ZIP archive; unpack it first"),
+        (zipped({"word/x.xml": "<a/>"}), "a.docx", UnreadableFile, "main part is missing"),
+        (zipped({"META-INF/container.xml": "<a/>"}), "a.epub", UnreadableFile, "package is missing"),
+        (docx("x" * 300_000), "a.docx", TooLarge, "the limit is 200000"),
+        (xlsx({"One": "x" * 300_000}), "a.xlsx", TooLarge, "the limit is 200000"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_says_why(
+    data: bytes, name: str, error: type[ConspectusError], reason: str
+) -> None:
+    with pytest.raises(error, match=reason):
+        LocalFiles(max_unpacked_bytes=200_000).parse_bytes(data, name)
+
+
+async def test_a_page_of_a_pdf_is_cited(tmp_path: Path) -> None:
+    made = pdf(lines("The dog sleeps."), lines("Results", "The cat runs."), bookmarks=[("Results", 1)])
+    (tmp_path / "animals.pdf").write_bytes(made)
+    async with conspectus.open(
+        tmp_path / "store", settings=Settings(embedder="none", chunk_size=25, chunk_overlap=0)
+    ) as engine:
+        report = await engine.add_files([tmp_path / "animals.pdf"])
+        assert (report.added, report.failures) == (1, ())
+        window = await engine.window("cat runs", 20)
+    assert window.text.startswith("[1] animals.pdf, p. 2, Results\n")
+    assert (window.citations[0].page, window.citations[0].heading) == (2, "Results")
+
+
+RELS = (
+    '<Relationships><Relationship Id="r1" Type="x/notesSlide" Target="../n.xml"/>'
+    '<Relationship Id="r2" Type="x/chart" Target="/ppt/c.xml"/></Relationships>'
+)
+NOTES = (
+    f'<p:notes xmlns:p="x" xmlns:a="{DRAWING}"><p:cSld><p:spTree>{shape("Say it.", placeholder="body")}'
+    f"{shape('3', placeholder='sldNum')}</p:spTree></p:cSld></p:notes>"
+)
