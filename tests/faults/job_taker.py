@@ -1,0 +1,29 @@
+"""A program to be killed: it accepts jobs as fast as it can, and says which.
+
+Each line on standard output is a job that was accepted: its id and the number of the page it takes in.
+"""
+
+import asyncio
+import sys
+from dataclasses import replace
+
+import conspectus
+from conspectus.settings import Settings
+
+SETTINGS = replace(
+    Settings(), embedder="none", fetch_allow="127.0.0.1", job_wait_milliseconds=20, job_grace_seconds=5
+)
+SECRET = "s3cr3t-of-a-killed-job"
+
+
+async def main(path: str, base: str, first: int, count: int) -> None:
+    async with conspectus.open(path, settings=SETTINGS) as engine:
+        await engine.start_jobs()
+        for number in range(first, first + count):
+            job = await engine.ingest_url(f"{base}/{number}", headers={"X-Secret": SECRET})
+            print(job.id, number, flush=True)
+        await asyncio.sleep(60)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])))
