@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from conspectus.cli import asking, documents, evaluating, serving, upkeep
+from conspectus.cli import asking, documents, evaluating, people, serving, upkeep
 from conspectus.cli.failures import INTERRUPTED, INVALID, MEANINGS, fail
 from conspectus.cli.options import Common, spread
 
@@ -59,6 +59,8 @@ def build_app() -> typer.Typer:
     evaluation.command("retrieval")(spread(evaluating.retrieval))
     evaluation.command("conversation")(spread(evaluating.conversation))
     app.add_typer(evaluation, name="eval")
+    for name, group in people.groups_of_commands().items():
+        app.add_typer(group, name=name)
     return app
 
 

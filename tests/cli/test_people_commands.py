@@ -1,0 +1,115 @@
+"""users, groups, keys and grants on a real store: tables, JSON, secrets that are shown once, exit codes."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from tests.cli.conftest import Shell
+
+
+@pytest.fixture
+def peopled(filled: Shell) -> Shell:
+    for name in ("alice", "bob"):
+        assert filled("users", "add", name).code == 0
+    return filled
+
+
+def names(shell: Shell, *arguments: str) -> list[str]:
+    return [each["name"] for each in shell(*arguments, "--json").json]
+
+
+def test_users_are_made_shut_out_let_in_and_deleted(peopled: Shell) -> None:
+    assert names(peopled, "users", "list") == ["alice", "bob", "owner"]
+    assert peopled("users", "disable", "alice", "--json").json["disabled"] is True
+    assert "yes" in peopled("users", "list").out
+    assert peopled("users", "enable", "alice", "--json").json["disabled"] is False
+    assert peopled("users", "delete", "alice", typed="n\n").code == 1
+    assert peopled("users", "delete", "alice", "--yes").code == 0
+    assert names(peopled, "users", "list") == ["bob", "owner"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("users", "add", "alice"), 1),
+        (("users", "add", "a/b"), 2),
+        (("users", "add", ""), 2),
+        (("users", "delete", "nobody", "--yes"), 3),
+        (("users", "delete", "owner", "--yes"), 1),
+        (("users", "disable", "owner"), 1),
+        (("groups", "members", "nothing"), 3),
+        (("groups", "join", "nothing", "alice"), 3),
+        (("keys", "add", "nobody"), 3),
+        (("keys", "add", "alice", "--scope", "everything"), 2),
+        (("keys", "add", "alice", "--expires", "2001-01-01T00:00:00Z"), 2),
+        (("keys", "revoke", "nothing"), 3),
+        (("keys", "rotate", "nothing"), 3),
+        (("grants", "add", "viewer"), 2),
+        (("grants", "add", "viewer", "--user", "alice", "--group", "x"), 2),
+        (("grants", "add", "king", "--user", "alice"), 2),
+        (("grants", "add", "viewer", "--user", "nobody"), 3),
+        (("grants", "add", "viewer", "--user", "alice", "--source", "nothing"), 3),
+        (("grants", "list", "--collection", "nothing"), 3),
+        (("grants", "remove", "--user", "alice"), 3),
+    ],
+)
+def test_what_cannot_be_done_says_so(peopled: Shell, arguments: tuple[str, ...], code: int) -> None:
+    done = peopled(*arguments)
+    assert (done.code, bool(done.err)) == (code, code != 3 or "remove" not in arguments)
+
+
+def test_groups_have_members(peopled: Shell) -> None:
+    assert peopled("groups", "add", "team").code == 0
+    assert peopled("groups", "join", "team", "bob").code == 0
+    assert names(peopled, "groups", "members", "team") == ["bob"]
+    assert "team" in peopled("groups", "list").out
+    assert peopled("groups", "leave", "team", "bob").code == 0
+    assert names(peopled, "groups", "members", "team") == []
+    assert peopled("groups", "delete", "team").code == 0
+    assert names(peopled, "groups", "list") == []
+
+
+def test_a_secret_is_shown_once(peopled: Shell) -> None:
+    made = peopled("keys", "add", "alice", "--label", "laptop", "--scope", "read")
+    secret = made.out.strip()
+    number = secret.split("_")[1]
+    assert secret.startswith("csp_")
+    assert number in made.err
+    assert secret not in made.err
+    for shown in (peopled("keys", "list"), peopled("keys", "list", "alice", "--json")):
+        assert number in shown.out
+        assert secret.split("_")[2] not in shown.out
+    [key] = peopled("keys", "list", "alice", "--json").json
+    assert (key["label"], key["scopes"], key["revoked"]) == ("laptop", ["read"], None)
+
+
+def test_keys_are_replaced_and_revoked(peopled: Shell) -> None:
+    ends = (datetime.now(UTC) + timedelta(days=9)).isoformat()
+    first = peopled("keys", "add", "--expires", ends, "--json").json
+    second = peopled("keys", "rotate", first["key"]["id"], "--json").json
+    assert second["key"]["expires"] == first["key"]["expires"]
+    assert second["secret"] != first["secret"]
+    assert peopled("keys", "revoke", second["key"]["id"]).code == 0
+    assert all(each["revoked"] for each in peopled("keys", "list", "owner", "--json").json)
+
+
+def test_roles_are_given_and_taken(peopled: Shell) -> None:
+    [source] = {each["source"] for each in peopled("list", "--json").json["documents"]}
+    assert peopled("groups", "add", "team").code == 0
+    assert peopled("grants", "add", "viewer", "--user", "alice").code == 0
+    assert peopled("grants", "add", "editor", "--user", "alice").code == 0
+    assert peopled("grants", "add", "manager", "--group", "team", "--source", source).code == 0
+    listed = peopled("grants", "list")
+    assert [line.split()[:3] for line in listed.out.splitlines()[1:]] == [
+        ["editor", "user", "alice"],
+        ["manager", "group", "team"],
+    ]
+    assert len(peopled("grants", "list", "--source", source, "--json").json) == 1
+    assert peopled("grants", "remove", "--user", "alice").code == 0
+    assert len(peopled("grants", "list", "--json").json) == 1
+
+
+def test_nothing_is_made_where_there_is_no_store(shell: Shell) -> None:
+    for arguments in (("users", "list"), ("users", "add", "alice"), ("keys", "list"), ("grants", "list")):
+        assert shell(*arguments).code == 3
+    assert not (shell.folder / "data").exists()
