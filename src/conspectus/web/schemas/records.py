@@ -183,6 +183,9 @@ class DocumentFields(Body):
     thread: Label | None = None
     syntax: Syntax = "plain"
     places: list[PlaceBody] = Field(default=[], max_length=MOST_PLACES)
+    spans: list[tuple[Int64, Int64]] = Field(
+        default=[], max_length=MOST_PLACES, description="The chunks to cut the text into, without a gap."
+    )
 
     def given(self) -> dict[str, Any]:
         """The fields that the client named, as the engine takes them."""
@@ -191,6 +194,8 @@ class DocumentFields(Body):
             fields["occurred"] = Period(self.occurred.start, self.occurred.end)
         if "places" in fields:
             fields["places"] = tuple(Place(at.start, at.page, tuple(at.headings)) for at in self.places)
+        if "spans" in fields:
+            fields["spans"] = tuple(self.spans)
         return fields
 
 
