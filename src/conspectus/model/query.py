@@ -1,11 +1,12 @@
 """What a caller asks: a question, under a filter, for a number of hits or a number of tokens."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from conspectus.model.filter import EVERYTHING, Filter
 
 Arm = Literal["words", "vectors"]
+ARMS: tuple[Arm, ...] = get_args(Arm)
 
 EVERYWHERE = "*"
 """The name that stands for every collection of which the person may see anything."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from conspectus.errors import InvalidInput, ProviderError, TooLarge
-from conspectus.model.query import Query
+from conspectus.model.query import ARMS, Query
 from conspectus.settings import Settings
 from conspectus.text.clean import clean
 
@@ -36,6 +36,8 @@ def asked(query: str | Query, fields: Mapping[str, Any], settings: Settings) -> 
         if name not in known:
             raise InvalidInput(name, f"is not a part of a query; there are {', '.join(known)}")
     whole = replace(query, **fields) if isinstance(query, Query) else Query(text=query, **fields)
+    if unknown := set(whole.arms) - set(ARMS):
+        raise InvalidInput("arms", f"{min(unknown)!r} is none; there are {' and '.join(ARMS)}")
     if not 0 <= whole.limit <= settings.max_limit:
         raise InvalidInput("limit", f"must be from 0 to {settings.max_limit}")
     if whole.floor is not None and not -1.0 <= whole.floor <= 1.0:
