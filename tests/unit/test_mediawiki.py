@@ -230,6 +230,7 @@ async def test_a_wiki_that_stays_behind_is_a_passing_failure(world: World) -> No
         Answer(b"[]"),
         Answer(b"null"),
         Answer(b'{"query": []}'),
+        Answer(b'{"query": 7}'),
         Answer(b'{"query": {"general": {"time": "yesterday"}, "namespaces": {}}}'),
         Answer(b'{"query": {"general": {"time": "2024-05-01T00:00:00Z"}, "namespaces": {"0": 1}}}'),
         Answer(b'{"error": {"code": "readapidenied", "info": "You need read permission"}}'),
@@ -237,12 +238,26 @@ async def test_a_wiki_that_stays_behind_is_a_passing_failure(world: World) -> No
         Answer(b"\xff\xfe", headers={"Content-Type": "application/json"}),
         Answer(b"{}"),
     ],
-    ids=range(11),
+    ids=range(12),
 )
 async def test_answers_of_something_else_are_failures(world: World, answer: Answer) -> None:
     world.server.answers["/api.php"] = answer
     with pytest.raises(FetchFailed):
         await world.listed()
+
+
+@pytest.mark.parametrize("name", ["pages", "recentchanges", "logevents"])
+@pytest.mark.parametrize(
+    "rows", [7, [7], ["x"], [{}], [{"pageid": "x", "title": 1}], [{"type": "move"}], None]
+)
+async def test_rows_of_something_else_are_failures_or_nothing(world: World, name: str, rows: object) -> None:
+    whole = json.loads(world.site.answer(_request("meta=siteinfo")).body)
+    whole["query"][name] = rows
+    world.server.answers["/api.php"] = Answer(json.dumps(whole).encode())
+    try:
+        assert entries(await world.listed()) == {}
+    except FetchFailed as failure:
+        assert not failure.passing
 
 
 async def test_endless_continuation_ends(world: World) -> None:
@@ -277,6 +292,34 @@ async def test_the_fetcher_guards_the_address(world: World) -> None:
         ]
     await guarded.close()
     assert world.server.count() == 0
+
+
+async def test_pages_are_read_some_at_a_time(world: World) -> None:
+    world.site.portion = 500
+    for number in range(50):
+        await world.site.put("Main", f"Page {number}", f"text {number}")
+    connector = world.connector()
+    found = [
+        (entry.title, (await connector.fetch(entry)).text)
+        async for listing in connector.changes(None)
+        for entry in listing.entries
+    ]
+    assert sorted(found) == sorted((f"Page {number}", f"text {number}") for number in range(50))
+    assert world.asked("prop", "info|revisions") == 3
+
+
+async def test_pages_too_large_together_are_read_alone(world: World) -> None:
+    for number in range(5):
+        await world.site.put("Main", f"Page {number}", "x" * 40_000)
+    small = WebFetcher(FetchLimits(max_bytes=100_000, allow=("127.0.0.1",)))
+    connector = MediaWiki(MediaWikiApi(small, f"{world.server.base}/api.php"))
+    found = [
+        len((await connector.fetch(entry)).text)
+        async for listing in connector.changes(None)
+        for entry in listing.entries
+    ]
+    await small.close()
+    assert found == [40_000] * 5
 
 
 async def test_a_hidden_revision_is_an_empty_page(world: World) -> None:

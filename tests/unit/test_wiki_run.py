@@ -159,11 +159,9 @@ async def test_an_emptied_page_loses_its_chunks(shelf: Shelf, wiki: MemoryWiki) 
 
 
 async def test_a_removed_space_loses_all_descendants(shelf: Shelf, wiki: MemoryWiki) -> None:
-    for name in ("root", "root/child", "root/child/leaf"):
-        await wiki.put("Old", name, f"heron {name}")
+    for name, parent in (("root", None), ("child", "0"), ("leaf", "1")):
+        await wiki.put("Old", name, f"heron {name}", parent=parent)
     await wiki.put("New", "stays", "otter")
-    wiki.pages["1"] = (replace(wiki.pages["1"][0], parent="0"), wiki.pages["1"][1])
-    wiki.pages["2"] = (replace(wiki.pages["2"][0], parent="1"), wiki.pages["2"][1])
     await run(shelf, wiki)
     await wiki.remove_space("Old")
     report = await run(shelf, wiki)
@@ -202,8 +200,7 @@ async def test_what_is_stored_as_listed_is_not_fetched(shelf: Shelf, wiki: Memor
 
 async def test_the_pages_below_a_deleted_one_stay(shelf: Shelf, wiki: MemoryWiki) -> None:
     await wiki.put("Team", "above", "heron")
-    await wiki.put("Team", "below", "otter")
-    wiki.pages["1"] = (replace(wiki.pages["1"][0], parent="0"), "otter")
+    await wiki.put("Team", "below", "otter", parent="0")
     await run(shelf, wiki)
     assert (await stored(shelf))["Team", "below"].parent == (await stored(shelf))["Team", "above"].id
     await wiki.delete("Team", "above")
@@ -214,9 +211,7 @@ async def test_the_pages_below_a_deleted_one_stay(shelf: Shelf, wiki: MemoryWiki
 
 async def test_parents_listed_after_their_children_are_found(shelf: Shelf, wiki: MemoryWiki) -> None:
     for number in range(4):
-        await wiki.put("Team", str(number), f"text {number}")
-        parent = str(number + 1) if number < 3 else None
-        wiki.pages[str(number)] = (replace(wiki.pages[str(number)][0], parent=parent), f"text {number}")
+        await wiki.put("Team", str(number), "text", parent=str(number + 1) if number < 3 else None)
     await synchronise(shelf.connection, MemoryConnector(wiki, batch=100), shelf)
     pages = await stored(shelf)
     assert [pages["Team", str(n)].parent for n in range(3)] == [
@@ -229,8 +224,7 @@ async def test_parents_in_a_circle_are_no_parents(
     shelf: Shelf, wiki: MemoryWiki, circle: tuple[str, ...]
 ) -> None:
     for number, parent in enumerate(circle):
-        await wiki.put("Team", str(number), "text")
-        wiki.pages[str(number)] = (replace(wiki.pages[str(number)][0], parent=parent), "text")
+        await wiki.put("Team", str(number), "text", parent=parent)
     report = await synchronise(shelf.connection, MemoryConnector(wiki, batch=100), shelf)
     assert (report.added, report.failures) == (len(circle), ())
     assert [each.parent async for each in shelf.stored()] == [None] * len(circle)

@@ -17,11 +17,11 @@ class MemoryWiki:
     touched: dict[str, int] = field(default_factory=dict)
     time: int = 0
 
-    async def put(self, space: str, name: str, text: str) -> None:
-        """Make or change a page."""
+    async def put(self, space: str, name: str, text: str, *, parent: str | None = None) -> None:
+        """Make or change a page; `parent` is the key of the one above, counted from 0 in order of making."""
         key = self._find(space, name) or f"{len(self.touched)}"
         self._touch(key)
-        self.pages[key] = (Entry(key, space, str(self.time), title=name), text)
+        self.pages[key] = (Entry(key, space, str(self.time), title=name, parent=parent), text)
 
     async def delete(self, space: str, name: str) -> None:
         """Delete a page."""

@@ -6,6 +6,7 @@ time, each run looks back a minute behind the one before, and leaves out what th
 What happened longer ago than wikis remember is found by listing everything again.
 """
 
+import asyncio
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +14,7 @@ from conspectus.errors import NotFound
 from conspectus.model.records import NewDocument
 from conspectus.model.wiki import Entry, Listing
 from conspectus.sources.connectors.mediawiki_api import Answer, MediaWikiApi
+from conspectus.sources.connectors.mediawiki_contents import Contents
 from conspectus.sources.connectors.mediawiki_state import Page, Site, State, earlier, too_old
 from conspectus.sources.connectors.wikitext import wikitext_to_markdown
 
@@ -46,6 +48,7 @@ class MediaWiki:
         self._namespaces = namespaces
         self._batch = batch
         self._site: Site | None = None
+        self._contents = Contents(api)
 
     async def changes(self, cursor: str | None) -> AsyncIterator[Listing]:
         """Batches of what changed since the cursor.
@@ -53,33 +56,29 @@ class MediaWiki:
         Everything from no cursor, from one that is not ours or was left behind in the middle of everything,
         after a week without a run, and when the namespaces are others. Raises FetchFailed.
         """
-        before = State.read(cursor) or State()
-        site = await self._ask_site()
-        recent = None
-        if before.since and before.spaces == site.names and not too_old(before.since, site.now):
-            recent = await self._recent(site, before.since)
-        if recent is None or recent.unknown:
-            async for listing in self._everything(site, before):
-                yield listing
-            return
-        for listing in await self._changed(site, before, recent):
+        async for listing in self._listings(State.read(cursor) or State()):
+            self._contents.expect(listing.entries)
             yield listing
 
     async def fetch(self, entry: Entry) -> NewDocument:
-        """The page as it is now. Raises NotFound where it is gone or became a redirect, and FetchFailed."""
-        asked = {"prop": "info|revisions", "inprop": "url", "rvprop": "ids|content", "rvslots": "main"}
+        """The page as it is now, or was since it was listed.
+
+        Raises NotFound where it is gone or became a redirect, FetchFailed and TooLarge.
+        """
         site = self._site or await self._ask_site()
-        found = await self._api.pages("pageids", [entry.key], **asked)
+        answer = await self._contents.of(entry.key)
         with self._api.understood():
-            page = Page.read(found[0])
+            page = Page.read(answer)
             if page is None or page.redirect or page.namespace not in site.spaces:
                 raise NotFound("page", entry.key)
-            content = found[0]["revisions"][0]["slots"]["main"]
+            content = answer["revisions"][0]["slots"]["main"]
             text, model = str(content.get("content", "")), str(content.get("contentmodel", "wikitext"))
         metadata = {"path": page.title, **({"url": page.url} if page.url else {})}
         if model != "wikitext":
             return NewDocument(text, title=page.title, metadata=metadata, syntax="code")
-        text = wikitext_to_markdown(text, files=site.files, categories=site.categories)
+        text = await asyncio.to_thread(
+            wikitext_to_markdown, text, files=site.files, categories=site.categories
+        )
         return NewDocument(text, title=page.title, metadata=metadata, syntax="markdown")
 
     async def close(self) -> None:
@@ -91,6 +90,18 @@ class MediaWiki:
                 self._site = Site.read(query, self._namespaces)
                 return self._site
         raise self._api.failed("says nothing of itself")
+
+    async def _listings(self, before: State) -> AsyncIterator[Listing]:
+        site = await self._ask_site()
+        recent = None
+        if before.since and before.spaces == site.names and not too_old(before.since, site.now):
+            recent = await self._recent(site, before.since)
+        if recent is None or recent.unknown:
+            async for listing in self._everything(site, before):
+                yield listing
+            return
+        for listing in await self._changed(site, before, recent):
+            yield listing
 
     async def _everything(self, site: Site, before: State) -> AsyncIterator[Listing]:
         """All pages, then what happened while they were listed."""
@@ -109,15 +120,15 @@ class MediaWiki:
 
     async def _all_pages(self, namespace: int) -> AsyncIterator[Sequence[Page]]:
         asked: dict[str, str | int] = {"gapnamespace": namespace, "gapfilterredir": "nonredirects"}
-        async for query in self._api.query(generator="allpages", gaplimit="max", **asked, **INFO):
-            pages = self._read(query.get("pages", ()))
-            yield [page for page in pages if not page.redirect]
+        async for rows in self._api.rows("pages", generator="allpages", gaplimit="max", **asked, **INFO):
+            yield [page for page in self._read(rows) if not page.redirect]
 
     async def _recent(self, site: Site, since: str) -> Recent:
         ids: dict[str, str] = {}
         titles: dict[str, str] = {}
         unknown = False
-        for event in [*await self._edits(site, since), *await self._events(site, since)]:
+        happened = [*await self._edits(site, since), *await self._events(site, since)]
+        for event in sorted(happened, key=_time):
             with self._api.understood():
                 time = str(event["timestamp"])
                 known = {str(event[name]) for name in ("pageid", "logpage") if event.get(name)}
@@ -131,22 +142,20 @@ class MediaWiki:
 
     async def _edits(self, site: Site, since: str) -> list[Answer]:
         asked = {"rcstart": since, "rcdir": "newer", "rclimit": "max", "rcprop": "ids|title|timestamp"}
-        namespaces = "|".join(map(str, site.spaces))
+        asked |= {"rctype": "edit|new", "rcnamespace": "|".join(map(str, site.spaces))}
         found: list[Answer] = []
-        async for query in self._api.query(
-            list="recentchanges", rctype="edit|new", rcnamespace=namespaces, **asked
-        ):
-            found += query.get("recentchanges", ())
-        return sorted(found, key=_time)
+        async for rows in self._api.rows("recentchanges", list="recentchanges", **asked):
+            found += rows
+        return found
 
     async def _events(self, site: Site, since: str) -> list[Answer]:
         asked = {"lestart": since, "ledir": "newer", "lelimit": "max"}
+        asked["leprop"] = "ids|title|type|timestamp|details"
         found: list[Answer] = []
-        async for query in self._api.query(
-            list="logevents", leprop="ids|title|type|timestamp|details", **asked
-        ):
-            found += [event for event in query.get("logevents", ()) if _matters(event, site)]
-        return sorted(found, key=_time)
+        async for rows in self._api.rows("logevents", list="logevents", **asked):
+            with self._api.understood():
+                found += [event for event in rows if _matters(event, site)]
+        return found
 
     async def _changed(self, site: Site, before: State, recent: Recent) -> list[Listing]:
         """What became of the pages something happened to, without what was listed as it is now."""

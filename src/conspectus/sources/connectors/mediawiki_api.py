@@ -40,22 +40,29 @@ class MediaWikiApi:
         while True:
             answer = await self._ask({"action": "query", **parameters, **following})
             with self.understood():
-                query, more = answer.get("query") or {}, answer.get("continue")
-                continued = {name: str(value) for name, value in more.items()} if more else None
+                query = dict(answer.get("query") or {})
+                more = {name: str(value) for name, value in (answer.get("continue") or {}).items()}
             yield query
-            if continued is None:
+            if not more:
                 return
-            if continued == following:
+            if more == following:
                 raise self.failed("goes on without getting further")
-            following = continued
+            following = more
+
+    async def rows(self, name: str, **parameters: str | int) -> AsyncIterator[list[Answer]]:
+        """The rows of that name in every answer. Raises FetchFailed."""
+        async for query in self.query(**parameters):
+            with self.understood():
+                rows: list[Answer] = [dict(each) for each in query.get(name, ())]
+            yield rows
 
     async def pages(self, by: str, values: Sequence[str], **parameters: str | int) -> list[Answer]:
-        """Pages by `pageids` or `titles`, as many as there are values."""
+        """Pages by `pageids` or `titles`, as many as there are values; parts of one may come apart."""
         found: list[Answer] = []
         for start in range(0, len(values), MOST_VALUES):
             some = {by: "|".join(values[start : start + MOST_VALUES])}
-            async for query in self.query(**some, **parameters):
-                found += query.get("pages", ())
+            async for rows in self.rows("pages", **some, **parameters):
+                found += rows
         return found
 
     @contextmanager
