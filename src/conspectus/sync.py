@@ -80,6 +80,7 @@ class BlockingEngine:
     retrieve = _blocking(Engine.retrieve)
     window = _blocking(Engine.window)
     explain = _blocking(Engine.explain)
+    hits = _blocking(Engine.hits)
     rerank = _blocking(Engine.rerank)
     search_and_rerank = _blocking(Engine.search_and_rerank)
     augment = _blocking(Engine.augment)

@@ -1,0 +1,16 @@
+"""What every engine must do, here or on a server.
+
+Subclass `EngineContract`, give it `engine` (that of an owner, on an empty store whose collections get
+vectors of 64 dimensions) and `local` (an engine of the same store in this process, which may be the same
+one), and let pytest collect it.
+"""
+
+from conspectus.testing.engine_asking_contract import AskingContract, UpkeepContract
+from conspectus.testing.engine_documents_contract import CatalogContract, DocumentsContract
+from conspectus.testing.engine_people_contract import PeopleContract, WorkContract
+
+
+class EngineContract(
+    CatalogContract, DocumentsContract, AskingContract, UpkeepContract, PeopleContract, WorkContract
+):
+    """The behaviour of every engine, as tests."""
