@@ -73,6 +73,8 @@ class Doing:
             await self.open_room()
         for _ in range(6):
             await self.write()
+        for _ in range(4):
+            await self.give()
 
     async def step(self) -> None:
         """One random thing."""
@@ -232,9 +234,11 @@ class Doing:
 
     async def give(self) -> None:
         """Someone gives someone a role."""
-        who, room, whom, role = self.visitor(), self._some_room(), self._someone(), self.chance.choice(ROLES)
+        room, whom, role = self._some_room(), self._someone(), self.chance.choice(ROLES)
         if room is None:
             return
+        host = self.world.users[room.owner]
+        who = self.visitor() if host.disabled or self.chance.random() < 0.4 else Visitor(host, SCOPES)
         part = self.chance.choice([None, *room.sources])
         expected = self._may_change(who, room, part, whom, rank=RANK[role])
         view = await self.door.entered(who)
