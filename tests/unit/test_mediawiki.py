@@ -181,13 +181,24 @@ async def test_changes_within_a_second_are_all_seen(world: World) -> None:
     assert entries(await world.listed(cursor)) == {}
 
 
-async def test_a_deletion_without_its_id_lists_everything(world: World) -> None:
+def without_id(event: dict) -> None:
+    event["logpage"] = 0
+
+
+def hidden(event: dict) -> None:
+    for name in ("title", "ns", "pageid", "logpage", "params"):
+        del event[name]
+    event["actionhidden"] = True
+
+
+@pytest.mark.parametrize("change", [without_id, hidden])
+async def test_a_deletion_that_does_not_name_its_page_lists_everything(world: World, change) -> None:
     await world.site.put("Main", "Page", "text")
     await world.site.put("Main", "Goes", "text")
     cursor = (await world.listed())[-1].cursor
     world.clock.passes(hours=1)
     await world.site.delete("Main", "Goes")
-    world.site.events[-1]["logpage"] = 0
+    change(world.site.events[-1])
     listings = await world.listed(cursor)
     assert (entries(listings).keys(), listings[-1].complete) == ({"Page"}, True)
 

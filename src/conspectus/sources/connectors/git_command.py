@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,14 +72,17 @@ class Git:
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
             cwd="/", env=_environment(program, remote), start_new_session=True,
         )  # fmt: skip
+        ended = False
         try:
             async with asyncio.timeout(self.seconds):
                 output, errors = await process.communicate(given)
+            ended = True
         except TimeoutError:
             late = f"git {arguments[0]} took longer than {self.seconds:g} s"
             raise FetchFailed(self.name, late, passing=True) from None
         finally:
-            await _end(process)
+            if not ended:
+                await _kill(process)
         return process.returncode or 0, output, errors
 
 
@@ -88,8 +92,8 @@ def _environment(program: str, remote: Remote | None) -> dict[str, str]:
     return {**ENVIRONMENT, "PATH": path, **own}
 
 
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Kill git with everything it started, if it still runs."""
-    if process.returncode is None:
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    """Kill git with everything it started."""
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-        await process.communicate()
+    await process.communicate()

@@ -132,8 +132,11 @@ class MediaWiki:
             with self._api.understood():
                 time = str(event["timestamp"])
                 known = {str(event[name]) for name in ("pageid", "logpage") if event.get(name)}
-                named = {str(event["title"]), str(_target(event).get("target_title", event["title"]))}
-                unknown = unknown or (event.get("action") == "delete" and not event.get("logpage"))
+                named = {
+                    str(name) for name in (event.get("title"), _target(event).get("target_title")) if name
+                }
+                deleted = event.get("action") == "delete" and not event.get("logpage")
+                unknown = unknown or deleted or "title" not in event
             ids |= dict.fromkeys(known, time)
             titles |= dict.fromkeys(named if "logid" in event else (), time)
         border = earlier(site.now, LOOK_BACK)
@@ -205,9 +208,12 @@ class MediaWiki:
 
 
 def _matters(event: Answer, site: Site) -> bool:
-    """Whether an event can have changed which pages there are in our namespaces, or where."""
+    """Whether an event can have changed which pages there are in our namespaces, or where.
+
+    Of an event that was hidden from the public, only its kind is told.
+    """
     places = {event.get("ns"), _target(event).get("target_ns")}
-    return event.get("type") in LOGGED and not places.isdisjoint(site.spaces)
+    return event.get("type") in LOGGED and ("title" not in event or not places.isdisjoint(site.spaces))
 
 
 def _target(event: Answer) -> Answer:
