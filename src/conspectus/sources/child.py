@@ -13,22 +13,25 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from conspectus.errors import TooLarge, UnreadableFile, UnsupportedContent
 from conspectus.model.records import Place
 from conspectus.sources.extract import Extract
 
 MODULE = "conspectus.sources.child_process"
+READY = b"ready\n"
+STARTING_SECONDS = 60
 MOST_KEPT = 2
 COMPLAINT = 5_000
 ANSWER_PER_BYTE = 12
 OUT_OF_MEMORY = (b"MemoryError", b"memory allocation", b"allocate memory", b"out of memory")
 
 Answer: TypeAlias = Mapping[str, Any]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +103,19 @@ class _Child:
             start_new_session=True,
         )
         self.expired = False
+        self._ready = False
 
     def ask(self, kind: str, data: bytes) -> Answer | None:
         """The answer for one file; None if there is none in time, whatever the reason."""
         limits = self._limits
         request = {"kind": kind, "size": len(data), "seconds": limits.seconds}
         request |= {"memory_bytes": limits.memory_bytes, "unpacked": limits.unpacked_bytes}
-        timer = threading.Timer(limits.seconds, self._expire)
-        timer.start()
         try:
-            return self._exchange(json.dumps(request).encode() + b"\n", data)
+            self._ready = self._ready or self._within(STARTING_SECONDS, self._is_ready)
+            head = json.dumps(request).encode() + b"\n"
+            return self._within(limits.seconds, lambda: self._exchange(head, data)) if self._ready else None
         except (OSError, ValueError):
             return None
-        finally:
-            timer.cancel()
-            timer.join()
 
     def end(self) -> str:
         """Kill it with all that it started; why it gave no answer, if it gave none."""
@@ -128,6 +129,20 @@ class _Child:
                     stream.close()
         os.close(self._complaints)
         return self._reason(code, complaints)
+
+    def _within(self, seconds: int, act: Callable[[], Result]) -> Result:
+        """What the act gives; if it takes longer, the child is killed, and with it what the act waits for."""
+        timer = threading.Timer(seconds, self._expire)
+        timer.start()
+        try:
+            return act()
+        finally:
+            timer.cancel()
+            timer.join()
+
+    def _is_ready(self) -> bool:
+        source = self._process.stdout
+        return source is not None and source.readline(len(READY)) == READY
 
     def _exchange(self, head: bytes, data: bytes) -> Answer | None:
         source, target = self._process.stdout, self._process.stdin
@@ -150,15 +165,17 @@ class _Child:
 
     def _reason(self, code: int, complaints: bytes) -> str:
         limits = self._limits
+        last = complaints.decode(errors="replace").strip().rsplit("\n", 1)[-1][:200]
+        stopped = signal.Signals(-code).name if code < 0 else str(code)
+        if not self._ready:
+            return f"its reader could not be started ({stopped}): {last}"
         if self.expired or code == -signal.SIGXCPU:
             return f"takes more than {limits.seconds} seconds to read"
         if any(words in complaints for words in OUT_OF_MEMORY):
             return f"takes more than {limits.memory_bytes} bytes of memory to read"
         if code < 0:
-            stopped = signal.Signals(-code).name
             return f"its reader crashed ({stopped}): damaged, or over {limits.memory_bytes} bytes of memory"
-        last = complaints.decode(errors="replace").strip().rsplit("\n", 1)[-1]
-        return f"its reader failed: {last[:200]}"
+        return f"its reader failed: {last}"
 
 
 def _end_all(children: list[_Child]) -> None:

@@ -1,8 +1,8 @@
 """The program of a child that reads files of binary formats: `python -m conspectus.sources.child_process`.
 
-For each file there is one line of JSON on its input, then the bytes; its answer is one line of JSON. Once its
-limits hold it can open no file and no connection, write nothing but answers, and use no more memory and time
-than it was told. Whatever else goes wrong with a file ends the child, and nothing but the child.
+It says `ready`. For each file there is one line of JSON on its input, then the bytes; its answer is one line
+of JSON. Once its limits hold it can open no file and no connection, write nothing but answers, and use no
+more memory and time than it was told. Whatever else goes wrong with a file ends the child, and nothing else.
 """
 
 import codecs
@@ -40,6 +40,8 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (COMPLAINTS, COMPLAINTS))
     resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+    target.write(b"ready\n")
+    target.flush()
     while select.select([source], [], [], IDLE_SECONDS)[0] and (line := source.readline()):
         request = json.loads(line)
         _hold_to(seconds=request["seconds"], memory_bytes=request["memory_bytes"])

@@ -99,7 +99,7 @@ def one_line(text: str) -> str:
 
 def table(rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table; rows without anything in them and columns at the end are left out."""
-    shown = {text: _cell(text) for row in rows for text in row}
+    shown = {text: _cell(text) for text in {text for row in rows for text in row}}
     filled = [cells for row in rows if any(cells := [shown[text] for text in row])]
     width = max((index + 1 for row in filled for index, value in enumerate(row) if value), default=0)
     if not width:
