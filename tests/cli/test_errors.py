@@ -9,14 +9,22 @@ from conspectus.cli.main import run
 from conspectus.cli.output import cell, plain, printable
 from conspectus.cli.tables import bar
 from conspectus.errors import (
+    Changed,
     ConspectusError,
+    FetchFailed,
+    ForbiddenAddress,
     IndexDamaged,
     InvalidInput,
+    NotAllowed,
     NotFound,
+    Overloaded,
     ProviderUnavailable,
+    ServerUnavailable,
     StorageBusy,
     TooLarge,
+    Unauthenticated,
     UnreadableFile,
+    UnsupportedContent,
 )
 from tests.cli.conftest import Shell
 
@@ -31,6 +39,15 @@ from tests.cli.conftest import Shell
         (StorageBusy("b"), 6),
         (ProviderUnavailable("a", "b"), 6),
         (IndexDamaged("a", "b"), 1),
+        (Unauthenticated(), 1),
+        (NotAllowed("a", "b"), 1),
+        (Changed("a", "b"), 1),
+        (Overloaded("a"), 6),
+        (ServerUnavailable("a", "b"), 6),
+        (FetchFailed("a", "b", passing=True), 6),
+        (FetchFailed("a", "b", status=404), 1),
+        (ForbiddenAddress("a"), 2),
+        (UnsupportedContent("a", "b"), 2),
     ],
 )
 def test_exit_codes(error: ConspectusError, code: int) -> None:

@@ -8,6 +8,7 @@ import typer
 
 from conspectus.cli.options import Common
 from conspectus.cli.output import progress, show
+from conspectus.cli.session import require_here
 from conspectus.cli.tables import figures_table
 from conspectus.evals import run
 
@@ -16,6 +17,7 @@ Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the ev
 
 def retrieval(directory: Directory, common: Common) -> None:
     """Measure ranking on corpus.jsonl, queries.jsonl and qrels.tsv, from 0 to 100."""
+    require_here(common)
     with progress() as bars:
         figures = asyncio.run(run.retrieval(directory, progress=bars))
     show(figures, figures_table(figures), as_json=common.json)
@@ -28,6 +30,7 @@ def conversation(
     budget: Annotated[int, typer.Option(min=0, help="Tokens of the window, counted with o200k_base.")] = 2048,
 ) -> None:
     """Measure how much of the evidence in messages.jsonl for questions.jsonl is found, from 0 to 100."""
+    require_here(common)
     with progress() as bars:
         figures = asyncio.run(run.conversation(directory, budget=budget, progress=bars))
     show(figures, figures_table(figures), as_json=common.json)

@@ -10,9 +10,13 @@ import typer
 from conspectus.cli.output import dump, note
 from conspectus.errors import (
     ConspectusError,
+    FetchFailed,
+    ForbiddenAddress,
     InvalidInput,
     NotFound,
+    Overloaded,
     ProviderUnavailable,
+    ServerUnavailable,
     StorageBusy,
     UnreadableFile,
 )
@@ -59,11 +63,13 @@ def reported(*, as_json: bool) -> Iterator[None]:
 def exit_code(error: ConspectusError) -> int:
     """The exit code for an error."""
     match error:
-        case InvalidInput() | UnreadableFile():
+        case InvalidInput() | UnreadableFile() | ForbiddenAddress():
             return INVALID
         case NotFound():
             return NOTHING
-        case StorageBusy() | ProviderUnavailable():
+        case StorageBusy() | ProviderUnavailable() | ServerUnavailable() | Overloaded():
+            return BUSY
+        case FetchFailed(passing=True):
             return BUSY
         case _:
             return FAILED

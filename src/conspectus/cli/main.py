@@ -69,6 +69,7 @@ def _before(
     data: Annotated[Path | None, typer.Option(help="Folder of the data, for every command.")] = None,
     *,
     collection: Annotated[str | None, typer.Option(help="Collection, for every command.")] = None,
+    url: Annotated[str | None, typer.Option(help="Server to ask, for every command.")] = None,
     json: Annotated[
         bool, typer.Option("--json", help="One JSON document on stdout, for every command.")
     ] = False,
@@ -81,4 +82,4 @@ def _before(
     if ctx.invoked_subcommand is None:
         print(ctx.get_help())
         raise typer.Exit(INVALID)
-    ctx.obj = Common(data, collection, json)
+    ctx.obj = Common(data, collection, json, url)

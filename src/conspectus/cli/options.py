@@ -28,12 +28,16 @@ class Common:
         str | None, typer.Option(help="Collection. Default: CONSPECTUS_COLLECTION, else 'default'.")
     ] = None
     json: Annotated[bool, typer.Option("--json", help="Answer with one JSON document on stdout.")] = False
+    url: Annotated[
+        str | None, typer.Option(help="Server to ask instead of a folder. Default: CONSPECTUS_URL.")
+    ] = None
 
     def within(self, outer: object) -> "Common":
         """These options, completed by those that stood before the command."""
         if not isinstance(outer, Common):
             return self
-        return Common(self.data or outer.data, self.collection or outer.collection, self.json or outer.json)
+        place = outer if self.data is None and self.url is None else self
+        return Common(place.data, self.collection or outer.collection, self.json or outer.json, place.url)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import typer
 
 from conspectus.cli.options import Common
 from conspectus.cli.output import dump, note
+from conspectus.cli.session import require_here
 from conspectus.settings import Settings
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def serve(
     ] = False,
 ) -> None:
     """Serve the data over HTTP; the first start makes the owner account and prints its key, once."""
+    require_here(common)
     given = Settings.from_environment()
     settings = replace(
         given, host=given.host if host is None else host, port=given.port if port is None else port

@@ -1,13 +1,13 @@
 """The engine that a command works with, and names of sources as people write them."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from conspectus import sync
 from conspectus.cli.options import Common, Selection
-from conspectus.errors import NotFound
+from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.filter import And, Eq, Filter, In, Not, Or, Scalar
 from conspectus.model.filter_json import parse_filters
 from conspectus.settings import Settings
@@ -35,13 +35,31 @@ class Session:
 
 @contextmanager
 def opened(common: Common, *, new: bool = False) -> Iterator[Session]:
-    """Open the data; only a command that writes makes a folder for them. Raises NotFound."""
+    """Open the data or ask the server that is named; a folder is made only by a command that writes.
+
+    Raises NotFound for a folder that is not there.
+    """
     settings = Settings.from_environment()
+    with _engine(common, settings, new=new) as engine:
+        yield Session(engine, common.collection or settings.collection)
+
+
+def require_here(common: Common) -> None:
+    """Raise InvalidInput if a server was named for a command that works on this machine."""
+    if common.url is not None:
+        raise InvalidInput("url", "this command works on this machine and asks no server")
+
+
+def _engine(common: Common, settings: Settings, *, new: bool) -> AbstractContextManager[BlockingEngine]:
+    if common.url is not None and common.data is not None:
+        raise InvalidInput("url", "give either --url or --data")
+    url = common.url or (settings.url if common.data is None else "")
+    if url:
+        return sync.connect(url, settings=settings)
     path = Path(common.data or settings.path).expanduser()
     if not new and not path.exists():
         raise NotFound("data folder", str(path))
-    with sync.open(path, settings=settings) as engine:
-        yield Session(engine, common.collection or settings.collection)
+    return sync.open(path, settings=settings)
 
 
 def _by_id(condition: Filter, ids: dict[str, str]) -> Filter:
