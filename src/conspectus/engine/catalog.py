@@ -14,6 +14,9 @@ from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import Collection, Metadata, Receipt, Source, SourceKind
 from conspectus.text.hashing import stable_id
 
+KNOWN_BY = ("wiki", "space")
+"""Metadata by which a connection knows the sources that it writes into."""
+
 
 class Catalog(Desk):
     """What there is to write into and to ask."""
@@ -105,6 +108,7 @@ class Catalog(Desk):
         told = self._storable(metadata or {})
         if found is not None:
             place.require("manager", "change a source", source=found.id)
+            _keep_known(place, found, told)
             return await self._core.records.change_source(found.id, metadata=told)
         place.require("manager", "make a source")
         source_id = SourceId(stable_id("source", home.id, name, self._parts.clock().isoformat()))
@@ -139,6 +143,7 @@ class Catalog(Desk):
             place.require("manager", "rename a source")
             new = named("source", rename)
         told = None if metadata is None else self._storable(metadata)
+        _keep_known(place, found, told)
         return await self._core.records.change_source(found.id, name=new, metadata=told)
 
     async def delete_source(
@@ -232,3 +237,10 @@ class Catalog(Desk):
             settings.max_document_characters, settings.max_metadata_bytes, settings.max_metadata_depth
         )
         return storable(metadata, limits)
+
+
+def _keep_known(place: Place, source: Source, told: Metadata | None) -> None:
+    """Raise NotAllowed where a manager of one source would have a connection write something else into it."""
+    changed = told is not None and any(told.get(key) != source.metadata.get(key) for key in KNOWN_BY)
+    if changed:
+        place.require("manager", "change what a connection knows a source by")

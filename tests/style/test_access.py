@@ -1,0 +1,154 @@
+"""Permission cannot be gone around: records are read through a sight, and one module makes the filter."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "conspectus"
+READING = {
+    "changes_since", "chunks", "collection", "collections", "count", "counts", "document_chunks",
+    "documents", "hydrate", "list", "reader", "scan", "sources", "state", "text", "unembedded",
+}  # fmt: skip
+"""Methods of Records that give away what is stored."""
+SIGHT = "access/sight.py"
+POLICY = "access/policy.py"
+FOR_PEOPLE = ("access/", "engine/", "faces/", "web/", "cli/", "client/")
+"""Where a person is answered. What works for the store itself, in ingest/ and index/, reads all of it."""
+LISTS = {"In", "Or"}
+ASKS_THE_ENGINE = "engine/wiki_shelf.py"
+"""Lists the documents of a connection's own sources, as one person and through the engine."""
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def ends_in_records(node: ast.AST) -> bool:
+    """Whether an expression is the records: `records`, `self._records`, `core.records` and so on."""
+    name = getattr(node, "attr", getattr(node, "id", ""))
+    return isinstance(name, str) and name.lstrip("_") == "records"
+
+
+def readings(source: str) -> list[str]:
+    """Every use of a reading method of the records, except as the argument of a search that has a filter."""
+    tree = ast.parse(source)
+    allowed = {id(node) for node in handed_to_a_search(tree)}
+    return [
+        f"{node.lineno}: {ast.unparse(node)}"
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr in READING
+        and ends_in_records(node.value)
+        and id(node) not in allowed
+    ]
+
+
+def handed_to_a_search(tree: ast.AST) -> Iterator[ast.AST]:
+    """`Looking(hydrate=….records.hydrate, where=….narrowed(…))`: rows of ids that passed the filter."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Looking":
+            given = {each.arg: each.value for each in node.keywords}
+            if "narrowed" in ast.unparse(given.get("where", node.func)) and "hydrate" in given:
+                yield given["hydrate"]
+
+
+def renamings(source: str) -> list[str]:
+    """Records under a name that `readings` would not know."""
+    return [
+        f"{node.lineno}: {ast.unparse(node)}"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr)
+        and node.value is not None
+        and ends_in_records(node.value)
+        and not ends_in_records(node.targets[0] if isinstance(node, ast.Assign) else node.target)
+    ]
+
+
+def permission_filters(source: str) -> list[str]:
+    """Filters that say which sources someone may see: `In("source", …)`, and `Or()`, which is nothing."""
+    return [
+        f"{node.lineno}: {ast.unparse(node)}"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "id", getattr(node.func, "attr", "")) in LISTS
+        and (not node.args or getattr(node.args[0], "value", None) == "source")
+    ]
+
+
+def reads_grants(source: str) -> list[str]:
+    """Uses of what a person was granted, which only the sight turns into access."""
+    nodes = ast.walk(ast.parse(source))
+    return [str(n.lineno) for n in nodes if isinstance(n, ast.Attribute) and n.attr == "held_by"]
+
+
+ANSWERING = [path for path in sorted(PACKAGE.rglob("*.py")) if name_of(path).startswith(FOR_PEOPLE)]
+
+
+@pytest.mark.parametrize("path", ANSWERING, ids=name_of)
+def test_records_are_read_through_the_sight(path: Path) -> None:
+    if name_of(path) != SIGHT:
+        assert readings(path.read_text(encoding="utf-8")) == []
+        assert reads_grants(path.read_text(encoding="utf-8")) == []
+        assert renamings(path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("path", ANSWERING, ids=name_of)
+def test_one_module_says_what_may_be_seen(path: Path) -> None:
+    if name_of(path) not in {POLICY, ASKS_THE_ENGINE}:
+        assert permission_filters(path.read_text(encoding="utf-8")) == []
+
+
+def test_the_rules_look_at_what_they_are_about() -> None:
+    names = {name_of(path) for path in ANSWERING}
+    assert {SIGHT, POLICY, "engine/documents.py", "engine/asking.py", "cli/session.py"} <= names
+    assert readings((PACKAGE / SIGHT).read_text(encoding="utf-8")) != []
+    assert permission_filters((PACKAGE / POLICY).read_text(encoding="utf-8")) != []
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "await self._core.records.list(home, where)",
+        "await records.text(document)",
+        "await self._records.collections()",
+        "found = parts.records.reader(home, None)",
+        "read = partial(core.records.hydrate, ids)",
+        "Looking(index=i, hydrate=core.records.hydrate, where=query.where)",
+        "Looking(index=core.records.state, hydrate=core.records.hydrate, where=place.narrowed(w))",
+    ],
+)
+def test_reading_around_the_sight_is_found(planted: str) -> None:
+    assert len(readings(f"async def f():\n    {planted}\n")) == 1
+
+
+@pytest.mark.parametrize("planted", ["store = self._core.records", "(store := core.records)"])
+def test_records_under_another_name_are_found(planted: str) -> None:
+    assert len(renamings(planted)) == 1
+
+
+@pytest.mark.parametrize(
+    "planted", ["In('source', ids)", "filter.In('source', (a, b))", "Or()", "And((Or(), x))"]
+)
+def test_a_permission_filter_elsewhere_is_found(planted: str) -> None:
+    assert len(permission_filters(planted)) == 1
+
+
+@pytest.mark.parametrize(
+    "allowed",
+    [
+        "Looking(index=i, hydrate=core.records.hydrate, where=place.narrowed(query.where))",
+        "await self._core.records.delete(ids)",
+        "await write(self._core.records, batch, by)",
+        "self.records = parts.records",
+        "Eq('source', name)",
+        "In('document', ids)",
+        "Or((a, b))",
+        "engine.list(collection=name)",
+    ],
+)
+def test_what_is_allowed_is_not_found(allowed: str) -> None:
+    source = f"async def f():\n    {allowed}\n"
+    assert readings(source) + renamings(source) + permission_filters(source) + reads_grants(source) == []
