@@ -90,15 +90,14 @@ def identify(known: Mapping[str, Row], files: Sequence[File], moves: Mapping[str
     """The key of each path; `moves` are new paths with the old ones that the caller knows they had."""
     names = _Names(known, {each.path for each in files})
     for each in sorted(files, key=lambda each: (not names.holds(each), each.path)):
-        if each.id is not None:
-            names.claim(each.path, f"{GIVEN}{clean(each.id)}")
+        names.claim_given(each)
     for each in files:
-        if each.path in known:
-            names.claim(each.path, known[each.path].key)
+        names.claim_held(each)
     for path, old in moves.items():
         names.inherit(path, old)
-    for each in files:
-        names.inherit(each.path, names.vanished_like(each))
+    for by_name in (True, False):
+        for each in files:
+            names.inherit(each.path, names.vanished_like(each, by_name=by_name))
     for each in files:
         names.invent(each.path)
     return names.keys
@@ -112,9 +111,11 @@ class _Names:
         self._known = known
         self._present = present
         self._taken: set[str] = set()
-        self._vanished: dict[str, list[str]] = {}
-        for path in sorted(known.keys() - present):
-            self._vanished.setdefault(known[path].content, []).append(path)
+        self._used = {row.key for row in known.values()}
+        self._vanished: dict[tuple[str, str], list[str]] = {}
+        for path in sorted(known.keys() - present, reverse=True):
+            for name in (PurePosixPath(path).name, ""):
+                self._vanished.setdefault((known[path].content, name), []).append(path)
 
     def holds(self, file: File) -> bool:
         """Whether the id that a file gives was its own before, so that a copy does not take it away."""
@@ -125,25 +126,32 @@ class _Names:
             self.keys[path] = key
             self._taken.add(key)
 
+    def claim_given(self, file: File) -> None:
+        if file.id is not None:
+            self.claim(file.path, f"{GIVEN}{clean(file.id)}")
+
+    def claim_held(self, file: File) -> None:
+        if file.path in self._known:
+            self.claim(file.path, self._known[file.path].key)
+
     def inherit(self, path: str, old: str | None) -> None:
         if old is not None and old in self._known and old not in self._present:
             self.claim(path, self._known[old].key)
 
-    def vanished_like(self, file: File) -> str | None:
-        """A path that is gone, had this content and whose key is free; one of the same name if possible."""
-        if file.path in self.keys:
-            return None
-        name = PurePosixPath(file.path).name
-        alike = [
-            old for old in self._vanished.get(file.content, ()) if self._known[old].key not in self._taken
-        ]
-        return min(alike, key=lambda old: (PurePosixPath(old).name != name, old), default=None)
+    def vanished_like(self, file: File, *, by_name: bool) -> str | None:
+        """A path that is gone, had this content (and this name) and whose key is free."""
+        name = PurePosixPath(file.path).name if by_name else ""
+        alike = [] if file.path in self.keys else self._vanished.get((file.content, name), [])
+        while alike:
+            old = alike.pop()
+            if self._known[old].key not in self._taken:
+                return old
+        return None
 
     def invent(self, path: str) -> None:
-        used = {row.key for row in self._known.values()} if path not in self.keys else set()
         key, number = f"path:{clean(path)}", 1
         while path not in self.keys:
-            if key not in used:
+            if key not in self._used:
                 self.claim(path, key)
             number += 1
             key = f"path:{clean(path)}#{number}"
