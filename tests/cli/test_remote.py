@@ -1,0 +1,179 @@
+"""Commands that ask a server: a real one, in a process of its own, with accounts."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Outcome, Shell
+
+PROGRAM = [sys.executable, "-c", "from conspectus.cli.main import main; main()"]
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server that runs, with the key of its owner."""
+
+    url: str
+    key: str
+
+    def settings(self, **others: str) -> dict[str, str]:
+        return {"CONSPECTUS_URL": self.url, "CONSPECTUS_KEY": self.key, **others}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder = tmp_path_factory.mktemp("server")
+    environment = {**os.environ, "CONSPECTUS_EMBEDDER": "none", "CONSPECTUS_LOG_LEVEL": "critical"}
+    command = [*PROGRAM, "serve", "--data", str(folder / "data"), "--port", "0", "--json"]
+    with subprocess.Popen(
+        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        assert process.stdout is not None
+        lines = ""
+        while not lines.rstrip().endswith("}"):
+            line = process.stdout.readline()
+            assert line, "the server ended"
+            lines += line
+        opened = json.loads(lines)
+        yield Server(opened["address"], opened["key"])
+        process.send_signal(signal.SIGTERM)
+        process.stdout.read()
+    assert process.returncode == 0
+
+
+@dataclass(frozen=True)
+class Remote:
+    """Runs commands that ask the server, in a collection of their own."""
+
+    shell: Shell
+    server: Server
+    collection: str
+
+    def __call__(self, *arguments: str | Path, typed: str | None = None, **others: str) -> Outcome:
+        settings = self.server.settings(CONSPECTUS_COLLECTION=self.collection, **others)
+        return self.shell(*arguments, typed=typed, **settings)
+
+
+@pytest.fixture
+def remote(shell: Shell, server: Server, request: pytest.FixtureRequest) -> Remote:
+    return Remote(shell, server, request.node.name)
+
+
+@pytest.fixture
+def filled(remote: Remote, notes: Path) -> Remote:
+    assert remote("add", notes).code == 0
+    return remote
+
+
+def test_files_of_this_machine_are_followed(remote: Remote, notes: Path, tmp_path: Path) -> None:
+    assert remote("add", notes, "--json").json["added"] == 6
+    assert remote("add", notes, "--json").json["unchanged"] == 6
+    (notes / "backups.md").write_text("# Backups\n\nNow at three.\n", encoding="utf-8")
+    (notes / "releases.md").unlink()
+    report = remote("add", notes, "--prune", "--json").json
+    assert (report["replaced"], report["unchanged"], report["pruned"]) == (1, 4, 1)
+    assert "1 added" in remote("add", "-", typed="Grüße aus Köln").out
+    found = remote("search", "Köln", "--source", "stdin", "--json").json
+    assert found["hits"][0]["chunk"]["text"] == "Grüße aus Köln"
+    assert not (tmp_path / "data").exists()
+
+
+def test_the_answers_are_those_of_a_folder(filled: Remote, shell: Shell, notes: Path) -> None:
+    same = {"CONSPECTUS_COLLECTION": filled.collection}
+    shell("add", notes, **same)
+    for command in (
+        ["context", "when does the backup run", "--tokens", "60"],
+        ["context", "printers", "--tokens", "200", "--format", "xml", "--where", "metadata.state=open"],
+        ["context", "printers", "--tokens", "90", "--tokenizer", "chars4_ceil", "--source", str(notes)],
+        ["explain", "printers", "--tokens", "40"],
+        ["search", "printers", "--limit", "3"],
+    ):
+        there, here = filled(*command), shell(*command, **same)
+        assert (there.code, there.out, there.err) == (here.code, here.out, here.err)
+
+
+def test_documents_are_listed_and_deleted(filled: Remote) -> None:
+    page = filled("list", "--limit", "4", "--json").json
+    rest = filled("list", "--after", page["next"], "--json").json
+    assert len({each["id"] for each in page["documents"] + rest["documents"]}) == 6
+    assert filled("delete", "--where", "metadata.state=open", typed="n\n").code == 1
+    receipt = filled("delete", "--where", "metadata.state=open", "--yes", "--purge", "--json").json
+    assert (receipt["documents"], receipt["purged"]) == (2, True)
+    gone = filled("delete", page["documents"][0]["id"], "nobody", "--yes", "--json")
+    assert gone.json["documents"] <= 1
+
+
+def test_the_store_of_the_server_is_looked_after(filled: Remote) -> None:
+    [numbers] = filled("status", "--collection", filled.collection, "--json").json["collections"]
+    assert (numbers["documents"], numbers["space"]) == (6, None)
+    assert filled("check", "--json").json["clean"] is True
+    assert filled("reindex", "--json").json["reindexed"] is True
+    assert filled("reembed", "nonsense").code == 2
+
+
+def test_people_are_let_in_and_shut_out(filled: Remote) -> None:
+    assert filled("users", "add", "ann").code == 0
+    ann = filled("keys", "add", "ann", "--json").json["secret"]
+    assert filled("search", "printers", CONSPECTUS_KEY=ann).code == 3
+    assert filled("grants", "add", "viewer", "--user", "ann").code == 0
+    assert filled("search", "printers", CONSPECTUS_KEY=ann).code == 0
+    denied = filled("delete", "--where", "kind=page", "--yes", "--json", CONSPECTUS_KEY=ann)
+    assert (denied.code, denied.json["error"]["code"]) == (1, "not_allowed")
+    assert filled("grants", "remove", "--user", "ann").code == 0
+    assert filled("search", "printers", CONSPECTUS_KEY=ann).code == 3
+
+
+@pytest.mark.parametrize("key", ["", "csp_invented_key"])
+def test_without_a_key_nothing_is_answered(filled: Remote, key: str) -> None:
+    done = filled("search", "printers", "--json", CONSPECTUS_KEY=key)
+    assert (done.code, done.json["error"]["code"]) == (1, "unauthenticated")
+
+
+def test_errors_are_those_of_a_folder(filled: Remote) -> None:
+    for arguments, code, reason in (
+        (["search", "x", "--collection", "nowhere"], 3, "no collection 'nowhere'"),
+        (["search", "x", "--limit", "1000000"], 2, "limit"),
+        (["search", "x" * 20_000], 2, "question: is 20000 characters"),
+        (["context", "x", "--tokens", "9", "--tokenizer", "nope"], 2, "'nope' is unknown"),
+        (["list", "--after", "rubbish"], 2, ""),
+        (["explain", "x", "--document", "nobody"], 3, "no document 'nobody'"),
+    ):
+        done = filled(*arguments)
+        assert (done.code, done.out) == (code, "")
+        assert reason in done.err
+
+
+def test_a_server_that_is_not_there(shell: Shell) -> None:
+    done = shell("list", "--url", "http://127.0.0.1:9", "--json")
+    assert (done.code, done.json["error"]["code"]) == (6, "server_unavailable")
+    assert shell("list", "--url", "nonsense").code == 2
+
+
+def test_where_a_command_looks(filled: Remote, notes: Path, tmp_path: Path) -> None:
+    here = ["--data", str(tmp_path / "here")]
+    assert filled("add", notes / "backups.md", *here, "--json").json["added"] == 1
+    assert len(filled("list", *here, "--json").json["documents"]) == 1
+    assert len(filled(*here, "list", "--json").json["documents"]) == 1
+    assert len(filled(*here, "list", "--url", filled.server.url, "--json").json["documents"]) == 6
+    both = filled("list", *here, "--url", filled.server.url)
+    assert (both.code, "either --url or --data" in both.err) == (2, True)
+
+
+@pytest.mark.parametrize("command", [["serve"], ["eval", "retrieval", "."], ["eval", "conversation", "."]])
+def test_what_works_on_this_machine_says_so(shell: Shell, command: list[str]) -> None:
+    done = shell(*command, "--url", "http://localhost:8642")
+    assert done.code == 2
+    assert "asks no server" in done.err
+
+
+def test_the_key_is_never_shown(filled: Remote) -> None:
+    for arguments in (["search", "printers"], ["status", "--json"], ["list", "--url", "http://127.0.0.1:9"]):
+        done = filled(*arguments)
+        assert filled.server.key not in done.out + done.err
