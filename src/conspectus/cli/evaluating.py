@@ -1,4 +1,4 @@
-"""eval retrieval and eval conversation."""
+"""eval retrieval, eval conversation and eval parsing."""
 
 import asyncio
 from pathlib import Path
@@ -9,8 +9,9 @@ import typer
 from conspectus.cli.options import Common
 from conspectus.cli.output import progress, show
 from conspectus.cli.session import require_here
-from conspectus.cli.tables import figures_table
+from conspectus.cli.tables import figures_table, parsing_table
 from conspectus.evals import run
+from conspectus.evals.parsing import parsing as measure_parsing
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the evaluation set.")]
 
@@ -34,3 +35,11 @@ def conversation(
     with progress() as bars:
         figures = asyncio.run(run.conversation(directory, budget=budget, progress=bars))
     show(figures, figures_table(figures), as_json=common.json)
+
+
+def parsing(directory: Directory, common: Common) -> None:
+    """Measure how many words of each X.md are found in the text of the file X, by format, from 0 to 100."""
+    require_here(common)
+    with progress() as bars:
+        figures = measure_parsing(directory, progress=bars)
+    show(figures, parsing_table(figures), as_json=common.json)

@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from conspectus.cli.output import cell
+from conspectus.evals.parsing import FormatReport
 from conspectus.model.records import Document
 from conspectus.model.reports import CheckReport, FilesReport, Status
 from conspectus.model.results import ContextWindow, Hit, Retrieval
@@ -144,6 +145,18 @@ def figures_table(figures: Mapping[str, object]) -> RenderableType:
                 f"{name} {part}".strip(), f"{figure:.1f}" if isinstance(figure, float) else str(figure)
             )
     return table
+
+
+def parsing_table(reports: Mapping[str, FormatReport]) -> RenderableType:
+    """What was found in the files of each format, and the files that could not be read."""
+    table = _table("format", "files", "mean", "worst", "worst file", "failed")
+    failed = _table("failed", "reason")
+    for name, each in reports.items():
+        figures = (str(each["files"]), f"{each['mean']:.1f}", f"{each['worst']:.1f}")
+        table.add_row(name, *figures, cell(each["worst_file"], limit=60), str(len(each["failures"])))
+        for file, reason in each["failures"].items():
+            failed.add_row(cell(file, limit=60), cell(reason))
+    return Group(table, failed) if failed.row_count else table
 
 
 def _table(*columns: str) -> Table:
