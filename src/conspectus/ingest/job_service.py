@@ -25,9 +25,9 @@ POLL: Final = 1.0
 """Seconds between two looks into the ledger, or more where a look takes long."""
 PATIENCE: Final = 20.0
 """How many times longer than a look the pause after it is."""
-SWEEP: Final = 3_600.0
-ORPHANED: Final = timedelta(hours=1)
-"""What was kept for a job that never came to be is deleted after so long."""
+SWEEP: Final = 60.0
+ORPHANED: Final = timedelta(minutes=1)
+"""What was kept for a job that was never written down is deleted after so long without a change."""
 
 OpenJobs = Callable[[], Awaitable[Jobs]]
 """Makes the executor, which may be slow to import."""
@@ -59,8 +59,12 @@ class JobService:
 
     async def submit(self, job: JobId) -> None:
         """Run a job that is in the ledger, without waiting for the next look into it."""
-        if self._jobs is not None and not self._closing.is_set():
+        if self._jobs is None or self._closing.is_set():
+            return
+        try:
             await self._jobs.submit(job)
+        except StorageError as fault:
+            logger.warning("job %s has to wait for the next look: %s", job, fault.code)
 
     async def cancel(self, job: JobId) -> None:
         """Stop a job here; elsewhere it is stopped when its row is looked at."""
@@ -83,9 +87,10 @@ class JobService:
 
     async def _lead(self, run: Run) -> None:
         """Run jobs until the end of the service."""
-        jobs = self._jobs = await self._open_jobs()
+        jobs = await self._open_jobs()
         try:
             await jobs.start(run)
+            self._jobs = jobs
             while not self._closing.is_set():
                 began = time.monotonic()
                 await self._look(jobs)

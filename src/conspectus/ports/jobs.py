@@ -88,7 +88,11 @@ class Jobs(Protocol):
         ...
 
     async def submit(self, job: JobId) -> None:
-        """Have a job run; when this returns it will be, even if the process dies. Twice is as once."""
+        """Have a job run; one that waits or runs is left alone, one that has ended runs again.
+
+        When this returns it will be run, even if the process dies, as long as whoever keeps the ledger
+        submits again, at each start, what is unfinished there. Raises StorageError.
+        """
         ...
 
     async def cancel(self, job: JobId) -> None:
@@ -124,7 +128,7 @@ class JobFiles(Protocol):
         ...
 
     async def holders(self) -> Mapping[JobId, datetime]:
-        """The jobs for which something is kept, and since when."""
+        """The jobs for which something is kept, and when it last changed."""
         ...
 
 

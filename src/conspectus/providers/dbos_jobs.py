@@ -2,18 +2,24 @@
 
 A job is a workflow whose id and only argument are the job's id, so nothing else is ever written there. DBOS
 is a singleton of the process and works in threads; the jobs themselves run on the event loop that started
-them. Only one process at a time may execute the jobs of one database.
+them. Only its blocking functions are used: the others would make its threads those of that loop. Only one
+process at a time may execute the jobs of one database.
 """
 
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
-from dbos import DBOS, DBOSClient, DBOSConfig, SetWorkflowID, WorkflowStatusString
+from dbos import DBOS, DBOSClient, DBOSConfig, SetWorkflowID, WorkflowStatusString, error
+from sqlalchemy.exc import SQLAlchemyError
 
+from conspectus.errors import StorageError
 from conspectus.model.ids import JobId
 from conspectus.ports.jobs import Run
+
+Result = TypeVar("Result")
 
 logger = logging.getLogger(__name__)
 
@@ -30,8 +36,10 @@ ENQUEUED: Final = WorkflowStatusString.ENQUEUED.value
 
 
 def claimed(url: str, *, workers: int, pause: float = PAUSE) -> "DbosJobs | None":
-    """An executor on the database at a URL; None where this process has an instance of DBOS already."""
-    logging.getLogger("dbos").setLevel(logging.CRITICAL)
+    """An executor on the database at a URL; None where this process has an instance of DBOS already.
+
+    Raises StorageError.
+    """
     config: DBOSConfig = {
         "name": NAME,
         "system_database_url": url,
@@ -41,10 +49,11 @@ def claimed(url: str, *, workers: int, pause: float = PAUSE) -> "DbosJobs | None
         "enable_otlp": False,
     }
     token = object()
-    instance = DBOS(config=config)
+    logging.getLogger("dbos").setLevel(logging.CRITICAL)
+    instance = _guarded(partial(DBOS, config=config))
     if vars(instance).setdefault("claimed_by", token) is not token:
         return None
-    _make_queue(url, max(1, workers))
+    _guarded(partial(_make_queue, url, max(1, workers)))
     return DbosJobs(pause)
 
 
@@ -71,35 +80,44 @@ class DbosJobs:
         self._workflow: Callable[[str], Coroutine[Any, Any, None]] | None = None
 
     async def start(self, run: Run) -> None:
-        """Begin to run what is submitted, now and earlier. Called once."""
+        """Begin to run what is submitted, now and earlier. Called once. Raises StorageError."""
         loop = asyncio.get_running_loop()
 
         async def carry_out(job: str) -> None:
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._execute(run, JobId(job)), loop))
 
         self._workflow = DBOS.workflow(name=NAME)(carry_out)
-        await asyncio.to_thread(DBOS.launch)
+        await asyncio.to_thread(_guarded, _launch)
 
     async def submit(self, job: JobId) -> None:
-        """Have a job run; one that waits or runs already is left alone, one that has ended runs once more."""
+        """Have a job run; one that waits or runs is left alone, one that has ended runs again.
+
+        Raises StorageError.
+        """
         if self._closing or job in self._waiting or job in self._running:
             return
         self._waiting.add(job)
-        if not await asyncio.to_thread(self._enqueue, job):
-            self._waiting.discard(job)
+        queued = False
+        try:
+            queued = await asyncio.to_thread(_guarded, partial(self._enqueue, job))
+        finally:
+            if not queued:
+                self._waiting.discard(job)
 
     async def cancel(self, job: JobId) -> None:
-        """Stop a job that waits or runs, and return when it has stopped."""
+        """Stop a job that waits or runs, and return when it has stopped. Raises StorageError."""
         self._waiting.discard(job)
-        if not self._closing:
-            await asyncio.to_thread(DBOS.cancel_workflow, job)
         task = self._running.get(job)
         if task is not None:
             task.cancel()
             await asyncio.wait({task})
+        if not self._closing:
+            await asyncio.to_thread(_guarded, partial(DBOS.cancel_workflow, job))
 
     async def close(self, *, grace: float) -> None:
         """Let running jobs finish for up to `grace` seconds; the others run again at the next start."""
+        if self._closing:
+            return
         self._closing = True
         if self._running:
             await asyncio.wait(list(self._running.values()), timeout=grace)
@@ -140,3 +158,19 @@ class DbosJobs:
                 await asyncio.sleep(self._pause)
         finally:
             del self._running[job]
+
+
+def _launch() -> None:
+    """Launch, and forget what has ended: nobody asks for it here."""
+    DBOS.launch()
+    ended = DBOS.list_workflows(status=sorted(ENDED), load_input=False, load_output=False)
+    if ended:
+        DBOS.delete_workflows([each.workflow_id for each in ended])
+
+
+def _guarded(work: Callable[[], Result]) -> Result:
+    """The one border where errors of DBOS and of its database become ours."""
+    try:
+        return work()
+    except (error.DBOSException, SQLAlchemyError) as fault:
+        raise StorageError(f"the queue of jobs: {type(fault).__name__}") from fault

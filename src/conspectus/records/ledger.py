@@ -29,6 +29,7 @@ from conspectus.model.ids import CollectionId, JobId, SourceId
 from conspectus.model.jobs import FINISHED, IngestReport, Job, JobPage, JobRates, JobState
 from conspectus.model.wiki import Connection as Wiki
 from conspectus.ports.jobs import JobPlace, JobScope
+from conspectus.records.catalog import state
 from conspectus.records.job_tables import connections, jobs
 from conspectus.records.rows import to_json, to_metadata
 from conspectus.records.store import Transactions
@@ -91,6 +92,7 @@ class SqlLedger:
 
 
 def _add(connection: Connection, job: Job) -> Job:
+    state(connection, job.collection)
     stored = _job(connection, job.id)
     if stored is None:
         connection.execute(insert(jobs), _values({name: getattr(job, name) for name in FIELDS}))

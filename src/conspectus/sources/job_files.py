@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -49,7 +48,7 @@ class LocalJobFiles:
         await asyncio.to_thread(self._drop, job)
 
     async def holders(self) -> Mapping[JobId, datetime]:
-        """The jobs for which something is kept, and since when."""
+        """The jobs for which something is kept, and when it last changed."""
         return await asyncio.to_thread(self._holders)
 
     def _keep_secret(self, job: JobId, secret: str) -> None:
@@ -91,8 +90,8 @@ class LocalJobFiles:
         found: dict[JobId, datetime] = {}
         for folder in (self._secrets, self._uploads):
             for path in folder.iterdir() if folder.is_dir() else ():
-                with suppress(FileNotFoundError):
-                    found[JobId(path.name)] = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+                changed = max((_changed(each) for each in (path, *path.glob("*"))), default=0.0)
+                found[JobId(path.name)] = datetime.fromtimestamp(changed, UTC)
         return found
 
     def _private(self, folder: Path) -> None:
@@ -122,6 +121,14 @@ def _write(target: Path, pieces: Iterable[bytes]) -> None:
         file.writelines(pieces)
         file.flush()
         os.fsync(file.fileno())
+
+
+def _changed(path: Path) -> float:
+    """When it was last written to; of one that is gone by now, long ago."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def _settle(folder: Path) -> None:

@@ -1,0 +1,193 @@
+"""The ports of long work in memory: what every adapter of them must agree with."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import Any
+
+from conspectus.errors import Conflict, InvalidInput, NotFound
+from conspectus.model.ids import CollectionId, JobId
+from conspectus.model.jobs import (
+    FINISHED,
+    EmbeddingRequest,
+    IngestReport,
+    Job,
+    JobPage,
+    JobRates,
+    JobState,
+    RequestTotals,
+)
+from conspectus.model.wiki import Connection
+from conspectus.ports.jobs import JobPlace, JobScope
+
+SPANS = {"1h": timedelta(hours=1), "24h": timedelta(hours=24), "7d": timedelta(days=7)}
+
+
+class MemoryLedger:
+    """The `Ledger` port."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[JobId, Job] = {}
+        self._connections: dict[str, Connection] = {}
+
+    async def add(self, job: Job) -> Job:
+        """Store it, or return the stored one of that id."""
+        return self._jobs.setdefault(job.id, job)
+
+    async def job(self, job: JobId) -> Job | None:
+        """The job of that id."""
+        return self._jobs.get(job)
+
+    async def change(self, job: JobId, *, unless: Sequence[JobState] = (), **fields: Any) -> Job:
+        """Change fields of a job, unless it is in one of these states. Raises NotFound or InvalidInput."""
+        if unknown := fields.keys() - Job.__dataclass_fields__.keys():
+            raise InvalidInput(min(unknown), "is not a field of a job")
+        if job not in self._jobs:
+            raise NotFound("job", job)
+        if self._jobs[job].state not in unless:
+            self._jobs[job] = replace(self._jobs[job], **fields)
+        return self._jobs[job]
+
+    async def jobs(self, scope: JobScope, *, after: str | None = None, limit: int = 100) -> JobPage:
+        """Jobs in scope, newest first. Raises InvalidInput."""
+        if not 1 <= limit <= 100:
+            raise InvalidInput("limit", "must be from 1 to 100")
+        found = sorted(self._within(scope), key=lambda job: (job.created, job.id), reverse=True)
+        if after is not None:
+            places = [job.id for job in found]
+            if after not in places:
+                raise InvalidInput("after", "is not a cursor that a page gave")
+            found = found[places.index(JobId(after)) + 1 :]
+        return JobPage(tuple(found[:limit]), found[limit - 1].id if len(found) > limit else None)
+
+    async def report(self, scope: JobScope, *, now: datetime) -> IngestReport:
+        """Numbers over the jobs in scope."""
+        found = self._within(scope)
+        week = [job for job in found if _ended_since(job, now - SPANS["7d"]) and job.source is not None]
+        by_source = groupby(sorted(week, key=lambda job: str(job.source)), key=lambda job: job.source)
+        return IngestReport(
+            states=dict(Counter(job.state for job in found)),
+            rates={
+                name: _rates([job for job in found if _ended_since(job, now - span)])
+                for name, span in SPANS.items()
+            },
+            sources={source: _rates(list(jobs)) for source, jobs in by_source if source is not None},
+        )
+
+    async def put_connection(self, connection: Connection) -> Connection:
+        """Store it, or change the stored one of that id. Raises Conflict if its name is taken."""
+        for each in self._connections.values():
+            same = (each.collection, each.name) == (connection.collection, connection.name)
+            if same and each.id != connection.id:
+                raise Conflict("connection", connection.name, "exists already")
+        self._connections[connection.id] = connection
+        return connection
+
+    async def connections(self, collection: CollectionId) -> Sequence[Connection]:
+        """The connections of a collection, by name."""
+        found = [each for each in self._connections.values() if each.collection == collection]
+        return sorted(found, key=lambda each: each.name)
+
+    async def delete_connection(self, connection: str) -> bool:
+        """Forget a connection; whether there was one."""
+        return self._connections.pop(connection, None) is not None
+
+    def _within(self, scope: JobScope) -> list[Job]:
+        return [job for job in self._jobs.values() if _in_scope(job, scope)]
+
+
+class MemoryRequestLog:
+    """The `RequestLog` port."""
+
+    def __init__(self) -> None:
+        self._requests: list[EmbeddingRequest] = []
+
+    async def add(self, requests: Sequence[EmbeddingRequest]) -> None:
+        """Store them; their ids are given here."""
+        for each in requests:
+            self._requests.append(replace(each, id=len(self._requests) + 1))
+
+    async def page(self, *, after: int | None = None, limit: int = 100) -> Sequence[EmbeddingRequest]:
+        """Requests, newest first, older than the id `after`. Raises InvalidInput."""
+        if limit < 1:
+            raise InvalidInput("limit", "must be at least 1")
+        older = [each for each in reversed(self._requests) if after is None or each.id < after]
+        return older[:limit]
+
+    async def totals(self, since: datetime) -> Sequence[RequestTotals]:
+        """Sums by kind and model since an instant."""
+        recent = [each for each in self._requests if each.created >= since]
+        ordered = sorted(recent, key=lambda each: (each.kind, each.model))
+        return [_totals(list(same)) for _, same in groupby(ordered, key=lambda each: (each.kind, each.model))]
+
+
+class MemoryReplays:
+    """The `Replays` port."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, str], tuple[str, Mapping[str, Any] | None, datetime]] = {}
+
+    async def begin(
+        self, person: str, key: str, fingerprint: str, *, at: datetime
+    ) -> Mapping[str, Any] | None:
+        """Claim a key (None), or the answer that was kept for it. Raises Conflict."""
+        kept = self._kept.get((person, key))
+        if kept is None:
+            self._kept[person, key] = (fingerprint, None, at)
+            return None
+        if kept[0] != fingerprint:
+            raise Conflict("idempotency key", key, "was used for another request")
+        if kept[1] is None:
+            raise Conflict("idempotency key", key, "belongs to a request that is still being answered")
+        return kept[1]
+
+    async def finish(self, person: str, key: str, answer: Mapping[str, Any] | None) -> None:
+        """Keep the answer, or with None give the key back."""
+        if answer is None:
+            self._kept.pop((person, key), None)
+        elif (person, key) in self._kept:
+            fingerprint, _, at = self._kept[person, key]
+            self._kept[person, key] = (fingerprint, answer, at)
+
+    async def forget(self, before: datetime) -> int:
+        """Delete what is older; how many."""
+        old = [key for key, (_, _, at) in self._kept.items() if at < before]
+        for key in old:
+            del self._kept[key]
+        return len(old)
+
+
+def _in_scope(job: Job, scope: JobScope) -> bool:
+    placed = scope.places is None or any(_at(job, place) for place in scope.places)
+    return placed and (scope.states is None or job.state in scope.states)
+
+
+def _at(job: Job, place: JobPlace) -> bool:
+    if job.collection != place.collection:
+        return False
+    if place.sources is None and place.owner is None:
+        return True
+    return job.owner == place.owner or (job.source is not None and job.source in (place.sources or ()))
+
+
+def _ended_since(job: Job, since: datetime) -> bool:
+    return job.state in FINISHED and job.finished is not None and job.finished >= since
+
+
+def _rates(jobs: Sequence[Job]) -> JobRates:
+    failed = sum(job.state == "failed" for job in jobs)
+    return JobRates(len(jobs), failed, sum(job.attempts > 1 for job in jobs))
+
+
+def _totals(requests: Sequence[EmbeddingRequest]) -> RequestTotals:
+    return RequestTotals(
+        kind=requests[0].kind,
+        model=requests[0].model,
+        requests=len(requests),
+        errors=sum(each.status == "error" for each in requests),
+        inputs=sum(each.inputs for each in requests),
+        tokens=sum(each.tokens for each in requests),
+        mean_latency=sum(each.latency for each in requests) / len(requests),
+    )

@@ -1,0 +1,77 @@
+"""Every executor of jobs, held to the contract, and what only DBOS has to show."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from dbos import DBOS
+
+from conspectus.ingest.job_runner import InProcessJobs
+from conspectus.model.ids import JobId
+from conspectus.ports.jobs import Jobs
+from conspectus.providers.dbos_jobs import DbosJobs, claimed
+from conspectus.testing.jobs_contract import LONG, WORKERS, JobsContract, OpenJobs, Site
+
+
+class TestInProcessJobs(JobsContract):
+    durable = False
+
+    @pytest.fixture
+    def open_jobs(self) -> OpenJobs:
+        async def opened() -> Jobs:
+            return InProcessJobs(workers=WORKERS, pause=0.01)
+
+        return opened
+
+
+def claim(path: Path) -> DbosJobs:
+    jobs = claimed(f"sqlite:///{quote(str(path))}", workers=WORKERS, pause=0.01)
+    assert jobs is not None, "another test has left its instance of DBOS"
+    return jobs
+
+
+class TestDbosJobs(JobsContract):
+    @pytest.fixture
+    async def open_jobs(self, tmp_path: Path) -> AsyncIterator[OpenJobs]:
+        made: list[DbosJobs] = []
+
+        async def opened() -> Jobs:
+            made.append(claim(tmp_path / "a?b#c%20 ü.sqlite"))
+            return made[-1]
+
+        yield opened
+        for each in made:
+            await each.close(grace=0.0)
+
+
+async def test_a_second_instance_in_one_process_is_declined(tmp_path: Path) -> None:
+    first = claim(tmp_path / "one.sqlite")
+    assert claimed(f"sqlite:///{tmp_path / 'two.sqlite'}", workers=1) is None
+    await first.close(grace=0.0)
+    await claim(tmp_path / "two.sqlite").close(grace=0.0)
+
+
+async def test_nothing_is_left_running(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    before = {thread.name for thread in threading.enumerate()}
+    jobs, site = claim(tmp_path / "jobs.sqlite"), Site()
+    await jobs.start(site.run)
+    await jobs.submit(JobId("a"))
+    await site.until(lambda: site.ended["a"] == 1)
+    await jobs.close(grace=LONG)
+    left = {thread.name for thread in threading.enumerate()} - before
+    assert [name for name in left if not name.startswith("asyncio_")] == []
+    assert capfd.readouterr() == ("", "")
+
+
+async def test_what_has_ended_is_forgotten_at_the_next_start(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        jobs, site = claim(tmp_path / "jobs.sqlite"), Site()
+        await jobs.start(site.run)
+        known = await asyncio.to_thread(DBOS.list_workflows)
+        assert known == []
+        await jobs.submit(JobId(name))
+        await site.until(lambda site=site, name=name: site.ended[name] == 1)
+        await jobs.close(grace=LONG)

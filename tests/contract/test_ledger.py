@@ -1,0 +1,78 @@
+"""Every keeper of jobs, calls and answers, held to its contract, in memory and on SQLite."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from conspectus.errors import NotFound
+from conspectus.model.jobs import safe_rate
+from conspectus.ports.jobs import Ledger, Replays, RequestLog
+from conspectus.records.ledger import SqlLedger
+from conspectus.records.replays import SqlReplays
+from conspectus.records.request_log import SqlRequestLog
+from conspectus.records.store import SqlRecords, open_records
+from conspectus.testing.ledger_contract import LedgerContract, ReplaysContract, RequestLogContract, job
+from conspectus.testing.memory_jobs import MemoryLedger, MemoryReplays, MemoryRequestLog
+from conspectus.testing.samples import SHELF, shelf
+
+
+@pytest.fixture
+async def records(tmp_path: Path) -> AsyncIterator[SqlRecords]:
+    opened = await open_records(tmp_path / "records.sqlite")
+    await opened.create_collection(shelf())
+    await opened.create_collection(shelf("other"))
+    yield opened
+    await opened.close()
+
+
+class TestMemoryLedger(LedgerContract):
+    @pytest.fixture
+    def ledger(self) -> Ledger:
+        return MemoryLedger()
+
+
+class TestSqlLedger(LedgerContract):
+    @pytest.fixture
+    def ledger(self, records: SqlRecords) -> Ledger:
+        return SqlLedger(records.transactions)
+
+    async def test_jobs_go_with_their_collection(self, ledger: Ledger, records: SqlRecords) -> None:
+        await ledger.add(job("one"))
+        await records.delete_collection(SHELF)
+        assert await ledger.job(job("one").id) is None
+        with pytest.raises(NotFound):
+            await ledger.change(job("one").id, state="running")
+        with pytest.raises(NotFound):
+            await ledger.add(job("two"))
+
+
+class TestMemoryRequestLog(RequestLogContract):
+    @pytest.fixture
+    def log(self) -> RequestLog:
+        return MemoryRequestLog()
+
+
+class TestSqlRequestLog(RequestLogContract):
+    @pytest.fixture
+    def log(self, records: SqlRecords) -> RequestLog:
+        return SqlRequestLog(records.transactions)
+
+
+class TestMemoryReplays(ReplaysContract):
+    @pytest.fixture
+    def replays(self) -> Replays:
+        return MemoryReplays()
+
+
+class TestSqlReplays(ReplaysContract):
+    @pytest.fixture
+    def replays(self, records: SqlRecords) -> Replays:
+        return SqlReplays(records.transactions)
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "rate"), [(5, 0, 0.0), (0, 0, 0.0), (1, 4, 25.0), (1, 3, 33.3), (3, 3, 100.0)]
+)
+def test_rates_are_percent_with_one_decimal(part: int, whole: int, rate: float) -> None:
+    assert safe_rate(part, whole) == rate
