@@ -1,10 +1,11 @@
 """An application over a real store, and clients that speak to it without a network or over a real one."""
 
+import asyncio
 import io
 import json
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, closing, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -100,25 +101,53 @@ async def people(site: Site) -> AsyncIterator[People]:
     for name in ("alice", "bob"):
         await site.engine.create_user(name)
         keys[name] = (await site.engine.create_key(name)).secret
-    async with site.client(keys["owner"]) as owner, site.client(keys["alice"]) as alice:
-        async with site.client(keys["bob"]) as bob:
-            yield People(owner, alice, bob, keys)
+    async with (
+        site.client(keys["owner"]) as owner,
+        site.client(keys["alice"]) as alice,
+        site.client(keys["bob"]) as bob,
+    ):
+        yield People(owner, alice, bob, keys)
 
 
-@contextmanager
-def listening(app: FastAPI, settings: Settings) -> Iterator[str]:
-    """A real server in a thread of its own; its address."""
-    with closing(bound("127.0.0.1", 0)) as listener:
-        listener.listen()
-        port = listener.getsockname()[1]
-        server = Server(configured(app, settings), app.state.readiness.stop)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-        thread.start()
+@dataclass
+class Live:
+    """A real server in a thread of its own, with its store."""
+
+    folder: Path
+    settings: Settings
+    prepare: Callable[[FastAPI], None] = lambda _app: None
+    log: io.StringIO = field(default_factory=io.StringIO)
+    address: str = ""
+
+    def __enter__(self) -> "Live":
+        self._started = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
+        self._thread.start()
+        self._started.wait()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.should_exit = True
+        self._thread.join()
+
+    async def _serve(self) -> None:
         try:
-            yield f"http://127.0.0.1:{port}"
+            opened = bootstrap.open(self.folder, settings=self.settings, embedder=HashedEmbedder())
+            async with opened as engine:
+                app = application(engine, self.settings, log=logger("info", self.log))
+                self.prepare(app)
+                with closing(bound("127.0.0.1", 0)) as listener:
+                    listener.listen()
+                    self.address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+                    self._server = Server(configured(app, self.settings), app.state.readiness.stop)
+                    self._started.set()
+                    await self._server.serve(sockets=[listener])
         finally:
-            server.should_exit = True
-            thread.join()
+            self._started.set()
+
+    def client(self) -> httpx.Client:
+        """A client of it."""
+        return httpx.Client(base_url=f"{self.address}{API}", timeout=60)
 
 
 async def filled(client: httpx.AsyncClient, name: str = "wiki", *texts: str) -> list[str]:

@@ -107,7 +107,7 @@ async def test_what_is_hidden_is_answered_like_what_does_not_exist(people: Peopl
     hidden = await people.bob.request(method, path.format(**real))
     missing = await people.bob.request(method, path.format(c=absent, d=absent, s=absent))
     assert hidden.status_code == missing.status_code == 404
-    known = {value: absent for value in real.values()}
+    known = dict.fromkeys(real.values(), absent)
     text = hidden.text
     for value, other in known.items():
         text = text.replace(value, other)
@@ -147,7 +147,11 @@ FOREIGN = [
 async def test_a_web_page_cannot_drive_a_server_without_keys(
     api: httpx.AsyncClient, headers: dict[str, str]
 ) -> None:
-    for method, path in (("GET", "/collections"), ("POST", "/collections"), ("GET", "http://localhost/metrics")):
+    for method, path in (
+        ("GET", "/collections"),
+        ("POST", "/collections"),
+        ("GET", "http://localhost/metrics"),
+    ):
         answer = await api.request(method, path, headers=headers)
         assert (answer.status_code, answer.json()["code"]) == (403, "not_allowed")
 

@@ -93,19 +93,27 @@ class Running:
     readiness: Readiness
     settings: Settings
 
-    async def forget_answers(self) -> None:
+    async def begin(self) -> None:
+        """Give back the keys of writes that a process which died left unanswered."""
+        await self.engine.replays.give_back(now())
+        await self._forget()
+
+    async def go_on(self) -> None:
         """Delete kept answers when their time has come."""
         while True:
-            await self.engine.replays.forget(now() - timedelta(hours=self.settings.keep_answers_hours))
             await asyncio.sleep(FORGETTING)
+            await self._forget()
+
+    async def _forget(self) -> None:
+        await self.engine.replays.forget(now() - timedelta(hours=self.settings.keep_answers_hours))
 
 
 @asynccontextmanager
 async def _lifespan(running: Running, _app: FastAPI) -> AsyncIterator[None]:
-    await running.engine.replays.give_back(now())
+    await running.begin()
     tasks = [
         asyncio.create_task(running.readiness.replay()),
-        asyncio.create_task(running.forget_answers()),
+        asyncio.create_task(running.go_on()),
     ]
     try:
         yield

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from conspectus.web.problems import MEDIA_TYPE
 
 PROBLEM = "Problem"
-EVERYWHERE = (401, 403, 404, 408, 413, 422, 500, 502, 503, 504)
+EVERYWHERE = (401, 403, 404, 408, 409, 413, 422, 500, 502, 503, 504)
 Responses = dict[int | str, dict[str, Any]]
 
 
@@ -46,7 +46,7 @@ def with_tag(*statuses: int) -> Responses:
 def accepted(*statuses: int) -> Responses:
     """The same for a route that has its work done by a job."""
     place = {"description": "Where the job can be watched.", "schema": {"type": "string"}}
-    return {202: {"headers": {"Location": place}}, **problems(409, *statuses)}
+    return {202: {"headers": {"Location": place}}, **problems(*statuses)}
 
 
 class Application(FastAPI):

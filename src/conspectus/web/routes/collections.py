@@ -44,7 +44,7 @@ async def list_collections(engine: EngineOf) -> Sequence[Collection]:
     "",
     response_model=CollectionAnswer,
     status_code=201,
-    responses={200: {"model": CollectionAnswer, "description": "It exists already."}, **problems(409, 501)},
+    responses={200: {"model": CollectionAnswer, "description": "It exists already."}, **problems(501)},
 )
 async def create_collection(body: CollectionBody, engine: EngineOf, response: Response) -> Collection:
     """Make a collection, or with `get` return the one of that name."""
@@ -89,7 +89,7 @@ async def reindex(collection: CollectionName, engine: EngineOf) -> ReindexedAnsw
 @router.post(
     "/{collection:path}/reembed",
     response_model=EmbeddedAnswer,
-    responses=problems(409, 501),
+    responses=problems(501),
     dependencies=[Unhurried],
 )
 async def reembed(collection: CollectionName, body: EmbedderBody, engine: EngineOf) -> EmbeddedAnswer:
@@ -107,7 +107,7 @@ async def get_collection(
     return unless_held(shown, tagged(shown), if_none_match)
 
 
-@router.patch("/{collection:path}", response_model=CollectionAnswer, responses=problems(409, 412))
+@router.patch("/{collection:path}", response_model=CollectionAnswer, responses=problems(412))
 async def update_collection(
     collection: CollectionName, body: CollectionChange, engine: EngineOf, if_match: IfMatch = None
 ) -> Collection:

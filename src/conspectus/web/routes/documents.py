@@ -53,7 +53,7 @@ async def list_documents(
     return await engine.list(collection=collection, where=where, after=after, limit=limit)
 
 
-@router.post(IN_COLLECTION, response_model=list[WrittenAnswer], status_code=201, responses=problems(409))
+@router.post(IN_COLLECTION, response_model=list[WrittenAnswer], status_code=201, responses=problems())
 async def add_documents(
     collection: CollectionName, body: DocumentsBody, engine: EngineOf
 ) -> Sequence[Written]:
@@ -102,7 +102,7 @@ async def get_document(document: DocumentId, engine: EngineOf, if_none_match: If
     return unless_held(shown, quoted(shown.fingerprint), if_none_match)
 
 
-@router.patch("/documents/{document}", response_model=WrittenAnswer, responses=problems(409, 412))
+@router.patch("/documents/{document}", response_model=WrittenAnswer, responses=problems(412))
 async def update_document(
     document: DocumentId, body: DocumentChange, engine: EngineOf, if_match: IfMatch = None
 ) -> Written:
@@ -131,7 +131,7 @@ async def list_chunks(document: DocumentId, engine: EngineOf) -> Sequence[Chunk]
     return await engine.chunks(document)
 
 
-@router.delete("/documents/{document}/chunks", response_model=DeletedAnswer, responses=problems(409))
+@router.delete("/documents/{document}/chunks", response_model=DeletedAnswer, responses=problems())
 async def delete_chunks(document: DocumentId, engine: EngineOf) -> DeletedAnswer:
     """Delete a document's chunks and keep its fields."""
     return DeletedAnswer(deleted=await engine.delete_chunks(document))

@@ -22,14 +22,14 @@ async def list_grants(
     return await engine.grants(collection, source=source)
 
 
-@router.put("", response_model=GrantAnswer, responses=problems(409))
+@router.put("", response_model=GrantAnswer, responses=problems())
 async def put_grant(collection: CollectionName, body: GrantBody, engine: EngineOf) -> Grant:
     """Give a role, in place of another one of the same grantee there."""
     grantee = Grantee(body.grantee.kind, body.grantee.id)
     return await engine.grant(collection, grantee, body.role, source=body.source)
 
 
-@router.delete("", response_model=RevokedAnswer, responses=problems(409))
+@router.delete("", response_model=RevokedAnswer, responses=problems())
 async def revoke_grant(
     collection: CollectionName,
     engine: EngineOf,

@@ -49,7 +49,7 @@ async def list_connections(collection: CollectionName, engine: EngineOf) -> Sequ
     return await engine.connections(collection=collection)
 
 
-@router.post("/connections", response_model=ConnectionAnswer, status_code=201, responses=problems(409))
+@router.post("/connections", response_model=ConnectionAnswer, status_code=201, responses=problems())
 async def connect(collection: CollectionName, body: ConnectionBody, engine: EngineOf) -> Connection:
     """Connect a collection with a store elsewhere; a sync then brings it in step."""
     return await engine.connect(body.name, body.connector, body.options, collection=collection)

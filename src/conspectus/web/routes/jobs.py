@@ -48,13 +48,13 @@ async def get_job(job: IdInPath, engine: EngineOf, *, wait: Wait = 0.0) -> Job:
     return await engine.wait_job(job, seconds=wait) if wait else await engine.job(job)
 
 
-@router.post("/jobs/{job}/cancel", response_model=JobAnswer, responses=problems(409))
+@router.post("/jobs/{job}/cancel", response_model=JobAnswer, responses=problems())
 async def cancel_job(job: IdInPath, engine: EngineOf) -> Job:
     """Stop a job that waits or runs; one that has ended stays as it is."""
     return await engine.cancel_job(job)
 
 
-@router.post("/jobs/{job}/retry", response_model=JobAnswer, responses=problems(409))
+@router.post("/jobs/{job}/retry", response_model=JobAnswer, responses=problems())
 async def retry_job(job: IdInPath, engine: EngineOf) -> Job:
     """Run a job once more that failed or was cancelled."""
     return await engine.retry_job(job)

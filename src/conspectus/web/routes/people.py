@@ -34,7 +34,7 @@ async def list_users(engine: EngineOf) -> Sequence[User]:
     return await engine.users()
 
 
-@router.post("/users", response_model=UserAnswer, status_code=201, responses=problems(409))
+@router.post("/users", response_model=UserAnswer, status_code=201, responses=problems())
 async def create_user(body: UserBody, engine: EngineOf) -> User:
     """Make an account."""
     return await engine.create_user(body.name)
@@ -46,13 +46,13 @@ async def get_user(user: NamedInPath, engine: EngineOf) -> User:
     return await engine.find_user(user)
 
 
-@router.patch("/users/{user}", response_model=UserAnswer, responses=problems(409))
+@router.patch("/users/{user}", response_model=UserAnswer, responses=problems())
 async def update_user(user: NamedInPath, body: UserChange, engine: EngineOf) -> User:
     """Disable an account, or let it in again."""
     return await engine.disable_user(user, disabled=body.disabled)
 
 
-@router.delete("/users/{user}", status_code=204, responses=problems(409))
+@router.delete("/users/{user}", status_code=204, responses=problems())
 async def delete_user(user: NamedInPath, engine: EngineOf, heir: NamedInQuery = None) -> None:
     """Delete an account; its collections go to the heir."""
     await engine.delete_user(user, heir=heir)
@@ -64,7 +64,7 @@ async def list_groups(engine: EngineOf) -> Sequence[Group]:
     return await engine.groups()
 
 
-@router.post("/groups", response_model=GroupAnswer, status_code=201, responses=problems(409))
+@router.post("/groups", response_model=GroupAnswer, status_code=201, responses=problems())
 async def create_group(body: GroupBody, engine: EngineOf) -> Group:
     """Make a group."""
     return await engine.create_group(body.name)
@@ -104,7 +104,7 @@ async def list_keys(engine: EngineOf, user: NamedInQuery = None) -> Sequence[Key
     "/keys",
     response_model=NewKeyAnswer,
     status_code=201,
-    responses=problems(409),
+    responses=problems(),
     dependencies=[ShownOnce],
 )
 async def create_key(body: KeyBody, engine: EngineOf) -> NewKey:
@@ -119,7 +119,7 @@ async def revoke_key(key: IdInPath, engine: EngineOf) -> Key:
 
 
 @router.post(
-    "/keys/{key}/rotate", response_model=NewKeyAnswer, responses=problems(409), dependencies=[ShownOnce]
+    "/keys/{key}/rotate", response_model=NewKeyAnswer, responses=problems(), dependencies=[ShownOnce]
 )
 async def rotate_key(key: IdInPath, engine: EngineOf) -> NewKey:
     """A new secret with the same label, scopes and expiry; the old one is revoked."""

@@ -42,7 +42,7 @@ async def list_sources(collection: CollectionName, engine: EngineOf) -> Sequence
     return await engine.sources(collection=collection)
 
 
-@router.post("/collections/{collection:path}/sources", response_model=SourceAnswer, responses=problems(409))
+@router.post("/collections/{collection:path}/sources", response_model=SourceAnswer, responses=problems())
 async def get_or_create_source(collection: CollectionName, body: SourceBody, engine: EngineOf) -> Source:
     """The source of that name, made if it is new."""
     home = await engine.find_collection(collection)
@@ -56,7 +56,7 @@ async def get_source(source: SourceId, engine: EngineOf, if_none_match: IfNoneMa
     return unless_held(shown, tagged(shown), if_none_match)
 
 
-@router.patch("/sources/{source}", response_model=SourceAnswer, responses=problems(409, 412))
+@router.patch("/sources/{source}", response_model=SourceAnswer, responses=problems(412))
 async def update_source(
     source: SourceId, body: SourceChange, engine: EngineOf, if_match: IfMatch = None
 ) -> Source:
@@ -88,7 +88,7 @@ async def list_documents_of_source(
     "/sources/{source}/documents",
     response_model=list[WrittenAnswer],
     status_code=201,
-    responses=problems(409),
+    responses=problems(),
 )
 async def add_documents_to_source(
     source: SourceId, body: DocumentsOfSource, engine: EngineOf

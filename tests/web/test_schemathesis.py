@@ -1,0 +1,118 @@
+"""Requests made up from the OpenAPI document: no server error, and no answer that it does not describe.
+
+Every other request names things that exist, as made-up names hardly ever lead anywhere.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis import APIOperation, Case
+from schemathesis.checks import not_a_server_error
+from schemathesis.core.failures import FailureGroup
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+    status_code_conformance,
+)
+
+from conspectus.settings import Settings
+from tests.web.conftest import Live
+
+EXAMPLES = 8
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_headers_conformance,
+    response_schema_conformance,
+]
+UNSURE = {
+    "POST /api/v1/collections/{collection}/connections",
+    "POST /api/v1/collections/{collection}/connections/{name}/sync",
+    "POST /api/v1/collections/{collection}/ingest/url",
+    "POST /api/v1/collections/{collection}/reembed",
+    "PUT /api/v1/collections/{collection}/grants",
+    "GET /api/v1/jobs/{job}",
+    "POST /api/v1/jobs/{job}/cancel",
+    "POST /api/v1/jobs/{job}/retry",
+    "POST /api/v1/keys/{key}/rotate",
+}
+"""What made-up requests need not succeed with: they need what only happens, or names that mean something."""
+
+
+@dataclass(frozen=True)
+class Described:
+    """A server, its document, and a key for it."""
+
+    live: Live
+    schema: schemathesis.BaseSchema
+    key: str
+
+    def known(self) -> dict[str, str]:
+        """Names of things that exist, made again where a request deleted them."""
+        with self.live.client() as client:
+            client.headers["Authorization"] = f"Bearer {self.key}"
+            client.post("/collections", json={"name": "default", "get": True})
+            documents = [{"text": "Backups run at two.", "key": "k"}]
+            added = client.post("/collections/default/documents", json={"documents": documents}).json()
+            client.post("/users", json={"name": "alice"})
+            client.post("/groups", json={"name": "team"})
+            source = client.get("/collections/default/sources").json()[0]["id"]
+            key = client.post("/keys", json={"user": "alice"}).json()["key"]["id"]
+        names = {"collection": "default", "user": "alice", "group": "team", "source": source, "key": key}
+        return {**names, "document": added[0]["id"]}
+
+
+@pytest.fixture(scope="module")
+def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Described]:
+    folder: Path = tmp_path_factory.mktemp("store")
+    with Live(folder, Settings(embedder="none", job_grace_seconds=1)) as live:
+        document = httpx.get(f"{live.address}/openapi.json").json()
+        schema = schemathesis.openapi.from_dict(document)
+        schema.config.update(base_url=live.address)
+        schema.config.generation.update(with_security_parameters=False)
+        with live.client() as client:
+            key = client.post("/keys", json={}).json()["secret"]
+        yield Described(live, schema, key)
+
+
+def failures(operation: APIOperation, of: Described, seen: Counter[str]) -> list[str]:
+    """What is wrong with the answers to requests made up for one operation."""
+    names = of.known()
+
+    @settings(
+        max_examples=EXAMPLES, deadline=None, database=None, derandomize=True,
+        phases=[Phase.explicit, Phase.generate], suppress_health_check=list(HealthCheck),
+    )  # fmt: skip
+    @given(operation.as_strategy(), st.booleans())
+    def ask(case: Case, real: bool) -> None:
+        if real:
+            given_names = case.path_parameters or {}
+            case.path_parameters = {name: names.get(name, value) for name, value in given_names.items()}
+        response = case.call(headers={"Authorization": f"Bearer {of.key}"})
+        seen[operation.label] += response.status_code < 400
+        case.validate_response(response, checks=CHECKS)
+
+    try:
+        ask()
+    except FailureGroup as group:
+        return [f"{operation.label}: {fault}" for fault in group.exceptions]
+    return []
+
+
+# The server draws its own random numbers in another thread of this process.
+@pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
+def test_every_answer_is_described(described: Described) -> None:
+    operations = [found.ok() for found in described.schema.get_all_operations()]
+    seen: Counter[str] = Counter()
+    wrong = [failure for each in operations for failure in failures(each, described, seen)]
+    assert wrong == []
+    assert {each.label for each in operations if not seen[each.label]} <= UNSURE
