@@ -96,10 +96,12 @@ class WikiSite:
         self._log("delete", page.title, page, {})
 
     async def move(self, space: str, name: str, *, to_space: str, to_name: str) -> None:
-        """Give a page another title, be it in another namespace."""
+        """Give a page another title, be it in another namespace; a redirect there makes way."""
         page = self._existing(space, name)
         old, there = page.title, self._namespace(to_space)
         target = {"target_ns": there.id, "target_title": self._title(to_space, to_name)}
+        if replaced := self._find(str(target["target_title"])):
+            del self.pages[replaced.id]
         self._log("move", old, page, target)
         if self.leaves_redirects:
             text = f"#REDIRECT [[{target['target_title']}]]"
