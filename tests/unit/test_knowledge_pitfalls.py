@@ -8,7 +8,7 @@ import pytest
 
 import conspectus
 from conspectus import Engine, NewDocument, Settings
-from conspectus.errors import ProviderError
+from conspectus.errors import ProviderError, ProviderUnavailable
 from conspectus.ports import Vectors
 from conspectus.testing.embedders import HashedEmbedder
 
@@ -24,6 +24,11 @@ class Refusing(HashedEmbedder):
         if self.refuses:
             raise ProviderError("refusing", "no")
         return await super().embed_documents(texts)
+
+    async def embed_query(self, text: str) -> Vectors:
+        if self.refuses:
+            raise ProviderUnavailable("refusing", "not now")
+        return await super().embed_query(text)
 
 
 @pytest.fixture
@@ -80,3 +85,15 @@ async def test_a_collection_of_another_size_of_vector_has_its_index_too(
         found = await moved.retrieve("heron 7", arms=("vectors",), limit=1)
         assert found.hits[0].chunk.text == "heron 7"
         assert (await moved.check()).clean
+
+
+async def test_a_question_that_cannot_be_embedded_is_asked_by_its_words(
+    engine: Engine, embedder: Refusing
+) -> None:
+    await engine.add(["a heron", "a crane"], wait=True)
+    embedder.refuses = True
+    found = await engine.retrieve("heron")
+    assert [hit.chunk.text for hit in found.hits] == ["a heron"]
+    assert "could not be embedded" in found.notices[0]
+    with pytest.raises(ProviderUnavailable):
+        await engine.retrieve("heron", arms=("vectors",))

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from conspectus.errors import StorageBusy
+from conspectus.errors import ProviderError, StorageBusy
 from conspectus.model.filter import Filter
 from conspectus.model.ids import ChunkId
 from conspectus.model.query import Query
@@ -85,8 +85,7 @@ async def search(query: Query, looking: Looking, *, also: Sequence[ChunkId] = ()
     watch = Stopwatch()
     blind = looking.embedder if isinstance(looking.embedder, str) else None
     embedder = None if isinstance(looking.embedder, str) else looking.embedder
-    decided = plan(query, blind=blind)
-    asked = await probe(query, decided, looking.where, embedder)
+    decided, asked = await _asked(query, looking.where, embedder, blind)
     watch.lap("embed the question")
     keep = _Keep(query.limit, tuple(also), floored=query.floor is not None)
     index = looking.index
@@ -100,6 +99,20 @@ async def search(query: Query, looking: Looking, *, also: Sequence[ChunkId] = ()
         index = await looking.refreshed()
         watch.lap("follow the records again")
     raise StorageBusy("documents were replaced faster than they could be read; ask again")
+
+
+async def _asked(
+    query: Query, where: Filter, embedder: Embedder | None, blind: str | None
+) -> tuple[Plan, Probe]:
+    """What to look for; a question that cannot be embedded is still asked by its words, and says so."""
+    decided = plan(query, blind=blind)
+    try:
+        return decided, await probe(query, decided, where, embedder)
+    except ProviderError as fault:
+        if not decided.words:
+            raise
+        decided = plan(query, blind=f"the question could not be embedded: {fault}")
+        return decided, await probe(query, decided, where, None)
 
 
 async def _rank(
