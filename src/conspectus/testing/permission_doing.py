@@ -63,6 +63,15 @@ class Doing:
         user = self.chance.choice(able)
         return self.owner if user.owner else Visitor(user, self.chance.choice(SCOPE_SETS))
 
+    def guest(self, room: str, source: str) -> Visitor:
+        """Anyone, but mostly someone who was granted something there, with a key for everything."""
+        granted = [
+            each
+            for each in self.world.users.values()
+            if not each.disabled and 0 < self.world.rank(each.id, room, source) < RANK["owner"]
+        ]
+        return Visitor(self.chance.choice(granted), SCOPES) if granted and self._often() else self.visitor()
+
     async def begin(self) -> None:
         """A few people with a few collections, so that there is something to hide from the first step on."""
         for _ in range(3):
@@ -142,10 +151,13 @@ class Doing:
 
     async def write(self) -> None:
         """Someone adds a document to a source, as a child of another one or not."""
-        who, room = self.visitor(), self._some_room()
-        if room is None or not room.sources or not self.world.sees_room(who.user.id, room.id):
+        room = self._some_room()
+        if room is None or not room.sources:
             return
         source = self.chance.choice(list(room.sources))
+        who = self.guest(room.id, source)
+        if not self.world.sees_room(who.user.id, room.id):
+            return
         near = [each.id for each in self.world.papers.values() if each.source == source]
         parent = self.chance.choice(near) if near and self.chance.random() < 0.3 else None
         allowed = who.has("read", "write") and self.world.rank(who.user.id, room.id, source) >= RANK["editor"]
@@ -153,8 +165,9 @@ class Doing:
 
     async def shred(self) -> None:
         """Someone deletes a few documents, of which some may be hidden or not there."""
-        who = self.visitor()
-        asked = [paper.id for paper in self._some_papers(3)] + [self.ghost()]
+        papers = self._some_papers(2)
+        who = self.guest(papers[0].collection, papers[0].source) if papers else self.visitor()
+        asked = [paper.id for paper in papers] + [self.ghost()]
         await self._shred(who, set(asked), lambda view: view.delete(asked))
 
     async def shred_matching(self) -> None:
@@ -171,8 +184,9 @@ class Doing:
 
     async def retitle(self) -> None:
         """Someone gives a document another title."""
-        who, word = self.visitor(), self.word()
+        word = self.word()
         for paper in self._some_papers(1):
+            who = self.guest(paper.collection, paper.source)
             rank = self.world.rank(who.user.id, paper.collection, paper.source)
             expected = self._judged(who, seen=rank > 0, able=rank >= RANK["editor"], scope="write")
             view = await self.door.entered(who)
@@ -194,10 +208,11 @@ class Doing:
 
     async def rename_part(self) -> None:
         """Someone gives a source another name."""
-        who, room, name = self.visitor(), self._some_room(), self.word()
+        room, name = self._some_room(), self.word()
         if room is None or not room.sources:
             return
         source = self.chance.choice(list(room.sources))
+        who = self.guest(room.id, source)
         rank = self.world.rank(who.user.id, room.id, source)
         able = self.world.rank(who.user.id, room.id) >= RANK["manager"]
         expected = self._judged(who, seen=rank > 0, able=able, scope="write")
@@ -208,10 +223,11 @@ class Doing:
 
     async def close_part(self) -> None:
         """Someone deletes a source."""
-        who, room = self.visitor(), self._some_room()
+        room = self._some_room()
         if room is None or not room.sources:
             return
         source = self.chance.choice(list(room.sources))
+        who = self.guest(room.id, source)
         rank = self.world.rank(who.user.id, room.id, source)
         expected = self._judged(who, seen=rank > 0, able=rank >= RANK["manager"], scope="write")
         view = await self.door.entered(who)
@@ -238,7 +254,7 @@ class Doing:
         if room is None:
             return
         host = self.world.users[room.owner]
-        who = self.visitor() if host.disabled or self.chance.random() < 0.4 else Visitor(host, SCOPES)
+        who = self.visitor() if host.disabled or not self._often() else Visitor(host, SCOPES)
         part = self.chance.choice([None, *room.sources])
         expected = self._may_change(who, room, part, whom, rank=RANK[role])
         view = await self.door.entered(who)
@@ -327,6 +343,9 @@ class Doing:
 
     async def _as_owner(self) -> Any:
         return await self.door.entered(self.owner)
+
+    def _often(self) -> bool:
+        return self.chance.random() < 0.6
 
     def _some_user(self) -> User | None:
         users = [each for each in self.world.users.values() if each.id != LOCAL]
