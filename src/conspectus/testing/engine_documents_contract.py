@@ -1,5 +1,6 @@
 """What every engine must do with collections, sources and documents."""
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -27,6 +28,14 @@ class CatalogContract:
         assert (await engine.find_collection("team/a b?#%")).description == "of a team"
         assert [each.name for each in await engine.collections()] == ["team/a b?#%", "wiki"]
         assert await engine.find_collection(described.id) == described
+
+    async def test_many_at_once_make_one(self, engine: AnyEngine) -> None:
+        """A collection and its source, whoever comes first."""
+        writing = [engine.add(f"note {number}", source="s", collection="new") for number in range(12)]
+        written = await asyncio.gather(*writing)
+        assert await engine.count(collection="new") == len(written)
+        assert [each.name for each in await engine.collections()] == ["new"]
+        assert [each.name for each in await engine.sources(collection="new")] == ["s"]
 
     async def test_collections_change_and_go(self, engine: AnyEngine) -> None:
         """A new name, a new description, and a receipt for all that was in it."""

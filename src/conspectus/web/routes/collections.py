@@ -6,7 +6,7 @@ from contextlib import suppress
 from fastapi import APIRouter, Response
 
 from conspectus.engine import Engine
-from conspectus.errors import NotAllowed, NotFound
+from conspectus.errors import Conflict, NotAllowed, NotFound
 from conspectus.model.records import Collection, Receipt
 from conspectus.model.reports import Status
 from conspectus.web.deps import (
@@ -54,7 +54,13 @@ async def create_collection(body: CollectionBody, engine: EngineOf, response: Re
             response.status_code = 200
             return found
     await _require_usable(body.embedder, engine)
-    return await engine.create_collection(**body.model_dump(exclude={"get"}))
+    try:
+        return await engine.create_collection(**body.model_dump(exclude={"get"}))
+    except Conflict:
+        if not body.get:
+            raise
+        response.status_code = 200
+        return await engine.find_collection(body.name)
 
 
 @router.post(
