@@ -123,13 +123,18 @@ class _Run:
         await self._keep(cursor)
 
     async def _take(self, listing: Listing) -> None:
-        self.listed.update(each.key for each in listing.entries)
-        self.spaces.update(each.space for each in listing.entries)
+        """One batch; what it lists and calls gone as well, is there."""
+        keys = {each.key for each in listing.entries}
+        spaces = {each.space for each in listing.entries}
+        gone, spaces_gone = set(listing.gone) - keys, set(listing.spaces_gone) - spaces
+        self.listed |= keys
+        self.listed -= gone
+        self.spaces |= spaces
+        self.spaces -= spaces_gone
         await self._take_pages(listing.entries)
-        await self._remove([key for key in listing.gone if key not in self.listed])
-        for space in listing.spaces_gone:
-            if space not in self.spaces:
-                await self._remove_space(space)
+        await self._remove(sorted(gone))
+        for space in sorted(spaces_gone):
+            await self._remove_space(space)
 
     async def _take_pages(self, entries: Iterable[Entry]) -> None:
         """Parents before children, space by space; where they go round in a circle, without parents."""
