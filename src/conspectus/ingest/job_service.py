@@ -80,13 +80,19 @@ class JobService:
 
     async def _serve(self, run: Run) -> None:
         while not self._closing.is_set():
-            with self._turn() as mine:
-                if mine:
-                    await self._lead(run)
+            try:
+                await self._lead(run)
+            except StorageError as fault:
+                logger.warning("jobs cannot be run now: %s", fault)
             await self._pause(POLL)
 
     async def _lead(self, run: Run) -> None:
-        """Run jobs until the end of the service."""
+        """Run jobs until the end of the service, if it is this process's turn."""
+        with self._turn() as mine:
+            if mine:
+                await self._execute(run)
+
+    async def _execute(self, run: Run) -> None:
         jobs = await self._open_jobs()
         try:
             await jobs.start(run)

@@ -49,12 +49,20 @@ def claimed(url: str, *, workers: int, pause: float = PAUSE) -> "DbosJobs | None
         "enable_otlp": False,
     }
     token = object()
-    logging.getLogger("dbos").setLevel(logging.CRITICAL)
+    _quieten(logging.getLogger("dbos"))
     instance = _guarded(partial(DBOS, config=config))
     if vars(instance).setdefault("claimed_by", token) is not token:
         return None
     _guarded(partial(_make_queue, url, max(1, workers)))
     return DbosJobs(pause)
+
+
+def _quieten(log: logging.Logger) -> None:
+    """Where there is a handler already, DBOS adds none of its own, which would write to standard error."""
+    log.setLevel(logging.CRITICAL)
+    log.propagate = False
+    if not log.handlers:
+        log.addHandler(logging.NullHandler())
 
 
 def _make_queue(url: str, workers: int) -> None:

@@ -30,7 +30,7 @@ class Connectors:
         match connection.connector:
             case "markdown":
                 _known(options, needed={"path"})
-                return MarkdownFolder(Path(_text(options, "path")).expanduser(), files=self.files)
+                return MarkdownFolder(_folder(options), files=self.files)
             case "git":
                 _known(options, needed={"address"}, more={"branch", "folder"})
                 repository = Repository(
@@ -61,6 +61,13 @@ def _text(options: Metadata, name: str) -> str:
     if not isinstance(value, str) or not value or "\0" in value:
         raise InvalidInput(name, "must be text")
     return value
+
+
+def _folder(options: Metadata) -> Path:
+    path = Path(_text(options, "path"))
+    if not path.is_absolute():
+        raise InvalidInput("path", "must be an absolute path")
+    return path
 
 
 def _numbers(value: Json) -> list[int] | None:
