@@ -1,7 +1,7 @@
 """DOCX: headings, lists with their numbers, tables, notes, text boxes and formulas as Markdown.
 
-Own code over the XML, because neither mammoth nor kreuzberg keeps text boxes, numbers of headings and page
-breaks (measured on docling's documents; see ADR 0006). Deleted text, headers and footers are left out.
+Own code over the XML, because neither mammoth, markitdown nor kreuzberg keeps charts and the numbers of
+headings (measured on docling's documents; see ADR 0006). Deleted text, headers and footers are left out.
 Pages are those that the word processor saw when it last laid the text out, else those begun by hand.
 """
 
