@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 import conspectus
-from conspectus import RemoteEngine, Settings, bootstrap
+from conspectus import Eq, RemoteEngine, Settings, bootstrap
 from conspectus.client.channel import Channel, Limits
 from conspectus.errors import (
     Conflict,
@@ -254,3 +254,10 @@ async def test_what_no_id_is_is_not_found_without_asking(name: str) -> None:
         with pytest.raises(NotFound) as caught:
             await engine.get(name)
         assert (caught.value.kind, caught.value.name, server.requests) == ("document", name, [])
+
+
+async def test_a_filter_that_no_address_can_hold_is_refused() -> None:
+    async with remote({}) as (engine, server):
+        with pytest.raises(InvalidInput, match="too long to be sent"):
+            await engine.list(where=Eq("thread", "x" * 90_000))
+        assert server.requests == []

@@ -16,6 +16,7 @@ from conspectus.client.request import Request, body_of
 from conspectus.errors import (
     Conflict,
     ConspectusError,
+    InvalidInput,
     Overloaded,
     ServerUnavailable,
     TooLarge,
@@ -94,6 +95,8 @@ class Channel:
         try:
             async with self._sent(request, key) as response:
                 return self._meaning(response, await self._whole(response))
+        except httpx.InvalidURL as fault:
+            raise InvalidInput("request", "a name or a filter is too long to be sent") from fault
         except httpx.TimeoutException as fault:
             raise self._silent(fault) from fault
         except httpx.ConnectError as fault:

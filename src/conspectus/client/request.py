@@ -61,7 +61,7 @@ def remove(path: str, **query: object) -> Request:
 
 
 def path_of(*parts: tuple[str, str] | str) -> str:
-    """A path of fixed words and of named things, given as (kind, name). Raises NotFound for what no name is."""
+    """A path of fixed words and of named things, as (kind, name). Raises NotFound for what no name is."""
     return "".join(f"/{each if isinstance(each, str) else _segment(*each)}" for each in parts)
 
 
