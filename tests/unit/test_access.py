@@ -1,0 +1,251 @@
+"""Ways someone might try to learn of, or reach, what was not granted; each was open once or looks as if."""
+
+from collections.abc import AsyncIterator, Awaitable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import conspectus
+from conspectus.engine import Engine
+from conspectus.errors import Conflict, ConspectusError, NotAllowed, NotFound, ProviderUnavailable
+from conspectus.model.access import Grantee, Person
+from conspectus.model.filter import EVERYTHING, Eq
+from conspectus.model.jobs import Upload
+from conspectus.model.records import NewDocument
+from conspectus.settings import Settings
+from conspectus.testing.embedders import HashedEmbedder
+
+BOB = Grantee("user", "bob")
+MINE, THEIRS = "shared plums", "hidden quinces"
+
+
+@dataclass
+class Scene:
+    """Alice's wiki with a source that Bob may see and one that he may not."""
+
+    owner: Engine
+    alice: Engine
+    bob: Engine
+    wiki: str
+    shared: str
+    hidden: str
+    paper: str
+
+    async def bob_is(self, role: Any, *, of: str | None = "shared") -> None:
+        await self.alice.grant("wiki", BOB, role, source=of)
+
+
+@pytest.fixture
+async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
+    settings = Settings(embedder="none", busy_seconds=5)
+    async with conspectus.open(tmp_path, settings=settings, embedder=HashedEmbedder()) as owner:
+        people = [await owner.create_user(name) for name in ("alice", "bob")]
+        alice, bob = [owner.answering(Person(each.name, False, each.id)) for each in people]
+        await alice.add(NewDocument(MINE, key="a"), source="shared", collection="wiki", wait=True)
+        [hidden] = await alice.add(
+            NewDocument(THEIRS, key="a"), source="hidden", collection="wiki", wait=True
+        )
+        ids = {each.name: str(each.id) for each in await alice.sources(collection="wiki")}
+        wiki = (await alice.find_collection("wiki")).id
+        yield Scene(owner, alice, bob, wiki, ids["shared"], ids["hidden"], hidden.id)
+
+
+async def refusal(work: Awaitable[Any]) -> str:
+    with pytest.raises(ConspectusError) as refused:
+        await work
+    return f"{type(refused.value).__name__}: {refused.value}"
+
+
+async def test_a_collection_named_like_anothers_id_opens_nothing(scene: Scene) -> None:
+    """Bob's own collection of that name was taken for Alice's wherever the id was looked up again."""
+    await scene.bob_is("viewer", of=None)
+    await scene.bob.create_collection(scene.wiki)
+    with pytest.raises(NotAllowed):
+        await scene.bob.add("spoilt", source=scene.shared, collection="alice/wiki")
+    with pytest.raises(NotAllowed):
+        await scene.bob.delete_where(EVERYTHING, collection=scene.wiki)
+    assert (await scene.bob.find_collection(scene.wiki)).name == "alice/wiki"
+    assert (await scene.bob.find_collection(f"bob/{scene.wiki}")).owner != "local"
+    with pytest.raises(Conflict):
+        await scene.owner.create_collection(scene.wiki)
+
+
+async def test_a_source_named_like_anothers_id_does_not_stand_in_for_it(scene: Scene) -> None:
+    await scene.alice.source(scene.shared, collection="wiki")
+    assert (await scene.alice.find_source(scene.shared, collection="wiki")).name == "shared"
+
+
+async def test_hidden_and_missing_collections_are_made_anew_alike(scene: Scene) -> None:
+    await scene.bob.add("pears", collection="alice/wiki")
+    await scene.bob.add("pears", collection="alice/nothing")
+    names = [each.name for each in await scene.bob.collections()]
+    assert names == ["bob/alice/nothing", "bob/alice/wiki"]
+    found = await scene.bob.retrieve("quinces plums", collection="*")
+    assert {hit.chunk.text for hit in found.hits} == {"pears"}
+
+
+async def test_renaming_does_not_tell_which_names_are_taken(scene: Scene) -> None:
+    await scene.alice.create_collection("diary")
+    await scene.bob_is("manager")
+    assert await refusal(scene.bob.update_source(scene.shared, rename="hidden")) == await refusal(
+        scene.bob.update_source(scene.shared, rename="nothing")
+    )
+    await scene.bob_is("owner", of=None)
+    assert await refusal(scene.bob.update_collection("alice/wiki", rename="diary")) == await refusal(
+        scene.bob.update_collection("alice/wiki", rename="nothing")
+    )
+    for taken in (
+        scene.alice.update_collection("wiki", rename="diary"),
+        scene.alice.update_source(scene.shared, rename="hidden"),
+    ):
+        assert "exists already" in await refusal(taken)
+
+
+async def test_a_name_that_became_free_can_be_used_again(scene: Scene) -> None:
+    await scene.alice.update_source("shared", collection="wiki", rename="old")
+    await scene.alice.update_collection("wiki", rename="past")
+    await scene.alice.add("anew", source="shared", collection="wiki")
+    assert [each.name for each in await scene.alice.collections()] == ["alice/past", "alice/wiki"]
+    assert {each.name for each in await scene.alice.sources(collection="past")} == {"hidden", "old"}
+
+
+async def test_a_renamed_collection_stays_its_accounts(scene: Scene) -> None:
+    made = await scene.alice.create_collection("a/b/c")
+    for name in ("x", "bob/x", "alice/x"):
+        await scene.alice.update_collection(made.id, rename=name)
+        assert (await scene.alice.find_collection(made.id)).name.startswith("alice/")
+    await scene.owner.create_collection("left/right")
+    assert (await scene.owner.update_collection("left/right", rename="right")).name == "right"
+
+
+async def test_nothing_is_told_of_how_much_is_hidden(scene: Scene) -> None:
+    await scene.bob_is("editor")
+    [seen] = await scene.bob.collections()
+    assert seen.sequence == (await scene.bob.find_collection("alice/wiki")).sequence == 0
+    assert (await scene.bob.collection("alice/wiki")).sequence == 0
+    for work in (scene.bob.status(collection="alice/wiki"), scene.bob.settle(collection="alice/wiki")):
+        with pytest.raises(NotAllowed):
+            await work
+    assert (await scene.bob.status()).collections == ()
+    told: list[tuple[str, int, int]] = []
+    await scene.bob.add(
+        "pears", source="shared", collection="alice/wiki", wait=True, progress=lambda *each: told.append(each)
+    )
+    assert {what for what, _, _ in told} == {"writing"}
+
+
+async def test_a_vendors_error_is_not_told_to_whom_its_text_is_not(scene: Scene) -> None:
+    await scene.bob_is("viewer")
+    home = await scene.alice.find_collection("wiki")
+    work = scene.owner._core.backfill.wake(home, HashedEmbedder())
+    assert work.task is not None
+    await work.task
+    work.error = ProviderUnavailable("vendor", f"will not take {THEIRS!r}")
+    [notice] = (await scene.bob.retrieve("plums", collection="alice/wiki")).notices
+    assert "quinces" not in notice
+    assert "quinces" in (await scene.alice.retrieve("plums", collection="wiki")).notices[0]
+
+
+async def test_parents_threads_and_keys_of_other_sources_lead_nowhere(scene: Scene) -> None:
+    await scene.bob_is("editor")
+    ghost = "00000000-0000-5000-8000-000000000000"
+    told = [
+        await refusal(scene.bob.add(NewDocument("x", parent=each), source="shared", collection=scene.wiki))
+        for each in (scene.paper, ghost)
+    ]
+    assert told[0].replace(scene.paper, ghost) == told[1]
+    for source in ("shared", "hidden"):
+        await scene.alice.add(
+            [NewDocument(f"{source} {word}", thread="t", kind="message") for word in ("one", "two")],
+            source=source,
+            collection="wiki",
+        )
+    [written] = await scene.bob.add(NewDocument("mine", key="a"), source="shared", collection=scene.wiki)
+    assert (written.outcome, written.id == scene.paper) == ("replaced", False)
+    assert await scene.alice.text(scene.paper) == THEIRS
+    window = await scene.bob.window("one two quinces", 500, collection="*")
+    assert "hidden" not in repr(window)
+
+
+async def test_a_read_only_key_writes_nothing_at_all(scene: Scene) -> None:
+    reader = scene.alice.answering(Person("alice", False, scene.alice._person.id, ("read",)))
+    for work in (
+        reader.delete([], purge=True),
+        reader.delete("nothing", purge=True),
+        reader.delete_where(EVERYTHING, collection="wiki"),
+        reader.add("x", collection="wiki"),
+        reader.update(scene.paper, title="x"),
+        reader.delete_chunks(scene.paper),
+        reader.create_collection("new"),
+        reader.collection("new"),
+        reader.delete_collection("wiki"),
+        reader.reindex(collection="wiki"),
+        reader.ingest_files([Upload("a.txt", b"x")], collection="wiki"),
+        reader.connect("w", "mediawiki", {}, collection="wiki"),
+    ):
+        with pytest.raises(NotAllowed):
+            await work
+    assert await scene.alice.count(collection="wiki") == 2
+
+
+async def test_a_key_that_does_not_read_sees_nothing(scene: Scene) -> None:
+    writer = scene.alice.answering(Person("alice", False, scene.alice._person.id, ("write", "admin")))
+    for work in (writer.collections(), writer.get(scene.paper), writer.retrieve("x"), writer.status()):
+        with pytest.raises(NotAllowed):
+            await work
+
+
+async def test_only_the_owner_lets_the_machine_read_its_own_files(scene: Scene, tmp_path: Path) -> None:
+    for work in (
+        scene.alice.add_files([tmp_path]),
+        scene.alice.create_collection("x", embedder=f"static:{tmp_path}"),
+        scene.alice.create_collection("x", embedder="openai:text-embedding-3-large@3072"),
+        scene.alice.reembed(f"static:{tmp_path}", collection="wiki"),
+    ):
+        with pytest.raises(NotAllowed):
+            await work
+    assert (await scene.alice.create_collection("x", embedder="none")).space is None
+
+
+async def test_a_connection_writes_only_where_its_managers_say(scene: Scene) -> None:
+    """A manager of one source could have had another space's pages written into it."""
+    await scene.bob_is("manager")
+    with pytest.raises(NotAllowed):
+        await scene.bob.update_source(scene.shared, metadata={"wiki": "w", "space": "Board"})
+    with pytest.raises(NotAllowed):
+        await scene.bob.source("shared", collection="alice/wiki", metadata={"space": "Board"})
+    await scene.alice.update_source(scene.shared, metadata={"wiki": "w", "space": "Open"})
+    told = {"wiki": "w", "space": "Open", "colour": "red"}
+    assert (await scene.bob.update_source(scene.shared, metadata=told)).metadata == told
+
+
+async def test_jobs_and_connections_are_seen_as_their_sources_are(scene: Scene) -> None:
+    job = await scene.alice.ingest_files([Upload("quinces.txt", b"q")], collection="wiki", source="hidden")
+    await scene.alice.wait_job(job.id)
+    await scene.bob_is("owner")
+    ghost = "00000000-0000-4000-8000-000000000000"
+    for method in (scene.bob.job, scene.bob.cancel_job, scene.bob.retry_job, scene.bob.wait_job):
+        told = [await refusal(method(each)) for each in (job.id, ghost)]
+        assert told[0].replace(job.id, ghost) == told[1]
+    assert (await scene.bob.jobs()).jobs == (await scene.bob.jobs(collection=scene.wiki)).jobs == ()
+    assert "1" not in repr((await scene.bob.ingest_report(collection=scene.wiki)).states)
+    options = {"address": "https://wiki.example/api.php"}
+    await scene.alice.connect("pages", "mediawiki", options, collection="wiki")
+    assert await scene.bob.connections(collection=scene.wiki) == ()
+    with pytest.raises(NotFound):
+        await scene.bob.sync("pages", collection=scene.wiki)
+    await scene.bob_is("viewer", of="hidden")
+    assert [each.id for each in (await scene.bob.jobs()).jobs] == [job.id]
+
+
+async def test_a_filter_cannot_widen_what_is_seen(scene: Scene) -> None:
+    await scene.bob_is("viewer")
+    for where in (Eq("source", scene.hidden), Eq("document", scene.paper)):
+        assert await scene.bob.count(collection=scene.wiki, where=where) == 0
+        assert (await scene.bob.list(collection=scene.wiki, where=where)).documents == ()
+        assert (await scene.bob.retrieve("quinces", collection=scene.wiki, where=where)).hits == ()
+    page = await scene.alice.list(collection="wiki", limit=1)
+    follow = await scene.bob.list(collection=scene.wiki, after=page.next)
+    assert all(each.source == scene.shared for each in follow.documents)
