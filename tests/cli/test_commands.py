@@ -30,7 +30,7 @@ def test_a_file_that_fails_is_named_and_the_others_are_in(shell: Shell, notes: P
     done = shell("add", notes)
     assert done.code == 4
     assert "6 added" in done.out
-    assert "logo.png: a PNG image is not supported yet" in done.out
+    assert "logo.png: a PNG image is not supported" in done.out
     assert "empty.txt: the file is empty" in done.err
     [failure] = shell("add", notes, "--json").json["failures"]
     assert failure["code"] == "unreadable_file"
