@@ -66,12 +66,14 @@ class MemoryConnector:
         """What was touched after the cursor's time; the last batch says which spaces are gone."""
         before = _read(cursor)
         reached, known = before or (0, frozenset[str]())
-        spaces = self.wiki.spaces()
+        now, spaces = self.wiki.time, self.wiki.spaces()
         touched = sorted((time, key) for key, time in self.wiki.touched.items() if time > reached)
+        if before is None:
+            touched = [(time, key) for time, key in touched if key in self.wiki.pages]
         while len(touched) > self.batch:
             some, touched = touched[: self.batch], touched[self.batch :]
             yield self._listing(some, _cursor(some[-1][0], known | spaces))
-        last = self._listing(touched, _cursor(self.wiki.time, spaces))
+        last = self._listing(touched, _cursor(now, spaces))
         yield replace(last, spaces_gone=tuple(sorted(known - spaces)), complete=before is None)
 
     async def fetch(self, entry: Entry) -> NewDocument:
