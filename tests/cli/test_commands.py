@@ -33,7 +33,7 @@ def test_a_file_that_fails_is_named_and_the_others_are_in(shell: Shell, notes: P
     assert "logo.png: a PNG image is not supported" in done.out
     assert "empty.txt: the file is empty" in done.err
     [failure] = shell("add", notes, "--json").json["failures"]
-    assert failure["code"] == "unreadable_file"
+    assert failure["code"] == "unsupported_content"
 
 
 def test_many_notices_are_cut_short_but_never_lost(shell: Shell, notes: Path) -> None:
