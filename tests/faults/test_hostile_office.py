@@ -30,6 +30,7 @@ from tests.office_samples import (
     row,
     shape,
     xlsx,
+    zipped,
 )
 
 LIMITS = {"parse_seconds": 20, "parse_memory_bytes": 600_000_000, "max_unpacked_bytes": 50_000_000}
@@ -160,6 +161,7 @@ def test_what_needs_too_much_memory_or_time_is_stopped() -> None:
         (COMPOUND + b"\xff" * 100_000, "a.xls", "cannot be read"),
         (COMPOUND + bytes(504) + "EncryptedPackage".encode("utf-16-le"), "a", "password"),
         (COMPOUND + bytes(504) + "WordDocument".encode("utf-16-le"), "a", "old office"),
+        (zipped({"content.xml": "<a/>", "mimetype": "application/x.text"}), "a", "OpenDocument"),
         (b"PK\x03\x04" + b"\xff" * 100_000, "a.docx", "a damaged ZIP archive"),
     ],
 )  # fmt: skip

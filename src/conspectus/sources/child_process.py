@@ -30,6 +30,8 @@ Answer: TypeAlias = Mapping[str, Any]
 IDLE_SECONDS = 10
 COMPLAINTS = 100_000
 OLD_DOCUMENTS = {"WordDocument": "DOC", "PowerPoint Document": "PPT", "__properties_version1.0": "MSG"}
+WORKBOOKS = frozenset({"xl/workbook.xml", "xl/workbook.bin"})
+OPEN_WORKBOOK = b"application/vnd.oasis.opendocument.spreadsheet"
 ENCRYPTED = "EncryptedPackage"
 
 
@@ -91,11 +93,13 @@ def _zipped(data: bytes, unpacked: int) -> Extract:
     names = set(archive.names())
     if "meta-inf/container.xml" in names:
         return read_book(archive)
-    if "xl/workbook.xml" in names or "xl/workbook.bin" in names or "content.xml" in names:
+    if names & WORKBOOKS or archive.read("mimetype").startswith(OPEN_WORKBOOK):
         return _workbook(archive, data)
     for folder, read in (("word/", read_word), ("ppt/", read_slides)):
         if any(name.startswith(folder) for name in names):
             return read(archive)
+    if "content.xml" in names:
+        raise Unsupported("an OpenDocument file other than a workbook; save it as DOCX or PPTX")
     raise Unsupported("a ZIP archive; unpack it first")
 
 
@@ -108,12 +112,15 @@ def _workbook(archive: Archive, data: bytes) -> Extract:
 
 def _compound(data: bytes, _: int) -> Extract:
     """An office document of the kind before 2007, or an encrypted one of today."""
-    names = {name: name.encode("utf-16-le") in data for name in (*OLD_DOCUMENTS, ENCRYPTED)}
-    if names[ENCRYPTED]:
-        raise Refused("is encrypted with a password")
     for name, kind in OLD_DOCUMENTS.items():
-        if names[name]:
+        if name.encode("utf-16-le") in data:
             raise Unsupported(f"an old office document ({kind}); save it in a format of today")
+    return _old_workbook(data, _)
+
+
+def _old_workbook(data: bytes, _: int) -> Extract:
+    if ENCRYPTED.encode("utf-16-le") in data:
+        raise Refused("is encrypted with a password")
     return read_sheets(data)
 
 
@@ -121,6 +128,7 @@ READERS: Mapping[str, Callable[[bytes, int], Extract]] = {
     "pdf": lambda data, _: read_pdf(data),
     "zip": _zipped,
     "compound": _compound,
+    "workbook": _old_workbook,
     "mail": lambda data, _: read_mail(data),
 }
 

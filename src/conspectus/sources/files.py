@@ -27,7 +27,7 @@ BINARY = (
 )  # fmt: skip
 NAMED = {
     ".pdf": "pdf", ".docx": "zip", ".docm": "zip", ".pptx": "zip", ".pptm": "zip", ".xlsx": "zip",
-    ".xlsm": "zip", ".xlsb": "zip", ".ods": "zip", ".epub": "zip", ".xls": "compound", ".eml": "mail",
+    ".xlsm": "zip", ".xlsb": "zip", ".ods": "zip", ".epub": "zip", ".xls": "workbook", ".eml": "mail",
 }  # fmt: skip
 MAGIC = (
     (b"{\\rtf", "RTF"),
@@ -177,7 +177,8 @@ class _Walk:
 def _binary_kind(data: bytes, name: str) -> str | None:
     """Which of the child's readers a file needs, by its first bytes or else by its name; None for text."""
     marked = next((kind for mark, kind in BINARY if data.startswith(mark)), None)
-    return marked or (NAMED.get(PurePath(name).suffix.lower()) if data else None)
+    named = NAMED.get(PurePath(name).suffix.lower()) if data else None
+    return named if marked is None or (marked, named) == ("compound", "workbook") else marked
 
 
 def _parsed_text(data: bytes, name: str, *, path: str, charset: str | None) -> ParsedFile:
