@@ -4,7 +4,7 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path, PurePath
 
 from conspectus.access.job_sight import JobSight
@@ -100,7 +100,13 @@ class Chores(People):
         place = await self._sight.place_of(job.collection)
         connection = await self._job_sight.connection(place, str(job.arguments["connection"]))
         self._may_follow(connection)
-        shelf = SourcesShelf(self, connection, self._parts.work.ledger)
+
+        async def make(name: str, facts: Metadata) -> Source:
+            return await self._target(job, name, "wiki", facts)
+
+        shelf = SourcesShelf(
+            self, connection, self._parts.work.ledger, make=make, write=partial(self._put, job)
+        )
         connector = self._parts.work.connector_for(connection, self._core.fetcher())
         state: SyncState = "idle"
         error: str | None = None
@@ -125,28 +131,39 @@ class Chores(People):
         if not elsewhere and not self._person.owner:
             raise NotAllowed("read what lies on the machine that holds the store", "its owner account")
 
-    async def _target(self, job: Job, name: str, kind: SourceKind) -> Source:
-        """The source that a job writes into, made where the person may make it."""
-        source = await self.source(name, collection=job.collection, kind=kind)
-        place = await self._sight.place_of(source.collection)
-        require_scope(self._person, "write", "write")
-        place.require("editor", "add documents", source=source.id)
-        if job.source != source.id:
+    async def _target(self, job: Job, name: str, kind: SourceKind, facts: Metadata | None = None) -> Source:
+        """The source that a job writes into, made where the person may make it.
+
+        Never in another collection: one that cannot be seen any more is NotFound and not made anew.
+        """
+        place = await self._sight.place_of(job.collection)
+        source = await self._sight.source(place, name)
+        if source is None:
+            source = await self.source(name, collection=job.collection, metadata=facts, kind=kind)
+        if facts is None and job.source != source.id:
             await self._parts.work.ledger.change(job.id, source=source.id)
         return source
+
+    async def _put(self, job: Job, source: Source, batch: Sequence[NewDocument]) -> Sequence[Written]:
+        """Write a batch in one transaction, as long as the person may."""
+        place = await self._sight.place_of(job.collection)
+        require_scope(self._person, "write", "write")
+        place.require("editor", "add documents", source=source.id)
+        by = self._preparation(source)
+        size, overlap = job.arguments.get("chunk_size"), job.arguments.get("overlap")
+        if isinstance(size, int) and isinstance(overlap, int):
+            by = replace(by, chunk_size=size, chunk_overlap=overlap)
+        written = await write(self._core.records, batch, by)
+        await self._core.shelves.keep_up(source.collection)
+        return written
 
     async def _replace(
         self, job: Job, source: Source, documents: Sequence[NewDocument], belonging: Filter
     ) -> Counter[str]:
         """Write documents as all there is of what they came from; what else was there before goes."""
-        by = self._preparation(source)
-        size, overlap = job.arguments.get("chunk_size"), job.arguments.get("overlap")
-        if isinstance(size, int) and isinstance(overlap, int):
-            by = replace(by, chunk_size=size, chunk_overlap=overlap)
         written: list[Written] = []
         for batch in batches(documents):
-            written += await write(self._core.records, batch, by)
-            await self._core.shelves.keep_up(source.collection)
+            written += await self._put(job, source, batch)
         counts = Counter[str](each.outcome for each in written)
         kept = {each.id for each in written}
         gone = [each for each in await self._ids(source, belonging) if each not in kept]

@@ -1,6 +1,6 @@
 """What one connection keeps in a collection: a source for each space, a document for each page."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -8,21 +8,32 @@ from conspectus.engine.documents import Documents
 from conspectus.errors import Conflict
 from conspectus.model.filter import And, Eq, Filter, In
 from conspectus.model.ids import DocumentId
-from conspectus.model.records import Document, NewDocument, Source, Written
+from conspectus.model.records import Document, Metadata, NewDocument, Source, Written
 from conspectus.model.wiki import Connection
 from conspectus.ports.jobs import Ledger
 from conspectus.text.hashing import stable_id
 
 PAGE = 1_000
+ROOT = frozenset({"", "."})
+"""The space of pages that stand in none."""
+
+Make = Callable[[str, Metadata], Awaitable[Source]]
+"""Makes a source with metadata in the connection's collection."""
+Write = Callable[[Source, Sequence[NewDocument]], Awaitable[Sequence[Written]]]
+"""Writes documents into a source in one transaction."""
 
 
 class SourcesShelf:
     """The `WikiShelf` of a connection, as one person may use it."""
 
-    def __init__(self, engine: Documents, connection: Connection, ledger: Ledger) -> None:
+    def __init__(
+        self, engine: Documents, connection: Connection, ledger: Ledger, *, make: Make, write: Write
+    ) -> None:
         self._engine = engine
         self._connection = connection
         self._ledger = ledger
+        self._make = make
+        self._write = write
 
     async def spaces(self) -> Sequence[str]:
         """The spaces that have a source."""
@@ -31,14 +42,13 @@ class SourcesShelf:
     async def source(self, space: str) -> Source:
         """The source of a space, made if it is new. Raises Conflict if its name is another's."""
         wiki = self._connection
-        name = f"{wiki.name}/{space}" if space else wiki.name
+        name = wiki.name if space in ROOT else f"{wiki.name}/{space}"
         for each in await self._engine.sources(collection=wiki.collection):
             if each.name == name and each.metadata.get("wiki") != wiki.id:
                 raise Conflict("source", name, "is there already and is not kept by this connection")
             if each.metadata.get("wiki") == wiki.id and each.metadata.get("space") == space:
                 return each
-        facts = {"wiki": wiki.id, "space": space}
-        return await self._engine.source(name, collection=wiki.collection, metadata=facts, kind="wiki")
+        return await self._make(name, {"wiki": wiki.id, "space": space})
 
     async def delete_source(self, space: str) -> int:
         """Delete the source with everything in it, if there is one; how many documents went."""
@@ -66,7 +76,7 @@ class SourcesShelf:
 
     async def write(self, source: Source, documents: Sequence[NewDocument]) -> Sequence[Written]:
         """Write documents into a source, all or none of them."""
-        return await self._engine.add(documents, source=source.id, collection=source.collection)
+        return await self._write(source, documents)
 
     async def delete(self, documents: Sequence[DocumentId]) -> None:
         """Delete these pages; those below them only lose their parent."""

@@ -68,8 +68,12 @@ class JobService:
 
     async def cancel(self, job: JobId) -> None:
         """Stop a job here; elsewhere it is stopped when its row is looked at."""
-        if self._jobs is not None:
+        if self._jobs is None:
+            return
+        try:
             await self._jobs.cancel(job)
+        except StorageError as fault:
+            logger.warning("job %s has to notice by itself that it is cancelled: %s", job, fault.code)
 
     async def close(self, *, grace: float) -> None:
         """Let running jobs finish for up to `grace` seconds; the others run again at the next start."""

@@ -1,0 +1,179 @@
+"""Files handed in, and folders kept in step with, by jobs on a real store."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from conspectus.engine import Engine
+from conspectus.errors import Conflict, InvalidInput, NotAllowed, NotFound, TooLarge, UnreadableFile
+from conspectus.model.access import Grantee, Person
+from conspectus.model.jobs import Job, Upload
+from conspectus.settings import Settings
+
+SETTINGS = replace(
+    Settings(), embedder="none", job_wait_milliseconds=1, max_upload_files=4, max_file_bytes=1_000
+)
+NOTE = Upload("note.md", b"# Note\n\nPrinters are in the cellar.\n")
+PICTURE = Upload("logo.png", b"\x89PNG\r\n\x1a\n")
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with conspectus.open(tmp_path / "store", settings=SETTINGS) as opened:
+        yield opened
+
+
+async def taken(engine: Engine, *files: Upload) -> Job:
+    job = await engine.ingest_files(files)
+    ended = await engine.wait_job(job.id, seconds=60)
+    assert ended.result is not None
+    return ended
+
+
+async def synced(engine: Engine, name: str) -> Job:
+    return await engine.wait_job((await engine.sync(name)).id, seconds=60)
+
+
+async def keys(engine: Engine) -> list[str]:
+    return sorted(document.key for document in (await engine.list()).documents)
+
+
+async def test_files_become_documents_under_their_names(engine: Engine, tmp_path: Path) -> None:
+    (tmp_path / "kept elsewhere").write_text("scanners", encoding="utf-8")
+    job = await taken(engine, NOTE, Upload("deep/ü.txt", tmp_path / "kept elsewhere"))
+    assert (job.state, job.title, job.done, job.total) == ("succeeded", "2 files: note.md, …", 2, 2)
+    assert await keys(engine) == ["deep/ü.txt", "note.md"]
+    [source] = await engine.sources()
+    assert (source.name, source.kind, job.source) == ("uploads", "upload", source.id)
+    assert str(tmp_path) not in repr((await engine.list()).documents)
+    assert list((tmp_path / "store" / "uploads").iterdir()) == []
+
+
+async def test_the_same_file_again_changes_nothing(engine: Engine) -> None:
+    first, again = await taken(engine, NOTE), await taken(engine, NOTE)
+    assert first.result is not None and first.result["added"] == 1
+    assert again.result is not None and again.result["unchanged"] == 1
+    changed = await taken(engine, replace(NOTE, data=b"# Note\n\nThey are in the attic.\n"))
+    assert changed.result is not None and changed.result["replaced"] == 1
+    assert not (await engine.retrieve("cellar")).hits
+    assert await engine.count() == 1
+
+
+async def test_records_that_left_their_file_are_deleted(engine: Engine) -> None:
+    rows = [b'{"id": %d, "text": "ticket number %d"}' % (number, number) for number in range(3)]
+    await taken(engine, NOTE, Upload("tickets.jsonl", b"\n".join(rows)))
+    assert await engine.count() == 4
+    job = await taken(engine, Upload("tickets.jsonl", rows[1]))
+    assert job.result is not None and job.result["deleted"] == 2
+    assert await engine.count() == 2
+
+
+async def test_a_file_that_fails_stops_no_other(engine: Engine) -> None:
+    job = await taken(engine, PICTURE, NOTE, Upload("broken.docx", b"PK\x03\x04 nothing"))
+    assert (job.state, await keys(engine)) == ("succeeded", ["note.md"])
+    assert job.result is not None
+    failures = job.result["failures"]
+    assert isinstance(failures, list)
+    assert [each["name"] for each in failures if isinstance(each, dict)] == ["logo.png", "broken.docx"]
+
+
+async def test_where_every_file_fails_so_does_the_job(engine: Engine) -> None:
+    job = await taken(engine, PICTURE)
+    assert (job.state, job.code) == ("cancelled", "unsupported_content")
+    assert job.result is not None and job.result["failures"] != []
+    with pytest.raises(Conflict):
+        await engine.retry_job(job.id)
+
+
+@pytest.mark.parametrize(
+    ("files", "error"),
+    [
+        ([], InvalidInput),
+        ([NOTE] * 2, InvalidInput),
+        ([Upload(f"{n}", b"x") for n in range(5)], InvalidInput),
+        ([Upload("", b"x")], InvalidInput),
+        ([Upload("a\x00b", b"x")], InvalidInput),
+        ([Upload("big", b"x" * 1_001)], TooLarge),
+        ([Upload("gone", Path("/nowhere/at/all"))], UnreadableFile),
+    ],
+)
+async def test_what_cannot_be_taken_in_makes_no_job(
+    engine: Engine, tmp_path: Path, files: list[Upload], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        await engine.ingest_files(files)
+    assert (await engine.jobs()).jobs == ()
+    assert not (tmp_path / "store" / "uploads").exists()
+
+
+async def test_names_never_leave_the_folder(engine: Engine, tmp_path: Path) -> None:
+    job = await taken(engine, Upload("../../../etc/passwd.txt", b"not that one"))
+    assert (job.state, await keys(engine)) == ("succeeded", ["../../../etc/passwd.txt"])
+    assert not list(tmp_path.rglob("passwd*"))
+
+
+async def test_a_folder_is_kept_in_step(engine: Engine, tmp_path: Path) -> None:
+    pages = tmp_path / "pages"
+    (pages / "team").mkdir(parents=True)
+    (pages / "start.md").write_text("# Start\n\nhere\n", encoding="utf-8")
+    (pages / "team" / "people.md").write_text("# People\n\nAnn\n", encoding="utf-8")
+    made = await engine.connect("docs", "markdown", {"path": str(pages)})
+    job = await synced(engine, "docs")
+    assert job.state == "succeeded" and job.result is not None and job.result["added"] == 2
+    assert {source.name for source in await engine.sources()} == {"docs", "docs/team"}
+    assert {source.kind for source in await engine.sources()} == {"wiki"}
+    (pages / "team" / "people.md").unlink()
+    job = await synced(engine, "docs")
+    assert job.result is not None and (job.result["deleted"], job.result["unchanged"]) == (1, 0)
+    [after] = await engine.connections()
+    assert (after.id, after.state, after.error, after.ran is not None) == (made.id, "complete", None, True)
+    receipt = await engine.disconnect("docs", delete=True)
+    assert (receipt.documents, await engine.count(), await engine.connections()) == (1, 0, [])
+
+
+async def test_a_folder_that_is_gone_is_an_error_and_nothing_is_deleted(
+    engine: Engine, tmp_path: Path
+) -> None:
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    (pages / "start.md").write_text("# Start\n\nhere\n", encoding="utf-8")
+    await engine.connect("docs", "markdown", {"path": str(pages)})
+    await synced(engine, "docs")
+    pages.rename(tmp_path / "elsewhere")
+    job = await synced(engine, "docs")
+    assert (job.state, job.code, job.attempts) == ("failed", "fetch_failed", 3)
+    [after] = await engine.connections()
+    assert (after.state, after.error is not None, await engine.count()) == ("error", True, 1)
+
+
+async def test_who_may_connect(engine: Engine, tmp_path: Path) -> None:
+    """The machine's own files are for the owner of the store; the rest takes a manager."""
+    wiki = await engine.collection("wiki")
+    people = {}
+    for name, role in (("ann", "manager"), ("bob", "editor")):
+        user = await engine.create_user(name)
+        await engine.grant("wiki", Grantee("user", user.id), role)  # type: ignore[arg-type]
+        people[name] = engine.answering(Person(user.name, user.owner, user.id))
+    address = {"address": "https://example.org/w/api.php"}
+    for options in ({"path": str(tmp_path)}, {"address": "/etc"}, {"address": "ssh://host/x"}):
+        connector = "markdown" if "path" in options else "git"
+        with pytest.raises(NotAllowed):
+            await people["ann"].connect("files", connector, options, collection=wiki.id)
+    with pytest.raises(NotAllowed):
+        await people["bob"].connect("w", "mediawiki", address, collection=wiki.id)
+    made = await people["ann"].connect("w", "mediawiki", address, collection=wiki.id)
+    assert await people["bob"].connections(collection=wiki.id) == [made]
+    with pytest.raises(Conflict):
+        await people["ann"].connect("w", "mediawiki", address, collection=wiki.id)
+    with pytest.raises(NotFound):
+        await people["ann"].sync("nothing", collection=wiki.id)
+
+
+@pytest.mark.parametrize("name", ["token", "apiKey", "api_key", "Password", "client_secret", "Authorization"])
+async def test_no_secret_is_kept_with_a_connection(engine: Engine, name: str) -> None:
+    with pytest.raises(InvalidInput):
+        await engine.connect("w", "mediawiki", {"address": "https://example.org/w/api.php", name: "x"})
+    assert await engine.connections() == []

@@ -1,0 +1,220 @@
+"""Who sees a job, who may stop it, and with whose rights it runs."""
+
+import asyncio
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from conspectus.engine import Engine
+from conspectus.errors import InvalidInput, NotAllowed, NotFound
+from conspectus.model.access import Grantee, Person, Role
+from conspectus.settings import Settings
+from conspectus.testing.jobs_contract import Site
+from conspectus.testing.web_server import Answer, ScriptedServer
+
+SETTINGS = replace(
+    Settings(), embedder="none", fetch_allow="127.0.0.1", job_wait_milliseconds=1, job_grace_seconds=0
+)
+SLOW = Answer(b"slow page", delay=600.0)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ScriptedServer]:
+    async with ScriptedServer({"/page": Answer(b"a page"), "/slow": SLOW}) as running:
+        yield running
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with conspectus.open(tmp_path / "store", settings=SETTINGS) as opened:
+        await opened.collection("wiki")
+        yield opened
+
+
+async def someone(
+    engine: Engine, name: str, role: Role | None = None, *, source: str | None = None
+) -> Engine:
+    """A new user, with a role on the collection or on one source of it."""
+    user = await engine.create_user(name)
+    if role is not None:
+        await engine.grant("wiki", Grantee("user", user.id), role, source=source)
+    return engine.answering(Person(user.name, user.owner, user.id))
+
+
+async def sees(person: Engine, job: str) -> bool:
+    try:
+        return (await person.job(job)).id == job
+    except NotFound:
+        return False
+
+
+async def test_a_job_is_seen_by_those_who_see_what_it_is_about(
+    engine: Engine, server: ScriptedServer
+) -> None:
+    made = await engine.ingest_url(f"{server.base}/page", collection="wiki", source="docs")
+    await engine.wait_job(made.id, seconds=60)
+    other = await engine.ingest_url(f"{server.base}/page", collection="wiki", source="other")
+    await engine.wait_job(other.id, seconds=60)
+    viewer, partial, stranger = (
+        await someone(engine, "ann", "viewer"),
+        await someone(engine, "bob", "viewer", source="docs"),
+        await someone(engine, "eve"),
+    )
+    both = [other.id, made.id]
+    for person, expected in ((engine, both), (viewer, both), (partial, [made.id]), (stranger, [])):
+        assert [job.id for job in (await person.jobs()).jobs] == expected
+        assert sum((await person.ingest_report()).states.values()) == len(expected)
+        assert [job for job in both if await sees(person, job)] == expected
+    with pytest.raises(NotFound):
+        await stranger.jobs(collection="wiki")
+
+
+async def test_a_job_is_stopped_by_its_owner_or_an_editor(engine: Engine, server: ScriptedServer) -> None:
+    viewer, editor, stranger = (
+        await someone(engine, "ann", "viewer"),
+        await someone(engine, "bob", "editor"),
+        await someone(engine, "eve"),
+    )
+    job = await engine.ingest_url(f"{server.base}/slow", collection="wiki")
+    with pytest.raises(NotAllowed):
+        await viewer.cancel_job(job.id)
+    with pytest.raises(NotFound):
+        await stranger.cancel_job(job.id)
+    assert (await editor.cancel_job(job.id)).state == "cancelled"
+    assert (await editor.cancel_job(job.id)).state == "cancelled"
+    with pytest.raises(NotAllowed):
+        await viewer.retry_job(job.id)
+    assert (await editor.retry_job(job.id)).state == "queued"
+
+
+async def test_what_one_may_not_write_is_refused_before_there_is_a_job(
+    engine: Engine, server: ScriptedServer
+) -> None:
+    await engine.source("docs", collection="wiki")
+    viewer, editor, stranger = (
+        await someone(engine, "ann", "viewer"),
+        await someone(engine, "bob", "editor"),
+        await someone(engine, "eve"),
+    )
+    place = {"collection": "wiki"}
+    with pytest.raises(NotAllowed):
+        await viewer.ingest_url(f"{server.base}/page", source="docs", **place)
+    with pytest.raises(NotAllowed):
+        await editor.ingest_url(f"{server.base}/page", **place)
+    mine = await stranger.ingest_url(f"{server.base}/page", **place)
+    assert mine.collection != (await engine.find_collection("wiki")).id
+    done = await editor.ingest_url(f"{server.base}/page", source="docs", **place)
+    assert (await editor.wait_job(done.id, seconds=60)).state == "succeeded"
+    assert [job.id for job in (await engine.jobs(collection="wiki")).jobs] == [done.id]
+
+
+@pytest.mark.parametrize("how", ["revoked", "disabled", "demoted"])
+async def test_a_role_that_was_lost_meanwhile_holds_for_the_job(
+    engine: Engine, server: ScriptedServer, how: str
+) -> None:
+    bob = await someone(engine, "bob", "editor")
+    await engine.source("docs", collection="wiki")
+    grantee = Grantee("user", (await bob.whoami()).id)
+    server.answers["/page"] = [Answer(b"busy", 503, delay=0.2), Answer(b"a page", delay=0.2)]
+    job = await bob.ingest_url(f"{server.base}/page", collection="wiki", source="docs")
+    await Site().until(lambda: server.count("/page") == 1)
+    if how == "revoked":
+        await engine.revoke("wiki", grantee)
+    elif how == "demoted":
+        await engine.grant("wiki", grantee, "viewer")
+    else:
+        await engine.disable_user("bob")
+    ended = await engine.wait_job(job.id, seconds=60)
+    assert (ended.state, ended.code in {"not_found", "not_allowed"}) == ("failed", True)
+    assert await engine.count(collection="wiki") == 0
+    assert [each.name for each in await engine.collections()] == ["wiki"]
+    if how == "revoked":
+        with pytest.raises(NotFound):
+            await bob.job(job.id)
+
+
+async def test_only_the_owner_account_sees_calls_to_providers(engine: Engine) -> None:
+    assert list(await engine.embedding_requests()) == list(await engine.request_totals()) == []
+    bob = await someone(engine, "bob", "editor")
+    for asked in (bob.embedding_requests(), bob.request_totals()):
+        with pytest.raises(NotAllowed):
+            await asked
+    for asked in (engine.embedding_requests(limit=0), engine.request_totals(hours=0)):
+        with pytest.raises(InvalidInput):
+            await asked
+
+
+async def test_what_a_close_interrupts_goes_on_at_the_next_opening(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    server.answers["/page"] = [SLOW, Answer(b"a page")]
+    headers = {"Authorization": "s3cr3t"}
+    async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
+        job = await engine.ingest_url(f"{server.base}/page", headers=headers)
+        await Site().until(lambda: server.count() == 1)
+    async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
+        assert (await engine.job(job.id)).state == "queued"
+        ended = await engine.wait_job(job.id, seconds=60)
+        assert (ended.state, ended.attempts) == ("succeeded", 2)
+    assert [request.headers["authorization"] for request in server.requests] == ["s3cr3t"] * 2
+
+
+async def test_two_stores_in_one_process_run_their_jobs_at_once(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    async with (
+        conspectus.open(tmp_path / "1", settings=SETTINGS) as one,
+        conspectus.open(tmp_path / "2", settings=SETTINGS) as two,
+        conspectus.open(tmp_path / "2", settings=SETTINGS) as again,
+    ):
+        jobs = [await each.ingest_url(f"{server.base}/page") for each in (one, two, again)]
+        ended = [
+            await each.wait_job(job.id, seconds=60) for each, job in zip((one, two, again), jobs, strict=True)
+        ]
+        assert [job.state for job in ended] == ["succeeded"] * 3
+        assert server.count() == 3
+
+
+async def test_a_job_is_cancelled_by_a_process_that_does_not_run_it(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    async with (
+        conspectus.open(tmp_path, settings=SETTINGS) as runs,
+        conspectus.open(tmp_path, settings=SETTINGS) as asks,
+    ):
+        job = await runs.ingest_url(f"{server.base}/slow")
+        await Site().until(lambda: server.count() == 1)
+        assert (await asks.cancel_job(job.id)).state == "cancelled"
+        next_job = await asks.ingest_url(f"{server.base}/page")
+        assert (await asks.wait_job(next_job.id, seconds=60)).state == "succeeded"
+        assert (await runs.job(job.id)).state == "cancelled"
+
+
+async def test_waiting_ends_with_the_time_given(engine: Engine, server: ScriptedServer) -> None:
+    job = await engine.ingest_url(f"{server.base}/slow")
+    assert (await engine.wait_job(job.id, seconds=0.3)).state in {"queued", "running"}
+    with pytest.raises(NotFound):
+        await engine.wait_job("none", seconds=0)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.3):
+            await engine.wait_job(job.id)
+
+
+def test_a_store_is_opened_without_dbos(tmp_path: Path) -> None:
+    program = (
+        "import asyncio, sys, conspectus\n"
+        "async def main():\n"
+        "    async with conspectus.open(sys.argv[1]) as engine:\n"
+        "        await engine.jobs()\n"
+        "        print([name for name in ('dbos', 'httpcore') if name in sys.modules])\n"
+        "asyncio.run(main())\n"
+    )
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert (said.stdout, said.stderr) == ("[]\n", "")
+    assert not (tmp_path / "jobs.sqlite").exists()
