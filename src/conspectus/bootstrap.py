@@ -296,7 +296,7 @@ async def _open_segments(
 
     directory = index_folder(folder, collection, space)
     await asyncio.to_thread(_adopt, folder / INDEXES / collection.id, directory.parent)
-    command = [sys.executable, "-c", CHILD, str(folder), collection.name]
+    command = [sys.executable, "-c", CHILD, str(folder), collection.id]
     command += [json.dumps(None if space is None else asdict(space))]
     analyse = Analyzer(language=collection.language).terms
 

@@ -1,6 +1,6 @@
 """Ways someone might try to learn of, or reach, what was not granted; each was open once or looks as if."""
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from conspectus.errors import Conflict, ConspectusError, NotAllowed, NotFound, P
 from conspectus.model.access import Grantee, Person
 from conspectus.model.filter import EVERYTHING, Eq
 from conspectus.model.jobs import Upload
-from conspectus.model.records import NewDocument
+from conspectus.model.records import Chunk, NewDocument
 from conspectus.settings import Settings
 from conspectus.testing.embedders import HashedEmbedder
 
@@ -109,6 +109,36 @@ async def test_a_name_that_became_free_can_be_used_again(scene: Scene) -> None:
     await scene.alice.add("anew", source="shared", collection="wiki")
     assert [each.name for each in await scene.alice.collections()] == ["alice/past", "alice/wiki"]
     assert {each.name for each in await scene.alice.sources(collection="past")} == {"hidden", "old"}
+
+
+async def test_an_index_is_built_from_its_own_collection_whatever_it_is_called(tmp_path: Path) -> None:
+    """It was built from whichever collection had taken the name that its own had before."""
+    async with conspectus.open(tmp_path, settings=Settings(embedder="none", tail_chunks=1)) as owner:
+        people = [await owner.create_user(name) for name in ("alice", "bob")]
+        alice, bob = [owner.answering(Person(each.name, False, each.id)) for each in people]
+        await alice.add(["old plums", "old pears"], collection="wiki")
+        await owner.delete_user("alice", heir="bob")
+        another = await owner.create_user("alice")
+        anew = owner.answering(Person("alice", False, another.id))
+        await anew.add(["hidden plums", "hidden quinces"], collection="wiki")
+        await bob.reindex(collection="wiki")
+        found = await bob.retrieve("plums pears quinces", collection="*")
+        assert {hit.chunk.text for hit in found.hits} == {"old plums", "old pears"}
+        assert (await owner.check()).clean
+
+
+async def test_an_index_that_names_rows_of_others_gives_none_of_them_away(scene: Scene) -> None:
+    await scene.bob_is("viewer")
+    place = await scene.bob._sight.place(scene.wiki)
+    chunks = [each.id for name in ("shared", "hidden") for each in await chunks_of(scene.alice, name)]
+    [row] = await scene.bob._sight.rows(place)(chunks)
+    assert row.chunk.text == MINE
+
+
+async def chunks_of(alice: Engine, source: str) -> Sequence[Chunk]:
+    found = await alice.find_source(source, collection="wiki")
+    [document] = (await alice.list(collection="wiki", where=Eq("source", found.id))).documents
+    return await alice.chunks(document.id)
 
 
 async def test_a_renamed_collection_stays_its_accounts(scene: Scene) -> None:

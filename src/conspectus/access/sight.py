@@ -3,7 +3,7 @@
 What a person may not see is NotFound with the words of what does not exist, after the same reads.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from conspectus.access.policy import (
@@ -145,6 +145,16 @@ class Sight:
         seen = await self.documents(list(dict.fromkeys(str(each.document.id) for each in found)))
         shown = {document.id for document, _ in seen}
         return [each for each in found if each.document.id in shown]
+
+    def rows(self, place: Place) -> Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChunk]]]:
+        """How to read the chunks that an index of the collection found; what else it names is left out."""
+
+        async def read(ids: Sequence[ChunkId]) -> Sequence[StoredChunk]:
+            found = await self._records.hydrate(ids)
+            here = [each for each in found if each.document.collection == place.collection.id]
+            return here if place.whole else [each for each in here if place.shows(each.document)]
+
+        return read
 
     async def list(
         self, place: Place, where: Filter, *, after: str | None, limit: int

@@ -131,7 +131,7 @@ class Asking(Documents):
         looking = Looking(
             index=shelf.index,
             refreshed=refreshed,
-            hydrate=core.records.hydrate,
+            hydrate=self._sight.rows(place),
             embedder=embedder or "the collection has no vectors, or no embedder for them is set here",
             where=place.narrowed(query.where),
         )
