@@ -189,6 +189,8 @@ def test_a_pdf_without_text_is_said_to_be_scanned_perhaps() -> None:
         read(pdf(b"0 0 100 100 re f"), "a.pdf")
     parsed = FILES.parse_bytes(pdf(lines("words"), b""), "a.pdf")
     assert parsed.notice == "1 of 2 pages have no text; they may be scanned"
+    broken = pdf(lines("words"), b"x").replace(b"/Kids [5 0 R 7 0 R]", b"/Kids [5 0 R 3 0 R]")
+    assert FILES.parse_bytes(broken, "a.pdf").notice == "1 of 2 pages are damaged"
 
 
 def test_a_document_without_text_is_a_notice() -> None:

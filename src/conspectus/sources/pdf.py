@@ -20,34 +20,42 @@ def read_pdf(data: bytes) -> Extract:
     """The text of a PDF. Raises Refused."""
     try:
         document = pypdfium2.PdfDocument(data)
-        pages = [_page_text(document, index) for index in range(len(document))]
+        read = [_page_text(document, index) for index in range(len(document))]
+        pages = [page or "" for page in read]
         bookmarks = list(_bookmarks(document, len(pages)))
         title = " ".join(_clean(document.get_metadata_value("Title")).split())
     except pypdfium2.PdfiumError as error:
         locked = error.err_code == FPDF_ERR_PASSWORD
         raise Refused("is encrypted with a password" if locked else f"a damaged PDF: {error}") from None
-    empty = sum(not page for page in pages)
-    if empty == len(pages):
+    if read and not any(page is not None for page in read):
+        raise Refused("a damaged PDF: none of its pages can be read")
+    if not any(pages):
         raise Refused("has no text; it may be scanned, or its pages may be images")
-    notice = f"{empty} of {len(pages)} pages have no text; they may be scanned" if empty else None
     named = "" if title.lower() in UNTITLED else title
     return Extract(
         BETWEEN.join(pages),
         "application/pdf",
         title=named,
         places=_places(pages, bookmarks),
-        notice=notice,
+        notice=_notice(read),
         syntax="plain",
     )
 
 
-def _page_text(document: pypdfium2.PdfDocument, index: int) -> str:
+def _notice(pages: Sequence[str | None]) -> str | None:
+    """What is missing."""
+    counts = {"have no text; they may be scanned": pages.count(""), "are damaged": pages.count(None)}
+    return "; ".join(f"{n} of {len(pages)} pages {what}" for what, n in counts.items() if n) or None
+
+
+def _page_text(document: pypdfium2.PdfDocument, index: int) -> str | None:
+    """The text of a page; None if it cannot be read."""
     try:
         page = document[index]
         text = page.get_textpage()
         shown = text.get_text_range()
     except pypdfium2.PdfiumError:
-        return ""
+        return None
     text.close()
     page.close()
     return _clean(shown)
