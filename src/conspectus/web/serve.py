@@ -89,7 +89,8 @@ def bound(host: str, port: int) -> socket.socket:
     """A socket that has its address but does not listen yet. Raises InvalidInput."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        made = socket.socket(found[0][0], socket.SOCK_STREAM)
+        # With its protocol named, asyncio sends small answers at once instead of waiting for the last ACK.
+        made = socket.socket(*found[0][:3])
     except (OSError, OverflowError, UnicodeError) as fault:
         raise InvalidInput("host", f"{host} port {port} is no address of this machine") from fault
     try:
