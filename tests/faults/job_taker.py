@@ -1,6 +1,6 @@
 """A program to be killed: it accepts jobs as fast as it can, and says which.
 
-Each line on standard output is a job that was accepted: its id and the number of the page it takes in.
+Each line on standard output is a job that was accepted: its id and the number of what it takes in.
 """
 
 import asyncio
@@ -8,6 +8,7 @@ import sys
 from dataclasses import replace
 
 import conspectus
+from conspectus.model.jobs import Upload
 from conspectus.settings import Settings
 
 SETTINGS = replace(
@@ -16,11 +17,19 @@ SETTINGS = replace(
 SECRET = "s3cr3t-of-a-killed-job"
 
 
+def text_of(number: int) -> str:
+    """The text of a page, or of a file where the number is one below a multiple of four."""
+    return f"This is number {number}, and there is none like it."
+
+
 async def main(path: str, base: str, first: int, count: int) -> None:
     async with conspectus.open(path, settings=SETTINGS) as engine:
         await engine.start_jobs()
         for number in range(first, first + count):
-            job = await engine.ingest_url(f"{base}/{number}", headers={"X-Secret": SECRET})
+            if number % 4 == 3:
+                job = await engine.ingest_files([Upload(f"files/{number}", text_of(number).encode())])
+            else:
+                job = await engine.ingest_url(f"{base}/{number}", headers={"X-Secret": SECRET})
             print(job.id, number, flush=True)
         await asyncio.sleep(60)
 

@@ -5,6 +5,8 @@ import random
 import sys
 from asyncio.subprocess import PIPE
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -12,14 +14,10 @@ import pytest
 import conspectus
 from conspectus.engine import Engine
 from conspectus.testing.web_server import Answer, ScriptedServer
-from tests.faults.job_taker import SECRET, SETTINGS
+from tests.faults.job_taker import SECRET, SETTINGS, text_of
 
 TAKER = Path(__file__).with_name("job_taker.py")
 EACH = 40
-
-
-def text_of(number: int) -> str:
-    return f"This is page number {number}, and there is none like it."
 
 
 def page(number: int) -> list[Answer]:
@@ -28,18 +26,20 @@ def page(number: int) -> list[Answer]:
     return [there] if number % 3 else [Answer(b"", 503), there]
 
 
-async def take_and_die(path: Path, base: str, first: int, seconds: float) -> dict[str, int]:
-    """The jobs that a program accepted before it was killed, some time after the first."""
+@asynccontextmanager
+async def taking(path: Path, base: str, first: int, accepted: dict[str, int]) -> AsyncIterator[None]:
+    """While a program accepts jobs; it is killed at the end, and those that it accepted are added."""
     command = [sys.executable, str(TAKER), str(path), base, str(first), str(EACH)]
     taker = await asyncio.create_subprocess_exec(*command, stdout=PIPE)
     assert taker.stdout is not None
     lines = [await taker.stdout.readline()]
-    await asyncio.sleep(seconds)
+    yield
     taker.kill()
     lines += (await taker.stdout.read()).splitlines(keepends=True)
     await taker.wait()
     said = [line.split() for line in lines if line.endswith(b"\n")]
-    return {job.decode(): int(number) for job, number in said}
+    assert said, "no job was accepted before the kill"
+    accepted |= {job.decode(): int(number) for job, number in said}
 
 
 async def settled(engine: Engine) -> None:
@@ -49,18 +49,17 @@ async def settled(engine: Engine) -> None:
             await engine.wait_job(page[0].id)
 
 
-async def verify(path: Path, accepted: dict[str, int]) -> None:
-    async with conspectus.open(path, settings=SETTINGS) as engine:
-        await settled(engine)
-        jobs = [await engine.job(each) for each in accepted]
-        assert Counter(job.state for job in jobs) == {"succeeded": len(accepted)}, jobs
-        documents = (await engine.list(limit=1000)).documents
-        numbers = Counter(int(each.key.rpartition("/")[2]) for each in documents)
-        assert set(numbers) >= set(accepted.values())
-        assert set(numbers.values()) == {1}
-        for each in documents:
-            assert await engine.text(each.id) == text_of(int(each.key.rpartition("/")[2]))
-        assert (await engine.check()).clean
+async def verify(engine: Engine, accepted: dict[str, int]) -> None:
+    await settled(engine)
+    jobs = [await engine.job(each) for each in accepted]
+    assert Counter(job.state for job in jobs) == {"succeeded": len(accepted)}, jobs
+    documents = (await engine.list(limit=1000)).documents
+    numbers = Counter(int(each.key.rpartition("/")[2]) for each in documents)
+    assert set(numbers) >= set(accepted.values())
+    assert set(numbers.values()) == {1}
+    for each in documents:
+        assert await engine.text(each.id) == text_of(int(each.key.rpartition("/")[2]))
+    assert (await engine.check()).clean
 
 
 def kept_secrets(path: Path) -> set[str]:
@@ -71,18 +70,31 @@ def kept_secrets(path: Path) -> set[str]:
     return {each.name for each in holding}
 
 
+@asynccontextmanager
+async def pages(count: int) -> AsyncIterator[str]:
+    async with ScriptedServer({f"/{number}": page(number) for number in range(count)}) as server:
+        yield server.base
+
+
 async def kill_repeatedly(path: Path, times: int) -> None:
     chance = random.Random(times)
     accepted: dict[str, int] = {}
-    async with ScriptedServer() as server:
-        for number in range(times * EACH):
-            server.answers[f"/{number}"] = page(number)
+    async with pages(times * EACH) as base:
         for turn in range(times):
-            said = await take_and_die(path, server.base, turn * EACH, chance.uniform(0.0, 1.5))
-            assert said, "no job was accepted before the kill"
-            accepted |= said
-        await verify(path, accepted)
+            async with taking(path, base, turn * EACH, accepted):
+                await asyncio.sleep(chance.uniform(0.0, 1.5))
+        async with conspectus.open(path, settings=SETTINGS) as engine:
+            await verify(engine, accepted)
     assert not kept_secrets(path) & accepted.keys()
+
+
+async def test_another_process_goes_on_with_what_the_killed_one_ran(tmp_path: Path) -> None:
+    accepted: dict[str, int] = {}
+    async with pages(EACH) as base, AsyncExitStack() as opened:
+        async with taking(tmp_path, base, 0, accepted):
+            engine = await opened.enter_async_context(conspectus.open(tmp_path, settings=SETTINGS))
+            await engine.start_jobs()
+        await verify(engine, accepted)
 
 
 async def test_every_accepted_job_is_finished_once_at_three_moments(tmp_path: Path) -> None:

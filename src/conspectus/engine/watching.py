@@ -26,8 +26,9 @@ from conspectus.model.jobs import (
 from conspectus.model.patience import Patience
 from conspectus.model.records import Json
 
-LOOK = 0.1
-"""Seconds between two looks at a job that is waited for."""
+FIRST_LOOK = 0.05
+LONGEST_LOOK = 0.5
+"""Seconds between two looks at a job that is waited for, at first and after a while."""
 LIMIT = 1_000
 HOURS = 366 * 24
 
@@ -89,8 +90,10 @@ class Watching(Chores):
         found = await self.job(job)
         if found.state not in FINISHED:
             await self.start_jobs()
+        pause = FIRST_LOOK
         while found.state not in FINISHED and (give_up is None or time.monotonic() < give_up):
-            await asyncio.sleep(LOOK)
+            await asyncio.sleep(pause)
+            pause = min(1.2 * pause, LONGEST_LOOK)
             found = await self.job(job)
         return found
 
