@@ -9,11 +9,18 @@ import pytest
 
 import conspectus
 from conspectus.engine import Engine
-from conspectus.errors import Conflict, ConspectusError, NotAllowed, NotFound, ProviderUnavailable
+from conspectus.errors import (
+    Conflict,
+    ConspectusError,
+    NotAllowed,
+    NotFound,
+    ProviderUnavailable,
+)
 from conspectus.model.access import Grantee, Person
 from conspectus.model.filter import EVERYTHING, Eq
 from conspectus.model.jobs import Upload
 from conspectus.model.records import Chunk, NewDocument
+from conspectus.ports import Vectors
 from conspectus.settings import Settings
 from conspectus.testing.embedders import HashedEmbedder
 
@@ -168,8 +175,17 @@ async def test_nothing_is_told_of_how_much_is_hidden(scene: Scene) -> None:
     assert {what for what, _, _ in told} == {"writing"}
 
 
-async def test_a_vendors_error_is_not_told_to_whom_its_text_is_not(scene: Scene) -> None:
-    await scene.bob_is("viewer")
+class Indiscreet(HashedEmbedder):
+    """A vendor that repeats in its errors what it was given."""
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        if any("quinces" in text for text in texts):
+            raise ProviderUnavailable("vendor", f"no time for {texts!r}", retry_after=0.001)
+        return await super().embed_documents(texts)
+
+
+async def test_an_error_is_not_told_to_whom_its_text_is_not(scene: Scene) -> None:
+    await scene.bob_is("editor")
     home = await scene.alice.find_collection("wiki")
     work = scene.owner._core.backfill.wake(home, HashedEmbedder())
     assert work.task is not None
@@ -178,6 +194,21 @@ async def test_a_vendors_error_is_not_told_to_whom_its_text_is_not(scene: Scene)
     [notice] = (await scene.bob.retrieve("plums", collection="alice/wiki")).notices
     assert "quinces" not in notice
     assert "quinces" in (await scene.alice.retrieve("plums", collection="wiki")).notices[0]
+
+
+async def test_a_vendor_that_repeats_a_text_tells_it_to_nobody_else(tmp_path: Path) -> None:
+    settings = Settings(embedder="none")
+    async with conspectus.open(tmp_path, settings=settings, embedder=Indiscreet()) as owner:
+        people = [await owner.create_user(name) for name in ("alice", "bob")]
+        alice, bob = [owner.answering(Person(each.name, False, each.id)) for each in people]
+        await alice.add("plums", source="shared", collection="wiki", wait=True)
+        await alice.grant("wiki", BOB, "editor", source="shared")
+        for person, told in ((alice, True), (bob, False)):
+            source, home = ("hidden", "wiki") if told else ("shared", "alice/wiki")
+            text = THEIRS if told else "pears"
+            said = await refusal(person.add(text, source=source, collection=home, wait=True))
+            assert ("quinces" in said) is told
+        assert "quinces" not in await refusal(bob.settle(collection="alice/wiki"))
 
 
 async def test_parents_threads_and_keys_of_other_sources_lead_nowhere(scene: Scene) -> None:

@@ -6,7 +6,7 @@ from time import perf_counter
 from typing import Any
 
 from conspectus.access.sight import Place
-from conspectus.engine.documents import Documents
+from conspectus.engine.documents import STOPPED, Documents
 from conspectus.model.query import EVERYWHERE, Budget, Query
 from conspectus.model.records import Document
 from conspectus.model.results import ContextWindow, Hit, Reranking, Retrieval
@@ -24,7 +24,6 @@ SHORT = 40
 FULL = 0.95
 FLOOR = 0.25
 """Texts of the shipped model that have nothing in common are rarely more similar than this."""
-STOPPED = "some of the collection could not be embedded; whoever manages it is told why"
 
 
 class Asking(Documents):

@@ -185,7 +185,7 @@ class Chores(People):
 
     async def _finish_embedding(self, job: Job) -> None:
         place = await self._sight.place_of(job.collection)
-        await self._embed(place.collection, wait=True)
+        await self._embed_in(place, wait=True)
 
 
 def _page_documents(parsed: ParsedFile, fetched: Fetched, key: str) -> list[NewDocument]:

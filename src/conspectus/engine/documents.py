@@ -9,7 +9,7 @@ from typing import Any
 from conspectus.access.policy import require_scope
 from conspectus.access.sight import Place
 from conspectus.engine.catalog import Catalog
-from conspectus.errors import Changed, InvalidInput, NotAllowed
+from conspectus.errors import Changed, InvalidInput, NotAllowed, ProviderError, ProviderUnavailable
 from conspectus.ingest.files import Intake, Kept, Root, placed, take_in
 from conspectus.ingest.pipeline import batches
 from conspectus.ingest.prepare import own_spans
@@ -32,6 +32,7 @@ from conspectus.ports import Progress
 LIST_LIMIT = 1_000
 FIELDS = NewDocument.__dataclass_fields__.keys() - {"key"}
 TEXT = {"text", "places", "spans"}
+STOPPED = "some of the collection could not be embedded; whoever manages it is told why"
 
 
 class Documents(Catalog):
@@ -61,7 +62,7 @@ class Documents(Catalog):
                 self._core.backfill.wake(place.collection, embedder)
             if progress is not None:
                 progress("writing", len(written), 0)
-        await self._embed(place.collection, wait=wait, progress=progress if place.whole else None)
+        await self._embed_in(place, wait=wait, progress=progress)
         return written
 
     async def add_files(
@@ -102,9 +103,10 @@ class Documents(Catalog):
         embedder = await self._embedder(place.collection)
         if embedder is None:
             return 0
-        told = progress if place.whole else None
-        came = await self._core.backfill.settle(place.collection, embedder, told)
-        return came if place.whole else 0
+        if not place.whole:
+            await self._embed_in(place, wait=True)
+            return 0
+        return await self._core.backfill.settle(place.collection, embedder, progress)
 
     async def get(self, document: str) -> Document:
         """A document's fields. Raises NotFound."""
@@ -197,6 +199,15 @@ class Documents(Catalog):
         if purge:
             await purge_files(self._core.records, self._core.shelves, {place.collection.id})
         return replace(total, purged=purge)
+
+    async def _embed_in(self, place: Place, *, wait: bool, progress: Progress | None = None) -> None:
+        """Embed what waits there, telling of it only as much as the person may know of all of it."""
+        try:
+            await self._embed(place.collection, wait=wait, progress=progress if place.whole else None)
+        except ProviderError as fault:
+            if place.whole:
+                raise
+            raise ProviderUnavailable(fault.provider, STOPPED) from fault
 
     def _may_edit(self, place: Place, document: Document, action: str) -> None:
         require_scope(self._person, "write", "write")
