@@ -236,6 +236,15 @@ async def test_the_key_goes_with_requests_to_the_server_and_nowhere_else() -> No
         assert other.requests == []
 
 
+async def test_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with ScriptedServer({ME: ok(PERSON)}) as server:
+        monkeypatch.setenv("CONSPECTUS_URL", server.base)
+        monkeypatch.setenv("CONSPECTUS_KEY", "csp_secret")
+        async with conspectus.connect() as engine:
+            assert (await engine.whoami()).name == "alice"
+        assert server.requests[0].headers["authorization"] == "Bearer csp_secret"
+
+
 NAMES = ["wiki", "alice/wiki", "a b?c#d%2F&", "..", ".", "日本 🍏", "a//b"]
 
 

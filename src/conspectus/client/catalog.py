@@ -1,7 +1,7 @@
 """Collections and sources of a server."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from conspectus.client.desk import Desk
 from conspectus.client.encode import encoded, metadata_json
@@ -10,6 +10,8 @@ from conspectus.errors import NotFound
 from conspectus.model.records import Collection, Json, Receipt, Source, SourceKind
 
 T = TypeVar("T")
+BELOW: Final = frozenset({"connections", "documents", "grants", "sources", "status"})
+"""What the path of a collection is continued with."""
 
 
 class Catalog(Desk):
@@ -44,7 +46,7 @@ class Catalog(Desk):
 
     async def find_collection(self, name: str) -> Collection:
         """The collection of that name or id. Raises NotFound."""
-        return await self._channel.one(Collection, get(in_collection(name)))
+        return await self._channel.one(Collection, get(in_collection(await self._unmistakable(name))))
 
     async def update_collection(
         self, name: str, *, rename: str | None = None, description: str | None = None
@@ -55,7 +57,8 @@ class Catalog(Desk):
 
     async def delete_collection(self, name: str, *, purge: bool = False) -> Receipt:
         """Delete a collection with everything in it. Raises NotFound."""
-        return await self._channel.one(Receipt, remove(in_collection(name), purge=purge))
+        path = in_collection(await self._unmistakable(name))
+        return await self._channel.one(Receipt, remove(path, purge=purge))
 
     async def source(
         self,
@@ -102,6 +105,15 @@ class Catalog(Desk):
         """Delete a source with its documents, and say how many of each thing went. Raises NotFound."""
         path = await self._source_path(source, collection)
         return await self._channel.one(Receipt, remove(path, purge=purge))
+
+    async def _unmistakable(self, name: str) -> str:
+        """The name, or the id where the name looks like the path of something in another collection."""
+        if not BELOW.intersection(name.split("/")[1:]):
+            return name
+        for each in await self.collections():
+            if name in {each.id, each.name}:
+                return each.id
+        raise NotFound("collection", name)
 
     async def _made(self, collection: str, kind: type[T], request: Request) -> T:
         """What a request to a collection answers, which is made first if it is new."""

@@ -29,6 +29,21 @@ class CatalogContract:
         assert [each.name for each in await engine.collections()] == ["team/a b?#%", "wiki"]
         assert await engine.find_collection(described.id) == described
 
+    @pytest.mark.parametrize("name", ["a/documents", "a/b/status", "a/connections/c", "a/../b", "a/"])
+    async def test_a_name_may_look_like_a_path(self, engine: AnyEngine, name: str) -> None:
+        """It is still that of a collection of its own."""
+        made = await engine.create_collection(name)
+        other = await engine.create_collection("a")
+        await engine.add("in it", collection=name)
+        assert (await engine.find_collection(name)).id == made.id
+        changed = await engine.update_collection(name, description="found")
+        assert (changed.id, changed.description) == (made.id, "found")
+        assert await engine.count(collection=name) == 1
+        assert (await engine.delete_collection(name)).documents == 1
+        assert [each.id for each in await engine.collections()] == [other.id]
+        with pytest.raises(NotFound):
+            await engine.find_collection(name)
+
     async def test_many_at_once_make_one(self, engine: AnyEngine) -> None:
         """A collection and its source, whoever comes first."""
         writing = [engine.add(f"note {number}", source="s", collection="new") for number in range(12)]

@@ -1,25 +1,34 @@
 """An application behind a real server, for tests of what speaks HTTP with it."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import uvicorn
 
-STEP = 0.005
-
 
 @asynccontextmanager
 async def served(app: Any) -> AsyncIterator[str]:
     """The address of the application, served on the loopback by this event loop until the block ends."""
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical", access_log=False)
-    server = uvicorn.Server(config)
+    server = _Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical", access_log=False))
     serving = asyncio.create_task(server.serve())
+    starting = asyncio.create_task(server.listening.wait())
     try:
-        while not server.started and not serving.done():
-            await asyncio.sleep(STEP)
+        await asyncio.wait({serving, starting}, return_when=asyncio.FIRST_COMPLETED)
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
+        starting.cancel()
         server.should_exit = True
         await serving
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
