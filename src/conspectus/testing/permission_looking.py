@@ -192,16 +192,18 @@ class Looking(Doing):
         seen = self.world.sees_paper(who.user.id, paper)
         only: Filter = Eq(("word",), paper.words[0])
         where = self.chance.choice([EVERYTHING, Not(Eq("source", self.ghost())), only])
-        found = await view.retrieve(Query(word, "*", where, limit=self.chance.choice([10, 100])))
-        window = await view.window(word, BUDGET, collection=paper.collection if seen else "*")
+        near = paper.collection if seen else "*"
+        found = await view.retrieve(Query(word, near, where, limit=self.chance.choice([10, 100])))
+        broad = await view.retrieve(word, collection="*")
+        window = await view.window(word, BUDGET, collection=near)
         augmented = await view.augment(word, BUDGET, floor=0.0)
         reranked = await view.search_and_rerank(word, collection="*", where=where)
-        ids = {hit.document.id for hit in found.hits}
+        ids = {hit.document.id for hit in (*found.hits, *broad.hits)}
         assert all(self._visible(who.user.id, each) for each in ids)
         if seen and word in paper.words[:2]:
             assert paper.id in ids
             assert word in window.text
-        answers = [found, window, augmented, reranked]
+        answers = [found, broad, window, augmented, reranked]
         for room in self.world.rooms.values():
             if room.embeds and self.world.sees_room(who.user.id, room.id):
                 answers.append(await view.retrieve(word, collection=room.id, arms=("vectors",)))
