@@ -26,7 +26,7 @@ class Readiness:
         while self.state == "starting":
             try:
                 await self._engine.status()
-            except ConspectusError as error:
+            except (ConspectusError, OSError) as error:
                 self._log.error("not ready", **fault_facts(error))
                 await asyncio.sleep(PAUSE)
             else:

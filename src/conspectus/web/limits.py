@@ -43,9 +43,9 @@ class Limits:
         except TimeoutError:
             if not deadline.expired() or answer.begun:
                 raise
-            if body.complete:
-                refuse(504, f"not done within {self._settings.request_seconds} s")
-            refuse(408, f"the request did not arrive within {self._settings.request_seconds} s")
+            if body.awaited:
+                refuse(408, f"the request did not arrive within {self._settings.request_seconds} s")
+            refuse(504, f"not done within {self._settings.request_seconds} s")
 
     @asynccontextmanager
     async def _place(self) -> AsyncIterator[None]:
@@ -67,24 +67,28 @@ class Limits:
 
 
 class Counted:
-    """A request's body, refused as soon as it is known to be over the limit."""
+    """A request's body, refused as soon as it is known to be over the limit.
+
+    `awaited` says that the next part of it is being waited for.
+    """
 
     def __init__(self, receive: Receive, headers: Headers, limit: int) -> None:
         self._receive = receive
         self._limit = limit
         self._size = 0
-        self.complete = False
+        self.awaited = False
         told = headers.get("content-length", "")
         if told.isdecimal():
             self._check(int(told))
 
     async def receive(self) -> Message:
         """The next part. Raises TooLarge."""
+        self.awaited = True
         message = await self._receive()
+        self.awaited = False
         if message["type"] == "http.request":
             self._size += len(message.get("body", b""))
             self._check(self._size)
-            self.complete = not message.get("more_body", False)
         return message
 
     def _check(self, size: int) -> None:

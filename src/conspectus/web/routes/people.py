@@ -119,7 +119,11 @@ async def revoke_key(key: IdInPath, engine: EngineOf) -> Key:
 
 
 @router.post(
-    "/keys/{key}/rotate", response_model=NewKeyAnswer, responses=problems(), dependencies=[ShownOnce]
+    "/keys/{key}/rotate",
+    response_model=NewKeyAnswer,
+    status_code=201,
+    responses=problems(),
+    dependencies=[ShownOnce],
 )
 async def rotate_key(key: IdInPath, engine: EngineOf) -> NewKey:
     """A new secret with the same label, scopes and expiry; the old one is revoked."""

@@ -45,4 +45,5 @@ async def read_metrics(engine: EngineOf, metrics: Annotated[Metrics, Depends(_me
     """Numbers for Prometheus; with a key of the owner account once there are accounts."""
     if not (await engine.whoami()).owner:
         raise NotAllowed("read the metrics", "a key of the owner account")
+    metrics.jobs((await engine.ingest_report()).states)
     return Response(metrics.text(), media_type=MEDIA_TYPE)

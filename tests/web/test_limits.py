@@ -1,0 +1,190 @@
+"""How much, how long and how many at once: over real connections, with hostile and slow clients."""
+
+import asyncio
+import socket
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI, Request
+
+from conspectus.web.serve import HEAD_BYTES
+from tests.web.conftest import SETTINGS, Live, OpenSite
+
+SMALL = {"max_request_bytes": 10_000}
+
+
+def piecewise(size: int) -> Iterator[bytes]:
+    """A body without a length told before."""
+    for _ in range(size // 1_000):
+        yield b" " * 1_000
+
+
+async def endless() -> Any:
+    """A body without an end, which could be that of an upload."""
+    yield b'--x\r\nContent-Disposition: form-data; name="files"; filename="a"\r\n\r\n'
+    while True:
+        yield b" " * 1_000
+        await asyncio.sleep(0)
+
+
+async def test_a_body_over_the_limit_is_refused_by_its_length(open_site: OpenSite) -> None:
+    async with open_site(**SMALL) as site, site.client() as client:
+        answer = await client.post("/search", content=b" " * 10_001)
+        assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+        assert (answer.json()["size"], answer.json()["limit"]) == (10_001, 10_000)
+        assert (await client.post("/search", content=b" " * 10_000)).status_code == 422
+
+
+@pytest.mark.parametrize("path", ["/search", "/collections/wiki/ingest/files", "/nothing"])
+@pytest.mark.parametrize("key", [{}, {"Idempotency-Key": "k"}], ids=["plain", "with key"])
+async def test_a_body_without_a_length_is_refused_where_it_is_too_long(
+    open_site: OpenSite, path: str, key: dict[str, str]
+) -> None:
+    form = {"Content-Type": "multipart/form-data; boundary=x"} if "files" in path else {}
+    async with open_site(**SMALL) as site, site.client() as client:
+        answer = await client.post(path, content=endless(), headers={**key, **form})
+        if path != "/nothing" or key:
+            assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+        received = site.requests[-1]["received"]
+        assert received <= 12_000
+
+
+def test_the_limit_holds_on_a_real_connection(tmp_path: Path) -> None:
+    with Live(tmp_path, replace(SETTINGS, **SMALL)) as live, live.client() as client:
+        for content in (b" " * 20_000, piecewise(20_000)):
+            answer = client.post("/search", content=content)
+            assert (answer.status_code, answer.json()["code"]) == (413, "too_large")
+        assert client.get("/me").status_code == 200
+
+
+def raw(address: str, request: bytes) -> bytes:
+    """What a server answers until it ends the connection; nothing where it reads no further."""
+    host, _, port = address.removeprefix("http://").partition(":")
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        answer = b""
+        with suppress(ConnectionError):
+            connection.sendall(request)
+            while piece := connection.recv(65_536):
+                answer += piece
+    return answer
+
+
+HOSTILE = [
+    b"GET /api/v1/me HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 200_000 + b"\r\n\r\n",
+    b"GET /" + b"x" * 200_000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    b"GET /api/v1/me HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+    b"POST /api/v1/me HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+]
+
+
+@pytest.mark.parametrize("request_bytes", HOSTILE, ids=["header", "address", "tls", "length", "smuggled"])
+def test_what_is_no_request_is_refused_and_harms_nobody(tmp_path: Path, request_bytes: bytes) -> None:
+    with Live(tmp_path, SETTINGS) as live, live.client() as client:
+        answer = raw(live.address, request_bytes + b"\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 4") or (not answer and len(request_bytes) > HEAD_BYTES)
+        assert b"Traceback" not in answer
+        assert client.get("/me").status_code == 200
+
+
+@dataclass
+class Gate:
+    """A route that is answered only when it is let through."""
+
+    open: threading.Event = field(default_factory=threading.Event)
+    entered: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+
+    def add(self, app: FastAPI) -> None:
+        async def wait() -> str:
+            self.entered.release()
+            await asyncio.to_thread(self.open.wait)
+            return "through"
+
+        app.add_api_route("/api/v1/wait", wait)
+
+
+@contextmanager
+def crowded(live: Live, gate: Gate, *, places: int, waiting: int) -> Iterator[list[Any]]:
+    """All places taken, and so many more waiting."""
+    with ThreadPoolExecutor(places + waiting) as threads, live.client() as client:
+        try:
+            asked = [threads.submit(client.get, "/wait") for _ in range(places + waiting)]
+            for _ in range(places):
+                assert gate.entered.acquire(timeout=30)
+            while metric(live, "conspectus_requests_waiting") < waiting:
+                pass
+            yield asked
+        finally:
+            gate.open.set()
+
+
+def metric(live: Live, name: str) -> float:
+    text = httpx.get(f"{live.address}/metrics").text
+    return next(float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith(f"{name} "))
+
+
+def test_who_comes_when_all_places_are_taken_is_sent_away(tmp_path: Path) -> None:
+    gate = Gate()
+    settings = replace(SETTINGS, max_requests=2, max_waiting=3)
+    with Live(tmp_path, settings, gate.add) as live, live.client() as client:
+        with crowded(live, gate, places=2, waiting=3) as asked:
+            answer = client.get("/me")
+            assert (answer.status_code, answer.json()["code"]) == (503, "overloaded")
+            assert answer.headers["retry-after"] == "1"
+            assert httpx.get(f"{live.address}/health/live").status_code == 200
+            assert httpx.get(f"{live.address}/health/ready").status_code == 200
+            gate.open.set()
+            assert [each.result().status_code for each in asked] == [200] * 5
+        assert client.get("/me").status_code == 200
+        assert metric(live, "conspectus_requests_waiting") == 0
+
+
+async def test_what_takes_too_long_is_ended(open_site: OpenSite) -> None:
+    ended = asyncio.Event()
+
+    async def forever() -> None:
+        try:
+            await asyncio.sleep(3_600)
+        finally:
+            ended.set()
+
+    async with open_site(request_seconds=1) as site, site.client() as client:
+        site.app.add_api_route("/api/v1/forever", forever, methods=["POST"])
+        answer = await client.post("/forever", headers={"Idempotency-Key": "k"})
+        assert (answer.status_code, answer.json()["code"]) == (504, "timeout")
+        assert ended.is_set()
+        again = await client.post("/forever", headers={"Idempotency-Key": "k"})
+        assert again.status_code == 504
+
+
+def test_a_request_that_never_arrives_is_ended(tmp_path: Path) -> None:
+    head = b"POST /api/v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"
+    with Live(tmp_path, replace(SETTINGS, request_seconds=1)) as live:
+        answer = raw(live.address, head)
+    assert answer.startswith(b"HTTP/1.1 408 ")
+    assert b'"code": "request_timeout"' in answer
+
+
+async def test_waiting_for_a_place_counts(open_site: OpenSite) -> None:
+    entered, leave = asyncio.Event(), asyncio.Event()
+
+    async def hold(request: Request) -> None:
+        request.state.deadline.reschedule(None)
+        entered.set()
+        await leave.wait()
+
+    async with open_site(request_seconds=1, max_requests=1) as site, site.client() as client:
+        site.app.add_api_route("/api/v1/hold", hold)
+        holding = asyncio.create_task(client.get("/hold"))
+        await entered.wait()
+        assert (await client.get("/me")).status_code == 504
+        leave.set()
+        assert (await holding).status_code == 200
+        assert (await client.get("/me")).status_code == 200

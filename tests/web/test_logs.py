@@ -1,0 +1,147 @@
+"""One line for every request, with what those who run a server need and nothing of what it holds."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.web.conftest import OpenSite, People, Site, filled
+
+SECRETS = ("Zanzibar", "Quetzal", "hunter2")
+
+
+async def test_a_line_says_who_asked_what_and_how_it_went(site: Site, people: People) -> None:
+    await people.alice.get("/collections/Quetzal", headers={"X-Request-Id": "a.b-c_1"})
+    line = site.requests[-1]
+    alice = (await site.engine.find_user("alice")).id
+    assert line.pop("milliseconds") >= 0
+    assert line.pop("sent") > 0
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", line.pop("timestamp"))
+    assert line == {
+        "event": "request", "level": "info", "request_id": "a.b-c_1", "method": "GET", "status": 404,
+        "route": "/api/v1/collections/{collection:path}", "person": alice, "received": 0,
+    }  # fmt: skip
+
+
+async def test_nothing_of_the_content_and_no_secret_is_logged(site: Site, people: People) -> None:
+    await filled(people.alice, "Quetzal", "Zanzibar is an island.")
+    await people.alice.post("/search", json={"text": "Zanzibar", "collection": "Quetzal"})
+    await people.alice.get("/collections/Quetzal/documents?where=metadata.a%3DZanzibar")
+    await people.alice.post("/search", json={"text": "Zanzibar", "where": {"field": "Zanzibar"}})
+    await people.alice.post("/search", content="Zanzibar")
+    await people.alice.get("/Zanzibar")
+    await people.alice.request("QUETZAL", "/me")
+    await people.alice.get("/me", headers={"Authorization": "Bearer csp_hunter2_hunter2"})
+    made = (await people.alice.post("/keys", json={"label": "Quetzal"})).json()["secret"]
+    log = site.log.getvalue()
+    assert len(site.requests) >= 10
+    for secret in (*SECRETS, *people.keys.values(), made, made.rpartition("_")[2], "alice"):
+        assert secret.lower() not in log.lower()
+
+
+@pytest.mark.parametrize("given", ["", "a b", "x" * 129, "a\tb", '"}', "\u00e9", "a/b", "None\u2028"])
+async def test_a_request_id_that_could_forge_a_line_is_replaced(site: Site, given: str) -> None:
+    async with site.client() as client:
+        answer = await client.get("/me", headers=[(b"X-Request-Id", given.encode())])
+    made = answer.headers["x-request-id"]
+    assert re.fullmatch(r"[0-9a-f]{32}", made)
+    assert site.requests[-1]["request_id"] == made
+
+
+async def test_every_answer_names_its_request(api: httpx.AsyncClient) -> None:
+    answers = [await api.get(path) for path in ("/me", "/nothing", "http://localhost/health/live")]
+    answers.append(await api.get("/me", headers={"Authorization": "Bearer no"}))
+    assert len({answer.headers["x-request-id"] for answer in answers}) == 4
+
+
+async def test_a_client_that_leaves_is_noted(site: Site) -> None:
+    started = asyncio.Event()
+
+    async def slow() -> None:
+        started.set()
+        await asyncio.sleep(3_600)
+
+    site.app.add_api_route("/api/v1/slow", slow)
+    async with site.client() as client:
+        task = asyncio.create_task(client.get("/slow"))
+        await started.wait()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    assert (site.requests[-1]["route"], site.requests[-1]["status"]) == ("/api/v1/slow", 0)
+
+
+def numbers(text: str) -> dict[str, float]:
+    lines = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
+    return {name: float(value) for name, _, value in lines}
+
+
+async def test_metrics_count_by_route_and_status(api: httpx.AsyncClient) -> None:
+    for name in ("one", "two"):
+        await api.get(f"/collections/{name}")
+    await api.request("BREW", "/me")
+    answer = await api.get("http://localhost/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    found = numbers(answer.text)
+    route = 'method="GET",route="/api/v1/collections/{collection:path}"'
+    assert found[f'conspectus_requests_total{{{route},status="404"}}'] == 2
+    assert found[f"conspectus_request_seconds_count{{{route}}}"] == 2
+    assert found['conspectus_requests_total{method="other",route="/api/v1/me",status="405"}'] == 1
+    assert found["conspectus_requests_in_flight"] == 1
+    assert found['conspectus_build{version="0.1.0"}'] == 1
+    assert "one" not in answer.text
+
+
+async def test_metrics_tell_jobs_by_state(site: Site, api: httpx.AsyncClient) -> None:
+    files = {"files": ("a.txt", b"A text.")}
+    job = (await api.post("/collections/wiki/ingest/files", files=files)).json()
+    await api.get(f"/jobs/{job['id']}?wait=30")
+    found = numbers((await api.get("http://localhost/metrics")).text)
+    assert found['conspectus_jobs{state="succeeded"}'] == 1
+
+
+async def test_metrics_are_for_the_owner_once_there_are_accounts(site: Site, people: People) -> None:
+    place = "http://localhost/metrics"
+    async with site.client() as nobody:
+        assert (await nobody.get(place)).status_code == 401
+    assert (await people.alice.get(place)).status_code == 403
+    assert (await people.owner.get(place)).status_code == 200
+    reader = await site.engine.create_key("owner", scopes=["read"])
+    async with site.client(reader.secret) as client:
+        assert (await client.get(place)).status_code == 200
+
+
+async def test_health_needs_no_key(site: Site, people: People) -> None:
+    async with site.client() as nobody:
+        live = await nobody.get("http://localhost/health/live")
+        assert (live.status_code, live.json()) == (200, {"status": "alive"})
+
+
+async def test_ready_only_between_replay_and_the_end(site: Site, api: httpx.AsyncClient) -> None:
+    place = "http://localhost/health/ready"
+    readiness = site.app.state.readiness
+    await readiness.replay()
+    assert ((await api.get(place)).status_code, readiness.state) == (200, "ready")
+    for state in ("starting", "stopping"):
+        readiness.state = state
+        answer = await api.get(place)
+        assert (answer.status_code, answer.json()["code"]) == (503, "not_ready")
+        assert answer.headers["retry-after"] == "1"
+        assert (await api.get("http://localhost/health/live")).status_code == 200
+
+
+async def test_ready_means_that_every_index_follows_the_records(open_site: OpenSite, tmp_path: Path) -> None:
+    async with open_site() as site, site.client() as api:
+        await filled(api)
+    index = tmp_path / "data" / "index"
+    index.write_text("in the way", encoding="utf-8")
+    async with open_site() as site, site.client() as api:
+        failed = asyncio.create_task(site.app.state.readiness.replay())
+        await asyncio.wait({failed}, timeout=1)
+        assert site.lines[0]["event"] == "not ready"
+        assert (await api.get("http://localhost/health/ready")).status_code == 503
+        index.unlink()
+        await site.app.state.readiness.replay()
+        assert (await api.get("http://localhost/health/ready")).status_code == 200
+        failed.cancel()

@@ -1,0 +1,244 @@
+"""One walk over every route, each with what it promises; then the awkward cases of single ones."""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+import pytest
+
+from conspectus.model.query import Query
+from conspectus.testing.web_server import Answer, ScriptedServer
+from tests.web.conftest import OpenSite, Site, filled
+
+Step = tuple[str, str, Any, int]
+PAGE = {"text": "Backups run at two.", "title": "Backups", "key": "b", "metadata": {"lang": "en"}}
+DAY = {"start": "2024-05-01T00:00Z", "end": "2024-05-02T00:00Z"}
+LATER = {"text": "The ferry leaves at noon.", "occurred": DAY}
+TIDES = Answer(b"<article><p>Tides turn twice a day.</p></article>", type="text/html")
+ASKED = {"text": "When do backups run?", "collection": "wiki"}
+BUDGETED = {"query": ASKED, "budget": 200}
+
+CATALOG: Sequence[Step] = [
+    ("GET", "/me", None, 200),
+    ("POST", "/collections", {"name": "wiki", "description": "d", "language": "english"}, 201),
+    ("POST", "/collections", {"name": "wiki", "get": True}, 200),
+    ("POST", "/collections", {"name": "wiki"}, 409),
+    ("GET", "/collections", None, 200),
+    ("GET", "/collections/wiki", None, 200),
+    ("PATCH", "/collections/wiki", {"description": "better"}, 200),
+    ("POST", "/collections/wiki/sources", {"name": "handbook", "kind": "wiki"}, 200),
+    ("GET", "/collections/wiki/sources", None, 200),
+    ("GET", "/sources/{source}", None, 200),
+    ("PATCH", "/sources/{source}", {"metadata": {"team": "ops"}}, 200),
+    ("POST", "/sources/{source}/documents", {"documents": [PAGE]}, 201),
+    ("POST", "/collections/wiki/documents", {"documents": [LATER], "source": "ships", "wait": True}, 201),
+    ("POST", "/collections/wiki/documents", {"documents": []}, 201),
+    ("GET", "/sources/{source}/documents?limit=1", None, 200),
+    ("GET", "/collections/wiki/documents?where=metadata.lang%3Den&where=kind%3Dpage", None, 200),
+    ("POST", "/collections/wiki/documents/count", {"where": {"field": "kind", "eq": "page"}}, 200),
+    ("GET", "/documents/{document}", None, 200),
+    ("PATCH", "/documents/{document}", {"title": "Backup", "occurred": "2024-05-01T00:00:00Z"}, 200),
+    ("GET", "/documents/{document}/text", None, 200),
+    ("GET", "/documents/{document}/chunks", None, 200),
+    ("POST", "/collections/wiki/settle", None, 200),
+    ("GET", "/collections/wiki/status", None, 200),
+    ("POST", "/collections/wiki/reindex", None, 200),
+    ("POST", "/collections/wiki/reembed", {"embedder": "given"}, 200),
+]
+QUESTIONS: Sequence[Step] = [
+    ("POST", "/search", ASKED, 200),
+    ("POST", "/context", BUDGETED, 200),
+    ("POST", "/context", {**BUDGETED, "budget": {"tokens": 300, "answer": 50}, "renderer": "messages"}, 200),
+    ("POST", "/explain", {**BUDGETED, "document": "{document}"}, 200),
+    ("POST", "/augment", BUDGETED, 200),
+    ("POST", "/rerank", {"query": "backups", "chunks": [1, 2, 3, 10**12]}, 200),
+    ("POST", "/search-and-rerank", {"query": ASKED, "top_n": 1}, 200),
+    ("GET", "/status", None, 200),
+    ("GET", "/check", None, 200),
+    ("GET", "/requests", None, 200),
+    ("GET", "/requests/totals?hours=1", None, 200),
+    ("GET", "/ingest/report", None, 200),
+    ("GET", "/jobs?state=queued", None, 200),
+]
+PEOPLE: Sequence[Step] = [
+    ("POST", "/users", {"name": "alice"}, 201),
+    ("GET", "/users", None, 200),
+    ("GET", "/users/alice", None, 200),
+    ("PATCH", "/users/alice", {"disabled": True}, 200),
+    ("POST", "/groups", {"name": "team"}, 201),
+    ("GET", "/groups", None, 200),
+    ("PUT", "/groups/team/members/alice", None, 204),
+    ("GET", "/groups/team/members", None, 200),
+    ("PUT", "/collections/wiki/grants", {"grantee": {"kind": "group", "id": "team"}, "role": "viewer"}, 200),
+    ("GET", "/collections/wiki/grants", None, 200),
+    ("DELETE", "/collections/wiki/grants?kind=group&id=team", None, 200),
+    ("DELETE", "/groups/team/members/alice", None, 204),
+    ("DELETE", "/groups/team", None, 204),
+    ("POST", "/keys", {"user": "alice", "label": "laptop", "scopes": ["read"]}, 201),
+    ("GET", "/keys?user=alice", None, 200),
+    ("POST", "/keys/{key}/rotate", None, 201),
+    ("DELETE", "/keys/{key}", None, 200),
+    ("DELETE", "/users/alice", None, 204),
+]
+END: Sequence[Step] = [
+    ("DELETE", "/documents/{document}/chunks", None, 200),
+    ("DELETE", "/documents/{document}", None, 200),
+    ("POST", "/documents/delete", {"ids": ["unknown"]}, 200),
+    ("POST", "/collections/wiki/documents/delete", {"where": {"field": "kind", "eq": "page"}}, 200),
+    ("DELETE", "/sources/{source}", None, 200),
+    ("DELETE", "/collections/wiki?purge=true", None, 200),
+]
+OPERATED = {("GET", "http://localhost/health/live"), ("GET", "http://localhost/health/ready")}
+OPERATED |= {("GET", "http://localhost/metrics"), ("GET", "http://localhost/openapi.json")}
+
+
+async def walk(api: httpx.AsyncClient, steps: Sequence[Step], names: dict[str, str]) -> None:
+    for method, path, body, status in steps:
+        told = body and {k: names["document"] if v == "{document}" else v for k, v in body.items()}
+        answer = await api.request(method, path.format(**names), json=told)
+        assert (method, path, answer.status_code) == (method, path, status), answer.text
+        remember(path, answer, names)
+
+
+def remember(path: str, answer: httpx.Response, names: dict[str, str]) -> None:
+    """Note the ids of what was made."""
+    match path.rsplit("/", 1)[-1], answer.content and answer.json():
+        case "sources", {"id": source}:
+            names["source"] = source
+        case "documents", [{"id": document}]:
+            names["document"] = document
+        case "keys", {"key": {"id": key}}:
+            names["key"] = key
+
+
+async def ingest(api: httpx.AsyncClient, folder: str, page: str) -> None:
+    """The routes that hand work to jobs."""
+    files = [("files", ("a.md", b"# A\n\nText.")), ("files", ("b.txt", b"More."))]
+    uploaded = await api.post("/collections/wiki/ingest/files", files=files, data={"source": "uploads"})
+    assert (uploaded.status_code, uploaded.json()["kind"]) == (202, "ingest_files")
+    fetched = await api.post("/collections/wiki/ingest/url", json={"url": page})
+    assert fetched.status_code == 202
+    body = {"name": "docs", "connector": "markdown", "options": {"path": folder}}
+    made = await api.post("/collections/wiki/connections", json=body)
+    assert made.status_code == 201, made.text
+    assert (await api.get("/collections/wiki/connections")).json() == [made.json()]
+    synced = await api.post("/collections/wiki/connections/docs/sync")
+    for answer in (uploaded, fetched, synced):
+        assert answer.headers["location"] == f"/api/v1/jobs/{answer.json()['id']}"
+        job = (await api.get(f"/jobs/{answer.json()['id']}?wait=30")).json()
+        assert (job["state"], job["error"]) == ("succeeded", None)
+    assert (await api.post(f"/jobs/{job['id']}/cancel")).json()["state"] == "succeeded"
+    assert (await api.post(f"/jobs/{job['id']}/retry")).status_code == 409
+    gone = await api.request("DELETE", "/collections/wiki/connections/docs?delete=true")
+    assert gone.status_code == 200
+
+
+async def test_every_route_does_what_it_promises(open_site: OpenSite, tmp_path: Any) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.md").write_text("# Notes\n\nSome.", encoding="utf-8")
+    names: dict[str, str] = {}
+    async with (
+        ScriptedServer({"/tides": TIDES}) as web,
+        open_site(fetch_allow="127.0.0.1") as site,
+        site.client() as api,
+    ):
+        await walk(api, CATALOG, names)
+        await walk(api, QUESTIONS, names)
+        await ingest(api, str(tmp_path / "notes"), f"{web.base}/tides")
+        made = (await api.post("/keys", json={})).json()["secret"]
+        api.headers["Authorization"] = f"Bearer {made}"
+        await walk(api, PEOPLE, names)
+        await walk(api, END, names)
+        for method, place in OPERATED:
+            assert (await api.request(method, place)).status_code == 200
+        assert not unvisited(site)
+
+
+def unvisited(site: Site) -> set[tuple[str, str]]:
+    """Routes of the document that no request came to."""
+    described = {
+        (method.upper(), path) for path, methods in site.app.openapi()["paths"].items() for method in methods
+    }
+    seen = {(line["method"], line["route"].replace(":path", "")) for line in site.requests}
+    return described - seen
+
+
+async def test_an_owned_name_may_hold_a_slash(site: Site, api: httpx.AsyncClient) -> None:
+    await filled(api, "alice/wiki")
+    for name in ("alice/wiki", "alice%2Fwiki"):
+        assert (await api.get(f"/collections/{name}")).json()["name"] == "alice/wiki"
+        listed = (await api.get(f"/collections/{name}/documents")).json()
+        assert len(listed["documents"]) == 1
+
+
+async def test_an_id_reaches_what_a_name_hides(api: httpx.AsyncClient) -> None:
+    made = (await api.post("/collections", json={"name": "a/documents"})).json()
+    assert (await api.get("/collections/a/documents")).status_code == 404
+    assert (await api.get(f"/collections/{made['id']}")).json() == made
+
+
+@pytest.mark.parametrize("body", [{}, {"ids": [], "where": {"and": []}}, {"ids": None, "where": None}])
+async def test_a_deletion_says_what(api: httpx.AsyncClient, body: Any) -> None:
+    await filled(api)
+    answer = await api.post("/collections/wiki/documents/delete", json=body)
+    assert answer.status_code == 422
+    assert (await api.post("/collections/wiki/documents/count", json={})).json() == {"count": 1}
+
+
+async def test_deleting_by_id_stays_in_its_collection(api: httpx.AsyncClient) -> None:
+    (document,) = await filled(api)
+    await filled(api, "other")
+    body = {"ids": [document]}
+    elsewhere = await api.post("/collections/other/documents/delete", json=body)
+    assert elsewhere.json()["documents"] == 0
+    here = await api.post("/collections/wiki/documents/delete", json=body)
+    assert here.json()["documents"] == 1
+
+
+async def test_pages_go_on_where_they_ended(api: httpx.AsyncClient) -> None:
+    ids = await filled(api, "wiki", *(f"Number {n}" for n in range(7)))
+    found, after = [], ""
+    while True:
+        page = (await api.get(f"/collections/wiki/documents?limit=3{after}")).json()
+        found += [each["id"] for each in page["documents"]]
+        if page["next"] is None:
+            break
+        after = f"&after={page['next']}"
+    assert sorted(found) == sorted(ids)
+    assert (await api.get("/collections/wiki/documents?after=nonsense")).status_code == 422
+
+
+async def test_a_file_of_the_server_is_no_tokenizer_and_no_embedder(site: Site) -> None:
+    await site.engine.create_user("alice")
+    key = (await site.engine.create_key("alice")).secret
+    async with site.client(key) as alice:
+        await filled(alice)
+        budget = {"tokens": 9, "tokenizer": "hf:/etc/passwd"}
+        body = {"query": {"text": "x", "collection": "wiki"}, "budget": budget}
+        assert (await alice.post("/context", json=body)).json()["field"] == "tokenizer"
+        refused = await alice.post("/collections", json={"name": "s", "embedder": "static:/etc"})
+        assert refused.status_code == 403
+        refused = await alice.post("/collections/wiki/reembed", json={"embedder": "static:/etc"})
+        assert refused.status_code == 403
+
+
+async def test_a_search_is_the_engines(site: Site, api: httpx.AsyncClient) -> None:
+    await filled(api, "wiki", "Backups run at two.", "The ferry leaves at noon.")
+    body = {"text": "ferry", "collection": "wiki", "arms": ["words"], "limit": 1}
+    answer = (await api.post("/search", json=body)).json()
+    found = await site.engine.retrieve(Query("ferry", collection="wiki", arms=("words",), limit=1))
+    assert [hit["chunk"]["id"] for hit in answer["hits"]] == [hit.chunk.id for hit in found.hits]
+    assert answer["hits"][0]["score"] == pytest.approx(found.hits[0].score)
+    assert answer["hits"][0]["parts"].keys() == found.hits[0].parts.keys()
+
+
+async def test_many_at_once(api: httpx.AsyncClient) -> None:
+    await filled(api)
+    body = {"text": "backups", "collection": "wiki"}
+    adding = [{"documents": [{"text": f"Number {n}"}]} for n in range(20)]
+    answers = await asyncio.gather(
+        *(api.post("/search", json=body) for _ in range(20)),
+        *(api.post("/collections/wiki/documents", json=each) for each in adding),
+    )
+    assert {answer.status_code for answer in answers} == {200, 201}

@@ -1,0 +1,221 @@
+"""`conspectus serve` as a process of its own: who may come in, and how it ends."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import pytest
+
+from conspectus import sync
+from conspectus.model.jobs import Job
+from conspectus.testing.web_server import Answer, ScriptedServer
+from tests.web.conftest import SETTINGS
+
+PROGRAM = [sys.executable, "-c", "from conspectus.cli.main import main; main()", "serve", "--port", "0"]
+KEY = re.compile(r"csp_[0-9a-f]+_[0-9a-f]+")
+
+
+@dataclass
+class Process:
+    """A server that runs."""
+
+    process: subprocess.Popen[str]
+    address: str
+    said: str
+
+    def client(self, key: str | None) -> httpx.Client:
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        return httpx.Client(base_url=f"{self.address}/api/v1", headers=headers, timeout=60)
+
+    def end(self, number: int = signal.SIGTERM) -> str:
+        """Send a signal and give the rest of the log."""
+        self.process.send_signal(number)
+        return self.process.communicate(timeout=60)[1]
+
+
+def environment(folder: Path, **settings: object) -> dict[str, str]:
+    given = {"PATH": folder / "data", "EMBEDDER": "none", **settings}
+    return {**os.environ, **{f"CONSPECTUS_{name.upper()}": str(value) for name, value in given.items()}}
+
+
+def refused(folder: Path, *arguments: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [*PROGRAM, *arguments], env=environment(folder), capture_output=True, text=True, timeout=60
+    )
+    return done.returncode, done.stderr
+
+
+@contextmanager
+def serving(folder: Path, *arguments: str, **settings: object) -> Iterator[Process]:
+    with subprocess.Popen(
+        [*PROGRAM, *arguments],
+        env=environment(folder, **settings),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stderr is not None
+            first = process.stderr.readline()
+            found = re.match(r"listening on (http://\S+)", first)
+            assert found, first + process.stderr.read()
+            os.set_blocking(process.stdout.fileno(), False)
+            yield Process(process, found[1].replace("0.0.0.0", "127.0.0.1"), process.stdout.read() or "")
+        finally:
+            with suppress(ProcessLookupError):
+                process.kill()
+
+
+def test_the_first_start_prints_the_owners_key_once(tmp_path: Path) -> None:
+    with serving(tmp_path) as first, first.client(None) as nobody:
+        (key,) = KEY.findall(first.said)
+        assert nobody.get("/me").status_code == 401
+        with first.client(key) as owner:
+            assert owner.get("/me").json()["owner"] is True
+            assert owner.post("/collections", json={"name": "wiki"}).status_code == 201
+        log = first.end()
+        assert (first.process.returncode, key in log) == (0, False)
+        assert [json.loads(line)["event"] for line in log.splitlines()].count("request") == 3
+    with serving(tmp_path) as second, second.client(key) as owner:
+        assert second.said == ""
+        assert owner.get("/collections/wiki").status_code == 200
+        second.end()
+        assert second.process.returncode == 0
+
+
+def test_the_key_and_the_address_as_json(tmp_path: Path) -> None:
+    with serving(tmp_path, "--json") as server:
+        said = json.loads(server.said)
+        assert (said["address"], bool(KEY.fullmatch(said["key"]))) == (server.address, True)
+
+
+def test_without_accounts_this_machine_needs_no_key(tmp_path: Path) -> None:
+    with serving(tmp_path, "--keyless") as server, server.client(None) as client:
+        assert server.said == ""
+        assert client.get("/me").json()["owner"] is True
+        assert client.get("/me", headers={"Origin": "https://evil.example"}).status_code == 403
+
+
+def test_a_place_that_others_can_reach_needs_a_valid_key(tmp_path: Path) -> None:
+    code, told = refused(tmp_path, "--host", "0.0.0.0", "--keyless")
+    assert (code, "other machines" in told) == (2, True)
+    with serving(tmp_path, "--host", "0.0.0.0") as server, server.client(None) as nobody:
+        assert len(KEY.findall(server.said)) == 1
+        assert nobody.get("/me").status_code == 401
+    with sync.open(tmp_path / "data", settings=SETTINGS) as engine:
+        held = engine.keys()
+        assert [engine.revoke_key(each.id).revoked is not None for each in held] == [True]
+    code, told = refused(tmp_path, "--host", "0.0.0.0")
+    assert (code, "no key is valid" in told) == (2, True)
+    code, told = refused(tmp_path, "--keyless")
+    assert (code, "has accounts" in told) == (2, True)
+
+
+@pytest.mark.parametrize("host", ["nowhere.invalid", "203.0.113.1", ""])
+def test_a_place_where_it_cannot_listen(tmp_path: Path, host: str) -> None:
+    code, told = refused(tmp_path, "--host", host)
+    assert (code, "Traceback" in told) == (2, False)
+    assert not KEY.search(told)
+
+
+def test_a_port_that_is_taken_costs_no_key(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        code, told = refused(tmp_path, "--port", str(taken.getsockname()[1]))
+    assert (code, "cannot listen" in told) == (2, True)
+    assert not (tmp_path / "data").exists()
+
+
+SLOW = {"/slow": Answer(b"Tides turn twice a day.", delay=3.0), "/never": Answer(b"x", delay=600.0)}
+
+
+def ingest(client: httpx.Client, url: str) -> str:
+    """The id of a job that runs."""
+    answer = client.post("/collections/wiki/ingest/url", json={"url": url})
+    assert answer.status_code == 202, answer.text
+    job = str(answer.json()["id"])
+    while client.get(f"/jobs/{job}").json()["state"] != "running":
+        time.sleep(0.05)
+    return job
+
+
+@contextmanager
+def slow_pages() -> Iterator[str]:
+    """A web server in a thread of its own; its address."""
+    with ThreadPoolExecutor(1) as threads:
+        loop = asyncio.new_event_loop()
+        thread = threads.submit(loop.run_forever)
+        server = ScriptedServer(SLOW)
+        asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result()
+        yield server.base
+        asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.result()
+        loop.close()
+
+
+def stored(folder: Path, job: str) -> Job:
+    with sync.open(folder / "data", settings=SETTINGS) as engine:
+        return engine.job(job)
+
+
+def test_what_is_being_answered_is_finished(tmp_path: Path) -> None:
+    allowed = {"fetch_allow": "127.0.0.1"}
+    with (
+        slow_pages() as pages,
+        serving(tmp_path, "--keyless", **allowed) as server,
+        server.client(None) as client,
+        ThreadPoolExecutor(1) as threads,
+    ):
+        job = ingest(client, f"{pages}/slow")
+        waiting = threads.submit(client.get, f"/jobs/{job}", params={"wait": 30})
+        while b"in_flight 2.0" not in httpx.get(f"{server.address}/metrics").content:
+            time.sleep(0.05)
+        log = server.end()
+        answer = waiting.result()
+        assert (answer.status_code, answer.json()["state"]) == (200, "succeeded")
+        assert server.process.returncode == 0
+        assert "Traceback" not in log
+        with pytest.raises(httpx.ConnectError):
+            httpx.get(f"{server.address}/health/live")
+
+
+def test_what_cannot_be_finished_is_left_for_the_next_start(tmp_path: Path) -> None:
+    allowed = {"fetch_allow": "127.0.0.1", "job_grace_seconds": 1, "fetch_seconds": 600}
+    with slow_pages() as pages:
+        with serving(tmp_path, "--keyless", **allowed) as server, server.client(None) as client:
+            job = ingest(client, f"{pages}/never")
+            log = server.end()
+            assert server.process.returncode == 0
+            assert "Traceback" not in log
+        assert stored(tmp_path, job).state in {"queued", "running"}
+
+
+def test_a_second_interrupt_ends_it_at_once(tmp_path: Path) -> None:
+    allowed = {"fetch_allow": "127.0.0.1", "job_grace_seconds": 600, "fetch_seconds": 600}
+    with (
+        slow_pages() as pages,
+        serving(tmp_path, "--keyless", **allowed) as server,
+        server.client(None) as client,
+    ):
+        job = ingest(client, f"{pages}/never")
+        server.process.send_signal(signal.SIGINT)
+        while True:
+            try:
+                httpx.get(f"{server.address}/health/live")
+            except httpx.TransportError:
+                break
+        server.end(signal.SIGINT)
+        assert server.process.returncode == -signal.SIGINT
+    assert stored(tmp_path, job).state in {"queued", "running"}
