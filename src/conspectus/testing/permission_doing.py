@@ -90,6 +90,7 @@ class Doing:
         usual: Sequence[Callable[[], Awaitable[None]]] = (
             self.give, self.give, self.give, self.take, self.write, self.write, self.join, self.leave,
             self.open_room, self.shred, self.shred_matching, self.retitle, self.move, self.rename_part,
+            self.connect,
         )  # fmt: skip
         rare = (self.come, self.go, self.disable, self.close_part, self.close_room, self.found_group)
         await self.chance.choice(rare if self.chance.random() < 0.12 else usual)()
@@ -220,6 +221,22 @@ class Doing:
         await self._expect(expected, view.update_source(source, rename=name))
         if expected == "ok":
             room.sources[source] = name
+
+    async def connect(self) -> None:
+        """Someone connects a collection with a wiki."""
+        room, name = self._some_room(), self.word()
+        if room is None or not room.sources:
+            return
+        who = self.guest(room.id, self.chance.choice(list(room.sources)))
+        if not self.world.sees_room(who.user.id, room.id):
+            return
+        able = self.world.rank(who.user.id, room.id) >= RANK["manager"]
+        expected = self._judged(who, seen=True, able=able, scope="write")
+        view = await self.door.entered(who)
+        options = {"address": "https://wiki.example/api.php"}
+        await self._expect(expected, view.connect(name, "mediawiki", options, collection=room.id))
+        if expected == "ok":
+            room.connections.add(name)
 
     async def close_part(self) -> None:
         """Someone deletes a source."""

@@ -155,6 +155,11 @@ class Looking(Doing):
         matching = await view.list(collection=name, where=where)
         assert await view.count(collection=name, where=where) == len(matching.documents)
         answers = [sources, listed, matching, await view.find_collection(name)]
+        links = await view.connections(collection=name)
+        assert {each.name for each in links} == (
+            room.connections if self.world.rank(user, room.id) else set()
+        )
+        answers += [links, await view.jobs(collection=name), await view.ingest_report(collection=name)]
         return answers + await self._numbers(who, view, room) + await self._roles(who, view, room)
 
     async def _numbers(self, who: Visitor, view: Any, room: Room) -> list[Any]:

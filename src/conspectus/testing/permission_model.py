@@ -25,13 +25,14 @@ class Paper:
 
 @dataclass
 class Room:
-    """A collection with the names of its sources by id."""
+    """A collection with the names of its sources by id, and those of its connections."""
 
     id: str
     name: str
     owner: str
     embeds: bool
     sources: dict[str, str] = field(default_factory=dict)
+    connections: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,8 @@ class World:
         for room in self.rooms.values():
             if not self.sees_room(user, room.id):
                 yield from (room.id, room.name)
+            if not self.rank(user, room.id):
+                yield from room.connections
             for source in room.sources.keys() - self.sources_seen(user, room.id):
                 yield from (source, room.sources[source])
         for paper in self.papers.values():
