@@ -1,5 +1,6 @@
 """The engine in this process and the engine on a server, held to one contract."""
 
+import asyncio
 import inspect
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -8,9 +9,12 @@ from pathlib import Path
 import pytest
 
 import conspectus
-from conspectus import Engine, RemoteEngine, Settings
+from conspectus import Engine, RemoteEngine, Retrieval, Settings
+from conspectus.errors import NotAllowed, NotFound, Unauthenticated
+from conspectus.model.access import Grantee
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.testing.engine_contract import EngineContract
+from conspectus.testing.engine_samples import untimed
 from conspectus.testing.served import served
 from conspectus.web.app import application
 
@@ -52,3 +56,46 @@ def test_both_have_the_same_methods_with_the_same_signatures() -> None:
     assert embedded.keys() >= ONLY_WHERE_THE_STORE_IS
     there = {name: each for name, each in embedded.items() if name not in ONLY_WHERE_THE_STORE_IS}
     assert operations(RemoteEngine) == there
+
+
+async def test_each_key_gets_the_engine_of_its_person(local: Engine) -> None:
+    ann = await local.create_user("ann")
+    secret = (await local.create_key("ann")).secret
+    await local.add(["for all", "for me"], collection="wiki", wait=True)
+    shared = await local.source("shared", collection="wiki")
+    await local.add("for ann", source="shared", collection="wiki", wait=True)
+    await local.grant("wiki", Grantee("user", ann.id), "viewer", source="shared")
+    here = local.answering(await local.authenticate(secret))
+    async with (
+        served(application(local, SETTINGS)) as url,
+        conspectus.connect(url, key=secret, settings=SETTINGS) as there,
+    ):
+        assert await there.whoami() == await here.whoami()
+        assert await there.sources(collection="wiki") == await here.sources(collection="wiki") == [shared]
+        assert await there.list(collection="wiki") == await here.list(collection="wiki")
+        found = await there.retrieve("for", collection="*")
+        assert [hit.chunk.text for hit in found.hits] == ["for ann"]
+        assert untimed(found) == untimed(await here.retrieve("for", collection="*"))
+        for engine in (here, there):
+            with pytest.raises(NotAllowed) as caught:
+                await engine.add("no", source="shared", collection="wiki")
+            assert caught.value.needs
+            with pytest.raises(NotAllowed):
+                await engine.users()
+        await local.revoke_key((await local.keys("ann"))[0].id)
+        with pytest.raises(Unauthenticated):
+            await there.whoami()
+
+
+async def test_without_an_event_loop_it_is_the_same(local: Engine) -> None:
+    def ask(url: str) -> Retrieval:
+        with conspectus.sync.connect(url, settings=SETTINGS) as engine:
+            engine.add("The meeting moved to Thursday.", wait=True)
+            with pytest.raises(NotFound):
+                engine.get("nothing")
+            return engine.retrieve("meeting")
+
+    async with served(application(local, SETTINGS)) as url:
+        found = await asyncio.to_thread(ask, url)
+        assert untimed(found) == untimed(await local.retrieve("meeting"))
+        assert len(found.hits) == 1
