@@ -8,11 +8,14 @@ process at a time may execute the jobs of one database.
 
 import asyncio
 import logging
+import sqlite3
 from collections.abc import Callable, Coroutine
+from contextlib import closing
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from dbos import DBOS, DBOSClient, DBOSConfig, SetWorkflowID, WorkflowStatusString, error
+from sqlalchemy import make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from conspectus.errors import StorageError
@@ -67,6 +70,10 @@ def _quieten(log: logging.Logger) -> None:
 
 def _make_queue(url: str, workers: int) -> None:
     """Make the queue before the launch: one that is made later is not heard of for a second."""
+    database = make_url(url)
+    if database.get_backend_name() == "sqlite" and database.database:
+        with closing(sqlite3.connect(database.database)) as connection:
+            connection.execute("PRAGMA journal_mode = WAL")
     DBOS.migrate(url)
     client = DBOSClient(system_database_url=url)
     try:
@@ -180,5 +187,5 @@ def _guarded(work: Callable[[], Result]) -> Result:
     """The one border where errors of DBOS and of its database become ours."""
     try:
         return work()
-    except (error.DBOSException, SQLAlchemyError) as fault:
+    except (error.DBOSException, SQLAlchemyError, sqlite3.Error) as fault:
         raise StorageError(f"the queue of jobs: {type(fault).__name__}") from fault
