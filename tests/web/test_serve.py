@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -57,6 +58,18 @@ def refused(folder: Path, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
+def said_by(process: subprocess.Popen[str]) -> str:
+    """What is on its standard output so far."""
+    assert process.stdout is not None
+    os.set_blocking(process.stdout.fileno(), False)
+    try:
+        return os.read(process.stdout.fileno(), 65_536).decode()
+    except BlockingIOError:
+        return ""
+    finally:
+        os.set_blocking(process.stdout.fileno(), True)
+
+
 @contextmanager
 def serving(folder: Path, *arguments: str, **settings: object) -> Iterator[Process]:
     with subprocess.Popen(
@@ -71,8 +84,7 @@ def serving(folder: Path, *arguments: str, **settings: object) -> Iterator[Proce
             first = process.stderr.readline()
             found = re.match(r"listening on (http://\S+)", first)
             assert found, first + process.stderr.read()
-            os.set_blocking(process.stdout.fileno(), False)
-            yield Process(process, found[1].replace("0.0.0.0", "127.0.0.1"), process.stdout.read() or "")
+            yield Process(process, found[1].replace("0.0.0.0", "127.0.0.1"), said_by(process))
         finally:
             with suppress(ProcessLookupError):
                 process.kill()
@@ -153,15 +165,17 @@ def ingest(client: httpx.Client, url: str) -> str:
 @contextmanager
 def slow_pages() -> Iterator[str]:
     """A web server in a thread of its own; its address."""
-    with ThreadPoolExecutor(1) as threads:
-        loop = asyncio.new_event_loop()
-        thread = threads.submit(loop.run_forever)
-        server = ScriptedServer(SLOW)
-        asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result()
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    server = ScriptedServer(SLOW)
+    asyncio.run_coroutine_threadsafe(server.__aenter__(), loop).result()
+    try:
         yield server.base
+    finally:
         asyncio.run_coroutine_threadsafe(server.__aexit__(None, None, None), loop).result()
         loop.call_soon_threadsafe(loop.stop)
-        thread.result()
+        thread.join()
         loop.close()
 
 

@@ -48,8 +48,8 @@ def serve(
             dump(opened)
         elif opened.key is not None:
             print(f"The key of the owner account, shown this once: {opened.key}")
-        note(f"listening on {opened.address}")
         sys.stdout.flush()
+        note(f"listening on {opened.address}")
 
     server = importlib.import_module(SERVER)
     asyncio.run(server.serve(settings, path=common.data, keyless=keyless, announce=announce))
