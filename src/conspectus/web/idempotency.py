@@ -21,6 +21,8 @@ HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
 GOOD_KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+ASKED = re.compile(r"/(search|search-and-rerank|rerank|context|explain|augment|documents/count)$")
+"""What is asked by POST changes nothing, and is answered by what may be seen at that moment."""
 IN_MEMORY = 1 << 20
 PIECE = 1 << 16
 LONGEST_KEPT = 1_000_000
@@ -39,7 +41,7 @@ class Idempotency:
         """Pass a request on, unless its answer is kept. Raises Conflict or InvalidInput."""
         person = scope.get("state", {}).get("person")
         key = Headers(scope=scope).get(HEADER) if scope["type"] == "http" else None
-        if person is None or key is None or scope["method"] not in WRITES:
+        if person is None or key is None or not changes_something(scope):
             await self._app(scope, receive, send)
             return
         if not GOOD_KEY.fullmatch(key):
@@ -58,6 +60,12 @@ class Idempotency:
                 await self._replays.finish(person.id, key, answer.worth_keeping(scope))
 
 
+def changes_something(scope: Scope) -> bool:
+    """Whether a request is a write: it may be one by its method and yet only ask."""
+    method: str = scope["method"]
+    return method in WRITES and not (method == "POST" and ASKED.search(scope["path"]))
+
+
 class Spooled:
     """A request's body on disk (while small, in memory), so that it can be known before it is used."""
 
@@ -71,6 +79,7 @@ class Spooled:
         headers = Headers(scope=scope)
         parts = [scope["method"], scope["path"], scope["query_string"].decode("latin-1")]
         parts += [headers.get("content-type", ""), headers.get("if-match", "")]
+        parts += scope["state"]["person"].scopes
         digest = hashlib.sha256(repr(parts).encode())
         more = True
         while more:

@@ -1,0 +1,37 @@
+"""What a revoke must also end: answers that are kept for requests sent twice."""
+
+import httpx
+
+from tests.web.conftest import People, Site, filled
+
+KEY = {"Idempotency-Key": "one"}
+
+
+async def test_a_kept_answer_tells_nothing_after_a_revoke(people: People) -> None:
+    await filled(people.alice, "wiki", "Quinces are ripe.")
+    bob = {"kind": "user", "id": "bob"}
+    place = "/collections/alice/wiki/grants"
+    assert (await people.alice.put(place, json={"grantee": bob, "role": "viewer"})).status_code == 200
+    question = {"text": "quinces", "collection": "alice/wiki"}
+    asked = {
+        "/search": question,
+        "/context": {"query": question, "budget": 100},
+        "/augment": {"query": {"text": "quinces"}, "budget": 100, "floor": 0},
+        "/collections/alice/wiki/documents/count": {},
+    }
+    for path, body in asked.items():
+        assert (await people.bob.post(path, json=body, headers=KEY)).status_code == 200
+    await people.alice.delete(place, params=bob)
+    for path, body in asked.items():
+        answer = await people.bob.post(path, json=body, headers=KEY)
+        assert answer.status_code == (200 if path == "/augment" else 404)
+        assert "ripe" not in answer.text
+
+
+async def test_a_kept_answer_is_not_for_a_key_that_may_less(site: Site, people: People) -> None:
+    reading = (await site.engine.create_key("alice", scopes=("read",))).secret
+    body = {"name": "wiki"}
+    assert (await people.alice.post("/collections", json=body, headers=KEY)).status_code == 201
+    async with site.client(reading) as reader:
+        answer: httpx.Response = await reader.post("/collections", json=body, headers=KEY)
+    assert answer.status_code == 409
