@@ -1,7 +1,11 @@
 """What a revoke must also end: answers that are kept for requests sent twice."""
 
-import httpx
+from typing import Any
 
+import httpx
+import pytest
+
+from conspectus.errors import StorageBusy, StorageError
 from tests.web.conftest import People, Site, filled
 
 KEY = {"Idempotency-Key": "one"}
@@ -35,3 +39,12 @@ async def test_a_kept_answer_is_not_for_a_key_that_may_less(site: Site, people: 
     async with site.client(reading) as reader:
         answer: httpx.Response = await reader.post("/collections", json=body, headers=KEY)
     assert answer.status_code == 409
+
+
+@pytest.mark.parametrize("kind", [StorageError, StorageBusy])
+async def test_a_stores_error_does_not_say_where_it_is(site: Site, people: People, kind: Any) -> None:
+    async def fail() -> None:
+        raise kind("/srv/data/records.sqlite is in use by another process")
+
+    site.app.add_api_route("/api/v1/fail", fail)
+    assert "srv" not in (await people.bob.get("/fail")).text

@@ -52,6 +52,8 @@ CODES: Mapping[int, str] = {
 }
 """The codes of what goes wrong in the server itself."""
 
+BUSY = "the store is busy; ask again"
+BROKEN = "the store could not do its work; the server's log says why"
 FIELD = re.compile(r"[a-z_]+|[0-9]+", re.ASCII)
 RESERVED = {"type", "title", "status", "detail", "code"}
 
@@ -100,8 +102,9 @@ def status_of(kind: type[ConspectusError]) -> int:
 def problem_of(error: ConspectusError) -> Problem:
     """The problem that an error of ours is. What a store says may name its files, so it is not repeated."""
     status = status_of(type(error))
-    if isinstance(error, StorageError) and status == HTTPStatus.INTERNAL_SERVER_ERROR:
-        return Problem(status, error.code, "the store could not do its work; the server's log says why")
+    if isinstance(error, StorageError):
+        busy = isinstance(error, errors.StorageBusy)
+        return Problem(status, error.code, BUSY if busy else BROKEN)
     headers = {}
     if status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
