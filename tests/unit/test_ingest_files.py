@@ -8,7 +8,15 @@ import pytest
 
 import conspectus
 from conspectus.engine import Engine
-from conspectus.errors import Conflict, InvalidInput, NotAllowed, NotFound, TooLarge, UnreadableFile
+from conspectus.errors import (
+    Conflict,
+    InvalidInput,
+    NotAllowed,
+    NotFound,
+    StorageError,
+    TooLarge,
+    UnreadableFile,
+)
 from conspectus.model.access import Grantee, Person
 from conspectus.model.jobs import Job, Upload
 from conspectus.settings import Settings
@@ -109,6 +117,14 @@ async def test_what_cannot_be_taken_in_makes_no_job(
     assert not (tmp_path / "store" / "uploads").exists()
 
 
+async def test_a_file_that_cannot_be_copied_leaves_nothing_behind(engine: Engine, tmp_path: Path) -> None:
+    for path, error in (("/proc/self", UnreadableFile), ("/proc/self/mem", StorageError)):
+        with pytest.raises(error):
+            await engine.ingest_files([NOTE, Upload("other", Path(path))])
+    assert list((tmp_path / "store" / "uploads").iterdir()) == []
+    assert (await engine.jobs()).jobs == ()
+
+
 async def test_names_never_leave_the_folder(engine: Engine, tmp_path: Path) -> None:
     job = await taken(engine, Upload("../../../etc/passwd.txt", b"not that one"))
     assert (job.state, await keys(engine)) == ("succeeded", ["../../../etc/passwd.txt"])
@@ -149,7 +165,7 @@ async def test_a_folder_that_is_gone_is_an_error_and_nothing_is_deleted(
     assert (after.state, after.error is not None, await engine.count()) == ("error", True, 1)
 
 
-async def test_who_may_connect(engine: Engine, tmp_path: Path) -> None:
+async def test_who_may_connect(engine: Engine) -> None:
     """The machine's own files are for the owner of the store; the rest takes a manager."""
     wiki = await engine.collection("wiki")
     people = {}
@@ -158,7 +174,8 @@ async def test_who_may_connect(engine: Engine, tmp_path: Path) -> None:
         await engine.grant("wiki", Grantee("user", user.id), role)  # type: ignore[arg-type]
         people[name] = engine.answering(Person(user.name, user.owner, user.id))
     address = {"address": "https://example.org/w/api.php"}
-    for options in ({"path": str(tmp_path)}, {"address": "/etc"}, {"address": "ssh://host/x"}):
+    web = {"address": "https://example.org/r.git"}
+    for options in ({"path": "/", **web}, {"path": "/"}, {"address": "/etc"}, {"address": "ssh://host/x"}):
         connector = "markdown" if "path" in options else "git"
         with pytest.raises(NotAllowed):
             await people["ann"].connect("files", connector, options, collection=wiki.id)
@@ -177,3 +194,25 @@ async def test_no_secret_is_kept_with_a_connection(engine: Engine, name: str) ->
     with pytest.raises(InvalidInput):
         await engine.connect("w", "mediawiki", {"address": "https://example.org/w/api.php", name: "x"})
     assert await engine.connections() == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://ann:s3cr3t@example.org/r.git", "https://s3cr3t@example.org/r.git",
+        "ssh://git:s3cr3t@example.org/r",
+        "https://example.org/r.git?private=s3cr3t", " HTTPS://s3cr3t@example.org/",
+    ],
+)  # fmt: skip
+async def test_no_secret_is_kept_in_an_address(engine: Engine, address: str) -> None:
+    for connector in ("git", "mediawiki"):
+        with pytest.raises(InvalidInput) as refusal:
+            await engine.connect("w", connector, {"address": address})
+        assert "s3cr3t" not in str(refusal.value)
+    assert await engine.connections() == []
+
+
+@pytest.mark.parametrize("address", ["ssh://git@example.org:22/r.git", "https://example.org/r.git"])
+async def test_an_address_without_a_secret_is_kept(engine: Engine, address: str) -> None:
+    made = await engine.connect("w", "git", {"address": address})
+    assert await engine.connections() == [made]

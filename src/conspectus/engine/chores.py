@@ -127,7 +127,8 @@ class Chores(People):
 
     def _may_follow(self, connection: Connection) -> None:
         address = str(connection.options.get("address", ""))
-        elsewhere = connection.connector == "mediawiki" or address.startswith("https://")
+        kind = connection.connector
+        elsewhere = kind == "mediawiki" or (kind == "git" and address.startswith("https://"))
         if not elsewhere and not self._person.owner:
             raise NotAllowed("read what lies on the machine that holds the store", "its owner account")
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,9 @@ from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.text.split import SplitOptions
 from conspectus.text.urls import parse_url
 
-SECRET = re.compile(r"token|secret|passw|credential|authori[sz]|api_?key|cookie|private", re.IGNORECASE)
+SECRET_NAME = re.compile(r"token|secret|passw|credential|auth|key|cookie|private", re.IGNORECASE)
+SECRET_PART = re.compile(r"https?://[^/?#]*@|[^/]*://[^/?#]*:[^/?#]*@|[^/]*://[^#]*\?", re.IGNORECASE)
+"""Addresses with a password, with what stands for one, or with a query, which may hold one."""
 
 
 class Work(Watching):
@@ -86,8 +89,7 @@ class Work(Watching):
         cannot use or that look like secrets, which are not kept yet.
         """
         place = await self._managed(collection, "connect a collection")
-        if secrets := [key for key in options if SECRET.search(key)]:
-            raise InvalidInput("options", f"{secrets[0]!r} looks like a secret; none can be kept yet")
+        _refuse_secrets(options)
         if any(each.name == name for each in await self._job_sight.connections(place)):
             raise Conflict("connection", name, "exists already")
         settings = self._parts.settings
@@ -201,13 +203,24 @@ def _connection_name(name: str) -> str:
     return named("connection", name)
 
 
+def _refuse_secrets(options: Mapping[str, Any]) -> None:
+    for name, value in options.items():
+        if SECRET_NAME.search(name):
+            raise InvalidInput("options", f"{name!r} looks like a secret; none can be kept yet")
+        if isinstance(value, str) and SECRET_PART.match(value.strip()):
+            raise InvalidInput("options", f"{name!r} may hold a secret in its address; none can be kept yet")
+
+
 def _size(upload: Upload) -> int:
     if not isinstance(upload.data, Path):
         return len(upload.data)
     try:
-        return upload.data.stat().st_size
+        state = upload.data.stat()
     except OSError as fault:
         raise UnreadableFile(upload.name, fault.strerror or str(fault)) from fault
+    if not stat.S_ISREG(state.st_mode):
+        raise UnreadableFile(upload.name, "is not a file")
+    return state.st_size
 
 
 def _method(name: str) -> str:

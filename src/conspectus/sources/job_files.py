@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO
@@ -68,15 +69,18 @@ class LocalJobFiles:
 
     def _keep_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
         folder = self._uploads / job
-        try:
-            self._private(self._uploads)
-            self._private(folder)
-            for number, upload in enumerate(uploads):
-                _copy(upload, folder / str(number))
-            _settle(folder)
-            _settle(self._uploads)
-        except OSError as fault:
-            raise StorageError(f"the files could not be kept: {fault.strerror}") from fault
+        with ExitStack() as unless_kept:
+            unless_kept.callback(self._drop, job)
+            try:
+                self._private(self._uploads)
+                self._private(folder)
+                for number, upload in enumerate(uploads):
+                    _copy(upload, folder / str(number))
+                _settle(folder)
+                _settle(self._uploads)
+            except OSError as fault:
+                raise StorageError(f"the files could not be kept: {fault.strerror}") from fault
+            unless_kept.pop_all()
 
     def _files(self, job: JobId) -> list[Path]:
         folder = self._uploads / job
