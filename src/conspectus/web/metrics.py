@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
+from conspectus.model.jobs import JobState
+
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 MEDIA_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
@@ -40,7 +42,7 @@ class Metrics:
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(method, route).observe(seconds)
 
-    def jobs(self, states: Mapping[str, int]) -> None:
+    def jobs(self, states: Mapping[JobState, int]) -> None:
         """Note how many jobs there are in each state."""
         self._jobs.clear()
         for state, count in states.items():

@@ -54,6 +54,7 @@ async def serve(
         async with bootstrap.open(path, settings=settings) as engine:
             key = await first_key(engine, settings, keyless=keyless)
             await engine.start_jobs()
+            await engine.start_following()
             app = application(engine, settings, log=log)
             server = Server(configured(app, settings), app.state.readiness.stop)
             listener.listen(BACKLOG)

@@ -53,7 +53,13 @@ async def list_documents(
     return await engine.list(collection=collection, where=where, after=after, limit=limit)
 
 
-@router.post(IN_COLLECTION, response_model=list[WrittenAnswer], status_code=201, responses=problems())
+@router.post(
+    IN_COLLECTION,
+    response_model=list[WrittenAnswer],
+    status_code=201,
+    responses=problems(),
+    dependencies=[Unhurried],
+)
 async def add_documents(
     collection: CollectionName, body: DocumentsBody, engine: EngineOf
 ) -> Sequence[Written]:
@@ -102,7 +108,12 @@ async def get_document(document: DocumentId, engine: EngineOf, if_none_match: If
     return unless_held(shown, quoted(shown.fingerprint), if_none_match)
 
 
-@router.patch("/documents/{document}", response_model=WrittenAnswer, responses=problems(412))
+@router.patch(
+    "/documents/{document}",
+    response_model=WrittenAnswer,
+    responses=problems(412),
+    dependencies=[Unhurried],
+)
 async def update_document(
     document: DocumentId, body: DocumentChange, engine: EngineOf, if_match: IfMatch = None
 ) -> Written:

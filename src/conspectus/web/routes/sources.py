@@ -89,6 +89,7 @@ async def list_documents_of_source(
     response_model=list[WrittenAnswer],
     status_code=201,
     responses=problems(),
+    dependencies=[Unhurried],
 )
 async def add_documents_to_source(
     source: SourceId, body: DocumentsOfSource, engine: EngineOf
