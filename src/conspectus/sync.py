@@ -18,6 +18,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from conspectus import bootstrap, client
 from conspectus.engine import Engine
 from conspectus.ports import Embedder
+from conspectus.ports.web import Reranker
 from conspectus.settings import Settings
 
 P = ParamSpec("P")
@@ -124,13 +125,20 @@ class BlockingEngine:
     embedding_requests = _blocking(Engine.embedding_requests)
     request_totals = _blocking(Engine.request_totals)
     start_jobs = _blocking(Engine.start_jobs)
+    start_following = _blocking(Engine.start_following)
+    follow = _blocking(Engine.follow)
 
 
 def open(
-    path: str | Path | None = None, *, settings: Settings | None = None, embedder: Embedder | None = None
+    path: str | Path | None = None,
+    *,
+    settings: Settings | None = None,
+    embedder: Embedder | None = None,
+    reranker: Reranker | None = None,
 ) -> AbstractContextManager[BlockingEngine]:
     """Open the store at `path` (made if it does not exist); all is released at the end of the block."""
-    return _blocking_until_closed(bootstrap.open(path, settings=settings, embedder=embedder))
+    opened = bootstrap.open(path, settings=settings, embedder=embedder, reranker=reranker)
+    return _blocking_until_closed(opened)
 
 
 def connect(

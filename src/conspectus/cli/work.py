@@ -2,9 +2,10 @@
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any
 
 import typer
@@ -14,13 +15,14 @@ from rich.table import Table
 from conspectus.cli.failures import FAILED, NOTHING, PARTIAL
 from conspectus.cli.options import Common, spread
 from conspectus.cli.output import cell, note, progress, show
-from conspectus.cli.session import Session, opened
+from conspectus.cli.session import Session, opened, require_here
 from conspectus.errors import InvalidInput
 from conspectus.model.jobs import FINISHED, Job, JobState, Upload
 from conspectus.model.wiki import Connection
 from conspectus.ports import Progress
 
 LOOK_SECONDS = 0.5
+TRUTH: Mapping[str, bool] = MappingProxyType({"true": True, "false": False})
 ADDRESSES = ("http://", "https://")
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="Id of a job.")]
 WikiName = Annotated[str, typer.Argument(metavar="NAME", help="Name of a connection.")]
@@ -138,6 +140,17 @@ def sync_wiki(name: WikiName, common: Common, *, wait: Wait = True) -> None:
         _report(session, [session.engine.sync(name, collection=session.collection)], common, wait=wait)
 
 
+def watch_wiki(name: WikiName, common: Common) -> None:
+    """Bring the collection in step now and after every change of the folder, until interrupted."""
+    require_here(common)
+
+    def told(job: Job) -> None:
+        show(job, _jobs_table([job]), as_json=common.json)
+
+    with opened(common) as session:
+        session.engine.follow(name, collection=session.collection, told=told)
+
+
 def remove_wiki(
     name: WikiName,
     common: Common,
@@ -162,7 +175,8 @@ def add_work(app: typer.Typer) -> None:
             "list": list_jobs, "show": show_job, "cancel": cancel_job, "retry": retry_job,
         }),
         "wiki": ("Stores that a collection is kept in step with.", {
-            "connect": connect_wiki, "list": list_wikis, "sync": sync_wiki, "remove": remove_wiki,
+            "connect": connect_wiki, "list": list_wikis, "sync": sync_wiki, "watch": watch_wiki,
+            "remove": remove_wiki,
         }),
     }  # fmt: skip
     for name, (about, inner) in commands.items():
@@ -252,13 +266,13 @@ def _headers(path: Path) -> dict[str, str]:
 
 
 def _options(given: Sequence[str]) -> dict[str, Any]:
-    """KEY=VALUE pairs; a value that is a JSON list is one, everything else is text, `path` a whole path."""
+    """KEY=VALUE pairs: JSON lists, true and false are what they are, the rest is text, `path` a whole path."""
     options: dict[str, Any] = {}
     for each in given:
         name, equals, value = each.partition("=")
         if not name or not equals:
             raise InvalidInput("option", f"{each!r} is not KEY=VALUE")
-        options[name] = _list(value) if value.startswith("[") else value
+        options[name] = _list(value) if value.startswith("[") else TRUTH.get(value, value)
     if "path" in options:
         options["path"] = str(Path(options["path"]).expanduser().absolute())
     return options

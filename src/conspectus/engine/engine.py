@@ -1,12 +1,12 @@
 """The whole product on one store."""
 
+from conspectus.engine.following import Following
 from conspectus.engine.parts import Core, Parts
-from conspectus.engine.work import Work
 from conspectus.model.access import LOCAL_OWNER, Person
 from conspectus.ports.jobs import Replays
 
 
-class Engine(Work):
+class Engine(Following):
     """Open it with `conspectus.open`; it is safe to use from many tasks.
 
     It answers one person; `answering` gives an engine on the same store for another one.

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from conspectus.access.keys import Keys
 from conspectus.ingest.backfill import Backfill, Turn
+from conspectus.ingest.followers import Followers
 from conspectus.ingest.job_service import JobService, OpenJobs
 from conspectus.ingest.shelves import OpenIndex, Shelves
 from conspectus.model.records import Collection, EmbeddingSpace
@@ -78,6 +79,13 @@ class Core:
             work.ledger, work.files, turn=work.turn, open_jobs=work.open_jobs, clock=parts.clock
         )
         self._fetcher: Fetcher | None = None
+        self._followers: Followers | None = None
+
+    def follow(self, followers: Followers) -> None:
+        """Keep followers running until the store is closed; the first ones given stay."""
+        if self._followers is None:
+            self._followers = followers
+            followers.start()
 
     def fetcher(self) -> Fetcher:
         """What pages are asked for with, made when it is first needed."""
@@ -87,6 +95,8 @@ class Core:
 
     async def close(self) -> None:
         """Stop background work and release every store; what is unfinished goes on at the next opening."""
+        if self._followers is not None:
+            await self._followers.close()
         await self.jobs.close(grace=self.parts.settings.job_grace_seconds)
         if self._fetcher is not None:
             await self._fetcher.close()

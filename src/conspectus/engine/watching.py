@@ -12,7 +12,7 @@ from conspectus.engine.chores import Chores
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.ingest.jobs import Outcome, Runner, Tell
 from conspectus.model.access import LOCAL_OWNER, Person
-from conspectus.model.ids import LOCAL, JobId, SourceId
+from conspectus.model.ids import LOCAL, JobId, SourceId, UserId
 from conspectus.model.jobs import (
     FINISHED,
     EmbeddingRequest,
@@ -164,13 +164,14 @@ class Watching(Chores):
 
     async def _as_its_owner(self, job: Job, tell: Tell) -> Outcome:
         """Do a job's work as whoever asked for it, with the rights of this moment."""
-        person = await self._owner_of(job)
+        person = await self._person_of(job.owner)
         return await Chores(self._core, person)._perform(job, tell)
 
-    async def _owner_of(self, job: Job) -> Person:
-        if job.owner == LOCAL:
+    async def _person_of(self, owner: UserId) -> Person:
+        """The person behind an account, with the rights of this moment. Raises NotFound."""
+        if owner == LOCAL:
             return LOCAL_OWNER
-        user = await self._parts.accounts.user(job.owner)
-        if user is None or user.disabled or user.id != job.owner:
-            raise NotFound("user", job.owner)
+        user = await self._parts.accounts.user(owner)
+        if user is None or user.disabled or user.id != owner:
+            raise NotFound("user", owner)
         return Person(user.name, user.owner, user.id)

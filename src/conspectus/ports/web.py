@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from conspectus.model.records import NewDocument
 from conspectus.model.wiki import Entry, Listing
@@ -82,4 +82,13 @@ class Connector(Protocol):
 
     async def close(self) -> None:
         """Release what it holds."""
+        ...
+
+
+@runtime_checkable
+class Watchable(Protocol):
+    """A connector that hears of changes by itself."""
+
+    def watch(self) -> AsyncIterator[None]:
+        """Yields when something changed since the first step was asked for. Raises FetchFailed."""
         ...

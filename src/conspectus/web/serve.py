@@ -50,7 +50,7 @@ async def serve(
     listen, or may not because other machines could reach it without a key.
     """
     log = logger(settings.log_level)
-    with closing(bound(settings.host, settings.port)) as listener:
+    with forwarded(log), closing(bound(settings.host, settings.port)) as listener:
         async with bootstrap.open(path, settings=settings) as engine:
             key = await first_key(engine, settings, keyless=keyless)
             await engine.start_jobs()
@@ -59,8 +59,7 @@ async def serve(
             server = Server(configured(app, settings), app.state.readiness.stop)
             listener.listen(BACKLOG)
             announce(Opened(address_of(listener, settings.host), key))
-            with forwarded(log):
-                await server.serve(sockets=[listener])
+            await server.serve(sockets=[listener])
 
 
 async def first_key(engine: Engine, settings: Settings, *, keyless: bool) -> str | None:
@@ -158,7 +157,7 @@ class Server(uvicorn.Server):
 
 
 class Forwarding(logging.Handler):
-    """Passes on what the HTTP library has to say, in our form and without what a client sent."""
+    """Passes on what libraries have to say, in our form; only our own words are said to hold no content."""
 
     def __init__(self, log: FilteringBoundLogger) -> None:
         super().__init__(logging.WARNING)
@@ -166,18 +165,16 @@ class Forwarding(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one line."""
-        self._log.log(record.levelno, record.msg)
+        ours = record.name.startswith("conspectus")
+        self._log.log(record.levelno, record.getMessage() if ours else str(record.msg), logger=record.name)
 
 
 @contextmanager
 def forwarded(log: FilteringBoundLogger) -> Iterator[None]:
-    """Have what the HTTP library says written to the log."""
-    theirs = logging.getLogger("uvicorn")
+    """Have what libraries say written to the log."""
     handler = Forwarding(log)
-    theirs.addHandler(handler)
-    theirs.propagate = False
+    logging.getLogger().addHandler(handler)
     try:
         yield
     finally:
-        theirs.removeHandler(handler)
-        theirs.propagate = True
+        logging.getLogger().removeHandler(handler)

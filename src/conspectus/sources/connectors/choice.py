@@ -29,7 +29,8 @@ class Connectors:
         options = connection.options
         match connection.connector:
             case "markdown":
-                _known(options, needed={"path"})
+                _known(options, needed={"path"}, more={"watch"})
+                _truth(options.get("watch", False))
                 return MarkdownFolder(_folder(options), files=self.files)
             case "git":
                 _known(options, needed={"address"}, more={"branch", "folder"})
@@ -61,6 +62,11 @@ def _text(options: Metadata, name: str) -> str:
     if not isinstance(value, str) or not value or "\0" in value:
         raise InvalidInput(name, "must be text")
     return value
+
+
+def _truth(value: object) -> None:
+    if not isinstance(value, bool):
+        raise InvalidInput("watch", "must be true or false")
 
 
 def _folder(options: Metadata) -> Path:

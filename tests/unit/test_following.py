@@ -1,0 +1,119 @@
+"""A folder that is watched: what is saved is found, without anybody who asks for it."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from conspectus import Engine, Settings
+from conspectus.errors import FetchFailed, InvalidInput, NotFound
+from conspectus.ingest.followers import Followers
+from conspectus.model.jobs import Job
+
+SETTINGS = replace(Settings(), embedder="none")
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with conspectus.open(tmp_path / "store", settings=SETTINGS) as opened:
+        yield opened
+
+
+@pytest.fixture
+def wiki(tmp_path: Path) -> Path:
+    folder = tmp_path / "wiki"
+    folder.mkdir()
+    (folder / "one.md").write_text("# One\n\nA heron stands in the reeds.")
+    return folder
+
+
+async def until(holds: Callable[[], Awaitable[bool]]) -> None:
+    for _ in range(1_000):
+        if await holds():
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("it never came to hold")
+
+
+async def found(engine: Engine, words: str) -> bool:
+    return bool((await engine.retrieve(words)).hits)
+
+
+async def test_what_is_saved_is_found(engine: Engine, wiki: Path) -> None:
+    await engine.connect("notes", "markdown", {"path": str(wiki)})
+    ended: list[Job] = []
+    following = asyncio.create_task(engine.follow("notes", told=ended.append))
+    await until(lambda: found(engine, "heron"))
+    (wiki / "two.md").write_text("# Two\n\nA crane flies over.")
+    await until(lambda: found(engine, "crane"))
+    (wiki / "one.md").unlink()
+
+    async def gone() -> bool:
+        return not await found(engine, "heron")
+
+    await until(gone)
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+    assert {job.state for job in ended} <= {"succeeded"}
+    assert len(ended) >= 2
+
+
+async def test_a_server_follows_what_it_is_told_to_watch(engine: Engine, wiki: Path) -> None:
+    await engine.start_following()
+    await engine.connect("notes", "markdown", {"path": str(wiki), "watch": True})
+    await until(lambda: found(engine, "heron"))
+    (wiki / "two.md").write_text("A crane flies over.")
+    await until(lambda: found(engine, "crane"))
+
+
+async def test_only_what_can_be_watched_is(engine: Engine, wiki: Path) -> None:
+    await engine.connect("code", "git", {"address": str(wiki)})
+    with pytest.raises(InvalidInput, match="cannot be watched"):
+        await engine.follow("code")
+    with pytest.raises(NotFound):
+        await engine.follow("nothing")
+    with pytest.raises(InvalidInput, match="watch"):
+        await engine.connect("notes", "markdown", {"path": str(wiki), "watch": "maybe"})
+
+
+async def test_followers_start_what_is_new_and_stop_what_is_gone() -> None:
+    wanted: dict[str, Callable[[], Awaitable[None]]] = {}
+    going: list[str] = []
+
+    def follow(name: str) -> Callable[[], Awaitable[None]]:
+        async def go_on() -> None:
+            going.append(name)
+            try:
+                await asyncio.Event().wait()
+            finally:
+                going.remove(name)
+
+        return go_on
+
+    async def fail() -> None:
+        going.append("tried")
+        raise FetchFailed("there", "is gone")
+
+    async def now() -> dict[str, Callable[[], Awaitable[None]]]:
+        return dict(wanted)
+
+    async def is_going(names: list[str]) -> bool:
+        return sorted(going) == names
+
+    followers = Followers(now, look=0.01)
+    followers.start()
+    wanted.update(a=follow("a"), b=follow("b"))
+    await until(lambda: is_going(["a", "b"]))
+    del wanted["a"]
+    await until(lambda: is_going(["b"]))
+    wanted["c"] = fail
+
+    async def tried_again() -> bool:
+        return going.count("tried") > 1 and "b" in going
+
+    await until(tried_again)
+    await followers.close()
+    assert "b" not in going
