@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from fastapi import FastAPI
 
 from conspectus.errors import ProviderUnavailable
-from tests.web.conftest import OpenSite, People, Site, filled
+from tests.web.conftest import SETTINGS, Live, OpenSite, People, Site, filled
 
 KEY = {"Idempotency-Key": "one"}
 
@@ -138,6 +139,16 @@ async def test_large_bodies_pass_through_the_disk(api: httpx.AsyncClient) -> Non
     assert first.status_code == 201 and second.content == first.content
     stored = (await api.get(f"/documents/{first.json()[0]['id']}/text")).json()["text"]
     assert stored == text
+
+
+def test_a_request_that_breaks_off_gives_its_key_back(tmp_path: Path) -> None:
+    head = b"POST /api/v1/collections HTTP/1.1\r\nHost: localhost\r\nIdempotency-Key: one\r\n"
+    with Live(tmp_path, SETTINGS) as live, live.client() as client:
+        with socket.create_connection(("127.0.0.1", client.base_url.port or 0)) as connection:
+            connection.sendall(head + b"Content-Length: 100\r\n\r\n{")
+        answer = client.post("/collections", json={"name": "a"}, headers=KEY)
+        assert (answer.status_code, "idempotent-replayed" in answer.headers) == (201, False)
+    assert '"fault"' not in live.log.getvalue()
 
 
 async def test_answers_are_forgotten_in_time(open_site: OpenSite) -> None:

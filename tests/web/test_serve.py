@@ -1,7 +1,9 @@
 """`conspectus serve` as a process of its own: who may come in, and how it ends."""
 
 import asyncio
+import io
 import json
+import logging
 import os
 import re
 import signal
@@ -22,6 +24,8 @@ import pytest
 from conspectus import sync
 from conspectus.model.jobs import Job
 from conspectus.testing.web_server import Answer, ScriptedServer
+from conspectus.web.logs import logger
+from conspectus.web.serve import forwarded
 from tests.web.conftest import SETTINGS
 
 PROGRAM = [sys.executable, "-c", "from conspectus.cli.main import main; main()", "serve", "--port", "0"]
@@ -147,6 +151,18 @@ def test_a_port_that_is_taken_costs_no_key(tmp_path: Path) -> None:
         code, told = refused(tmp_path, "--port", str(taken.getsockname()[1]))
     assert (code, "cannot listen" in told) == (2, True)
     assert not (tmp_path / "data").exists()
+
+
+def test_what_libraries_say_becomes_a_line_without_content() -> None:
+    stream = io.StringIO()
+    with forwarded(logger("info", stream)):
+        logging.getLogger("uvicorn.error").warning("refused %s", "Zanzibar")
+        logging.getLogger("conspectus.ingest").warning("failed with %s", "storage_busy")
+        logging.getLogger("uvicorn.error").info("nothing of note")
+    logging.getLogger("uvicorn.error").warning("too late")
+    first, second = map(json.loads, stream.getvalue().splitlines())
+    assert (first["event"], first["level"], first["logger"]) == ("refused %s", "warning", "uvicorn.error")
+    assert second["event"] == "failed with storage_busy"
 
 
 SLOW = {"/slow": Answer(b"Tides turn twice a day.", delay=3.0), "/never": Answer(b"x", delay=600.0)}

@@ -9,13 +9,12 @@ from typing import IO, Any
 
 from fastapi import Response
 from starlette.datastructures import Headers
-from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from conspectus.errors import Conflict, InvalidInput
 from conspectus.ports import Clock
 from conspectus.ports.jobs import Replays
-from conspectus.web.problems import MEDIA_TYPE, problem_of
+from conspectus.web.problems import MEDIA_TYPE, problem_of, refuse
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
@@ -85,7 +84,7 @@ class Spooled:
         while more:
             message = await self._receive()
             if message["type"] != "http.request":
-                raise ClientDisconnect
+                refuse(408, "the request did not arrive whole")
             piece = message.get("body", b"")
             digest.update(piece)
             self._left += len(piece)
