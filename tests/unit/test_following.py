@@ -67,6 +67,7 @@ async def test_a_server_follows_what_it_is_told_to_watch(engine: Engine, wiki: P
     await until(lambda: found(engine, "heron"))
     (wiki / "two.md").write_text("A crane flies over.")
     await until(lambda: found(engine, "crane"))
+    assert (await engine.connections())[0].state in {"complete", "running"}
 
 
 async def test_only_what_can_be_watched_is(engine: Engine, wiki: Path) -> None:
@@ -79,41 +80,59 @@ async def test_only_what_can_be_watched_is(engine: Engine, wiki: Path) -> None:
         await engine.connect("notes", "markdown", {"path": str(wiki), "watch": "maybe"})
 
 
-async def test_followers_start_what_is_new_and_stop_what_is_gone() -> None:
-    wanted: dict[str, Callable[[], Awaitable[None]]] = {}
-    going: list[str] = []
+class Things:
+    """Things to follow, by name, and which of them are being followed."""
 
-    def follow(name: str) -> Callable[[], Awaitable[None]]:
+    def __init__(self) -> None:
+        self.wanted: dict[str, Callable[[], Awaitable[None]]] = {}
+        self.going: list[str] = []
+        self.tries = 0
+
+    async def now(self) -> dict[str, Callable[[], Awaitable[None]]]:
+        return dict(self.wanted)
+
+    def add(self, name: str) -> None:
         async def go_on() -> None:
-            going.append(name)
+            self.going.append(name)
             try:
                 await asyncio.Event().wait()
             finally:
-                going.remove(name)
+                self.going.remove(name)
 
-        return go_on
+        self.wanted[name] = go_on
 
-    async def fail() -> None:
-        going.append("tried")
+    async def fail(self) -> None:
+        self.tries += 1
         raise FetchFailed("there", "is gone")
 
-    async def now() -> dict[str, Callable[[], Awaitable[None]]]:
-        return dict(wanted)
 
-    async def is_going(names: list[str]) -> bool:
-        return sorted(going) == names
+async def test_followers_start_what_is_new_and_stop_what_is_gone() -> None:
+    things = Things()
 
-    followers = Followers(now, look=0.01)
+    async def going(*names: str) -> bool:
+        return sorted(things.going) == list(names)
+
+    followers = Followers(things.now, look=0.01)
     followers.start()
-    wanted.update(a=follow("a"), b=follow("b"))
-    await until(lambda: is_going(["a", "b"]))
-    del wanted["a"]
-    await until(lambda: is_going(["b"]))
-    wanted["c"] = fail
+    things.add("a")
+    things.add("b")
+    await until(lambda: going("a", "b"))
+    del things.wanted["a"]
+    await until(lambda: going("b"))
+    await followers.close()
+    assert things.going == []
+
+
+async def test_what_cannot_be_followed_is_tried_again_and_stops_nothing_else() -> None:
+    things = Things()
+    things.wanted["broken"] = things.fail
+    things.add("fine")
+    followers = Followers(things.now, look=0.01)
+    followers.start()
 
     async def tried_again() -> bool:
-        return going.count("tried") > 1 and "b" in going
+        return things.tries > 1 and things.going == ["fine"]
 
     await until(tried_again)
     await followers.close()
-    assert "b" not in going
+    assert things.going == []

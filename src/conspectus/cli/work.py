@@ -266,7 +266,7 @@ def _headers(path: Path) -> dict[str, str]:
 
 
 def _options(given: Sequence[str]) -> dict[str, Any]:
-    """KEY=VALUE pairs: JSON lists, true and false are what they are, the rest is text, `path` a whole path."""
+    """KEY=VALUE pairs: JSON lists, true and false are what they are, the rest is text, `path` a path."""
     options: dict[str, Any] = {}
     for each in given:
         name, equals, value = each.partition("=")
