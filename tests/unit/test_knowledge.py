@@ -100,6 +100,7 @@ async def test_what_belongs_to_another_user_does_not_exist(base: KnowledgeBase, 
         base.update_collection(collection, {"name": "x"}, bob),
         base.delete_collection(collection, bob),
         base.list_sources(collection, bob),
+        base.create_source(collection, {"name": "mine"}, bob),
         base.get_source(source.id, bob),
         base.delete_source(source.id, bob),
         base.create_document(source.id, {"content": "x"}, bob),
@@ -116,6 +117,7 @@ async def test_what_belongs_to_another_user_does_not_exist(base: KnowledgeBase, 
         with pytest.raises(NotFound):
             await attempt
     assert await base.augment_context("heron", bob, floor=-1.0) == []
+    assert await base.list_accessible_collections(bob) == []
     assert len(await base.list_documents(source.id, ada)) == 1
 
 

@@ -102,9 +102,10 @@ class KnowledgeBase:
         """Make a source from `name`, `source_type` and `metadata`, or return the one of that name."""
         _known(attrs, {"name", "source_type", "metadata"})
         engine = await self._as(user_id)
+        place = await engine.find_collection(collection_id)
         kind = attrs.get("source_type", "manual")
         made = await engine.source(
-            _required(attrs, "name"), collection=collection_id, metadata=attrs.get("metadata"), kind=kind
+            _required(attrs, "name"), collection=place.id, metadata=attrs.get("metadata"), kind=kind
         )
         return to_source(made)
 
