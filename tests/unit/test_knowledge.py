@@ -91,6 +91,14 @@ async def test_dimensions_must_be_ones_the_embedder_makes(
     assert made.embedding_dimensions == 256
 
 
+async def test_a_source_is_of_a_kind_there_is(base: KnowledgeBase, ada: str) -> None:
+    collection = await base.create_collection({"name": "Wiki"}, ada)
+    made = await base.create_source(collection.id, {"name": "pages", "source_type": "web"}, ada)
+    assert made.source_type == "web"
+    with pytest.raises(InvalidInput, match="kind"):
+        await base.create_source(collection.id, {"name": "other", "source_type": "magic"}, ada)
+
+
 async def test_what_belongs_to_another_user_does_not_exist(base: KnowledgeBase, ada: str, bob: str) -> None:
     collection = await stocked(base, ada, ["heron"])
     source = (await base.list_sources(collection, ada))[0]

@@ -11,7 +11,14 @@ from conspectus.ingest.prepare import Limits, named, storable
 from conspectus.ingest.upkeep import purge as purge_files
 from conspectus.model.ids import LOCAL, CollectionId, SourceId
 from conspectus.model.query import EVERYWHERE
-from conspectus.model.records import Collection, Metadata, Receipt, Source, SourceKind
+from conspectus.model.records import (
+    SOURCE_KINDS,
+    Collection,
+    Metadata,
+    Receipt,
+    Source,
+    SourceKind,
+)
 from conspectus.text.hashing import stable_id
 
 KNOWN_BY = ("wiki", "space")
@@ -99,6 +106,8 @@ class Catalog(Desk):
         kind: SourceKind = "manual",
     ) -> Source:
         """The source of that name, made if it is new; `metadata`, where given, replaces what it has."""
+        if kind not in SOURCE_KINDS:
+            raise InvalidInput("kind", f"must be one of {', '.join(SOURCE_KINDS)}")
         home = await self.collection(collection)
         place = await self._sight.place(home.id)
         found = await self._sight.source(place, name)

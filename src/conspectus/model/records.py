@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 from conspectus.model.ids import LOCAL, ChunkId, CollectionId, DocumentId, SourceId, UserId
 
@@ -13,6 +13,7 @@ Kind = Literal["page", "message", "caption", "task", "memory"]
 Status = Literal["pending", "embedded", "error"]
 Syntax = Literal["plain", "markdown", "code"]
 SourceKind = Literal["manual", "upload", "web", "api", "wiki"]
+SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
 
 
 @dataclass(frozen=True, slots=True)
