@@ -233,6 +233,18 @@ async def test_a_search_is_the_engines(site: Site, api: httpx.AsyncClient) -> No
     assert answer["hits"][0]["parts"].keys() == found.hits[0].parts.keys()
 
 
+@pytest.mark.parametrize("size", [1.0, 1e300, 1e-300, 5e-324])
+async def test_only_the_direction_of_a_vector_counts(api: httpx.AsyncClient, size: float) -> None:
+    await filled(api)
+    body = {"text": "x", "collection": "wiki", "arms": ["vectors"], "vector": [size, *[0.0] * 63]}
+    unit = await api.post("/search", json={**body, "vector": [1.0, *[0.0] * 63]})
+    found = await api.post("/search", json=body)
+    assert found.status_code == 200
+    assert found.json()["hits"] == unit.json()["hits"]
+    nothing = await api.post("/search", json={**body, "vector": [0.0] * 64})
+    assert (nothing.status_code, nothing.json()["field"]) == (422, "vector")
+
+
 async def test_many_at_once(api: httpx.AsyncClient) -> None:
     await filled(api)
     body = {"text": "backups", "collection": "wiki"}

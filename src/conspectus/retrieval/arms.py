@@ -49,10 +49,11 @@ async def widened(index: Index, asked: Probe, found: Candidates, ids: Ids) -> Ca
 async def _vector(query: Query, embedder: Embedder | None) -> Vectors | None:
     if query.vector is None:
         return await embedder.embed_query(query.text) if embedder is not None else None
-    vector = np.asarray(query.vector, dtype=np.float32)
+    vector = np.asarray(query.vector, dtype=np.float64)
     if embedder is not None and len(vector) != embedder.space.dimensions:
         raise InvalidInput("vector", f"has {len(vector)} numbers, the space {embedder.space.dimensions}")
-    length = float(np.linalg.norm(vector))
-    if not np.isfinite(length) or length == 0.0:
+    largest = float(np.abs(vector).max(initial=0.0))
+    if not np.isfinite(largest) or largest == 0.0:
         raise InvalidInput("vector", "must be finite and not zero")
-    return vector / np.float32(length)
+    unit: Vectors = (vector / largest / np.linalg.norm(vector / largest)).astype(np.float32)
+    return unit
