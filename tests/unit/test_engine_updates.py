@@ -124,3 +124,22 @@ async def test_everywhere_is_every_collection(engine: Engine) -> None:
     window = await engine.augment("heron", 200)
     assert "pond" in window.text
     assert "lake" in window.text
+
+
+async def test_the_same_names_have_the_same_ids_in_every_store(engine: Engine, tmp_path: Path) -> None:
+    written = await engine.add(NewDocument(text="heron", key="k"), source="pond")
+    async with conspectus.open(tmp_path / "other", settings=SETTINGS) as other:
+        assert (await other.add(NewDocument(text="heron", key="k"), source="pond"))[0].id == written[0].id
+        budgets = [await each.window("heron", 200, renderer="json") for each in (engine, other)]
+        assert budgets[0].text == budgets[1].text
+
+
+async def test_a_name_that_was_given_up_can_be_given_again(engine: Engine) -> None:
+    first = await engine.collection("birds")
+    pond = await engine.source("pond", collection="birds")
+    await engine.update_source(pond.id, rename="lake")
+    assert (await engine.source("pond", collection="birds")).id != pond.id
+    await engine.update_collection("birds", rename="fowl")
+    second = await engine.collection("birds")
+    assert second.id != first.id
+    assert [each.name for each in await engine.collections()] == ["birds", "fowl"]

@@ -102,6 +102,11 @@ class Sight:
         """Whether the name of any collection begins so, seen or not: for the owner's eyes."""
         return any(each.name.startswith(prefix) for each in await self._records.collections())
 
+    async def is_known(self, collection: str) -> bool:
+        """Whether a collection has that id, seen or not: for making another one."""
+        found = await self._records.collection(collection)
+        return found is not None and found.id == collection
+
     async def sources(self, place: Place) -> list[Source]:
         """The sources of a collection that the person may see, by name."""
         found = await self._records.sources(place.collection.id)

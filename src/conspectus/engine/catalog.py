@@ -1,6 +1,7 @@
 """Collections and sources."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from conspectus.access.policy import require_account, require_embedder, require_scope
@@ -120,9 +121,11 @@ class Catalog(Desk):
             _keep_known(place, found, told)
             return await self._core.records.change_source(found.id, metadata=told)
         place.require("manager", "make a source")
-        source_id = SourceId(stable_id("source", home.id, name, self._parts.clock().isoformat()))
+        source_id = stable_id("source", home.id, name)
+        if source_id in {each.id for each in await self._sight.sources(place)}:
+            source_id = stable_id("source", home.id, name, self._parts.clock().isoformat())
         return await self._core.records.put_source(
-            Source(source_id, home.id, named("source", name), told, kind)
+            Source(SourceId(source_id), home.id, named("source", name), told, kind)
         )
 
     async def sources(self, *, collection: str = "default") -> Sequence[Source]:
@@ -195,7 +198,7 @@ class Catalog(Desk):
         whole = self._sight.own_name(named("collection", name))
         now = self._parts.clock()
         new = Collection(
-            id=CollectionId(stable_id("collection", whole, now.isoformat())),
+            id=await self._free_id(whole, now),
             name=await self._free_name(whole),
             space=made.space if made else None,
             language=None if chosen == "none" else chosen,
@@ -204,6 +207,12 @@ class Catalog(Desk):
             description=description,
         )
         return await self._core.records.create_collection(new)
+
+    async def _free_id(self, name: str, now: datetime) -> CollectionId:
+        """The same for the same name, unless a collection that was renamed has that one."""
+        plain = stable_id("collection", name)
+        taken = await self._sight.is_known(plain)
+        return CollectionId(stable_id("collection", name, now.isoformat()) if taken else plain)
 
     async def _free_name(self, name: str, renamed: Collection | None = None) -> str:
         """A collection's whole name, if it stands for nothing else. Raises InvalidInput or Conflict."""
