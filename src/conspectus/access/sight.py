@@ -80,8 +80,9 @@ class Sight:
         """
         require_scope(self.person, "read", "read")
         held = await self._held()
+        whole = self.own_name(name)
         given = await self._records.collection(name)
-        own = await self._records.collection(self.own_name(name))
+        own = given if whole == name else await self._records.collection(whole)
         for each in (given, own) if given is not None and given.id == name else (own, given):
             if each is not None and sees(access := self._access(each, held)):
                 return Place(each, access)
