@@ -19,7 +19,16 @@ from conspectus.testing.served import served
 from conspectus.web.app import application
 
 SETTINGS = replace(Settings(), log_level="critical")
-ONLY_WHERE_THE_STORE_IS = {"authenticate", "close", "found_owner", "follow", "hits", "resume", "start_following", "start_jobs"}
+ONLY_WHERE_THE_STORE_IS = {
+    "authenticate",
+    "close",
+    "found_owner",
+    "follow",
+    "hits",
+    "resume",
+    "start_following",
+    "start_jobs",
+}
 
 
 @pytest.fixture
