@@ -64,6 +64,25 @@ def test_a_page_that_is_not_there_is_an_exit_code(shell: Shell, base: str) -> No
     assert "404" in both.out
 
 
+def test_what_jobs_add_up_to(shell: Shell, base: str) -> None:
+    shell("ingest", f"{base}/good", f"{base}/missing", **SETTINGS)
+    report = shell("jobs", "report", "--json").json
+    assert {name: number for name, number in report["states"].items() if number} == {
+        "succeeded": 1,
+        "cancelled": 1,
+    }
+    shown = shell("jobs", "report").out
+    assert "succeeded" in shown
+    assert "7d" in shown
+
+
+def test_calls_to_vendors_are_none_without_a_vendor(shell: Shell, base: str) -> None:
+    shell("ingest", f"{base}/good", **SETTINGS)
+    assert shell("requests", "list", "--json").json == []
+    assert shell("requests", "totals", "--json").json == []
+    assert "model" in shell("requests", "totals", "--hours", "1").out
+
+
 def test_headers_come_from_a_file_and_stay_nowhere(shell: Shell, base: str) -> None:
     (shell.folder / "headers").write_text("X-Secret: s3cr3t-of-the-line\n\n")
     assert shell("ingest", f"{base}/good", "--headers", shell.folder / "headers", **SETTINGS).code == 0

@@ -10,11 +10,11 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import RenderableType
-from rich.table import Table
 
 from conspectus.cli.failures import FAILED, NOTHING, PARTIAL
 from conspectus.cli.options import Common, spread
 from conspectus.cli.output import cell, note, progress, show
+from conspectus.cli.reporting import list_requests, plain_table, report_jobs, total_requests
 from conspectus.cli.session import Session, opened, require_here
 from conspectus.errors import InvalidInput
 from conspectus.model.jobs import FINISHED, Job, JobState, Upload
@@ -173,6 +173,10 @@ def add_work(app: typer.Typer) -> None:
     commands: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
         "jobs": ("Long work: what waits, runs, succeeded or failed.", {
             "list": list_jobs, "show": show_job, "cancel": cancel_job, "retry": retry_job,
+            "report": report_jobs,
+        }),
+        "requests": ("Calls to vendors of embeddings and rerankers.", {
+            "list": list_requests, "totals": total_requests,
         }),
         "wiki": ("Stores that a collection is kept in step with.", {
             "connect": connect_wiki, "list": list_wikis, "sync": sync_wiki, "watch": watch_wiki,
@@ -209,7 +213,7 @@ def _ended(session: Session, job: Job, bars: Progress | None) -> Job:
 
 
 def _jobs_table(jobs: Iterable[Job]) -> RenderableType:
-    table = _table("id", "kind", "state", "done", "tries", "title", "error")
+    table = plain_table("id", "kind", "state", "done", "tries", "title", "error")
     for job in jobs:
         done = f"{job.done}/{job.total}" if job.total else str(job.done)
         texts = (cell(job.title, limit=60), cell(job.error or ""))
@@ -218,7 +222,7 @@ def _jobs_table(jobs: Iterable[Job]) -> RenderableType:
 
 
 def _job_picture(job: Job) -> RenderableType:
-    table = _table("field", "value")
+    table = plain_table("field", "value")
     facts: dict[str, object] = {
         "id": job.id, "title": job.title, "kind": job.kind, "state": job.state, "tries": job.attempts,
         "created": job.created, "started": job.started, "finished": job.finished,
@@ -231,18 +235,11 @@ def _job_picture(job: Job) -> RenderableType:
 
 
 def _wikis_table(wikis: Iterable[Connection]) -> RenderableType:
-    table = _table("name", "connector", "state", "ran", "options", "error")
+    table = plain_table("name", "connector", "state", "ran", "options", "error")
     for each in wikis:
         ran = f"{each.ran:%Y-%m-%d %H:%M:%S}" if each.ran else "-"
         options = cell(json.dumps(dict(each.options), ensure_ascii=False))
         table.add_row(cell(each.name), each.connector, each.state, ran, options, cell(each.error or ""))
-    return table
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
     return table
 
 
