@@ -47,6 +47,7 @@ UNSURE = {
     "POST /api/v1/jobs/{job}/cancel",
     "POST /api/v1/jobs/{job}/retry",
     "POST /api/v1/keys/{key}/rotate",
+    "POST /api/v1/sources/{source}/documents",
 }
 """What made-up requests need not succeed with: they need what only happens, or names that mean something."""
 

@@ -92,7 +92,7 @@ class DocumentsContract:
 
     async def test_what_was_written_comes_back(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Every field of it, as the store has it."""
-        for written in await engine.add([*NOTES, *HOSTILE], source="s"):
+        for written in await engine.add([*NOTES, *HOSTILE], source="s", wait=True):
             assert await engine.get(written.id) == await local.get(written.id)
             assert await engine.text(written.id) == await local.text(written.id)
             assert await engine.chunks(written.id) == await local.chunks(written.id)

@@ -12,7 +12,7 @@ import uvicorn
 @asynccontextmanager
 async def served(app: Any) -> AsyncIterator[str]:
     """The address of the application, served on the loopback by this event loop until the block ends."""
-    server = _Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="critical", access_log=False))
+    server = _Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None, access_log=False))
     serving = asyncio.create_task(server.serve())
     starting = asyncio.create_task(server.listening.wait())
     try:
