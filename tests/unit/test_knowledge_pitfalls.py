@@ -97,3 +97,17 @@ async def test_a_question_that_cannot_be_embedded_is_asked_by_its_words(
     assert "could not be embedded" in found.notices[0]
     with pytest.raises(ProviderUnavailable):
         await engine.retrieve("heron", arms=("vectors",))
+
+
+async def test_collections_that_cannot_be_asked_cost_no_others(engine: Engine, embedder: Refusing) -> None:
+    await engine.collection("words", words_only=True)
+    await engine.add("a heron", collection="words")
+    await engine.add("a heron too", collection="both", wait=True)
+    found = await engine.retrieve("heron", collection="*", arms=("vectors",))
+    assert [hit.chunk.text for hit in found.hits] == ["a heron too"]
+    assert "collection words was not asked" in found.notices[0]
+    both = await engine.retrieve("heron", collection="*")
+    assert {hit.chunk.text for hit in both.hits} == {"a heron", "a heron too"}
+    embedder.refuses = True
+    with pytest.raises(ProviderError):
+        await engine.retrieve("heron", collection="*", arms=("vectors",))

@@ -7,8 +7,9 @@ from typing import Any
 
 from conspectus.access.sight import Place
 from conspectus.engine.documents import STOPPED, Documents
+from conspectus.errors import ProviderError
 from conspectus.model.query import EVERYWHERE, Budget, Query
-from conspectus.model.records import Document
+from conspectus.model.records import Document, EmbeddingSpace
 from conspectus.model.results import ContextWindow, Hit, Reranking, Retrieval
 from conspectus.ports import Index
 from conspectus.retrieval.merge import merged
@@ -111,9 +112,36 @@ class Asking(Documents):
         if query.collection != EVERYWHERE:
             return await self._look(query, await self._sight.place(query.collection), also)
         places = await self._sight.places()
-        found = [await self._look(query, place, also) for place in places]
-        spaces = {place.collection.space for place in places}
-        return merged(query, found, comparable=len(spaces) == 1)
+        by_space = {
+            space: await self._embedded(query, space) for space in {p.collection.space for p in places}
+        }
+        found: list[Retrieval] = []
+        unasked: dict[str, ProviderError] = {}
+        for place in places:
+            try:
+                found.append(await self._look(by_space[place.collection.space], place, also))
+            except ProviderError as fault:
+                unasked[place.collection.name] = fault
+        if unasked and not found:
+            raise next(iter(unasked.values()))
+        whole = merged(query, found, comparable=len(by_space) == 1)
+        notices = (f"collection {name} was not asked: {fault}" for name, fault in unasked.items())
+        return replace(whole, notices=(*whole.notices, *notices))
+
+    async def _embedded(self, query: Query, space: EmbeddingSpace | None) -> Query:
+        """The question with its vector in a space, so that many collections cost one; else as it was."""
+        embedder = self._parts.embedder_for(space) if space else None
+        if (
+            embedder is None
+            or query.vector is not None
+            or "vectors" not in query.arms
+            or not query.text.strip()
+        ):
+            return query
+        try:
+            return replace(query, vector=tuple(map(float, await embedder.embed_query(query.text))))
+        except ProviderError:
+            return query
 
     async def _look(self, query: Query, place: Place, also: Document | None) -> Retrieval:
         core, home = self._core, place.collection
