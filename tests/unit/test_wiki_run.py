@@ -4,22 +4,20 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pytest
+from tests.shelf import Shelf
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.engine.wiki_shelf import SourcesShelf
 from conspectus.errors import FetchFailed, NotFound, TooLarge
 from conspectus.ingest.wiki import IN_VAIN, synchronise
 from conspectus.model.ids import LOCAL
-from conspectus.model.records import Document, Metadata, NewDocument, Source, Written
+from conspectus.model.records import Document, NewDocument, Source, Written
 from conspectus.model.wiki import Connection, Entry, Listing, SyncReport
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.testing.memory_wiki import MemoryConnector, MemoryWiki
 
-UNUSED: Any = None
 SETTINGS = replace(Settings(), chunk_size=400, chunk_overlap=40, max_document_characters=5_000)
 
 
@@ -35,24 +33,6 @@ class Faulty(MemoryConnector):
         if entry.title in self.faults:
             raise self.faults[entry.title]
         return await MemoryConnector.fetch(self, entry)
-
-
-class Shelf(SourcesShelf):
-    """The shelf of an engine, with the connection where a test can see it."""
-
-    def __init__(self, engine: Engine, connection: Connection) -> None:
-        super().__init__(engine, connection, UNUSED, make=self.make, write=self.put)
-        self.engine, self.connection = engine, connection
-
-    async def make(self, name: str, facts: Metadata) -> Source:
-        home = self.connection.collection
-        return await self.engine.source(name, collection=home, metadata=facts, kind="wiki")
-
-    async def put(self, source: Source, documents: Sequence[NewDocument]) -> Sequence[Written]:
-        return await self.engine.add(documents, source=source.id, collection=source.collection)
-
-    async def keep_cursor(self, cursor: str) -> None:
-        self.connection = replace(self.connection, cursor=cursor)
 
 
 class Dying(Shelf):
