@@ -100,3 +100,17 @@ async def test_a_path_that_does_not_exist_is_an_error_and_none_is_a_no_op(
         await engine.add_files([folder, folder / "missing"])
     assert await engine.count() == 0
     assert (await engine.add_files([])).added == 0
+
+
+async def test_files_named_one_by_one_are_like_their_folder(engine: Engine, folder: Path) -> None:
+    rows = folder / "rows.jsonl"
+    rows.write_text("\n".join(json.dumps({"id": n, "text": f"row {n}"}) for n in range(3)), encoding="utf-8")
+    files = [folder / "a.md", folder / "deep" / "b.txt", rows]
+    first = await engine.add_files(files, source="one")
+    assert (first.added, len(await keys(engine))) == (5, 5)
+    rows.write_text(json.dumps({"id": 1, "text": "row 1"}), encoding="utf-8")
+    second = await engine.add_files([rows], source="one")
+    assert (second.unchanged, second.pruned) == (1, 2)
+    assert len(await keys(engine)) == 3
+    third = await engine.add_files(files, source="one", prune=True)
+    assert (third.unchanged, third.pruned) == (3, 0)

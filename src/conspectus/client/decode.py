@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
+from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, NewType, TypeVar, Union, get_args, get_origin
 
@@ -39,16 +40,30 @@ def decoded_member(kind: type[T], name: str, value: object) -> T:
 
 
 def _read(hint: Any, value: object, at: str) -> Any:
+    return _reader(hint)(hint, value, at)
+
+
+@cache
+def _reader(hint: Any) -> Read:
+    """What reads values of a type; looking at the type takes longer than reading the value."""
     if hint == Json:
-        return value
+        return _as_it_is
     if isinstance(hint, NewType):
-        return _read(hint.__supertype__, value, at)
+        return _named
     if is_dataclass(hint):
-        return _record(hint, value, at)
+        return _record
     shape = get_origin(hint) or hint
     if shape not in _SHAPES:
-        raise TypeError(f"{at}: nothing is known of {hint!r}")
-    return _SHAPES[shape](hint, value, at)
+        raise TypeError(f"nothing is known of {hint!r}")
+    return _SHAPES[shape]
+
+
+def _as_it_is(_: Any, value: object, at: str) -> object:
+    return value
+
+
+def _named(hint: Any, value: object, at: str) -> Any:
+    return _read(hint.__supertype__, value, at)
 
 
 def _record(hint: Any, value: object, at: str) -> object:
@@ -127,6 +142,8 @@ def _tuple(hint: Any, value: object, at: str) -> tuple[Any, ...]:
 def _mapping(hint: Any, value: object, at: str) -> dict[Any, Any]:
     names, kind = get_args(hint)
     given = _object(value, at)
+    if _reader(kind) is _as_it_is and _reader(names) is _text:
+        return dict(given)
     return {_read(names, name, at): _read(kind, each, f"{at}.{name}") for name, each in given.items()}
 
 

@@ -70,9 +70,12 @@ class Documents(Catalog):
         """
         home = await self.collection(collection)
         roots = []
+        targets: dict[str, Source] = {}
         for path in paths:
             whole, name, prefix = placed(path, source)
-            roots.append(Root(whole, await self.source(name, collection=collection), prefix))
+            if name not in targets:
+                targets[name] = await self.source(name, collection=collection)
+            roots.append(Root(whole, targets[name], prefix))
         pages = partial(self.list, collection=collection, limit=LIST_LIMIT)
         intake = Intake(self._files, self._write, progress)
         report = await take_in(intake, roots, Kept(pages, self.delete), prune=prune)

@@ -85,10 +85,12 @@ class Documents(Catalog):
         home = await self.collection(collection)
         intake = Intake(self._parts.files, self._write, progress)
         roots = []
+        targets: dict[str, Source] = {}
         for path in paths:
             whole, name, prefix = placed(path, source)
-            target, _ = await self._writable(name, collection)
-            roots.append(Root(whole, target, prefix))
+            if name not in targets:
+                targets[name], _ = await self._writable(name, collection)
+            roots.append(Root(whole, targets[name], prefix))
         pages = partial(self.list, collection=collection, limit=LIST_LIMIT)
         report = await take_in(intake, roots, Kept(pages, self.delete), prune=prune)
         await self._embed(home, wait=wait, progress=progress)

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from conspectus.errors import ConspectusError, InvalidInput
 from conspectus.ingest.pipeline import BATCH_CHARACTERS, BATCH_DOCUMENTS
-from conspectus.model.filter import Eq, Filter
+from conspectus.model.filter import And, Eq, Filter, In
 from conspectus.model.ids import DocumentId
 from conspectus.model.records import Document, NewDocument, Source, Written
 from conspectus.model.reports import FileFailure, FilesReport, Page
@@ -44,15 +44,11 @@ class Root:
     failed: set[str] = field(default_factory=set)
     keys: set[str] = field(default_factory=set)
 
-    def misses(self, document: Document, *, prune: bool) -> bool:
-        """Whether a stored document below this root is no longer in its file, or its file is gone."""
-        name = document.metadata.get("path")
-        if not isinstance(name, str) or not name.startswith(self.prefix):
+    def lost(self, name: str) -> bool:
+        """Whether a file below this folder is gone, and not only unreadable."""
+        if not name.startswith(self.prefix) or name in self.names or not self.path.is_dir():
             return False
-        if name in self.parsed:
-            return document.key not in self.keys
-        lost = any(name == each or name.startswith(f"{each}/") for each in self.failed)
-        return prune and self.path.is_dir() and name not in self.names and not lost
+        return not any(name == each or name.startswith(f"{each}/") for each in self.failed)
 
 
 @dataclass(slots=True)
@@ -97,7 +93,7 @@ class Intake:
                 try:
                     await self._write([document], root)
                 except InvalidInput as fault:
-                    self.fail(f"{root.path}: {document.key}", fault)
+                    self.fail(f"{document.metadata['path']}: {document.key}", fault)
 
     def fail(self, name: str, fault: ConspectusError) -> None:
         """Add what could not be taken in to the report."""
@@ -146,11 +142,12 @@ async def take_in(intake: Intake, roots: Sequence[Root], kept: Kept, *, prune: b
     for done, (root, each) in enumerate(found):
         intake.tell(done, len(found))
         await intake.take(root, each)
-        if done + 1 == len(found) or found[done + 1][0] is not root:
+        if done + 1 == len(found) or found[done + 1][0].source != root.source:
             await intake.flush(root)
     intake.tell(len(found), len(found))
-    for root in roots:
-        gone = [each.id async for each in _documents(kept, root) if root.misses(each, prune=prune)]
+    for source in dict.fromkeys(root.source.id for root in roots):
+        mine = [root for root in roots if root.source.id == source]
+        gone = [each.id async for each in _gone(kept, mine, prune=prune)]
         for start in range(0, len(gone), BATCH_DOCUMENTS):
             await kept.delete(gone[start : start + BATCH_DOCUMENTS])
         for _ in gone:
@@ -158,10 +155,33 @@ async def take_in(intake: Intake, roots: Sequence[Root], kept: Kept, *, prune: b
     return intake.report
 
 
-async def _documents(kept: Kept, root: Root) -> AsyncIterator[Document]:
+async def _gone(kept: Kept, roots: Sequence[Root], *, prune: bool) -> AsyncIterator[Document]:
+    """The stored documents of one source that are no longer in their files, or whose files are gone."""
+    keys: dict[str, set[str]] = {}
+    for root in roots:
+        for name in root.parsed:
+            keys.setdefault(name, set()).update(root.keys)
+    whole = Eq("source", roots[0].source.id)
+    names = sorted(keys)
+    parts = range(0, len(names), BATCH_DOCUMENTS)
+    of_files = [And((whole, In(("path",), tuple(names[at : at + BATCH_DOCUMENTS])))) for at in parts]
+    for where in [whole] if prune else of_files:
+        async for document in _documents(kept, where):
+            path = document.metadata.get("path")
+            if not isinstance(path, str):
+                continue
+            if path in keys:
+                stale = document.key not in keys[path]
+            else:
+                stale = prune and any(root.lost(path) for root in roots)
+            if stale:
+                yield document
+
+
+async def _documents(kept: Kept, where: Filter) -> AsyncIterator[Document]:
     cursor: str | None = None
     while True:
-        page = await kept.pages(where=Eq("source", root.source.id), after=cursor)
+        page = await kept.pages(where=where, after=cursor)
         for document in page.documents:
             yield document
         cursor = page.next
