@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 
 from conspectus.errors import ConspectusError
 from conspectus.ingest.prepare import Preparation, describe, prepare
@@ -64,7 +63,7 @@ def _describe_all(batch: Sequence[NewDocument], by: Preparation) -> list[Documen
 def _prepare_all(
     fresh: Sequence[tuple[NewDocument, Document]], by: Preparation, expected: str | None
 ) -> list[PreparedDocument]:
-    return [replace(prepare(new, document, by), expected=expected) for new, document in fresh]
+    return [prepare(new, document, by, expected=expected) for new, document in fresh]
 
 
 def _unchanged(document: DocumentId, known: dict[DocumentId, Document]) -> Written:

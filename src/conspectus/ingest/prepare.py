@@ -103,7 +103,9 @@ def describe(new: NewDocument, by: Preparation) -> Document:
     return replace(described, fingerprint=_fingerprint(described, cut, by))
 
 
-def prepare(new: NewDocument, document: Document, by: Preparation) -> PreparedDocument:
+def prepare(
+    new: NewDocument, document: Document, by: Preparation, *, expected: str | None = None
+) -> PreparedDocument:
     """Split the text of a described document; text without any visible character has no chunks."""
     text = clean(new.text)
     pieces = _pieces(new, text, by)
@@ -112,6 +114,7 @@ def prepare(new: NewDocument, document: Document, by: Preparation) -> PreparedDo
     began = [0, *(piece.end for piece in pieces)]
     return PreparedDocument(
         document=document,
+        expected=expected,
         chunks=tuple(
             _chunk(piece, place_at(places, _first_visible(text, piece, began[piece.position])), by.count)
             for piece in pieces
