@@ -17,7 +17,16 @@ ConspectusError
 ├── ServerUnavailable       a Conspectus server could not be reached, or gave no answer that can be read
 ├── MissingExtra            an optional dependency is not installed
 ├── ProviderError           a model provider refused
-│   └── ProviderUnavailable the provider may answer later
+│   ├── ProviderUnavailable the provider may answer later
+│   └── ChatError           a chat model gave no answer, or no more of it
+│       ├── ChatNotConfigured     no chat model is set
+│       ├── ChatAuthFailed        the provider refused the key
+│       ├── ChatRateLimited       the provider has had too many requests
+│       ├── ChatUnreachable       the provider could not be reached, or broke off
+│       ├── ChatTimedOut          the provider took too long
+│       ├── ChatModelUnknown      the provider has no such model
+│       ├── ChatTooLong           the prompt and the answer are longer than the model's window
+│       └── ChatBadAnswer         what the provider sent cannot be understood
 └── StorageError            a store could not do its work
     ├── StorageTooNew       the data were written by a newer version
     ├── StorageBusy         another process holds the store
@@ -234,6 +243,78 @@ class ProviderUnavailable(ProviderError):
     def about_text(self) -> bool:
         """Never: the same text may be answered later."""
         return False
+
+
+class ChatError(ProviderError):
+    """A chat model gave no answer, or no more of it; `reason` is for the operator, `told` for the user."""
+
+    code = "LLM_ERROR"
+    told: ClassVar[str] = "The language model could not answer."
+
+
+class ChatNotConfigured(ChatError):
+    """No chat model is set."""
+
+    code = "LLM_NOT_CONFIGURED"
+    told = "No language model is configured; set CONSPECTUS_CHAT_MODEL."
+
+    def __init__(self) -> None:
+        super().__init__("chat model", "none is set; set CONSPECTUS_CHAT_MODEL, for instance to openai:gpt-5")
+
+
+class ChatAuthFailed(ChatError):
+    """The provider refused the key, or the account."""
+
+    code = "LLM_AUTH_FAILED"
+    told = "The language model refused the key of this server."
+
+
+class ChatRateLimited(ChatError):
+    """The provider has had too many requests; `retry_after` is in seconds where it says."""
+
+    code = "LLM_RATE_LIMIT"
+    told = "The language model has too much to do; ask again later."
+
+    def __init__(
+        self, provider: str, reason: str, *, status: int | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(provider, reason, status=status)
+        self.retry_after = retry_after
+
+
+class ChatUnreachable(ChatError):
+    """The provider could not be reached, broke off, or had a fault of its own."""
+
+    code = "LLM_CONNECTION_ERROR"
+    told = "The language model could not be reached, or broke off."
+
+
+class ChatTimedOut(ChatError):
+    """The provider took longer than the settings allow."""
+
+    code = "LLM_TIMEOUT"
+    told = "The language model took too long."
+
+
+class ChatModelUnknown(ChatError):
+    """The provider has no model of that name, or not for this account."""
+
+    code = "LLM_MODEL_NOT_FOUND"
+    told = "The language model that is configured does not exist."
+
+
+class ChatTooLong(ChatError):
+    """Prompt and answer are longer than the model's window."""
+
+    code = "LLM_CONTEXT_TOO_LONG"
+    told = "The conversation is too long for the language model."
+
+
+class ChatBadAnswer(ChatError):
+    """What the provider sent cannot be understood, or it will not answer this."""
+
+    code = "LLM_BAD_RESPONSE"
+    told = "The language model gave no usable answer."
 
 
 class StorageError(ConspectusError):

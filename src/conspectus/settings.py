@@ -17,6 +17,11 @@ class Settings:
     `embedder` is `minilm` (shipped), `none` (words only), `static:PATH` or a hosted `vendor:model`.
     `reranker` is `none`, `cohere:MODEL`, `bedrock:MODEL` or the URL of a `/rerank` service (URL#MODEL where
     it has several). A provider has `provider_seconds` for each answer.
+    `chat_model` is `none` or `vendor:model` (openai, anthropic, google, bedrock, ollama), with `chat_url` the
+    base address of an OpenAI-compatible server to ask instead; it has a window of `chat_window` tokens, counted
+    by `chat_tokenizer`, and `chat_seconds` between two pieces of an answer. `chat_inject` is `on` or `off`. A
+    stream is kept for `chat_resume_seconds` after its end, and a model goes on for `chat_leave_seconds` after its
+    last reader left.
     Sizes are in bytes unless the name says otherwise. `fetch_allow` are names, addresses or networks,
     separated by commas, that may be fetched from although they are not public; `max_requests` are answered
     at once, `max_waiting` more wait, others are turned away; `cors_origins` are separated by commas. `url`
@@ -48,6 +53,21 @@ class Settings:
     embed_attempts: int = 5
     embed_longest_wait_seconds: int = 30
     provider_seconds: int = 60
+
+    chat_model: str = "none"
+    chat_url: str = ""
+    chat_window: int = 8_192
+    chat_tokenizer: str = "o200k_base"
+    chat_inject: str = "on"
+    chat_seconds: int = 120
+    chat_streams: int = 500
+    chat_heartbeat_seconds: int = 15
+    chat_resume_seconds: int = 30
+    chat_leave_seconds: int = 5
+    max_chat_characters: int = 10_000
+    max_history_turns: int = 200
+    max_thread_chunks: int = 500
+    max_chain: int = 100
 
     fetch_max_bytes: int = 50_000_000
     fetch_max_redirects: int = 5

@@ -12,6 +12,7 @@ from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.model.wiki import Connection
 from conspectus.ports import Clock, CountTokens, Embedder, Files, Records
 from conspectus.ports.accounts import Accounts
+from conspectus.ports.chat import ChatModel
 from conspectus.ports.jobs import JobFiles, Ledger, Replays, RequestLog
 from conspectus.ports.web import Connector, Fetcher, Reranker
 from conspectus.settings import Settings
@@ -63,6 +64,7 @@ class Parts:
     work: WorkParts
     release: Callable[[], Awaitable[None]]
     reranker: Reranker | None = None
+    chat_model: ChatModel | None = None
 
 
 class Core:

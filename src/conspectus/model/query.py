@@ -1,6 +1,7 @@
 """What a caller asks: a question, under a filter, for a number of hits or a number of tokens."""
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal, get_args
 
 from conspectus.model.filter import EVERYTHING, Filter
@@ -13,12 +14,28 @@ EVERYWHERE = "*"
 
 
 @dataclass(frozen=True, slots=True)
+class Situation:
+    """Where and when a question is asked, for what conversations add to scores.
+
+    `channel` is the id or name of a source and `thread` the name of a thread in it; `at` is an instant with a
+    zone (None: now). `profile` names how the parts of a score are weighed (`default` or `multiplicative`).
+    """
+
+    channel: str | None = None
+    thread: str | None = None
+    at: datetime | None = None
+    profile: str = "default"
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """A question to one collection, or to all with `*`.
 
     `vector` is the question's own vector where the caller has it already; `floor` the least raw cosine
     similarity of a hit (0 to 1, None: no floor); `limit` the most hits; `arms` the ways to look;
-    `rerank` lets the reranker of the settings, if there is one, have the last word.
+    `rerank` lets the reranker of the settings, if there is one, have the last word. `situation` brings in
+    the parts of a score that depend on where and when a question is asked; `chain` is the most messages of
+    its thread that come along with a hit.
     """
 
     text: str
@@ -29,6 +46,8 @@ class Query:
     arms: tuple[Arm, ...] = ("words", "vectors")
     vector: tuple[float, ...] | None = None
     rerank: bool = True
+    situation: Situation | None = None
+    chain: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ Metadata: TypeAlias = Mapping[str, Json]
 Kind = Literal["page", "message", "caption", "task", "memory"]
 Status = Literal["pending", "embedded", "error"]
 Syntax = Literal["plain", "markdown", "code"]
-SourceKind = Literal["manual", "upload", "web", "api", "wiki"]
+SourceKind = Literal["manual", "upload", "web", "api", "wiki", "channel", "tasks"]
 SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
 
 

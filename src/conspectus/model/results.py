@@ -14,7 +14,8 @@ Fate = Literal["in", "truncated", "duplicate", "below_floor", "over_budget"]
 class Hit:
     """One chunk found. `score` is the sum of `parts`; `words` is raw BM25, `similarity` the raw cosine.
 
-    `words` is None where no word of the question occurs, `similarity` where there is no vector.
+    `words` is None where no word of the question occurs, `similarity` where there is no vector. `along_with`
+    is the chunk of the hit that brought this one along as a part of its chain.
     """
 
     chunk: Chunk
@@ -23,6 +24,17 @@ class Hit:
     parts: Mapping[str, float]
     words: float | None
     similarity: float | None
+    along_with: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadSketch:
+    """The chunks of a thread, as far as they were read, in its order; `total` counts all of them."""
+
+    source: str
+    thread: str
+    chunks: tuple[int, ...]
+    total: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +43,7 @@ class Retrieval:
 
     `below_floor` are candidates that the floor kept out; `plan` names what was decided before looking;
     `notices` say what the answer could not take into account (for instance texts not embedded yet);
-    `timings` are milliseconds per step.
+    `timings` are milliseconds per step; `threads` are those that chains were taken from.
     """
 
     outcome: Outcome
@@ -40,6 +52,7 @@ class Retrieval:
     plan: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
+    threads: tuple[ThreadSketch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from conspectus.model.conversation import ArchiveKind, ChatArchive
 from conspectus.model.filter import Filter
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
 from conspectus.model.index import Disagreement, IndexedChunk, IndexStatus, TermStatistic
@@ -245,6 +246,20 @@ class Records(Protocol):
         """
         ...
 
+    async def thread(self, source: SourceId, thread: str, *, limit: int) -> tuple[Sequence[StoredChunk], int]:
+        """The chunks of a thread in its order, and how many there are in all.
+
+        Of a thread with more than `limit`, the first and the last ones, half of the limit each.
+        """
+        ...
+
+    async def latest(self, source: SourceId, *, limit: int) -> Sequence[StoredChunk]:
+        """The first chunk of each of the newest documents of a source by event time, newest first.
+
+        Documents without an event time, or without text, are left out; of equal times, the larger id first.
+        """
+        ...
+
     async def state(self, collection: CollectionId) -> tuple[int, EmbeddingSpace | None]:
         """The newest change's sequence and the space that answers, read in one go."""
         ...
@@ -308,6 +323,17 @@ class ParsedFile:
     documents: tuple[NewDocument, ...]
     encoding: str | None = None
     notice: str | None = None
+
+
+class Archives(Protocol):
+    """Exports of chat platforms to channels."""
+
+    def read(self, path: Path, *, kind: ArchiveKind | None = None) -> ChatArchive:
+        """All channels of an export; which platform's is found out where `kind` does not say.
+
+        Raises UnreadableFile, UnsupportedContent or TooLarge.
+        """
+        ...
 
 
 class Files(Protocol):

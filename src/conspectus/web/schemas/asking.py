@@ -2,11 +2,11 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from conspectus.errors import InvalidInput
 from conspectus.model.filter_json import filter_from_json
-from conspectus.model.query import Arm, Budget, Query
+from conspectus.model.query import Arm, Budget, Query, Situation
 from conspectus.model.results import Fate, Outcome
 from conspectus.web.schemas.base import (
     NAME,
@@ -29,6 +29,19 @@ MOST_TOKENS = 100_000_000
 Floor = Annotated[Finite, Field(ge=-1.0, le=1.0, description="The least cosine similarity of a hit.")]
 
 
+class SituationBody(Body):
+    """Where and when a question is asked; an instant has a zone, and without one it is now."""
+
+    channel: Name | None = None
+    thread: Name | None = None
+    at: AwareDatetime | None = None
+    profile: Name = "default"
+
+    def situation(self) -> Situation:
+        """As the engine takes it."""
+        return Situation(self.channel, self.thread, self.at, self.profile)
+
+
 class QueryBody(Body):
     """A question to one collection, or to all that can be seen with `*`."""
 
@@ -40,10 +53,14 @@ class QueryBody(Body):
     arms: list[Arm] | None = Field(None, max_length=2, description="The ways to look; by default both.")
     vector: list[Finite] | None = Field(None, min_length=1, max_length=MOST_DIMENSIONS)
     rerank: bool = Field(True, description="Let the reranker, if there is one, have the last word.")
+    situation: SituationBody | None = None
+    chain: int = Field(0, ge=0, le=MOST_HITS, description="Most messages of its thread along with a hit.")
 
     def fields(self) -> dict[str, Any]:
         """The parts of the question that the client named, as the engine takes them."""
         given = {name: getattr(self, name) for name in self.model_fields_set - {"text", "where"}}
+        if self.situation is not None:
+            given["situation"] = self.situation.situation()
         if self.where is not None:
             given["where"] = filter_from_json(self.where)
         for name in ("arms", "vector"):
@@ -133,6 +150,16 @@ class HitAnswer(Answer):
     parts: dict[str, float]
     words: float | None
     similarity: float | None
+    along_with: int | None
+
+
+class ThreadSketchAnswer(Answer):
+    """The chunks of a thread, as far as they were read, in its order; `total` counts all of them."""
+
+    source: str
+    thread: str
+    chunks: list[int]
+    total: Count
 
 
 class RetrievalAnswer(Answer):
@@ -144,6 +171,7 @@ class RetrievalAnswer(Answer):
     plan: dict[str, str]
     notices: list[str]
     timings: dict[str, float]
+    threads: list[ThreadSketchAnswer]
 
 
 class JudgedAnswer(Answer):

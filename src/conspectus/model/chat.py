@@ -1,0 +1,117 @@
+"""A chat: what is asked, how many tokens each part may cost, and what is told while the answer is made."""
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from conspectus.model.filter import EVERYTHING, Filter
+from conspectus.model.query import EVERYWHERE, Situation
+from conspectus.model.results import Message
+
+ContextForm = Literal["passages", "tasks"]
+Looked = Literal["found", "nothing_relevant", "failed", "off"]
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """Tokens for each part of a prompt, and for the answer. 0 means none.
+
+    `question` is what is kept free for the user's message; a longer one takes its tokens from the history,
+    then from the context, and is never cut. `history` is the most that earlier turns may cost.
+    """
+
+    system: int = 500
+    context: int = 1_500
+    question: int = 200
+    answer: int = 800
+    history: int = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """A message to a chat model, with earlier turns, oldest first (roles user and assistant).
+
+    `inject` says whether context is looked for (None: as the settings say); `instructions` replace the
+    usual ones. `collection`, `where`, `floor` and `situation` are those of Query.
+    """
+
+    message: str
+    history: tuple[Message, ...] = ()
+    collection: str = EVERYWHERE
+    where: Filter = EVERYTHING
+    inject: bool | None = None
+    instructions: str | None = None
+    allocation: Allocation = field(default_factory=Allocation)
+    floor: float | None = 0.25
+    situation: Situation | None = None
+    form: ContextForm = "passages"
+    temperature: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSource:
+    """A numbered part of the context that the model was given: characters [start, end) of a document.
+
+    `snippet` is its beginning, at most 200 characters.
+    """
+
+    number: int
+    document: str
+    source: str
+    key: str
+    title: str
+    start: int
+    end: int
+    snippet: str
+    page: int | None = None
+    heading: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The first event: what was looked for and what the model is given.
+
+    `question` is what was searched for, the message made to stand alone; `notice` says why nothing could
+    be looked for, where `outcome` is failed, or what the answer could not take into account.
+    """
+
+    outcome: Looked
+    sources: tuple[ChatSource, ...] = ()
+    question: str = ""
+    tokens: int = 0
+    notice: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """Some more of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Citations:
+    """What the answer cites: sources that it was given, and `invented` numbers that it was not given."""
+
+    cited: tuple[ChatSource, ...]
+    invented: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the model counts them, or as we do (`exact` is False) where it does not say."""
+
+    input: int
+    output: int
+    exact: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why there is no answer, or no more of it: a stable code and a message without internals."""
+
+    code: str
+    message: str
+
+
+ChatEvent: TypeAlias = Sources | Delta | Citations | Usage | Failure
+"""In this order: Sources, any number of Delta, Citations, Usage; a Failure is the last in any case."""

@@ -1,0 +1,105 @@
+"""What people and assistants say to each other in channels, and what comes back of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, get_args
+
+from conspectus.model.records import Document, Metadata
+from conspectus.model.results import ContextWindow
+
+ArchiveKind = Literal["slack", "discord", "irc", "jsonl"]
+ARCHIVE_KINDS: tuple[ArchiveKind, ...] = get_args(ArchiveKind)
+
+REPLY_TO = "reply_to"
+"""Metadata of a message: the key of the one that it answers, as the platform says."""
+ANSWERS = "answers"
+"""Metadata of a message: the key of the one that it seems to answer, where the platform does not say."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewMessage:
+    """What somebody wrote in a channel.
+
+    `key` is the platform's own name for it, unique in its channel: writing it again is an edit. `reply_to`
+    is the key of the message it answers, `thread` the platform's name for the thread it stands in. People
+    have no `role`; programs are `bot`, models `assistant`, and what the platform itself says is `system`.
+    """
+
+    text: str
+    key: str | None = None
+    author: str | None = None
+    at: datetime | str | float | None = None
+    reply_to: str | None = None
+    thread: str | None = None
+    role: str | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelArchive:
+    """One channel of an export: its name, what is known of it, and its messages, oldest first.
+
+    `metadata` may have `topic`, `purpose`, `private` (bool) and `members` (names of authors).
+    """
+
+    name: str
+    metadata: Metadata
+    messages: tuple[NewMessage, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ChatArchive:
+    """The channels of an export; `notices` say what was left out and why, with counts."""
+
+    kind: ArchiveKind
+    channels: tuple[ChannelArchive, ...]
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What an import did: channels by name with the number of their messages, and how many were new."""
+
+    kind: ArchiveKind
+    channels: Mapping[str, int]
+    added: int
+    replaced: int
+    unchanged: int
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A stored message with its text."""
+
+    document: Document
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """A message and what it takes to understand it, in the order of time.
+
+    `root` and `message` are the documents' ids; `messages` holds at most as many as were asked for, the root
+    and the message among them; `left_out` counts those of the thread that are not here.
+    """
+
+    message: str
+    root: str
+    messages: tuple[Said, ...]
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelWindow:
+    """Context for a question asked in a channel.
+
+    `messages` are those shown, in the order of the window; `tokens` is what the rendered window costs;
+    `channels` are the names of the channels that messages came from, the one asked in first.
+    """
+
+    messages: tuple[Document, ...]
+    tokens: int
+    channels: tuple[str, ...]
+    window: ContextWindow
