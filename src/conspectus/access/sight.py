@@ -152,6 +152,22 @@ class Sight:
         shown = {document.id for document, _ in seen}
         return [each for each in found if each.document.id in shown]
 
+    async def thread(self, document: Document, *, limit: int) -> tuple[list[StoredChunk], int]:
+        """The chunks of the thread of a document that was seen, and how many there are in all.
+
+        A thread is of one source, and so is what a person may see; of more than `limit`, both ends.
+        """
+        if document.thread is None:
+            return [], 0
+        found, total = await self._records.thread(document.source, document.thread, limit=limit)
+        return list(found), total
+
+    async def latest(self, place: Place, source: Source, *, limit: int) -> list[StoredChunk]:
+        """The first chunks of the newest documents of a source that was seen, newest first."""
+        if source.collection != place.collection.id or role_on(place.access, source.id) is None:
+            raise NotFound("source", source.name)
+        return list(await self._records.latest(source.id, limit=limit))
+
     def rows(self, place: Place) -> Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChunk]]]:
         """How to read the chunks that an index of the collection found; what else it names is left out."""
 

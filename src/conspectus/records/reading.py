@@ -69,15 +69,15 @@ _THREADED = documents.c.thread.is_not(None)
 
 _BY_ID = select(*DOCUMENT_COLUMNS).where(documents.c.id.in_(bindparam("ids", expanding=True)))
 _BY_NUMBER = select(*DOCUMENT_COLUMNS).where(documents.c.number.in_(bindparam("numbers", expanding=True)))
-_WITH_NEIGHBOURS = select(
+WITH_NEIGHBOURS = select(
     *CHUNK_COLUMNS,
     *DOCUMENT_COLUMNS,
     documents.c.last_chunk,
     case((and_(_THREADED, chunks.c.position == 0), _BEFORE), else_=None),
     case((and_(_THREADED, chunks.c.id == documents.c.last_chunk), _AFTER), else_=None),
 ).join(documents, documents.c.number == chunks.c.document)
-_BY_CHUNK = _WITH_NEIGHBOURS.where(chunks.c.id.in_(bindparam("ids", expanding=True)))
-_OF_DOCUMENT = _WITH_NEIGHBOURS.where(documents.c.id == bindparam("wanted")).order_by(chunks.c.position)
+_BY_CHUNK = WITH_NEIGHBOURS.where(chunks.c.id.in_(bindparam("ids", expanding=True)))
+_OF_DOCUMENT = WITH_NEIGHBOURS.where(documents.c.id == bindparam("wanted")).order_by(chunks.c.position)
 _TEXT = (
     select(chunks.c.start, chunks.c.end, chunks.c.text)
     .join(documents, documents.c.number == chunks.c.document)
@@ -151,7 +151,7 @@ def document_chunks(connection: Connection, document: DocumentId) -> list[Stored
     rows = connection.execute(_OF_DOCUMENT, {"wanted": document}).all()
     if not rows:
         _require_document(connection, document)
-    return _stored_chunks(rows)
+    return stored_chunks(rows)
 
 
 def hydrate(connection: Connection, ids: Sequence[ChunkId]) -> list[StoredChunk]:
@@ -160,7 +160,7 @@ def hydrate(connection: Connection, ids: Sequence[ChunkId]) -> list[StoredChunk]
     found: dict[ChunkId, StoredChunk] = {}
     for block in blocks(plain):
         rows = connection.execute(_BY_CHUNK, {"ids": block}).all()
-        found.update((stored.chunk.id, stored) for stored in _stored_chunks(rows))
+        found.update((stored.chunk.id, stored) for stored in stored_chunks(rows))
     return [found[ChunkId(each)] for each in plain if each in found]
 
 
@@ -211,7 +211,7 @@ def _require_document(connection: Connection, document: DocumentId) -> None:
         raise NotFound("document", document)
 
 
-def _stored_chunks(rows: Sequence[Sequence[Any]]) -> list[StoredChunk]:
+def stored_chunks(rows: Sequence[Sequence[Any]]) -> list[StoredChunk]:
     """Rows of CHUNK_COLUMNS, DOCUMENT_COLUMNS, the document's last chunk and the thread's neighbours."""
     owners: dict[int, Document] = {}
     stored = []

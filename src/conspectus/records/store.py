@@ -33,7 +33,7 @@ from conspectus.model.records import (
     Written,
 )
 from conspectus.ports import Reader
-from conspectus.records import catalog, changes, checking, deleting, embedding, reading, writing
+from conspectus.records import catalog, changes, checking, deleting, embedding, reading, threads, writing
 from conspectus.records.sqlite import (
     WRITES,
     erase_free_space,
@@ -238,6 +238,14 @@ class SqlRecords:
     async def hydrate(self, ids: Sequence[ChunkId]) -> Sequence[StoredChunk]:
         """Those chunks that exist, in the order asked, with their neighbours."""
         return await self._read(partial(reading.hydrate, ids=ids))
+
+    async def thread(self, source: SourceId, thread: str, *, limit: int) -> tuple[Sequence[StoredChunk], int]:
+        """The chunks of a thread in its order, of a long one both ends, and how many there are in all."""
+        return await self._read(partial(threads.thread_chunks, source=source, thread=thread, limit=limit))
+
+    async def latest(self, source: SourceId, *, limit: int) -> Sequence[StoredChunk]:
+        """The first chunk of each of the newest documents of a source by event time, newest first."""
+        return await self._read(partial(threads.latest, source=source, limit=limit))
 
     async def state(self, collection: CollectionId) -> tuple[int, EmbeddingSpace | None]:
         """The newest change's sequence and the space that answers. Raises NotFound."""

@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-VERSION = "0002"
+VERSION = "0003"
 """The newest migration; a stored version above it comes from a newer program."""
 
 Number = BigInteger().with_variant(Integer, "sqlite")
@@ -106,6 +106,7 @@ documents = Table(
 )
 
 THREADED = text("thread IS NOT NULL AND chunks > 0")
+DATED = text("occurred_start IS NOT NULL AND chunks > 0")
 CHILD = text("parent IS NOT NULL")
 PENDING = text("status = 'pending'")
 """Written out, because a database uses a partial index only where it can read the condition."""
@@ -119,6 +120,14 @@ Index(
     documents.c.id,
     sqlite_where=THREADED,
     postgresql_where=THREADED,
+)
+Index(
+    "ix_documents_latest",
+    documents.c.source,
+    documents.c.order_start,
+    documents.c.id,
+    sqlite_where=DATED,
+    postgresql_where=DATED,
 )
 Index(
     "ix_documents_pending",
