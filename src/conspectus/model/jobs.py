@@ -94,7 +94,7 @@ def safe_rate(part: int, whole: int) -> float:
     return round(100.0 * part / whole, 1) if whole else 0.0
 
 
-RequestKind = Literal["embed", "rerank"]
+RequestKind = Literal["embed", "rerank", "chat"]
 
 
 @dataclass(frozen=True, slots=True)

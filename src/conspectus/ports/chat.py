@@ -1,6 +1,6 @@
 """The port of chat models."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
 from conspectus.model.chat import Delta, Usage
@@ -27,11 +27,11 @@ class ChatModel(Protocol):
 
     def stream(
         self, messages: Sequence[Message], *, most: int, temperature: float | None = None
-    ) -> AsyncIterator[Delta | Usage]:
+    ) -> AsyncGenerator[Delta | Usage, None]:
         """The answer in pieces of at most `most` tokens in all, then its usage where the model tells it.
 
-        Roles are system, user and assistant. Closing the iterator ends the call at the provider. Raises a
-        ChatError, before or after pieces.
+        Roles are system, user and assistant. Closing the generator ends the call at the provider. Raises a
+        ChatError, before or after pieces, and InvalidInput for what no model can be asked.
         """
         ...
 

@@ -1,0 +1,116 @@
+"""A chat model for tests that says what it is given, one token a piece.
+
+model = ScriptedChatModel(["Paris", " [1]"])
+model = ScriptedChatModel(lambda messages: [messages[-1].content])
+model = ScriptedChatModel(["Pa", "ris"], fails=ChatUnreachable("scripted", "cut"), after=1)
+model = ScriptedChatModel(["Pa", "ris"], hangs=True, after=1)
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from conspectus.errors import ChatError, InvalidInput
+from conspectus.model.chat import Delta, Usage
+from conspectus.model.results import Message
+
+ROLES = frozenset({"system", "user", "assistant"})
+Script: TypeAlias = Sequence[str] | Callable[[Sequence[Message]], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a model was asked."""
+
+    messages: tuple[Message, ...]
+    most: int
+    temperature: float | None
+
+
+class ScriptedChatModel:
+    """Says the pieces of its script, or what the script makes of the messages, each time it is asked.
+
+    After `after` pieces it raises `fails`, or `hangs` until `released` is set; each time, until they are
+    changed. `asked` is what it was asked, `open` how many streams are under way, and `broken_off` how many
+    were closed before their end. `tells` says whether it counts tokens: one for each word that it reads, one
+    for each piece that it says.
+    """
+
+    def __init__(
+        self,
+        says: Script = ("Hello", " world"),
+        *,
+        fails: ChatError | None = None,
+        hangs: bool = False,
+        after: int = 0,
+        tells: bool = True,
+        window: int = 8_192,
+    ) -> None:
+        self.says = says
+        self.fails = fails
+        self.hangs = hangs
+        self.after = after
+        self.tells = tells
+        self.asked: list[Asked] = []
+        self.open = 0
+        self.broken_off = 0
+        self.closed = False
+        self.hanging = asyncio.Event()
+        self.released = asyncio.Event()
+        self._window = window
+
+    @property
+    def name(self) -> str:
+        """`scripted:model`."""
+        return "scripted:model"
+
+    @property
+    def window(self) -> int:
+        """As it was given."""
+        return self._window
+
+    @property
+    def tokenizer(self) -> str:
+        """That of the settings' default."""
+        return "o200k_base"
+
+    async def stream(
+        self, messages: Sequence[Message], *, most: int, temperature: float | None = None
+    ) -> AsyncGenerator[Delta | Usage, None]:
+        """The pieces, at most `most` of them, then the usage."""
+        if not messages or most < 1 or any(message.role not in ROLES for message in messages):
+            raise InvalidInput("messages", "there must be some, of known roles, and room for an answer")
+        self.asked.append(Asked(tuple(messages), most, temperature))
+        pieces = (self.says(messages) if callable(self.says) else self.says)[:most]
+        self.open += 1
+        ended = False
+        try:
+            for place, piece in enumerate(pieces):
+                await self._stumble(place)
+                yield Delta(piece)
+            await self._stumble(len(pieces))
+            ended = True
+            if self.tells:
+                words = sum(len(message.content.split()) for message in messages)
+                yield Usage(words, len(pieces))
+        except ChatError:
+            ended = True
+            raise
+        finally:
+            self.open -= 1
+            self.broken_off += not ended
+
+    async def close(self) -> None:
+        """Remember that it was closed."""
+        self.closed = True
+
+    async def _stumble(self, place: int) -> None:
+        await asyncio.sleep(0)
+        if place != self.after:
+            return
+        if self.fails is not None:
+            raise self.fails
+        if self.hangs:
+            self.hanging.set()
+            await self.released.wait()
