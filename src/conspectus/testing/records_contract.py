@@ -13,6 +13,7 @@ from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
 from conspectus.model.records import Document, Period, PreparedChunk, PreparedDocument, Receipt, Source
 from conspectus.ports import Records
 from conspectus.testing.records_history_contract import HistoryContract
+from conspectus.testing.records_threads_contract import ThreadsContract
 from conspectus.testing.samples import NOON, NOTES, SHELF, SPACE, notes, prepared, shelf, vector
 
 NOBODY = DocumentId("nobody")
@@ -45,7 +46,7 @@ async def keys_of(records: Records) -> list[str]:
             return found
 
 
-class RecordsContract(HistoryContract):
+class RecordsContract(HistoryContract, ThreadsContract):
     """The behaviour of every record store, as tests. Fixture to override: `records`, an empty store."""
 
     async def test_collections_are_found_by_name(self, records: Records) -> None:
