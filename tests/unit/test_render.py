@@ -7,8 +7,9 @@ import pytest
 from conspectus.errors import InvalidInput
 from conspectus.model.records import Document, Period
 from conspectus.model.results import Message
+from conspectus.text.tokens import TOKENS_PER_MESSAGE
 from conspectus.window.arrange import Passage
-from conspectus.window.render import PREFACE, TOKENS_PER_MESSAGE, renderer_named
+from conspectus.window.render import PREFACE, renderer_named
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 UUID = "0b9e7a3c-1f2d-5c5e-9a7b-3d2f1e0c9b8a"

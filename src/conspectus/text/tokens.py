@@ -1,7 +1,11 @@
-"""Named rules that estimate a token count without a vocabulary; exact counters are providers."""
+"""Rules about tokens: estimates without a vocabulary, and what messages cost; exact counters are providers."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
+from typing import Final
+
+TOKENS_PER_MESSAGE: Final = 3
+"""What chat models add to the role and the content of each message (OpenAI's published rule)."""
 
 
 def _floor_of_characters(text: str) -> int:
