@@ -18,7 +18,7 @@ from conspectus.errors import NotFound
 from conspectus.model.access import Access, Grant, Person, Role
 from conspectus.model.filter import EVERYTHING, Filter, document_row, matches
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
-from conspectus.model.records import Collection, Document, Source, StoredChunk
+from conspectus.model.records import Collection, Document, Source, StoredChunk, StoredThread
 from conspectus.ports import Records
 from conspectus.ports.accounts import Accounts
 
@@ -153,14 +153,21 @@ class Sight:
         return [each for each in found if each.document.id in shown]
 
     async def thread(self, document: Document, *, limit: int) -> tuple[list[StoredChunk], int]:
-        """The chunks of the thread of a document that was seen, and how many there are in all.
+        """The first chunks of the texts in the thread of a document that was seen, and how many there are.
 
-        A thread is of one source, and so is what a person may see; of more than `limit`, both ends.
+        Of more than `limit`, both ends and what stands around the document.
         """
         if document.thread is None:
-            return [], 0
-        found, total = await self._records.thread(document.source, document.thread, limit=limit)
-        return list(found), total
+            return list(await self.chunks(document))[:1], 1
+        found = await self.threaded(document, (document,), limit=limit)
+        return list(found.chunks), found.total
+
+    async def threaded(self, document: Document, around: Sequence[Document], *, limit: int) -> StoredThread:
+        """The thread of a document that was seen: it is of one source, and so is what a person may see."""
+        if document.thread is None:
+            return StoredThread()
+        beside = [each.id for each in around]
+        return await self._records.thread(document.source, document.thread, limit=limit, around=beside)
 
     async def latest(self, place: Place, source: Source, *, limit: int) -> list[StoredChunk]:
         """The first chunks of the newest documents of a source that was seen, newest first."""

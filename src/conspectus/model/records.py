@@ -222,3 +222,16 @@ class StoredChunk:
     document: Document
     previous: ChunkId | None = None
     next: ChunkId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredThread:
+    """A thread as far as it was read: the first chunk of each document, in its order.
+
+    `places` says how many documents of the thread stand before each that was read, `total` how many there
+    are; documents without text do not count.
+    """
+
+    chunks: tuple[StoredChunk, ...] = ()
+    places: Mapping[DocumentId, int] = field(default_factory=dict)
+    total: int = 0

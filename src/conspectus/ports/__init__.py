@@ -24,6 +24,7 @@ from conspectus.model.records import (
     Receipt,
     Source,
     StoredChunk,
+    StoredThread,
     Written,
 )
 
@@ -246,10 +247,13 @@ class Records(Protocol):
         """
         ...
 
-    async def thread(self, source: SourceId, thread: str, *, limit: int) -> tuple[Sequence[StoredChunk], int]:
-        """The chunks of a thread in its order, and how many there are in all.
+    async def thread(
+        self, source: SourceId, thread: str, *, limit: int, around: Sequence[DocumentId] = ()
+    ) -> StoredThread:
+        """The documents of a thread that have text, in its order.
 
-        Of a thread with more than `limit`, the first and the last ones, half of the limit each.
+        Of more than about `limit`, the first, the last, and those around the documents of `around`, in equal
+        shares; those of `around` in any case.
         """
         ...
 

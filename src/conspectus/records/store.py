@@ -30,6 +30,7 @@ from conspectus.model.records import (
     Receipt,
     Source,
     StoredChunk,
+    StoredThread,
     Written,
 )
 from conspectus.ports import Reader
@@ -239,9 +240,12 @@ class SqlRecords:
         """Those chunks that exist, in the order asked, with their neighbours."""
         return await self._read(partial(reading.hydrate, ids=ids))
 
-    async def thread(self, source: SourceId, thread: str, *, limit: int) -> tuple[Sequence[StoredChunk], int]:
-        """The chunks of a thread in its order, of a long one both ends, and how many there are in all."""
-        return await self._read(partial(threads.thread_chunks, source=source, thread=thread, limit=limit))
+    async def thread(
+        self, source: SourceId, thread: str, *, limit: int, around: Sequence[DocumentId] = ()
+    ) -> StoredThread:
+        """A thread, or of a long one both ends and what stands around some of its documents."""
+        work = partial(threads.read_thread, source=source, thread=thread, limit=limit, around=around)
+        return await self._read(work)
 
     async def latest(self, source: SourceId, *, limit: int) -> Sequence[StoredChunk]:
         """The first chunk of each of the newest documents of a source by event time, newest first."""

@@ -1,56 +1,69 @@
-"""Reading a thread as a whole, and the newest of a source."""
+"""Reading a thread, and the newest of a source."""
 
 from collections.abc import Sequence
-from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, bindparam, func, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from conspectus.errors import InvalidInput
-from conspectus.model.ids import SourceId
-from conspectus.model.records import StoredChunk
+from conspectus.model.ids import DocumentId, SourceId
+from conspectus.model.records import StoredChunk, StoredThread
 from conspectus.records.reading import WITH_NEIGHBOURS, stored_chunks
 from conspectus.records.tables import DATED, THREADED, chunks, documents
 
-_PLACE = (documents.c.order_sequence, documents.c.order_start, documents.c.id, chunks.c.position)
+_ORDER = (documents.c.order_sequence, documents.c.order_start, documents.c.id)
 _HERE = documents.c.source == bindparam("source")
 _IN_THREAD = (_HERE, documents.c.thread == bindparam("thread"), THREADED)
-_FIRST_CHUNK = documents.c.last_chunk - documents.c.chunks + 1
+_FIRST_CHUNKS = WITH_NEIGHBOURS.where(chunks.c.id == documents.c.last_chunk - documents.c.chunks + 1)
 
-_SIZE = select(func.coalesce(func.sum(documents.c.chunks), 0)).where(*_IN_THREAD)
+_SIZE = select(func.count()).select_from(documents).where(*_IN_THREAD)
+_WHOLE = _FIRST_CHUNKS.where(*_IN_THREAD).order_by(*_ORDER)
+_SOME = _FIRST_CHUNKS.where(documents.c.id.in_(bindparam("ids", expanding=True)))
+_PLACE = (func.row_number().over(order_by=_ORDER) - 1).label("place")
+_NUMBERED = select(documents.c.id, _PLACE).where(*_IN_THREAD).subquery()
+_PLACES = select(_NUMBERED.c.place).where(_NUMBERED.c.id.in_(bindparam("around", expanding=True)))
+_AT_PLACES = select(_NUMBERED.c.id, _NUMBERED.c.place).where(
+    _NUMBERED.c.place.in_(bindparam("places", expanding=True))
+)
 _LATEST = (
-    WITH_NEIGHBOURS.where(_HERE, DATED, chunks.c.id == _FIRST_CHUNK)
+    _FIRST_CHUNKS.where(_HERE, DATED)
     .order_by(documents.c.order_start.desc(), documents.c.id.desc())
     .limit(bindparam("most"))
 )
 
 
-def _end(*order: ColumnElement[Any]) -> Select[*tuple[Any, ...]]:
-    return WITH_NEIGHBOURS.where(*_IN_THREAD).order_by(*order).limit(bindparam("most"))
-
-
-_FROM_THE_FIRST = _end(*_PLACE)
-_FROM_THE_LAST = _end(*(column.desc() for column in _PLACE))
-
-
-def thread_chunks(
-    connection: Connection, source: SourceId, thread: str, *, limit: int
-) -> tuple[list[StoredChunk], int]:
-    """The chunks of a thread in its order, of a long one both ends, and how many there are in all."""
+def read_thread(
+    connection: Connection, source: SourceId, thread: str, *, limit: int, around: Sequence[DocumentId]
+) -> StoredThread:
+    """A thread, or of a long one both ends and what stands around some of its documents."""
     _require_positive(limit)
     wanted = {"source": source, "thread": thread}
     total: int = connection.execute(_SIZE, wanted).scalar_one()
-    first = limit if total <= limit else limit - limit // 2
-    rows: list[Row[*tuple[Any, ...]]] = []
-    rows += connection.execute(_FROM_THE_FIRST, wanted | {"most": first}).all()
-    if total > limit:
-        rows += reversed(connection.execute(_FROM_THE_LAST, wanted | {"most": limit // 2}).all())
-    return stored_chunks(rows), total
+    if total <= limit:
+        rows = stored_chunks(connection.execute(_WHOLE, wanted).all())
+        return StoredThread(tuple(rows), {row.document.id: at for at, row in enumerate(rows)}, total)
+    anchors = connection.execute(_PLACES, {**wanted, "around": list(around)}).scalars().all()
+    chosen = _worth_reading(anchors, limit, total)
+    found = connection.execute(_AT_PLACES, {**wanted, "places": chosen}).all()
+    places: dict[DocumentId, int] = {DocumentId(document): place for document, place in found}
+    rows = stored_chunks(connection.execute(_SOME, {"ids": list(places)}).all())
+    return StoredThread(tuple(sorted(rows, key=lambda row: places[row.document.id])), places, total)
 
 
 def latest(connection: Connection, source: SourceId, *, limit: int) -> Sequence[StoredChunk]:
     """The first chunk of each of the newest documents of a source, newest first."""
     _require_positive(limit)
     return stored_chunks(connection.execute(_LATEST, {"source": source, "most": limit}).all())
+
+
+def _worth_reading(anchors: Sequence[int], limit: int, total: int) -> list[int]:
+    """Places in a thread: equal shares for its beginning, its end, and around each anchor."""
+    share = limit // (2 + len(anchors))
+    last = max(share, 1)
+    chosen = {*range(limit - last - share * len(anchors)), *range(total - last, total), *anchors}
+    for anchor in anchors:
+        first = max(anchor - share // 2, 0)
+        chosen.update(range(first, min(first + share, total)))
+    return sorted(place for place in chosen if place < total)
 
 
 def _require_positive(limit: int) -> None:

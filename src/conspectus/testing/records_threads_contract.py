@@ -1,12 +1,13 @@
 """What every record store must do with threads and with the newest of a source."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 
 import pytest
 
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import DocumentId, SourceId
-from conspectus.model.records import Period, PreparedDocument, StoredChunk
+from conspectus.model.records import Period, PreparedDocument, StoredChunk, StoredThread
 from conspectus.ports import Records
 from conspectus.testing.samples import NOON, NOTES, notes, prepared
 
@@ -18,7 +19,7 @@ def said(key: str, *texts: str, minute: int | None = 0, **fields: object) -> Pre
     return prepared(key, *texts, **{"kind": "message", "thread": "t", "occurred": occurred, **fields})
 
 
-def texts(found: list[StoredChunk]) -> list[str]:
+def texts(found: Sequence[StoredChunk]) -> list[str]:
     """What the chunks say, in their order."""
     return [each.chunk.text for each in found]
 
@@ -27,11 +28,11 @@ class ThreadsContract:
     """Whole threads, both ends of long ones, and the newest messages. Part of RecordsContract."""
 
     async def test_a_thread_in_its_order(self, records: Records, stocked: None) -> None:
-        """By sequence, event time, id and position, within its source; texts that are empty do not count."""
+        """By sequence, event time and id, within its source; texts that are empty do not count."""
         await records.put_source(notes("other"))
         await records.write(
             [
-                said("d", "5 ", "6", sequence=7),
+                said("d", "5 ", "and more", sequence=7),
                 said("c", "4", sequence=5, minute=2),
                 said("b", "3", sequence=5, minute=1),
                 said("a", "2", sequence=5, minute=1),
@@ -42,30 +43,37 @@ class ThreadsContract:
                 said("alone", "x", thread=None),
             ]
         )
-        found, total = await records.thread(NOTES, "t", limit=100)
-        assert (texts(list(found)), total) == (["1", "2", "3", "4", "5 ", "6"], 6)
-        assert list(found) == await records.hydrate([each.chunk.id for each in found])
+        found = await records.thread(NOTES, "t", limit=100)
+        assert (texts(found.chunks), found.total) == (["1", "2", "3", "4", "5 "], 5)
+        assert found.places == {key: place for place, key in enumerate("zabcd")}
+        assert list(found.chunks) == await records.hydrate([each.chunk.id for each in found.chunks])
         await records.delete([DocumentId("b")])
-        found, total = await records.thread(NOTES, "t", limit=5)
-        assert (texts(list(found)), total) == (["1", "2", "4", "5 ", "6"], 5)
+        found = await records.thread(NOTES, "t", limit=4)
+        assert (texts(found.chunks), found.total) == (["1", "2", "4", "5 "], 4)
 
-    async def test_of_a_long_thread_both_ends(self, records: Records, stocked: None) -> None:
-        """Half of the limit each, the first one more; nothing twice, also inside a document."""
-        batch = [said(f"{number:02}", f"{number} ", f"{number}+", minute=number) for number in range(10)]
-        await records.write(batch)
-        whole = texts(list((await records.thread(NOTES, "t", limit=20))[0]))
-        assert len(whole) == len(set(whole)) == 20
-        for limit in (1, 2, 3, 19):
-            found, total = await records.thread(NOTES, "t", limit=limit)
-            last = limit // 2
-            assert texts(list(found)) == [*whole[: limit - last], *whole[20 - last :]]
-            assert total == 20
+    async def test_of_a_long_thread_some(self, records: Records, stocked: None) -> None:
+        """Both ends, and what stands around what was named; nothing twice; places in the whole thread."""
+        await records.write([said(f"{number:02}", f"{number}", minute=number) for number in range(30)])
+        for limit, around, expected in (
+            (1, "", "29"),
+            (2, "", "0 29"),
+            (5, "", "0 1 2 28 29"),
+            (29, "", " ".join(map(str, (*range(15), *range(16, 30))))),
+            (9, "15", "0 1 2 14 15 16 27 28 29"),
+            (9, "01 nobody", "0 1 2 27 28 29"),
+            (3, "03 04 20", "0 1 3 4 20 29"),
+        ):
+            beside = [DocumentId(each) for each in around.split()]
+            found = await records.thread(NOTES, "t", limit=limit, around=beside)
+            assert texts(found.chunks) == expected.split(), (limit, around)
+            assert found.places == {each.document.id: int(each.chunk.text) for each in found.chunks}
+            assert found.total == 30
 
     async def test_a_thread_that_is_not_there(self, records: Records, stocked: None) -> None:
         """Nothing, and no error; a limit that means nothing is one."""
         await records.write([said("a", "x")])
         for source, thread in ((NOTES, "T"), (NOTES, ""), (SourceId("gone"), "t")):
-            assert await records.thread(source, thread, limit=5) == ([], 0)
+            assert await records.thread(source, thread, limit=5) == StoredThread()
         for attempt in (records.thread(NOTES, "t", limit=0), records.latest(NOTES, limit=0)):
             with pytest.raises(InvalidInput):
                 await attempt
@@ -84,8 +92,8 @@ class ThreadsContract:
                 said("elsewhere", "x", minute=9, source="other"),
             ]
         )
-        found = list(await records.latest(NOTES, limit=100))
+        found = await records.latest(NOTES, limit=100)
         assert texts(found) == ["1 ", "3", "2", "4"]
-        assert found == await records.hydrate([each.chunk.id for each in found])
-        assert texts(list(await records.latest(NOTES, limit=2))) == ["1 ", "3"]
+        assert list(found) == await records.hydrate([each.chunk.id for each in found])
+        assert texts(await records.latest(NOTES, limit=2)) == ["1 ", "3"]
         assert list(await records.latest(SourceId("gone"), limit=2)) == []
