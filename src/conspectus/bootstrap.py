@@ -4,14 +4,13 @@ Adapters are imported when they are first needed, so that a program pays only fo
 """
 
 import asyncio
-import fcntl
 import importlib
 import importlib.metadata
 import json
 import shutil
 import sys
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -26,9 +25,11 @@ from conspectus.model.patience import Patience
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.model.wiki import Connection
 from conspectus.ports import Embedder, Index, Reader
+from conspectus.ports.chat import ChatModel
 from conspectus.ports.jobs import Jobs, Ledger
 from conspectus.ports.web import Connector, Fetcher, Reranker
 from conspectus.providers.logged import Note, RequestNotes, drop
+from conspectus.records.turns import turn
 from conspectus.settings import Settings
 from conspectus.text.words import Analyzer
 
@@ -55,13 +56,14 @@ async def open(
     settings: Settings | None = None,
     embedder: Embedder | None = None,
     reranker: Reranker | None = None,
+    chat_model: ChatModel | None = None,
 ) -> AsyncIterator[Engine]:
     """Open the store at `path` (made if it does not exist) and release everything at the end of the block.
 
     `path` defaults to the one of the settings, the settings to the environment's; `embedder` is any object
     of that protocol, used for its own space and for new collections instead of the settings' one, and
-    `reranker` likewise. Raises StorageTooNew, StorageError, or MissingExtra for an embedder whose library
-    is not installed.
+    `reranker` and `chat_model` likewise. Raises StorageTooNew, StorageError, or MissingExtra for a model
+    whose library is not installed.
     """
     chosen = Settings.from_environment() if settings is None else settings
     if embedder is not None:
@@ -69,7 +71,8 @@ async def open(
     folder = absolute(path or chosen.path)
     models = Models(chosen, embedder)
     judge = reranker or models.rerankers.named(chosen.reranker)
-    parts = replace(await _parts(folder, chosen, models), reranker=judge)
+    speaker = chat_model or models.speaker()
+    parts = replace(await _parts(folder, chosen, models), reranker=judge, chat_model=speaker)
     models.notes.write_to(parts.request_log)
     engine = Engine(parts)
     try:
@@ -84,11 +87,25 @@ class Models:
 
     def __init__(self, settings: Settings, given: Embedder | None = None) -> None:
         self.notes = RequestNotes()
+        self._settings = settings
+        self._speakers: list[ChatModel] = []
         self.embedders = Embedders(settings, given, note=self.notes)
         self.rerankers = Rerankers(settings, note=self.notes)
 
+    def speaker(self) -> ChatModel | None:
+        """The chat model of the settings; None for `none`. Raises InvalidInput or MissingExtra."""
+        if self._settings.chat_model == "none":
+            return None
+        from conspectus.providers.vendors import chat_model_of
+
+        made = chat_model_of(self._settings, note=self.notes)
+        self._speakers.append(made)
+        return made
+
     async def close(self) -> None:
         """Release the models, then write down what is still to note."""
+        for made in self._speakers:
+            await made.close()
         await self.embedders.close()
         await self.rerankers.close()
         await self.notes.close()
@@ -369,15 +386,3 @@ def _setting(space: EmbeddingSpace) -> str:
 def now() -> datetime:
     """The current instant."""
     return datetime.now(UTC)
-
-
-@contextmanager
-def turn(lock: Path) -> Iterator[bool]:
-    """Whether this process holds the lock, which it gives back at the end of the block or when it dies."""
-    with lock.open("a") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield True

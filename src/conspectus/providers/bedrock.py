@@ -31,13 +31,7 @@ class Bedrock:
         self._model = model
         self._timeout = timeout
         self._errors = _library("botocore.exceptions")
-        options = {"connect_timeout": timeout, "read_timeout": timeout, "retries": {"total_max_attempts": 1}}
-        config = _library("botocore.config").Config(**options)
-        try:
-            session = _library("boto3").Session()
-            self._client = session.client("bedrock-runtime", endpoint_url=endpoint_url, config=config)
-        except self._errors.BotoCoreError as error:
-            raise ProviderError(PROVIDER, str(error)) from error
+        self._client = runtime_client(endpoint_url=endpoint_url, timeout=timeout)
 
     async def invoke(self, body: Any) -> Answer:
         """One request, in a thread of its own. Raises ProviderError, ProviderUnavailable."""
@@ -70,6 +64,17 @@ class Bedrock:
         )
         content = json.loads(answer["body"].read())
         return Answer(content, number_in(answer, "ResponseMetadata", "HTTPHeaders", TOKENS))
+
+
+def runtime_client(*, endpoint_url: str | None = None, timeout: float) -> Any:
+    """A client that asks once. Raises MissingExtra without boto3, ProviderError where no region is set."""
+    options = {"connect_timeout": timeout, "read_timeout": timeout, "retries": {"total_max_attempts": 1}}
+    config = _library("botocore.config").Config(**options)
+    try:
+        session = _library("boto3").Session()
+        return session.client("bedrock-runtime", endpoint_url=endpoint_url, config=config)
+    except _library("botocore.exceptions").BotoCoreError as error:
+        raise ProviderError(PROVIDER, str(error)) from error
 
 
 def _translated(response: Any) -> ProviderError:

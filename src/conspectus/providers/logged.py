@@ -49,7 +49,7 @@ class Calls:
             status = fault.status if isinstance(fault, ProviderError) else None
             error = fault.code if status is None else f"HTTP {status}"
             raise
-        except asyncio.CancelledError:
+        except (asyncio.CancelledError, GeneratorExit):
             error = "cancelled"
             raise
         finally:

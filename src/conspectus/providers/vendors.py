@@ -7,10 +7,11 @@ from conspectus.model.patience import Patience
 from conspectus.ports.web import Reranker
 from conspectus.providers.bedrock_embedder import DEFAULT_DIMENSIONS, BedrockEmbedder
 from conspectus.providers.bedrock_reranker import BedrockReranker
+from conspectus.providers.chat_model import HostedChatModel
 from conspectus.providers.hosted_embedder import HostedEmbedder
 from conspectus.providers.logged import Note
 from conspectus.providers.rerankers import COHERE, CohereReranker, HttpReranker
-from conspectus.settings import vendor_variable
+from conspectus.settings import Settings, vendor_variable
 
 BEDROCK: Final = "bedrock"
 COHERE_ON_BEDROCK: Final = "cohere.embed-v4"
@@ -54,3 +55,18 @@ def reranker_of(setting: str, *, patience: Patience, timeout: float, note: Note)
         raise ProviderError("cohere", "no key is set; put it into CO_API_KEY")
     url = vendor_variable("CO_API_URL") or COHERE
     return CohereReranker(model, key, url=url, patience=patience, timeout=timeout, note=note)
+
+
+def chat_model_of(settings: Settings, *, note: Note) -> HostedChatModel:
+    """The chat model of the settings, which is connected to when it is first asked.
+
+    Raises InvalidInput for a setting of another form, MissingExtra where the vendor's library is missing.
+    """
+    return HostedChatModel(
+        settings.chat_model,
+        url=settings.chat_url,
+        window=settings.chat_window,
+        tokenizer=settings.chat_tokenizer,
+        seconds=float(settings.chat_seconds),
+        note=note,
+    )
