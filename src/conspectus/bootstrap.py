@@ -24,7 +24,7 @@ from conspectus.errors import IndexDamaged, InvalidInput, MissingExtra, NotFound
 from conspectus.model.patience import Patience
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.model.wiki import Connection
-from conspectus.ports import Embedder, Index, Reader
+from conspectus.ports import CountTokens, Embedder, Index, Reader
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.jobs import Jobs, Ledger
 from conspectus.ports.web import Connector, Fetcher, Reranker
@@ -258,6 +258,13 @@ def local_files(settings: Settings) -> "LocalFiles":
         parse_memory_bytes=settings.parse_memory_bytes,
         max_unpacked_bytes=settings.max_unpacked_bytes,
     )
+
+
+def local_counter(tokenizer: str) -> CountTokens:
+    """What counts tokens as that tokenizer does. Raises UnknownTokenizer."""
+    from conspectus.providers.tokenizers import counter
+
+    return counter(tokenizer)
 
 
 def _work_parts(folder: Path, settings: Settings, ledger: Ledger) -> WorkParts:

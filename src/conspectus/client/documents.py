@@ -21,7 +21,7 @@ from conspectus.model.reports import FilesReport, Page
 from conspectus.ports import Progress
 
 LIST_LIMIT = 1_000
-FIELDS = NewDocument.__dataclass_fields__.keys() - {"key"}
+FIELDS = NewDocument.__dataclass_fields__.keys() - {"key", "expected"}
 
 
 class Documents(Catalog):
@@ -39,7 +39,8 @@ class Documents(Catalog):
         """Store documents: found by their words at once, by meaning when embedded (`wait=True`: on return).
 
         A document with the key of a stored one replaces it atomically. Documents are sent in batches of
-        at most 500, each a transaction. Raises InvalidInput or TooLarge; the batch at fault is not written.
+        at most 500, each a transaction. Raises InvalidInput, TooLarge or Changed; the batch at fault is
+        not written.
         """
         given = [documents] if isinstance(documents, str | NewDocument) else documents
         target = await self.source(source, collection=collection)

@@ -1,6 +1,8 @@
 """The whole product on a server."""
 
+from conspectus import bootstrap
 from conspectus.client.work import Work
+from conspectus.ports import CountTokens
 
 
 class RemoteEngine(Work):
@@ -9,3 +11,7 @@ class RemoteEngine(Work):
     It has the methods of Engine, and answers and errors are the same. What the key may not do raises
     NotAllowed; a server that cannot be reached raises ServerUnavailable.
     """
+
+    def counter(self, tokenizer: str = "o200k_base") -> CountTokens:
+        """What counts tokens as that tokenizer does, on this machine. Raises UnknownTokenizer."""
+        return bootstrap.local_counter(tokenizer)

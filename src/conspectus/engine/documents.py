@@ -30,7 +30,7 @@ from conspectus.model.reports import FilesReport, Page
 from conspectus.ports import Progress
 
 LIST_LIMIT = 1_000
-FIELDS = NewDocument.__dataclass_fields__.keys() - {"key"}
+FIELDS = NewDocument.__dataclass_fields__.keys() - {"key", "expected"}
 TEXT = {"text", "places", "spans"}
 STOPPED = "some of the collection could not be embedded; whoever manages it is told why"
 
@@ -50,7 +50,8 @@ class Documents(Catalog):
         """Store documents: found by their words at once, by meaning when embedded (`wait=True`: on return).
 
         A document with the key of a stored one replaces it atomically. Documents are written in batches of
-        at most 500, each a transaction. Raises InvalidInput or TooLarge; the batch at fault is not written.
+        at most 500, each a transaction. Raises InvalidInput, TooLarge or Changed; the batch at fault is
+        not written.
         """
         given = [documents] if isinstance(documents, str | NewDocument) else documents
         target, place = await self._writable(source, collection)

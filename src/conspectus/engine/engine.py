@@ -3,6 +3,7 @@
 from conspectus.engine.following import Following
 from conspectus.engine.parts import Core, Parts
 from conspectus.model.access import LOCAL_OWNER, Person
+from conspectus.ports import CountTokens
 from conspectus.ports.jobs import Replays
 
 
@@ -20,6 +21,10 @@ class Engine(Following):
         view = Engine.__new__(Engine)
         super(Engine, view).__init__(self._core, person)
         return view
+
+    def counter(self, tokenizer: str = "o200k_base") -> CountTokens:
+        """What counts tokens as that tokenizer does. Raises UnknownTokenizer."""
+        return self._parts.counter(tokenizer)
 
     @property
     def replays(self) -> Replays:

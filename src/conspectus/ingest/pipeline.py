@@ -40,7 +40,7 @@ async def write(
     fresh = [
         (new, document)
         for new, document in zip(batch, described, strict=True)
-        if expected is not None
+        if (new.expected if expected is None else expected) is not None
         or document.id not in known
         or known[document.id].fingerprint != document.fingerprint
     ]
@@ -63,7 +63,10 @@ def _describe_all(batch: Sequence[NewDocument], by: Preparation) -> list[Documen
 def _prepare_all(
     fresh: Sequence[tuple[NewDocument, Document]], by: Preparation, expected: str | None
 ) -> list[PreparedDocument]:
-    return [prepare(new, document, by, expected=expected) for new, document in fresh]
+    return [
+        prepare(new, document, by, expected=new.expected if expected is None else expected)
+        for new, document in fresh
+    ]
 
 
 def _unchanged(document: DocumentId, known: dict[DocumentId, Document]) -> Written:

@@ -140,7 +140,8 @@ class NewDocument:
     With a `key`, writing the same key into the same source replaces what was there. Without one the
     document is new each time. `places`, in order, say where pages and sections begin; those of Markdown
     are found without. `spans`, where given, are the chunks to cut the text into: they begin at 0, leave no
-    gap, and end with the text.
+    gap, and end with the text. With `expected`, the fingerprint that the caller read, nothing of the batch is
+    written unless the stored one still has it.
     """
 
     text: str
@@ -157,6 +158,7 @@ class NewDocument:
     syntax: Syntax = "plain"
     places: tuple[Place, ...] = ()
     spans: tuple[tuple[int, int], ...] = ()
+    expected: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ async def list_documents(
     IN_COLLECTION,
     response_model=list[WrittenAnswer],
     status_code=201,
-    responses=problems(),
+    responses=problems(412),
     dependencies=[Unhurried],
 )
 async def add_documents(

@@ -88,7 +88,7 @@ async def list_documents_of_source(
     "/sources/{source}/documents",
     response_model=list[WrittenAnswer],
     status_code=201,
-    responses=problems(),
+    responses=problems(412),
     dependencies=[Unhurried],
 )
 async def add_documents_to_source(

@@ -204,6 +204,9 @@ class DocumentBody(DocumentFields):
 
     text: Text = Field(examples=["The backup runs every night at two."])
     key: Label | None = None
+    expected: Label | None = Field(
+        None, description="The fingerprint that was read; if it is another one by now, nothing is written."
+    )
 
     def document(self) -> NewDocument:
         """The document as the engine takes it."""
