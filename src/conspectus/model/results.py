@@ -29,11 +29,11 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class ThreadSketch:
-    """The chunks of a thread, as far as they were read, in its order; `total` counts all of them."""
+    """A thread as far as it was read: how many of its documents stand before each, and how many there are."""
 
     source: str
     thread: str
-    chunks: tuple[int, ...]
+    places: Mapping[str, int]
     total: int
 
 

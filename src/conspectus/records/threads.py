@@ -16,7 +16,7 @@ _IN_THREAD = (_HERE, documents.c.thread == bindparam("thread"), THREADED)
 _FIRST_CHUNKS = WITH_NEIGHBOURS.where(chunks.c.id == documents.c.last_chunk - documents.c.chunks + 1)
 
 _SIZE = select(func.count()).select_from(documents).where(*_IN_THREAD)
-_WHOLE = _FIRST_CHUNKS.where(*_IN_THREAD).order_by(*_ORDER)
+_FROM_THE_FIRST = _FIRST_CHUNKS.where(*_IN_THREAD).order_by(*_ORDER).limit(bindparam("most"))
 _SOME = _FIRST_CHUNKS.where(documents.c.id.in_(bindparam("ids", expanding=True)))
 _PLACE = (func.row_number().over(order_by=_ORDER) - 1).label("place")
 _NUMBERED = select(documents.c.id, _PLACE).where(*_IN_THREAD).subquery()
@@ -37,10 +37,11 @@ def read_thread(
     """A thread, or of a long one both ends and what stands around some of its documents."""
     _require_positive(limit)
     wanted = {"source": source, "thread": thread}
+    begun = connection.execute(_FROM_THE_FIRST, {**wanted, "most": limit + 1}).all()
+    if len(begun) <= limit:
+        rows = stored_chunks(begun)
+        return StoredThread(tuple(rows), {row.document.id: at for at, row in enumerate(rows)}, len(rows))
     total: int = connection.execute(_SIZE, wanted).scalar_one()
-    if total <= limit:
-        rows = stored_chunks(connection.execute(_WHOLE, wanted).all())
-        return StoredThread(tuple(rows), {row.document.id: at for at, row in enumerate(rows)}, total)
     anchors = connection.execute(_PLACES, {**wanted, "around": list(around)}).scalars().all()
     chosen = _worth_reading(anchors, limit, total)
     found = connection.execute(_AT_PLACES, {**wanted, "places": chosen}).all()

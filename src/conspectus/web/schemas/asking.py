@@ -92,6 +92,15 @@ class BudgetBody(Body):
 Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
 
 
+def budget_of(given: int | BudgetBody) -> Budget:
+    """The budget as the engine takes it. Raises InvalidInput for tokenizers that read server files."""
+    if isinstance(given, int):
+        return Budget(given)
+    if given.tokenizer.startswith("hf:"):
+        raise InvalidInput("tokenizer", "hf:PATH reads a file and cannot be used over HTTP")
+    return Budget(**given.model_dump())
+
+
 class BudgetedBody(Body):
     """A question and the tokens for what answers it."""
 
@@ -100,11 +109,7 @@ class BudgetedBody(Body):
 
     def allowed(self) -> Budget:
         """The budget as the engine takes it. Raises InvalidInput for tokenizers that read server files."""
-        if isinstance(self.budget, int):
-            return Budget(self.budget)
-        if self.budget.tokenizer.startswith("hf:"):
-            raise InvalidInput("tokenizer", "hf:PATH reads a file and cannot be used over HTTP")
-        return Budget(**self.budget.model_dump())
+        return budget_of(self.budget)
 
 
 class ContextBody(BudgetedBody):
@@ -154,11 +159,11 @@ class HitAnswer(Answer):
 
 
 class ThreadSketchAnswer(Answer):
-    """The chunks of a thread, as far as they were read, in its order; `total` counts all of them."""
+    """A thread as far as it was read: how many of its documents stand before each, and how many there are."""
 
     source: str
     thread: str
-    chunks: list[int]
+    places: dict[str, Count]
     total: Count
 
 
