@@ -1,4 +1,4 @@
-"""Rules about tokens: estimates without a vocabulary, and what messages cost; exact counters are providers."""
+"""Rules about tokens: estimates without a vocabulary, and what messages cost; exact counts are elsewhere."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

@@ -20,6 +20,7 @@ from conspectus.model.records import Document
 from conspectus.model.results import Message
 from conspectus.text.places import BETWEEN
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
+from conspectus.window import guarded
 from conspectus.window.arrange import Layout, Passage
 
 CUT = " […]"
@@ -63,7 +64,7 @@ class Renderer(Protocol):
 
 
 def renderer_named(name: str) -> Renderer:
-    """The renderer `text`, `xml`, `json` or `messages`. Raises InvalidInput for any other name."""
+    """The renderer `text`, `xml`, `json`, `messages` or `guarded`. Raises InvalidInput for any other name."""
     if name not in _RENDERERS:
         raise InvalidInput("renderer", f"{name!r} is unknown; use one of {', '.join(_RENDERERS)}")
     return _RENDERERS[name]
@@ -164,8 +165,36 @@ class MessagesRenderer(TextRenderer):
         return Rendered(PREFACE + text, (Message("user", PREFACE + text),)) if text else Rendered()
 
 
+class GuardedRenderer:
+    """The form of a chat's prompt: `<retrieved>` with one `<passage number= title= key= …>` for each passage.
+
+    Escaped as the XML form is, and disarmed: see conspectus.text.disarm.
+    """
+
+    def show(self, text: str) -> str:
+        """Printable, disarmed and escaped."""
+        return guarded.shown(_printable(text))
+
+    def render(self, layout: Layout) -> Rendered:
+        """One element for each passage."""
+        return Rendered(guarded.framed(self._element(passage) for group in layout for passage in group))
+
+    def _element(self, passage: Passage) -> str:
+        fields = _fields(passage)
+        key = {"key": _named_key(passage.document)} if passage.follows is None else {}
+        named = {"number": fields.pop("index"), **fields, **_known(key)}
+        named.pop("id", None)
+        return guarded.element(named, self.show(passage.text) + (CUT if passage.cut else ""))
+
+
 _RENDERERS: Mapping[str, Renderer] = MappingProxyType(
-    {"text": TextRenderer(), "xml": XmlRenderer(), "json": JsonRenderer(), "messages": MessagesRenderer()}
+    {
+        "text": TextRenderer(),
+        "xml": XmlRenderer(),
+        "json": JsonRenderer(),
+        "messages": MessagesRenderer(),
+        "guarded": GuardedRenderer(),
+    }
 )
 
 

@@ -1,0 +1,64 @@
+"""Citation marks: [1], [1, 2], [1-3], 【1】 and full-width forms, told from code, links and intervals."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import regex
+
+_OPEN, _CLOSE = r"\[\uFF3B\u3010\u3014\u2772\u27E6", r"\]\uFF3D\u3011\u3015\u2773\u27E7"
+_NUMBER = r"\p{Nd}{1,3}"
+_TO = r"[-\u2010-\u2015~\uFF0D\uFF5E]"
+_LISTED = rf"{_NUMBER}(?:\s?(?:[,;\uFF0C\u3001]|{_TO})\s?{_NUMBER})*"
+_MARK = regex.compile(rf"[{_OPEN}]\s?({_LISTED})\s?(?:\u2020[^{_CLOSE}\n]{{0,40}})?[{_CLOSE}]")
+_SPAN = regex.compile(rf"({_NUMBER})(?:\s?{_TO}\s?({_NUMBER}))?")
+_CODE_BEFORE = regex.compile(r"""(?:[={]\s?|["']\s?:\s?|\w\(|[\[\\!^`])\Z""")
+_NAME_BEFORE = regex.compile(r"(?:[\w$]*[\d_$][\w$]*|(?<![\w$])[A-Za-z])\Z")
+_GLUED = regex.compile(r"[\w$)\"']\Z")
+_CLAUSE_END = regex.compile(rf"\Z|\s(?!\s*=)|[{_OPEN}]|[.,;:!?)\"'*_](?!\w)|[^\x00-\x7F]")
+_NOT_AFTER = regex.compile(r"[A-Za-z0-9_(]")
+_LOOK_BACK = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A mark at characters [start, end) and the spans of numbers in it, ends included."""
+
+    start: int
+    end: int
+    spans: tuple[tuple[int, int], ...]
+
+
+def marks(text: str) -> Iterator[Mark]:
+    """Every citation mark, in order.
+
+    No mark is what belongs to code (`a[1]`, `x = [1, 2]`, `f([1])`), a link (`[1](…)`), a definition
+    (`[1]: …` at the start of a line), an interval that begins at 0, a number of more than three digits, or a
+    range that runs backwards. A mark directly behind a word counts where a clause may end after it.
+    """
+    end, counted = -1, False
+    for found in _MARK.finditer(text):
+        chained = found.start() == end
+        counted = (counted if chained else _follows_prose(text, found)) and _stands_free(text, found)
+        end = found.end()
+        spans = tuple(_spans(found[1])) if counted else ()
+        if spans and all(1 <= first <= last for first, last in spans):
+            yield Mark(found.start(), end, spans)
+
+
+def _follows_prose(text: str, found: regex.Match[str]) -> bool:
+    before = text[max(found.start() - _LOOK_BACK, 0) : found.start()]
+    if _CODE_BEFORE.search(before) or _NAME_BEFORE.search(before):
+        return False
+    return not _GLUED.search(before) or _CLAUSE_END.match(text, found.end()) is not None
+
+
+def _stands_free(text: str, found: regex.Match[str]) -> bool:
+    if _NOT_AFTER.match(text, found.end()):
+        return False
+    defines = text.startswith(":", found.end())
+    return not (defines and not text[text.rfind("\n", 0, found.start()) + 1 : found.start()].strip())
+
+
+def _spans(listed: str) -> Iterator[tuple[int, int]]:
+    for span in _SPAN.finditer(listed):
+        yield int(span[1]), int(span[2] or span[1])
