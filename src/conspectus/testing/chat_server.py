@@ -226,7 +226,7 @@ def _head(status: int, kind: str, *more: str) -> bytes:
 
 def _refused(fault: Fault) -> bytes:
     error = {"message": fault.message, "type": "invalid_request_error", "param": None, "code": fault.code}
-    more = [] if fault.retry_after is None else [f"Retry-After: {fault.retry_after:g}"]
+    more = [] if fault.retry_after is None else [f"Retry-After: {fault.retry_after}"]
     return _head(fault.status, "application/json", *more) + dump({"error": error}).encode()
 
 
