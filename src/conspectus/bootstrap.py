@@ -34,6 +34,7 @@ from conspectus.settings import Settings
 from conspectus.text.words import Analyzer
 
 if TYPE_CHECKING:
+    from conspectus.sources.chats.archives import LocalArchives
     from conspectus.sources.files import LocalFiles
 
 RECORDS = "records.sqlite"
@@ -231,6 +232,7 @@ async def _parts(folder: Path, settings: Settings, models: Models) -> Parts:
         records=records,
         accounts=SqlAccounts(records.transactions),
         files=local_files(settings),
+        archives=local_archives(settings),
         clock=now,
         turn=lambda: turn(folder / EMBEDDING),
         open_index=open_index,
@@ -265,6 +267,20 @@ def local_counter(tokenizer: str) -> CountTokens:
     from conspectus.providers.tokenizers import counter
 
     return counter(tokenizer)
+
+
+def local_archives(settings: Settings) -> "LocalArchives":
+    """The exports of chat platforms on this machine, read within the limits of the settings."""
+    from conspectus.sources.chats.archives import LocalArchives
+
+    return LocalArchives(
+        max_file_bytes=settings.max_file_bytes,
+        max_unpacked_bytes=settings.max_unpacked_bytes,
+        max_files=settings.max_files,
+        max_depth=settings.max_folder_depth,
+        max_metadata_bytes=settings.max_metadata_bytes,
+        max_metadata_depth=settings.max_metadata_depth,
+    )
 
 
 def _work_parts(folder: Path, settings: Settings, ledger: Ledger) -> WorkParts:

@@ -10,7 +10,7 @@ from conspectus.ingest.job_service import JobService, OpenJobs
 from conspectus.ingest.shelves import OpenIndex, Shelves
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.model.wiki import Connection
-from conspectus.ports import Clock, CountTokens, Embedder, Files, Records
+from conspectus.ports import Archives, Clock, CountTokens, Embedder, Files, Records
 from conspectus.ports.accounts import Accounts
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.jobs import JobFiles, Ledger, Replays, RequestLog
@@ -51,6 +51,7 @@ class Parts:
     records: Records
     accounts: Accounts
     files: Files
+    archives: Archives
     clock: Clock
     turn: Turn
     open_index: OpenIndex

@@ -1,0 +1,61 @@
+"""The `Archives` port over the local file system."""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from conspectus.errors import UnreadableFile, UnsupportedContent
+from conspectus.model.conversation import ARCHIVE_KINDS, ArchiveKind, ChannelArchive, ChatArchive
+from conspectus.sources.chats.container import Export, Limits, opened
+from conspectus.sources.chats.discord import read_discord
+from conspectus.sources.chats.irc import read_irc
+from conspectus.sources.chats.jsonl import Bounds, read_jsonl
+from conspectus.sources.chats.notices import Notices
+from conspectus.sources.chats.recognition import parts_of, recognised
+from conspectus.sources.chats.slack import is_slack, read_slack
+
+
+@dataclass(frozen=True, slots=True)
+class LocalArchives:
+    """Reads exports from disk.
+
+    Limits: bytes of a file (a ZIP archive, a file in it or in a folder), bytes of all files together when
+    unpacked, their number, the depth of folders, and what the metadata of one message may hold.
+    """
+
+    max_file_bytes: int = 50_000_000
+    max_unpacked_bytes: int = 200_000_000
+    max_files: int = 1_000_000
+    max_depth: int = 64
+    max_metadata_bytes: int = 65_536
+    max_metadata_depth: int = 16
+
+    def read(self, path: Path, *, kind: ArchiveKind | None = None) -> ChatArchive:
+        """All channels of an export; which platform's is found out where `kind` does not say.
+
+        Raises UnreadableFile, also where there is nothing but damage, UnsupportedContent or TooLarge.
+        """
+        notices = Notices()
+        limits = Limits(self.max_file_bytes, self.max_unpacked_bytes, self.max_files, self.max_depth)
+        with opened(path, limits, notices) as export:
+            chosen = kind or recognised(export)
+            if chosen is None or (chosen == "slack" and not is_slack(export)):
+                kinds = ", ".join(ARCHIVE_KINDS) if chosen is None else "Slack"
+                raise UnsupportedContent(str(path), f"is not recognised as an export ({kinds})")
+            channels = tuple(self._readers(export, notices)[chosen]())
+        if not channels and notices.damage:
+            raise UnreadableFile(str(path), "; ".join(notices.sentences()))
+        if not channels:
+            notices.note("exports without any message", path.name)
+        return ChatArchive(chosen, channels, notices.sentences())
+
+    def _readers(
+        self, export: Export, notices: Notices
+    ) -> Mapping[ArchiveKind, Callable[[], Iterator[ChannelArchive]]]:
+        bounds = Bounds(self.max_metadata_bytes, self.max_metadata_depth)
+        return {
+            "slack": lambda: read_slack(export, notices),
+            "discord": lambda: read_discord(export, parts_of(export, "discord", notices), notices),
+            "irc": lambda: read_irc(export, parts_of(export, "irc", notices), notices),
+            "jsonl": lambda: read_jsonl(export, parts_of(export, "jsonl", notices), notices, bounds),
+        }

@@ -1,0 +1,235 @@
+"""Discord exports as DiscordChatExporter writes them: a JSON file for each channel or thread, or part of one.
+
+A thread that everyone in its channel may read becomes a thread of that channel; one that only some may read
+is a channel of its own.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from conspectus.model.conversation import ChannelArchive, NewMessage
+from conspectus.model.records import Json
+from conspectus.sources.chats.container import Export, Part
+from conspectus.sources.chats.gathering import (
+    NO_TEXT,
+    NO_TIME,
+    ChannelNames,
+    People,
+    as_key,
+    as_name,
+    described,
+    finished,
+    in_threads,
+    member_names,
+)
+from conspectus.sources.chats.notices import Notices
+from conspectus.sources.chats.values import (
+    counted,
+    items,
+    listed,
+    load_part,
+    mapping,
+    mappings,
+    moment_in,
+    text_in,
+    word_in,
+)
+from conspectus.text.clean import clean
+from conspectus.text.times import canonical
+
+SAID = frozenset({"", "Default", "Reply", "ChatInputCommand", "ContextMenuCommand", "0", "19", "20", "23"})
+REPLIES = frozenset({"Reply", "19"})
+OPEN_THREADS = frozenset({"GuildPublicThread", "GuildNewsThread", "10", "11"})
+CLOSED_THREADS = frozenset({"GuildPrivateThread", "12"})
+DIRECT = frozenset({"DirectTextChat", "DirectGroupTextChat", "1", "3"})
+MENTION = re.compile(r"<(?:@!?(?P<person>\d+)|a?:(?P<emoji>\w+):\d+)>")
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """The channel that a file is about; `thread` is its id where it is a thread of a channel."""
+
+    identifier: str
+    name: str
+    category: str
+    guild: str
+    topic: str
+    private: bool
+    thread: str | None = None
+    title: str = ""
+
+    def names(self) -> tuple[str, ...]:
+        """What the channel may be called, from the shortest name to the one that is surely its own."""
+        wider = " / ".join(filter(None, (self.category, self.name)))
+        widest = " / ".join(filter(None, (self.guild, wider)))
+        return self.name, wider, widest, f"{widest} ({self.identifier})"
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """A channel with what its files hold so far."""
+
+    place: _Place
+    messages: list[NewMessage] = field(default_factory=list)
+    threads: set[str] = field(default_factory=set)
+
+
+def looks_like_discord(value: object) -> bool:
+    """Whether a JSON value is the export of a channel."""
+    found = mapping(value)
+    known = isinstance(found.get("channel"), dict) or isinstance(found.get("guild"), dict)
+    return known and isinstance(found.get("messages"), list)
+
+
+def read_discord(export: Export, parts: Iterable[Part], notices: Notices) -> Iterator[ChannelArchive]:
+    """The channels in these files."""
+    channels: dict[str, _Gathered] = {}
+    reader = _Messages(People(), notices)
+    for part in parts:
+        data = export.read(part)
+        value = None if data is None else load_part(data, part.name, notices)
+        if value is None:
+            continue
+        if not looks_like_discord(value):
+            notices.damaged("files that hold no channel, left out", part.name)
+            continue
+        place = _place(mapping(value), part)
+        channel = channels.setdefault(place.identifier, _Gathered(place))
+        if channel.place.thread is not None and place.thread is None:
+            channel.place = place
+        if place.thread is not None:
+            channel.threads.add(place.thread)
+        channel.messages += reader.read(mapping(value).get("messages"), place, part.name)
+    names = ChannelNames()
+    for channel in channels.values():
+        messages = finished(in_threads(channel.messages, channel.threads), notices)
+        if messages:
+            place = channel.place
+            metadata = _metadata(place, messages, notices)
+            yield ChannelArchive(names.take(*place.names()), metadata, messages)
+        else:
+            notices.note("channels without any message, left out", as_name(channel.place.name))
+
+
+def _place(value: Mapping[str, object], part: Part) -> _Place:
+    channel, guild = mapping(value.get("channel")), text_in(value.get("guild"), "name")
+    kind, identifier = word_in(channel, "type"), word_in(channel, "id")
+    name, category = text_in(channel, "name"), text_in(channel, "category")
+    topic = text_in(channel, "topic")
+    name = name or part.base.removesuffix(".json")
+    identifier = identifier or f"{guild}/{category}/{name}"
+    if kind in OPEN_THREADS and category:
+        parent = word_in(channel, "categoryId") or f"{guild}//{category}"
+        return _Place(parent, category, "", guild, "", False, thread=as_key(identifier), title=name)
+    private = kind in CLOSED_THREADS or kind in DIRECT
+    if kind in CLOSED_THREADS:
+        name, category = " / ".join(filter(None, (category, name))), ""
+    return _Place(identifier, name, category, guild, topic, private)
+
+
+def _metadata(place: _Place, messages: Iterable[NewMessage], notices: Notices) -> dict[str, Json]:
+    found: dict[str, Json] = {"private": place.private}
+    found |= described(place.topic, "")
+    about = {"category": place.category, "guild": place.guild}
+    found |= {name: as_name(text) for name, text in about.items() if text}
+    if place.private:
+        found["members"] = list(member_names((each.author for each in messages if each.author), notices))
+    return found
+
+
+class _Messages:
+    """Reads the messages of one file after another."""
+
+    def __init__(self, people: People, notices: Notices) -> None:
+        self._people = people
+        self._notices = notices
+
+    def read(self, values: object, place: _Place, file: str) -> Iterator[NewMessage]:
+        for number, value in enumerate(items(values), 1):
+            where = f"{file}#{number}"
+            message = self._message(value, place, where) if isinstance(value, dict) else None
+            if not isinstance(value, dict):
+                self._notices.note("entries that are no messages, left out", where)
+            elif message is None:
+                self._notices.note(NO_TEXT, where)
+            else:
+                yield message
+
+    def _message(self, value: Mapping[str, object], place: _Place, where: str) -> NewMessage | None:
+        identifier, kind = word_in(value, "id"), word_in(value, "type")
+        text = self._whole(value)
+        if place.title and identifier == place.thread:
+            text = f"{place.title}\n\n{text}".strip()
+        if not text:
+            return None
+        answered = word_in(value.get("reference"), "messageId") if kind in REPLIES else ""
+        moment = moment_in(value, "timestamp")
+        if moment is None:
+            self._notices.note(NO_TIME, where)
+        author, is_bot = self._author(mapping(value.get("author")))
+        return NewMessage(
+            clean(text),
+            key=as_key(identifier or where.rpartition("/")[2]),
+            author=author,
+            at=moment,
+            reply_to=as_key(answered) if answered else None,
+            thread=place.thread,
+            role="system" if kind not in SAID else "bot" if is_bot else None,
+            metadata=_extras(value, kind, place.title),
+        )
+
+    def _author(self, author: Mapping[str, object]) -> tuple[str | None, bool]:
+        handle = text_in(author, "name")
+        identifier = word_in(author, "id") or handle
+        if not identifier:
+            return None, author.get("isBot") is True
+        name = self._people.learn(identifier, text_in(author, "nickname") or handle, handle)
+        return name, author.get("isBot") is True
+
+    def _whole(self, value: Mapping[str, object], *, forwarded: bool = False) -> str:
+        """All that a message says, each part on lines of its own."""
+        parts = [self._plain(text_in(value, "content"), value)]
+        parts += map(_embedded, mappings(value.get("embeds")))
+        files = (text_in(file, "fileName") for file in mappings(value.get("attachments")))
+        stickers = (text_in(sticker, "name") for sticker in mappings(value.get("stickers")))
+        parts += [f"File: {name}" for name in files if name]
+        parts += [f"Sticker: {name}" for name in stickers if name]
+        inner = mapping(value.get("forwardedMessage"))
+        if inner and not forwarded:
+            parts.append(self._whole(inner, forwarded=True))
+        return "\n".join(dict.fromkeys(filter(None, map(str.strip, parts))))
+
+    def _plain(self, text: str, value: Mapping[str, object]) -> str:
+        """Text with names for mentions that the export left as ids."""
+        if "<" not in text:
+            return text
+        mentioned = {word_in(each, "id"): each for each in mappings(value.get("mentions"))}
+
+        def shown(match: re.Match[str]) -> str:
+            if match["emoji"]:
+                return f":{match['emoji']}:"
+            name = text_in(mentioned.get(match["person"]), "nickname", "name")
+            return f"@{name or self._people.name(match['person']) or match['person']}"
+
+        return MENTION.sub(shown, text)
+
+
+def _embedded(embed: Mapping[str, object]) -> str:
+    parts = [text_in(embed.get("author"), "name"), text_in(embed, "title"), text_in(embed, "description")]
+    for each in mappings(embed.get("fields")):
+        parts.append(": ".join(filter(None, (text_in(each, "name"), text_in(each, "value")))))
+    return "\n".join(filter(None, parts))
+
+
+def _extras(value: Mapping[str, object], kind: str, title: str) -> dict[str, object]:
+    found: dict[str, object] = {} if kind in SAID else {"event": kind[:100]}
+    edited = moment_in(value, "timestampEdited")
+    given = mappings(value.get("reactions"))
+    reactions = counted((text_in(each.get("emoji"), "name", "code"), each.get("count")) for each in given)
+    files = listed(text_in(file, "fileName") for file in mappings(value.get("attachments")))
+    found |= {"edited": canonical(edited)} if edited else {}
+    found |= {"reactions": reactions} if reactions else {}
+    found |= {"files": files} if files else {}
+    found |= {"pinned": True} if value.get("isPinned") is True else {}
+    return found | ({"thread_title": as_name(title)} if title else {})

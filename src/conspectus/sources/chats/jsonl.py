@@ -1,0 +1,190 @@
+"""Messages as JSON Lines: an object a line, its fields named as in NewMessage or as others name them."""
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from conspectus.model.conversation import ANSWERS, REPLY_TO, ChannelArchive, NewMessage
+from conspectus.sources.chats.container import UNREADABLE, Export, Part
+from conspectus.sources.chats.gathering import NO_TEXT, NO_TIME, ChannelNames, as_key, as_name, finished
+from conspectus.sources.chats.notices import Notices
+from conspectus.sources.chats.values import NotJson, load, mapping, moment_of, text_in, word_in
+from conspectus.sources.encoding import decode
+from conspectus.text.clean import clean
+
+TEXT = ("text", "content", "body")
+AUTHOR = ("author", "user", "sender", "name")
+TIME = ("at", "time", "timestamp", "ts", "date")
+KEY = ("id", "key")
+REPLY = (REPLY_TO, "parent", "in_reply_to")
+THREAD = ("thread", "thread_id")
+CHANNEL = ("channel", "room", "conv")
+ROLE = ("role",)
+METADATA = "metadata"
+RESERVED = (REPLY_TO, ANSWERS)
+PEOPLE = frozenset({"", "user", "human", "member", "person"})
+MILLISECONDS = 1e11
+LONGEST_AS_JSON = 8
+BAD_LINES = "lines that hold no message, left out"
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What the metadata of one message may hold: bytes of JSON, and levels."""
+
+    size: int
+    depth: int
+
+
+@dataclass(slots=True)
+class _Fields:
+    """One line's object; `used` are the names of fields that a message was made of."""
+
+    value: Mapping[str, object]
+    used: set[str] = field(default_factory=set)
+
+    def word(self, names: Iterable[str]) -> str:
+        """The first of these fields that names something, be it by an object with a name of its own."""
+        for name in names:
+            found = word_in(self.value, name) or word_in(self.value.get(name), "name", "username", "id")
+            if found:
+                self.used.add(name)
+                return found
+        return ""
+
+    def moment(self) -> datetime | None:
+        """The time in the first field that has one, or in a date and a time of day together."""
+        day, clock = self.value.get("date"), self.value.get("time")
+        if isinstance(day, str) and isinstance(clock, str):
+            both = moment_of(f"{day.strip()}T{clock.strip()}")
+            if both is not None:
+                self.used |= {"date", "time"}
+                return both
+        for name in TIME:
+            moment = moment_of(_seconds(self.value.get(name)))
+            if moment is not None:
+                self.used.add(name)
+                return moment
+        return None
+
+
+def is_message(value: object) -> bool:
+    """Whether a JSON value can be read as a message."""
+    return bool(text_in(value, *TEXT))
+
+
+def read_jsonl(
+    export: Export, parts: Iterable[Part], notices: Notices, bounds: Bounds
+) -> Iterator[ChannelArchive]:
+    """The channels that the lines name; a file is one where they name none."""
+    channels: dict[str, list[NewMessage]] = {}
+    reader = _Lines(notices, bounds)
+    for part in parts:
+        data = export.read(part)
+        decoded = None if data is None else decode(data)
+        if data is not None and decoded is None:
+            notices.damaged(UNREADABLE, part.name)
+        if decoded is not None:
+            for channel, message in reader.read(decoded.text.removeprefix("\ufeff"), part):
+                channels.setdefault(channel, []).append(message)
+    names = ChannelNames()
+    for channel, messages in channels.items():
+        yield ChannelArchive(names.take(channel), {}, finished(messages, notices))
+
+
+class _Lines:
+    """Reads the messages of one file after another."""
+
+    def __init__(self, notices: Notices, bounds: Bounds) -> None:
+        self._notices = notices
+        self._bounds = bounds
+
+    def read(self, text: str, part: Part) -> Iterator[tuple[str, NewMessage]]:
+        """Messages with their channels; only a newline ends a line."""
+        stem = part.base.rpartition(".")[0] or part.base
+        for number, line in enumerate(text.split("\n"), 1):
+            if not line.strip():
+                continue
+            where = f"{part.name}:{number}"
+            value = _loaded(line)
+            if is_message(value):
+                yield self._message(_Fields(mapping(value)), where, stem, len(line))
+            elif any(isinstance(mapping(value).get(name), str) for name in TEXT):
+                self._notices.note(NO_TEXT, where)
+            else:
+                self._notices.damaged(BAD_LINES, where)
+
+    def _message(self, line: _Fields, where: str, stem: str, length: int) -> tuple[str, NewMessage]:
+        named = next(name for name in TEXT if text_in(line.value, name))
+        line.used.add(named)
+        key, reply, thread = line.word(KEY), line.word(REPLY), line.word(THREAD)
+        author, role = line.word(AUTHOR), line.word(ROLE).lower()
+        moment = line.moment()
+        if moment is None and any(line.value.get(name) is not None for name in TIME):
+            self._notices.note(NO_TIME, where)
+        channel = line.word(CHANNEL) or stem
+        message = NewMessage(
+            clean(text_in(line.value, named)),
+            key=as_key(key or where.rpartition("/")[2]),
+            author=as_name(author) if author else None,
+            at=moment,
+            reply_to=as_key(reply) if reply else None,
+            thread=as_key(thread) if thread else None,
+            role=None if role in PEOPLE else as_name(role),
+            metadata=self._metadata(line, where, length),
+        )
+        return channel, message
+
+    def _metadata(self, line: _Fields, where: str, length: int) -> dict[str, object]:
+        """The fields that the message was not made of, as far as they can be stored."""
+        others = {name: value for name, value in line.value.items() if name not in line.used}
+        given = others.pop(METADATA, None)
+        others |= mapping(given) or ({} if given is None or given == {} else {METADATA: given})
+        kept = {
+            name: value
+            for name, value in others.items()
+            if value is not None and name not in RESERVED and _fits(value, self._bounds.depth)
+        }
+        if len(kept) < sum(value is not None for value in others.values()):
+            self._notices.note("metadata that cannot be kept, left out", where)
+        if length * LONGEST_AS_JSON > self._bounds.size and _size(kept) > self._bounds.size:
+            self._notices.note("metadata that are too large, left out", where)
+            return {}
+        return kept
+
+
+def _loaded(line: str) -> object:
+    try:
+        return load(line)
+    except NotJson:
+        return None
+
+
+def _seconds(value: object) -> object:
+    """The value; numbers that can only be milliseconds as seconds."""
+    if isinstance(value, str) and value.strip().isdecimal() and len(value) < 16:
+        return value if int(value) < MILLISECONDS else int(value) / 1000
+    if isinstance(value, int | float) and not isinstance(value, bool) and MILLISECONDS <= value < 1e16:
+        return value / 1000
+    return value
+
+
+def _fits(value: object, depth: int) -> bool:
+    """Whether metadata may hold the value."""
+    if depth <= 0:
+        return False
+    match value:
+        case float():
+            return math.isfinite(value)
+        case list():
+            return all(_fits(each, depth - 1) for each in value)
+        case dict():
+            return all(_fits(each, depth - 1) for each in value.values())
+        case _:
+            return True
+
+
+def _size(metadata: Mapping[str, object]) -> int:
+    return len(json.dumps(metadata, ensure_ascii=False).encode("utf-8", "surrogatepass"))

@@ -1,0 +1,185 @@
+"""Slack exports: lists of users and channels, and for each channel a folder with a file for each day."""
+
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from conspectus.model.conversation import ChannelArchive
+from conspectus.model.records import Json
+from conspectus.sources.chats.container import Export, Part
+from conspectus.sources.chats.gathering import ChannelNames, People, as_name, described, member_names
+from conspectus.sources.chats.notices import Notices
+from conspectus.sources.chats.slack_messages import SLACKBOT, SlackMessages
+from conspectus.sources.chats.slack_text import SlackText
+from conspectus.sources.chats.values import items, load_part, mappings, text_in
+
+USERS = frozenset({"users.json", "org_users.json"})
+PRIVATE = {"channels.json": False, "groups.json": True, "dms.json": True, "mpims.json": True}
+DAY = re.compile(r"\d{4}-\d{2}-\d{2}.*\.json", re.IGNORECASE)
+DIRECT = "dms.json"
+
+
+@dataclass(frozen=True, slots=True)
+class _Listed:
+    """A channel as one of the lists names it."""
+
+    identifier: str
+    name: str
+    private: bool
+    topic: str = ""
+    purpose: str = ""
+    members: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Layout:
+    """The files of an export by what they hold; days by the folder of their channel."""
+
+    users: list[Part] = field(default_factory=list)
+    lists: list[Part] = field(default_factory=list)
+    days: dict[str, list[Part]] = field(default_factory=lambda: defaultdict(list))
+    others: list[Part] = field(default_factory=list)
+
+
+def is_slack(export: Export) -> bool:
+    """Whether the export is laid out as Slack does it."""
+    if any(part.base in PRIVATE for part in export.parts):
+        return True
+    days = (part for part in export.parts if DAY.fullmatch(part.base))
+    return any(export.peek(part, 64).lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"[") for part in days)
+
+
+def read_slack(export: Export, notices: Notices) -> Iterator[ChannelArchive]:
+    """The channels of an export that have messages."""
+    layout = _laid_out(export)
+    for part in layout.others:
+        notices.note("other files, not read", part.name)
+    people, bots, handles = _people(export, layout.users, notices)
+    channels = list(_channels(export, layout.lists, handles, notices))
+    text = SlackText(people, {each.identifier: each.name for each in channels if each.identifier})
+    reader = SlackMessages(people, bots, text, notices)
+    names = ChannelNames()
+    listed = {key: each for each in channels for key in _keys(each)}
+    for folder in sorted(layout.days):
+        channel = listed.get(_folder(folder)) or _unlisted(folder, export, notices)
+        messages = reader.read(_values(export, layout.days[folder], notices))
+        if messages:
+            yield ChannelArchive(
+                names.take(channel.name, folder), _metadata(channel, text, notices), messages
+            )
+    folders = {_folder(each) for each in layout.days}
+    for missing in sorted({each.name for each in channels if not folders & _keys(each)}):
+        notices.note("channels without any message, left out", missing)
+
+
+def _laid_out(export: Export) -> _Layout:
+    layout = _Layout()
+    root = _root(export.parts)
+    for part in export.parts:
+        inside = part.name.removeprefix(root)
+        folder, _, base = inside.rpartition("/")
+        if not part.name.startswith(root):
+            layout.others.append(part)
+        elif not folder and base in PRIVATE:
+            layout.lists.append(part)
+        elif not folder and base in USERS:
+            layout.users.append(part)
+        elif DAY.fullmatch(base):
+            layout.days[folder].append(part)
+        else:
+            layout.others.append(part)
+    return layout
+
+
+def _root(parts: Iterable[Part]) -> str:
+    """The folder that the lists lie in, with a slash at its end; empty for the top."""
+    folders = [part.folder for part in parts if part.base in PRIVATE or part.base in USERS]
+    shallowest = min(folders, key=lambda folder: (folder.count("/") + bool(folder), folder), default="")
+    return f"{shallowest}/" if shallowest else ""
+
+
+def _people(
+    export: Export, parts: Iterable[Part], notices: Notices
+) -> tuple[People, set[str], Mapping[str, str]]:
+    """The people of the workspace, the ids of those that are programs, and everyone's handle by id."""
+    people, handles = People(), {}
+    bots = {SLACKBOT}
+    for user in _entries(export, parts, notices):
+        identifier, handle = text_in(user, "id"), text_in(user, "name")
+        if not identifier:
+            notices.note("users without an id, left out")
+            continue
+        shown = text_in(user.get("profile"), "display_name", "real_name") or text_in(user, "real_name")
+        people.learn(identifier, shown, handle)
+        handles[identifier] = handle or identifier
+        if user.get("is_bot") is True:
+            bots.add(identifier)
+    people.learn(SLACKBOT, "Slackbot")
+    return people, bots, handles
+
+
+def _channels(
+    export: Export, parts: Iterable[Part], handles: Mapping[str, str], notices: Notices
+) -> Iterator[_Listed]:
+    for part in parts:
+        for entry in _entries(export, [part], notices):
+            identifier = text_in(entry, "id")
+            members = tuple(each for each in items(entry.get("members")) if isinstance(each, str))
+            name = text_in(entry, "name")
+            if part.base == DIRECT and not name and members:
+                name = f"dm-{'--'.join(sorted(handles.get(each, each) for each in members))}"
+            if identifier or name:
+                yield _Listed(
+                    identifier,
+                    as_name(name or identifier),
+                    PRIVATE[part.base] or entry.get("is_private") is True,
+                    text_in(entry.get("topic"), "value"),
+                    text_in(entry.get("purpose"), "value"),
+                    members,
+                )
+            else:
+                notices.note("channels without a name or an id", part.name)
+
+
+def _entries(export: Export, parts: Iterable[Part], notices: Notices) -> Iterator[Mapping[str, object]]:
+    for part in parts:
+        yield from mappings(_load(export, part, notices))
+
+
+def _values(export: Export, parts: Iterable[Part], notices: Notices) -> Iterator[tuple[str, object]]:
+    for part in parts:
+        for number, value in enumerate(_load(export, part, notices), 1):
+            yield f"{part.name}#{number}", value
+
+
+def _load(export: Export, part: Part, notices: Notices) -> list[object]:
+    data = export.read(part)
+    value = None if data is None else load_part(data, part.name, notices)
+    if value is not None and not isinstance(value, list):
+        notices.damaged("files that hold no list, left out", part.name)
+    return items(value)
+
+
+def _unlisted(folder: str, export: Export, notices: Notices) -> _Listed:
+    """A channel that no list names: nobody said that it is public."""
+    name = folder or export.name
+    notices.note("channels that no list names, taken as private", name)
+    return _Listed("", name, private=True)
+
+
+def _keys(channel: _Listed) -> set[str]:
+    """The names that the folder of a channel may have."""
+    return {_folder(each) for each in (channel.identifier, channel.name) if each}
+
+
+def _folder(name: str) -> str:
+    return unicodedata.normalize("NFC", name)
+
+
+def _metadata(channel: _Listed, text: SlackText, notices: Notices) -> dict[str, Json]:
+    members = member_names((text.person(each) for each in channel.members), notices)
+    found: dict[str, Json] = {"private": channel.private}
+    found |= described(text.plain(channel.topic), text.plain(channel.purpose))
+    return found | ({"members": list(members)} if members else {})
