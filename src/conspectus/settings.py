@@ -21,7 +21,7 @@ class Settings:
     base address of an OpenAI-compatible server to ask instead; it has a window of `chat_window` tokens, counted
     by `chat_tokenizer`, and `chat_seconds` between two pieces of an answer. `chat_inject` is `on` or `off`. A
     stream is kept for `chat_resume_seconds` after its end, and a model goes on for `chat_leave_seconds` after its
-    last reader left.
+    last reader left. At most `chat_streams` are kept, each with about the last `chat_stream_bytes` of its answer.
     Sizes are in bytes unless the name says otherwise. `fetch_allow` are names, addresses or networks,
     separated by commas, that may be fetched from although they are not public; `max_requests` are answered
     at once, `max_waiting` more wait, others are turned away; `cors_origins` are separated by commas. `url`
@@ -61,6 +61,7 @@ class Settings:
     chat_inject: str = "on"
     chat_seconds: int = 120
     chat_streams: int = 500
+    chat_stream_bytes: int = 1_000_000
     chat_heartbeat_seconds: int = 15
     chat_resume_seconds: int = 30
     chat_leave_seconds: int = 5

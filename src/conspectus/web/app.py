@@ -20,7 +20,9 @@ from conspectus.errors import ConspectusError
 from conspectus.settings import Settings
 from conspectus.web.auth import Authentication, origins
 from conspectus.web.border import Border
+from conspectus.web.chat_streams import ChatStreams
 from conspectus.web.documented import Application
+from conspectus.web.event_streams import STREAM
 from conspectus.web.health import Readiness
 from conspectus.web.idempotency import HEADER, Idempotency
 from conspectus.web.limits import Limits
@@ -29,6 +31,7 @@ from conspectus.web.metrics import Metrics
 from conspectus.web.problems import Refused, answer_error
 from conspectus.web.routes import (
     asking,
+    chat,
     collections,
     documents,
     grants,
@@ -42,7 +45,7 @@ from conspectus.web.routes import (
 
 FORGETTING = 3_600.0
 MOST_FIELDS = 20
-GROUPS = (people, grants, ingest, jobs, sources, documents, asking, upkeep, collections)
+GROUPS = (people, grants, ingest, jobs, sources, documents, asking, chat, upkeep, collections)
 """Collections come last: a name may hold a slash, so their routes match all that is below them."""
 HANDLED = (ConspectusError, Refused, RequestValidationError, HTTPException)
 
@@ -60,6 +63,9 @@ def application(
     chosen_log = log or logger(settings.log_level)
     readiness = Readiness(engine, chosen_log)
     metrics = Metrics(version("conspectus"))
+    streams = ChatStreams(settings, chosen_log)
+    metrics.chats.set_function(lambda: len(streams))
+    readiness.when_stopping(streams.stop)
     app = Application(
         title="Conspectus",
         version=version("conspectus"),
@@ -69,10 +75,11 @@ def application(
         redirect_slashes=False,
         generate_unique_id_function=_operation,
         form_limits={"max_files": settings.max_upload_files, "max_fields": MOST_FIELDS},
-        lifespan=partial(_lifespan, Running(engine, readiness, settings)),
+        lifespan=partial(_lifespan, Running(engine, readiness, streams, settings)),
     )
     app.state.readiness = readiness
     app.state.metrics = metrics
+    app.state.streams = streams
     for kind in HANDLED:
         app.add_exception_handler(kind, answer_error)
     _include(app)
@@ -91,6 +98,7 @@ class Running:
 
     engine: Engine
     readiness: Readiness
+    streams: ChatStreams
     settings: Settings
 
     async def begin(self) -> None:
@@ -119,6 +127,7 @@ async def _lifespan(running: Running, _app: FastAPI) -> AsyncIterator[None]:
         yield
     finally:
         running.readiness.stop()
+        await running.streams.close()
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -140,8 +149,11 @@ def _allow_origins(app: FastAPI, settings: Settings) -> None:
             CORSMiddleware,
             allow_origins=allowed,
             allow_methods=["GET", "POST", "PUT", "PATCH", "DELETE"],
-            allow_headers=["Authorization", "Content-Type", "If-Match", "If-None-Match", HEADER, REQUEST_ID],
-            expose_headers=["ETag", "Location", "Retry-After", "Idempotent-Replayed", REQUEST_ID],
+            allow_headers=[
+                *("Authorization", "Content-Type", "If-Match", "If-None-Match", "Last-Event-ID"),
+                *(HEADER, REQUEST_ID),
+            ],
+            expose_headers=["ETag", "Location", "Retry-After", "Idempotent-Replayed", REQUEST_ID, STREAM],
         )
 
 

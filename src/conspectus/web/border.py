@@ -1,13 +1,12 @@
 """Where faults become answers: nothing that was raised gets past it, and no traceback leaves the server."""
 
-from fastapi import Response
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
 from conspectus.errors import ConspectusError
 from conspectus.web.logs import fault_facts
-from conspectus.web.problems import Refused, internal, problem_of
+from conspectus.web.problems import Problem, Refused, internal, problem_of, shown
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -45,12 +44,12 @@ class Border:
             await self._app(scope, receive, out)
         except Exception as error:
             log = self._log.bind(request_id=scope["state"]["request_id"])
-            answer = self._answer_to(error, log, scope["state"]["request_id"])
+            problem = self._problem_of(error, log, scope["state"]["request_id"])
             if begun:
                 raise
-            await answer(scope, receive, out)
+            await shown(problem, scope["path"])(scope, receive, out)
 
-    def _answer_to(self, error: Exception, log: FilteringBoundLogger, request_id: str) -> Response:
+    def _problem_of(self, error: Exception, log: FilteringBoundLogger, request_id: str) -> Problem:
         match error:
             case Refused():
                 problem = error.problem
@@ -60,4 +59,4 @@ class Border:
                 problem = internal(request_id)
         if problem.status == 500:
             log.error("fault", **fault_facts(error))
-        return problem.response()
+        return problem

@@ -11,6 +11,7 @@ from conspectus.engine import Engine
 from conspectus.errors import Changed
 from conspectus.model.filter import Filter
 from conspectus.model.filter_json import parse_filters
+from conspectus.web.limits import Place
 from conspectus.web.schemas.base import CURSOR, IDENTIFIER, NAME
 
 MOST_FILTERS = 20
@@ -26,6 +27,15 @@ def _engine(request: Request) -> Engine:
 def _unhurried(request: Request) -> None:
     deadline: asyncio.Timeout = request.state.deadline
     deadline.reschedule(None)
+
+
+def without_limits(request: Request) -> None:
+    """Let a request that now only waits for a chat model take its time, and no other's place."""
+    deadline: asyncio.Timeout = request.state.deadline
+    place: Place = request.state.place
+    if not deadline.expired():
+        deadline.reschedule(None)
+    place.give_back()
 
 
 def _shown_once(request: Request) -> None:

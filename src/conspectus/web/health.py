@@ -1,6 +1,7 @@
 """Whether the server lives, and whether it is ready to be asked."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Literal
 
 from structlog.typing import FilteringBoundLogger
@@ -20,6 +21,11 @@ class Readiness:
         self.state: State = "starting"
         self._engine = engine
         self._log = log
+        self._when_stopping: list[Callable[[], None]] = []
+
+    def when_stopping(self, call: Callable[[], None]) -> None:
+        """Have something called when the server is about to stop."""
+        self._when_stopping.append(call)
 
     async def replay(self) -> None:
         """Bring every index up to the records; try again where one cannot be opened yet."""
@@ -35,6 +41,8 @@ class Readiness:
     def stop(self) -> None:
         """From now on, nothing new should be sent here."""
         self.state = "stopping"
+        for call in self._when_stopping:
+            call()
 
     def _begin(self) -> None:
         if self.state == "starting":

@@ -38,7 +38,8 @@ class Limits:
         try:
             async with asyncio.timeout(self._settings.request_seconds or None) as deadline:
                 scope["state"]["deadline"] = deadline
-                async with self._place():
+                async with self._place() as place:
+                    scope["state"]["place"] = place
                     await self._app(scope, body.receive, answer.send)
         except TimeoutError:
             if not deadline.expired() or answer.begun:
@@ -48,7 +49,7 @@ class Limits:
             refuse(504, f"not done within {self._settings.request_seconds} s")
 
     @asynccontextmanager
-    async def _place(self) -> AsyncIterator[None]:
+    async def _place(self) -> AsyncIterator["Place"]:
         if self._places.locked() and self._waiting >= self._settings.max_waiting:
             raise Overloaded("the server answers as many requests as it can")
         self._wait(1)
@@ -56,14 +57,29 @@ class Limits:
             await self._places.acquire()
         finally:
             self._wait(-1)
+        place = Place(self._places)
         try:
-            yield
+            yield place
         finally:
-            self._places.release()
+            place.give_back()
 
     def _wait(self, change: int) -> None:
         self._waiting += change
         self._metrics.waiting.set(self._waiting)
+
+
+class Place:
+    """A place among the requests that are answered, which can be given back before the answer is over."""
+
+    def __init__(self, places: asyncio.Semaphore) -> None:
+        self._places = places
+        self._held = True
+
+    def give_back(self) -> None:
+        """Let another request have it."""
+        if self._held:
+            self._held = False
+            self._places.release()
 
 
 class Counted:

@@ -33,6 +33,7 @@ class Metrics:
         self.waiting = Gauge(
             "conspectus_requests_waiting", "Requests waiting for their turn.", registry=self.registry
         )
+        self.chats = Gauge("conspectus_chats_in_flight", "Chats being answered.", registry=self.registry)
         self._jobs = Gauge("conspectus_jobs", "Jobs by state.", ("state",), registry=self.registry)
         build = Gauge("conspectus_build", "The version that runs.", ("version",), registry=self.registry)
         build.labels(version).set(1)

@@ -13,7 +13,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from conspectus import errors
-from conspectus.errors import ConspectusError, InvalidInput, StorageError
+from conspectus.errors import ChatError, ConspectusError, InvalidInput, StorageError
+from conspectus.model.chat import Failure
 
 MEDIA_TYPE = "application/problem+json"
 MOST_NAMED = 20
@@ -35,6 +36,11 @@ STATUSES: Mapping[type[ConspectusError], int] = {
     errors.MissingExtra: 501,
     errors.ProviderError: 502,
     errors.ProviderUnavailable: 503,
+    errors.ChatNotConfigured: 503,
+    errors.ChatRateLimited: 429,
+    errors.ChatUnreachable: 503,
+    errors.ChatTimedOut: 504,
+    errors.ChatTooLong: 422,
     errors.StorageError: 500,
     errors.StorageBusy: 503,
     errors.ConspectusError: 500,
@@ -51,6 +57,15 @@ CODES: Mapping[int, str] = {
     504: "timeout",
 }
 """The codes of what goes wrong in the server itself."""
+
+ENDED = {"stopping": 503, "internal": 500}
+"""The statuses of what ends an answer of the chat and is no error of the model."""
+
+LIKE_OPENAI = frozenset({"/api/v1/chat/completions", "/api/v1/models"})
+"""Where errors have OpenAI's form."""
+KINDS_OF_OPENAI = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
+FOR_GOOD = {errors.ChatNotConfigured.code, errors.ChatAuthFailed.code, errors.ChatModelUnknown.code}
+"""Codes after which it does not help to ask again, which clients of OpenAI do by themselves."""
 
 BUSY = "the store is busy; ask again"
 BROKEN = "the store could not do its work; the server's log says why"
@@ -105,6 +120,8 @@ def problem_of(error: ConspectusError) -> Problem:
     if isinstance(error, StorageError):
         busy = isinstance(error, errors.StorageBusy)
         return Problem(status, error.code, BUSY if busy else BROKEN)
+    if isinstance(error, ChatError):
+        return failed(Failure(error.code, error.told))
     headers = {}
     if status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
@@ -112,6 +129,34 @@ def problem_of(error: ConspectusError) -> Problem:
     if wait is not None:
         headers["Retry-After"] = str(math.ceil(wait))
     return Problem(status, error.code, str(error), vars(error), headers)
+
+
+def failed(failure: Failure) -> Problem:
+    """The problem that the end of a chat is, before there was an answer."""
+    kinds: dict[str, type[ChatError]] = {ChatError.code: ChatError}
+    kinds |= {kind.code: kind for kind in ChatError.__subclasses__()}
+    kind = kinds.get(failure.code)
+    status = ENDED.get(failure.code, HTTPStatus.BAD_GATEWAY) if kind is None else status_of(kind)
+    return Problem(status, failure.code, failure.message)
+
+
+def openai_error(problem: Problem) -> dict[str, Any]:
+    """The problem as clients of OpenAI read one."""
+    usual = "invalid_request_error" if problem.status < HTTPStatus.INTERNAL_SERVER_ERROR else "server_error"
+    kind, field = KINDS_OF_OPENAI.get(problem.status, usual), problem.facts.get("field")
+    return {"error": {"message": problem.detail, "type": kind, "param": field, "code": problem.code}}
+
+
+def shown(problem: Problem, path: str) -> Response:
+    """The problem as an answer, in the form that clients of that path read."""
+    if path not in LIKE_OPENAI:
+        return problem.response()
+    status = HTTPStatus.BAD_REQUEST if problem.status in {413, 422} else problem.status
+    headers = dict(problem.headers)
+    if problem.code in FOR_GOOD:
+        headers["X-Should-Retry"] = "false"
+    body = json.dumps(openai_error(problem), ensure_ascii=False, allow_nan=False, default=str)
+    return Response(body.encode("utf-8", "replace"), status, headers, "application/json")
 
 
 def internal(request_id: str) -> Problem:
@@ -127,18 +172,20 @@ def invalid(found: Sequence[Mapping[str, Any]]) -> Problem:
     return Problem(422, first.code, str(first), {**vars(first), "errors": named})
 
 
-async def answer_error(_request: Request, error: Exception) -> Response:
+async def answer_error(request: Request, error: Exception) -> Response:
     """The answer to any error that is raised on purpose below the routes; the border logs the others."""
     match error:
         case ConspectusError() if status_of(type(error)) != HTTPStatus.INTERNAL_SERVER_ERROR:
-            return problem_of(error).response()
+            problem = problem_of(error)
         case Refused():
-            return error.problem.response()
+            problem = error.problem
         case RequestValidationError():
-            return invalid(error.errors()).response()
+            problem = invalid(error.errors())
         case HTTPException():
-            return _of_framework(error).response()
-    raise error
+            problem = _of_framework(error)
+        case _:
+            raise error
+    return shown(problem, request.scope["path"])
 
 
 def _of_framework(error: HTTPException) -> Problem:

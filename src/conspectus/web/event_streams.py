@@ -1,0 +1,145 @@
+"""Server-sent events: how the events of a chat are written, and the response that sends them as they come.
+
+A piece of the answer is an event without a name whose data is the text. What no parser would give back as it
+is (a carriage return, half of a surrogate pair, or the very text that marks the end) is an event `delta` with
+JSON data.
+"""
+
+import asyncio
+import json
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from typing import Final, Protocol
+
+from pydantic import BaseModel
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from conspectus.model.chat import ChatEvent, Citations, Delta, Failure, Sources, Usage
+from conspectus.settings import Settings
+from conspectus.web.chat_streams import ChatStream, Reader
+from conspectus.web.schemas.chat import CitationsAnswer, FailureAnswer, SourcesAnswer, UsageAnswer
+
+MEDIA_TYPE: Final = "text/event-stream"
+STREAM: Final = "X-Chat-Stream"
+DONE: Final = "[DONE]"
+HEARTBEAT: Final = b": still here\n\n"
+LOST_IN_LINES: Final = re.compile("[\r\ud800-\udfff]")
+HEADERS: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+NAMED: Final[Mapping[type[ChatEvent], tuple[str, type[BaseModel]]]] = {
+    Sources: ("sources", SourcesAnswer),
+    Citations: ("citations", CitationsAnswer),
+    Usage: ("usage", UsageAnswer),
+    Failure: ("error", FailureAnswer),
+}
+
+
+class Written(Protocol):
+    """How a stream is written."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether there is no need for more of it."""
+        ...
+
+    def event(self, number: int, event: ChatEvent) -> bytes:
+        """One event."""
+        ...
+
+    def end(self, number: int) -> bytes:
+        """What comes after the last one."""
+        ...
+
+
+class Frames:
+    """Events as they are, each with the id by which a client can go on after it."""
+
+    complete = False
+
+    def __init__(self, stream: str) -> None:
+        self._stream = stream
+
+    def event(self, number: int, event: ChatEvent) -> bytes:
+        """One event; a piece of the answer that is empty is none."""
+        if isinstance(event, Delta):
+            name, data = _piece(event.text)
+            return self._frame(number, name, data) if event.text else b""
+        name, kind = NAMED[type(event)]
+        return self._frame(number, name, kind.model_validate(event).model_dump_json())
+
+    def end(self, number: int) -> bytes:
+        """The mark of the end."""
+        return self._frame(number, "", DONE)
+
+    def _frame(self, number: int, name: str, data: str) -> bytes:
+        return frame(data, name=name, id=f"{self._stream}:{number}")
+
+
+def frame(data: str, *, name: str = "", id: str = "") -> bytes:
+    """One event with each line of its data as a line."""
+    head = f"id: {id}\n" if id else ""
+    head += f"event: {name}\n" if name else ""
+    lines = "".join(f"data: {line}\n" for line in data.split("\n"))
+    return f"{head}{lines}\n".encode("utf-8", "replace")
+
+
+def _piece(text: str) -> tuple[str, str]:
+    """The name and the data by which a piece of the answer arrives as it is."""
+    if text == DONE or LOST_IN_LINES.search(text):
+        return "delta", json.dumps({"text": text})
+    return "", text
+
+
+class EventStream(Response):
+    """Sends events as they come, and a comment where none come for a while, until the client goes away.
+
+    The head is sent when there are `head_after` events; what failed before that is answered by `refuse`.
+    """
+
+    def __init__(
+        self,
+        stream: ChatStream,
+        written: Written,
+        settings: Settings,
+        *,
+        first: int = 0,
+        head_after: int = 1,
+        refuse: Callable[[Failure], Response] | None = None,
+    ) -> None:
+        super().__init__(headers={**HEADERS, STREAM: stream.id}, media_type=MEDIA_TYPE)
+        del self.headers["content-length"]
+        self._stream = stream
+        self._written = written
+        self._settings = settings
+        self._first = first
+        self._head_after = head_after
+        self._refuse = refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer the request."""
+        async with self._stream.read_by(receive, self._first) as reader:
+            await reader.reaches(self._head_after)
+            failure = self._stream.failure
+            if self._refuse is not None and failure is not None and self._stream.count <= self._head_after:
+                await self._refuse(failure)(scope, receive, send)
+                return
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            async for piece in self._pieces(reader):
+                async with asyncio.timeout(self._settings.request_seconds or None):
+                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _pieces(self, reader: Reader) -> AsyncIterator[bytes]:
+        while not self._written.complete:
+            number = reader.next
+            try:
+                async with asyncio.timeout(self._settings.chat_heartbeat_seconds or None):
+                    events = await reader.more()
+            except TimeoutError:
+                yield HEARTBEAT
+                continue
+            if not events:
+                break
+            yield b"".join(self._written.event(number + place, each) for place, each in enumerate(events))
+        if not reader.gone:
+            yield self._written.end(reader.next)

@@ -1,0 +1,144 @@
+"""Chats: a model's answers from what the store holds, as they are made."""
+
+from collections.abc import Callable
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Request, Response
+
+from conspectus.access.policy import require_scope
+from conspectus.engine import Engine
+from conspectus.errors import InvalidInput, NotFound
+from conspectus.model.access import Person
+from conspectus.model.chat import ChatRequest, Failure
+from conspectus.web.chat_streams import CHAT, ChatStream, ChatStreams
+from conspectus.web.completions import Chunks, Wanted, completion
+from conspectus.web.deps import EngineOf, IdInPath, without_limits
+from conspectus.web.documented import Responses, problems
+from conspectus.web.event_streams import MEDIA_TYPE, STREAM, EventStream, Frames
+from conspectus.web.problems import failed, shown
+from conspectus.web.schemas.chat import ChatAnswer, ChatBody
+from conspectus.web.schemas.completions import (
+    CompletionAnswer,
+    CompletionBody,
+    ModelAnswer,
+    ModelsAnswer,
+    OpenAIProblem,
+)
+from conspectus.web.whole_answers import whole
+
+router = APIRouter(tags=["chat"])
+LONGEST_EVENT_ID = 100
+BEFORE_THE_HEAD = 2
+"""Events, of which the second is the model's first: until then, what goes wrong can have a status."""
+LIKE_OPENAI: Responses = {"default": {"model": OpenAIProblem, "description": "An error in OpenAI's form."}}
+
+
+def _streams(request: Request) -> ChatStreams:
+    streams: ChatStreams = request.app.state.streams
+    return streams
+
+
+StreamsOf = Annotated[ChatStreams, Depends(_streams)]
+LastEvent = Annotated[
+    str | None,
+    Header(alias="Last-Event-ID", max_length=LONGEST_EVENT_ID, description="The id of the last event read."),
+]
+
+
+def _streamed(*statuses: int) -> Responses:
+    """What a route that answers with events may answer."""
+    events = {MEDIA_TYPE: {"schema": {"type": "string"}}}
+    name = {"description": "The stream's name, to go on with it.", "schema": {"type": "string"}}
+    return {200: {"content": events, "headers": {STREAM: name}}, **problems(*statuses)}
+
+
+@router.post("/chat", response_model=ChatAnswer, responses=_streamed(429))
+async def chat(
+    body: ChatBody, request: Request, engine: EngineOf, streams: StreamsOf
+) -> Response | ChatAnswer:
+    """Ask the chat model, with what the store holds; the answer comes as events, or whole."""
+    stream = await _begun(body.request(), request, engine, streams, resumable=body.stream)
+    if body.stream:
+        return EventStream(stream, Frames(stream.id), streams.settings)
+    return await whole(stream, request.receive)
+
+
+@router.get("/chat/{stream}", responses={204: {"description": "There is no more of it."}, **_streamed()})
+async def go_on(
+    stream: IdInPath, request: Request, engine: EngineOf, streams: StreamsOf, last: LastEvent = None
+) -> Response:
+    """Go on with an answer where the connection was lost, for as long as it is kept."""
+    person: Person = request.state.person
+    require_scope(person, "read", "go on with a chat")
+    first = _after(last, stream)
+    found = streams.find(stream, first, person=person.id)
+    await _require_seen(found, engine)
+    if found.over and first > found.count:
+        return Response(status_code=204)
+    without_limits(request)
+    return EventStream(found, Frames(stream), streams.settings, first=first)
+
+
+@router.post("/chat/completions", response_model=CompletionAnswer, responses=LIKE_OPENAI)
+async def complete(
+    body: CompletionBody, request: Request, engine: EngineOf, streams: StreamsOf
+) -> Response | CompletionAnswer:
+    """The same for clients of OpenAI, which need another base URL and nothing else."""
+    asked = body.request(streams.settings)
+    stream = await _begun(asked, request, engine, streams, resumable=False)
+    name = engine.chat_model or ""
+    most = asked.allocation.answer
+    wanted = Wanted(f"chatcmpl-{stream.id}", name, most, body.stops, usage=body.wants_usage)
+    if body.stream:
+        return EventStream(
+            stream, Chunks(wanted), streams.settings, head_after=BEFORE_THE_HEAD, refuse=_refused(request)
+        )
+    return await completion(stream, wanted, request.receive)
+
+
+@router.get("/models", response_model=ModelsAnswer, responses=LIKE_OPENAI)
+async def models(engine: EngineOf) -> ModelsAnswer:
+    """The chat model that is asked, if one is set."""
+    name = engine.chat_model
+    known = [] if name is None else [ModelAnswer(id=name, owned_by=name.partition(":")[0])]
+    return ModelsAnswer(data=known)
+
+
+def _refused(request: Request) -> Callable[[Failure], Response]:
+    def refuse(failure: Failure) -> Response:
+        return shown(failed(failure), request.scope["path"])
+
+    return refuse
+
+
+async def _begun(
+    asked: ChatRequest, request: Request, engine: Engine, streams: ChatStreams, *, resumable: bool
+) -> ChatStream:
+    """The answer when its first event is there. From then on, no limit of other requests holds."""
+    state = request.state
+    require_scope(state.person, "read", "chat")
+    stream = await streams.begin(
+        engine.chat(asked), person=state.person.id, request_id=state.request_id, resumable=resumable
+    )
+    without_limits(request)
+    return stream
+
+
+def _after(last: str | None, stream: str) -> int:
+    """The number of the event after the last one that was read. Raises InvalidInput."""
+    if not last:
+        return 0
+    name, _, number = last.rpartition(":")
+    if name != stream or not (number.isascii() and number.isdecimal()):
+        raise InvalidInput("Last-Event-ID", "is no id of an event of this chat")
+    return int(number) + 1
+
+
+async def _require_seen(stream: ChatStream, engine: Engine) -> None:
+    """Raise NotFound unless the person may still see all that the answer is made from."""
+    documents = {each.document for each in stream.sources}
+    for document in documents:
+        try:
+            await engine.get(document)
+        except NotFound:
+            raise NotFound(CHAT, stream.id) from None

@@ -1,0 +1,126 @@
+"""A message to the chat model, and what is told while the answer is made."""
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from conspectus.model.chat import Allocation, ChatRequest, ContextForm, Looked
+from conspectus.model.filter import EVERYTHING
+from conspectus.model.filter_json import filter_from_json
+from conspectus.model.query import EVERYWHERE
+from conspectus.model.results import Message
+from conspectus.web.schemas.asking import MOST_TOKENS, Floor, SituationBody
+from conspectus.web.schemas.base import LONGEST_QUESTION, Answer, Body, Count, Finite, Name, Question, Where
+
+MOST_TURNS = 10_000
+MOST_CONTEXT = 5_000
+USUAL = Allocation()
+Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
+ContextTokens = Annotated[int, Field(ge=0, le=MOST_CONTEXT)]
+Temperature = Annotated[Finite, Field(ge=0.0, le=2.0)]
+
+
+class TurnBody(Body):
+    """One earlier turn of the conversation."""
+
+    role: Literal["user", "assistant"]
+    content: Question
+
+
+class AllocationBody(Body):
+    """Tokens for each part of the prompt, and for the answer."""
+
+    system: Tokens = USUAL.system
+    context: ContextTokens = USUAL.context
+    question: Tokens = USUAL.question
+    answer: Tokens = USUAL.answer
+    history: Tokens = USUAL.history
+
+
+class ChatBody(Body):
+    """A message with the earlier turns, oldest first, and what may be looked at for an answer."""
+
+    message: str = Field(min_length=1, max_length=LONGEST_QUESTION, examples=["How do we restore a backup?"])
+    history: list[TurnBody] = Field(default_factory=list, max_length=MOST_TURNS)
+    collection: Name = EVERYWHERE
+    where: Where | None = None
+    inject: bool | None = Field(None, description="Look for context; by default as the server is set.")
+    instructions: Question | None = Field(None, description="What the model is told instead of the usual.")
+    budget: AllocationBody = Field(default_factory=AllocationBody)
+    floor: Floor | None = 0.25
+    situation: SituationBody | None = None
+    form: ContextForm = "passages"
+    temperature: Temperature | None = None
+    stream: bool = Field(True, description="Answer with events as they come, not with one object at the end.")
+
+    def request(self) -> ChatRequest:
+        """As the engine takes it."""
+        return ChatRequest(
+            message=self.message,
+            history=tuple(Message(turn.role, turn.content) for turn in self.history),
+            collection=self.collection,
+            where=EVERYTHING if self.where is None else filter_from_json(self.where),
+            inject=self.inject,
+            instructions=self.instructions,
+            allocation=Allocation(**self.budget.model_dump()),
+            floor=self.floor,
+            situation=None if self.situation is None else self.situation.situation(),
+            form=self.form,
+            temperature=self.temperature,
+        )
+
+
+class ChatSourceAnswer(Answer):
+    """A numbered part of the context: characters [start, end) of a document, with its beginning."""
+
+    number: int
+    document: str
+    source: str
+    key: str
+    title: str
+    start: Count
+    end: Count
+    snippet: str
+    page: int | None
+    heading: str | None
+
+
+class SourcesAnswer(Answer):
+    """What was looked for and what the model is given; `notice` says what could not be."""
+
+    outcome: Looked
+    sources: list[ChatSourceAnswer]
+    question: str
+    tokens: Count
+    notice: str | None
+
+
+class CitationsAnswer(Answer):
+    """What the answer cites, and the numbers that it made up."""
+
+    cited: list[ChatSourceAnswer]
+    invented: list[str]
+
+
+class UsageAnswer(Answer):
+    """Tokens as the model counts them, or as we do where it does not say."""
+
+    input: Count
+    output: Count
+    exact: bool
+
+
+class FailureAnswer(Answer):
+    """Why there is no answer, or no more of it."""
+
+    code: str
+    message: str
+
+
+class ChatAnswer(Answer):
+    """A whole answer."""
+
+    answer: str
+    sources: SourcesAnswer
+    citations: CitationsAnswer
+    usage: UsageAnswer | None

@@ -1,0 +1,40 @@
+"""Answers of the chat that are given in one piece."""
+
+from collections.abc import Iterable
+
+from starlette.types import Receive
+
+from conspectus.model.chat import ChatEvent, Citations, Delta, Failure, Sources, Usage
+from conspectus.web.chat_streams import ChatStream
+from conspectus.web.problems import Refused, failed
+from conspectus.web.schemas.chat import ChatAnswer
+
+
+async def events_of(stream: ChatStream, receive: Receive) -> list[ChatEvent]:
+    """All events of an answer. Raises Refused where there is none."""
+    async with stream.read_by(receive) as reader:
+        events = list(await reader.rest())
+    if events and isinstance(events[-1], Failure):
+        raise Refused(failed(events[-1]))
+    return events
+
+
+def text_of(events: Iterable[ChatEvent]) -> str:
+    """The whole text; halves of surrogate pairs that came apart are put together."""
+    text = "".join(event.text for event in events if isinstance(event, Delta))
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+async def whole(stream: ChatStream, receive: Receive) -> ChatAnswer:
+    """The answer with everything that was told of it. Raises Refused where there is none."""
+    events = await events_of(stream, receive)
+    told = {type(event): event for event in events}
+    return ChatAnswer.model_validate(
+        {
+            "answer": text_of(events),
+            "sources": told.get(Sources, Sources("off")),
+            "citations": told.get(Citations, Citations(())),
+            "usage": told.get(Usage),
+        },
+        from_attributes=True,
+    )
