@@ -17,11 +17,12 @@ class Settings:
     `embedder` is `minilm` (shipped), `none` (words only), `static:PATH` or a hosted `vendor:model`.
     `reranker` is `none`, `cohere:MODEL`, `bedrock:MODEL` or the URL of a `/rerank` service (URL#MODEL where
     it has several). A provider has `provider_seconds` for each answer.
-    `chat_model` is `none` or `vendor:model` (openai, anthropic, google, bedrock, ollama), with `chat_url` the
-    base address of an OpenAI-compatible server to ask instead; it has a window of `chat_window` tokens, counted
-    by `chat_tokenizer`, and `chat_seconds` between two pieces of an answer. `chat_inject` is `on` or `off`. A
-    stream is kept for `chat_resume_seconds` after its end, and a model goes on for `chat_leave_seconds` after its
-    last reader left. At most `chat_streams` are kept, each with about the last `chat_stream_bytes` of its answer.
+    `chat_model` is `none` or `vendor:model` (openai, anthropic, google, bedrock, ollama), with `chat_url`
+    the base address of an OpenAI-compatible server to ask instead; it has a window of `chat_window` tokens,
+    counted by `chat_tokenizer`, and `chat_seconds` between two pieces of an answer. `chat_inject` is `on`
+    or `off`. A stream is kept for `chat_resume_seconds` after its end, and a model goes on for
+    `chat_leave_seconds` after its last reader left. At most `chat_streams` are kept, each with about the
+    last `chat_stream_bytes` of its answer.
     Sizes are in bytes unless the name says otherwise. `fetch_allow` are names, addresses or networks,
     separated by commas, that may be fetched from although they are not public; `max_requests` are answered
     at once, `max_waiting` more wait, others are turned away; `cors_origins` are separated by commas. `url`
