@@ -27,25 +27,24 @@ _UNSEEN = regex.compile(rf"[{_ALWAYS_UNSEEN}]+")
 _SMUGGLED = regex.compile(rf"[{_JOINERS}]{{3,}}|(?<=[A-Za-z])[{_JOINERS}]+|[{_JOINERS}]+(?=[A-Za-z])")
 
 _LINE = r"(?:\A|(?<=[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]))"
-_BLANK = r"[^\S\n\r\u115f\u1160\u2800\u3164\uffa0]"
-_DECORATION = rf"(?:{_BLANK}|[\u115f\u1160\u2800\u3164\uffa0>*_`~|\"'\u201c\u201d(\[{{#+\u2022.-])*"
-_SPEAKERS = r"(?:system|assistant|user|human|developer|ai|bot|chatbot|chatgpt|gpt|llm|model|tool)"
-_TITLES = r"(?:instructions?|response|input|output|prompt)"
-_SAYS = rf"(?:{_BLANK}?(?:message|prompt|instructions?|note|override|notice))?"
-_ROLE_LINE = regex.compile(
-    rf"{_LINE}({_DECORATION})(?={_SPEAKERS}{_SAYS}{_BLANK}*[\])}}*_`\"'|]*{_BLANK}*[:\uff1a\ufe55\ua789\u2236])",
-    regex.IGNORECASE,
-)
+_BLANK = r"[^\S\n\r]"
+_DECORATION = r"(?:[^\S\n\r]|[\u115f\u1160\u2800\u3164\uffa0>*_`~|(\[{#+\u2022-])*"
+_SPEAKER = r"(?:(?i:system|assistant|human|developer|chatbot|chatgpt)|U(?:ser|SER)|A(?:I|i)|B(?:ot|OT))"
+_TITLE = r"(?i:instructions?|response|input|output|prompt|user|tool)"
+_SAYS = rf"(?i:{_BLANK}?(?:message|prompt|instructions?|note|override|notice))?"
+_COLON = r"[:\uff1a\ufe55\ua789\u2236]"
+_SAYING = rf"{_SPEAKER}{_SAYS}[\])}}*_`|]*(?:{_COLON}|{_BLANK}{_COLON}(?:\s|\Z))"
+_SPOKEN = regex.compile(_SAYING)
+_ROLE_LINE = regex.compile(rf"{_LINE}({_DECORATION})(?={_SAYING})")
 _ROLE_HEADING = regex.compile(
-    rf"{_LINE}({_BLANK}*#+{_BLANK}*)(?=(?:{_SPEAKERS}{_SAYS}|{_TITLES}){_BLANK}*[:\uff1a]?{_BLANK}*#*{_BLANK}*$)",
-    regex.IGNORECASE | regex.MULTILINE,
+    rf"^({_BLANK}*#+{_BLANK}*)(?=(?:{_SPEAKER}{_SAYS}|{_TITLE}){_BLANK}*{_COLON}?(?:{_BLANK}|#)*$)",
+    regex.MULTILINE,
 )
 
 _BRACKETED = regex.compile(
     r"([\[\uff3b])(?=\s*/?\s*(?:INST|SYS|SYSTEM|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS?|TOOL_RESULTS?"
     r"|TOOL_CONTENT|MODEL_SETTINGS|THINK|PREFIX|MIDDLE|SUFFIX)\s*[\]\uff3d]"
-    r"|\s*(?:system|assistant|user)\s*[\]\uff3d]\s*\()",
-    regex.IGNORECASE,
+    r"|(?i:system|assistant|user)\s*[\]\uff3d]\s*\()"
 )
 _ANGLE = regex.compile(r"[\u02c2\u1438\u2039\u2329\u276e\u27e8\u2a3c\u3008\ufe64\uff1c]")
 _TAG = regex.compile(r"\s*/?\s*([\w\uff0d-]{1,20})|\s*[|\u01c0\u2223\u2502\uff5c]")
@@ -66,11 +65,11 @@ _LETTERS = str.maketrans(
     "aeopcysidqgoepivrmtvh",
 )
 
-_CARRIES = r"(?:javascript:|vbscript:|data:|[^()\s<>]{0,2000}(?:\{|%7b|\$|\[|<))"
-_IMAGE = regex.compile(
-    r"(?<=!)(?=\[[^\]\n]{0,300}\]\s?\(\s*<?(?:data:|[^)\n]{0,2000}?[?&#={$\[<]))", regex.IGNORECASE
+_CARRIER = regex.compile(
+    r"(?<=!)(?=\[[^\]\n]{0,300}\]\s?\(\s*<?(?:data:|[^)\n]{0,2000}?[?&#={$\[<]))"
+    r"|(?<!\\)(?=\[[^\]\n]{0,300}\]\s?\(\s*<?(?:javascript:|vbscript:|data:|[^()\s<>]{0,2000}?(?:\{|%7b|\$|\[|<)))",
+    regex.IGNORECASE,
 )
-_LINK = regex.compile(rf"(?<!\\)(?=\[[^\]\n]{{0,300}}\]\s?\(\s*<?{_CARRIES})", regex.IGNORECASE)
 _OWN = regex.compile(rf"<(?=\s*(?:/\s*)?(?:{RETRIEVED}|{PASSAGE}|user-message)(?![\w-]))", regex.IGNORECASE)
 
 
@@ -82,11 +81,12 @@ def disarm(text: str) -> str:
     if not text.isascii():
         text = _SMUGGLED.sub("", _UNSEEN.sub("", text))
         text = _ANGLE.sub(lambda found: _angle(text, found), text)
-    for pattern in (_BRACKETED, _ROLE_LINE, _ROLE_HEADING):
-        text = pattern.sub(r"\1\\", text)
-    for pattern in (_IMAGE, _LINK):
-        text = pattern.sub(r"\\", text)
-    return _without_marks(text)
+    if _SPOKEN.search(text):
+        text = _ROLE_LINE.sub(r"\1\\", text)
+    if "#" in text:
+        text = _ROLE_HEADING.sub(r"\1\\", text)
+    text = _BRACKETED.sub(r"\1\\", text)
+    return _without_marks(_CARRIER.sub(r"\\", text))
 
 
 def without_delimiters(text: str) -> str:

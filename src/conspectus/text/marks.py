@@ -10,11 +10,13 @@ _NUMBER = r"\p{Nd}{1,3}"
 _TO = r"[-\u2010-\u2015~\uFF0D\uFF5E]"
 _LISTED = rf"{_NUMBER}(?:\s?(?:[,;\uFF0C\u3001]|{_TO})\s?{_NUMBER})*"
 _MARK = regex.compile(rf"[{_OPEN}]\s?({_LISTED})\s?(?:\u2020[^{_CLOSE}\n]{{0,40}})?[{_CLOSE}]")
+_ANY = regex.compile(rf"[{_OPEN}]")
 _SPAN = regex.compile(rf"({_NUMBER})(?:\s?{_TO}\s?({_NUMBER}))?")
-_CODE_BEFORE = regex.compile(r"""(?:[={]\s?|["']\s?:\s?|\w\(|[\[\\!^`])\Z""")
-_NAME_BEFORE = regex.compile(r"(?:[\w$]*[\d_$][\w$]*|(?<![\w$])[A-Za-z])\Z")
+_CODE_BEFORE = regex.compile(r"""(?:[={]\s?|["']\s?:\s?|\w\(|[\[\]\\!^`])\Z""")
+_NAME_BEFORE = regex.compile(r"(?:[\w$]*[\d_$][\w$]*|(?<![\w$])[A-Za-z]{1,2})\Z")
 _GLUED = regex.compile(r"[\w$)\"']\Z")
-_CLAUSE_END = regex.compile(rf"\Z|\s(?!\s*=)|[{_OPEN}]|[.,;:!?)\"'*_](?!\w)|[^\x00-\x7F]")
+_CLAUSE_END = regex.compile(rf"\Z|\s(?!\s*[-=<>*/+%&|])|[{_OPEN}]|[.,:!?\"'*](?!\w)|[^\x00-\x7F]")
+_CODE_NEAR = regex.compile(r"[=;{}_]|\w[.(]\w|\(\)|[\w\])]\[|^\s*(?:return|yield|assert|print|del|raise)\b")
 _NOT_AFTER = regex.compile(r"[A-Za-z0-9_(]")
 _LOOK_BACK = 40
 
@@ -36,6 +38,8 @@ def marks(text: str) -> Iterator[Mark]:
     range that runs backwards. A mark directly behind a word counts where a clause may end after it.
     """
     end, counted = -1, False
+    if not _ANY.search(text):
+        return
     for found in _MARK.finditer(text):
         chained = found.start() == end
         counted = (counted if chained else _follows_prose(text, found)) and _stands_free(text, found)
@@ -49,14 +53,17 @@ def _follows_prose(text: str, found: regex.Match[str]) -> bool:
     before = text[max(found.start() - _LOOK_BACK, 0) : found.start()]
     if _CODE_BEFORE.search(before) or _NAME_BEFORE.search(before):
         return False
-    return not _GLUED.search(before) or _CLAUSE_END.match(text, found.end()) is not None
+    if not _GLUED.search(before):
+        return True
+    line = before[before.rfind("\n") + 1 :]
+    return _CLAUSE_END.match(text, found.end()) is not None and not _CODE_NEAR.search(line)
 
 
 def _stands_free(text: str, found: regex.Match[str]) -> bool:
     if _NOT_AFTER.match(text, found.end()):
         return False
-    defines = text.startswith(":", found.end())
-    return not (defines and not text[text.rfind("\n", 0, found.start()) + 1 : found.start()].strip())
+    line = text[text.rfind("\n", 0, found.start()) + 1 : found.start()].strip()
+    return line != ".." and not (text.startswith(":", found.end()) and not line)
 
 
 def _spans(listed: str) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,72 @@
+"""A chat request, checked, with its parts as they will be sent and the room that is left for context."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from conspectus.chat.allocation import Room, cost, room
+from conspectus.chat.history import trimmed
+from conspectus.chat.prompt import NOTHING_FOUND, Prompt
+from conspectus.chat.rewrite import standalone
+from conspectus.errors import InvalidInput, TooLarge
+from conspectus.model.chat import ChatRequest
+from conspectus.model.results import Message
+from conspectus.ports import CountTokens
+from conspectus.settings import Settings
+from conspectus.text.clean import clean
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What will be sent, but for the context; `question` is what to look for, empty if nothing is."""
+
+    prompt: Prompt
+    room: Room
+    question: str
+    count: CountTokens
+
+    @property
+    def frame(self) -> int:
+        """What stands around a context, in tokens."""
+        return self.prompt.added_by(NOTHING_FOUND, self.count) - self.count(NOTHING_FOUND)
+
+    def added_by(self, context: str) -> int:
+        """Tokens that a context adds to the prompt."""
+        return self.prompt.added_by(context, self.count) if context else 0
+
+    def fits(self, context: str) -> bool:
+        """Whether a context costs no more than its share."""
+        return self.added_by(context) <= self.room.context
+
+
+def drafted(request: ChatRequest, settings: Settings, *, window: int, count: CountTokens) -> Draft:
+    """Check a request and share out the window. Raises InvalidInput or TooLarge."""
+    message, history = _checked(request, settings)
+    shares = request.allocation
+    look = (settings.chat_inject == "on" if request.inject is None else request.inject) and shares.context > 0
+    silent = shares.system == 0 and request.instructions is None
+    prompt = Prompt.of(
+        "" if silent else request.instructions, history, message, rules=look and shares.system > 0
+    )
+    left = room(
+        shares,
+        window=window,
+        system=cost(prompt.instructions, count),
+        question=cost([prompt.last("")], count),
+    )
+    sent = prompt.with_history(trimmed(prompt.history, count, left.history))
+    question = standalone(message, history)[: settings.max_query_characters] if look else ""
+    return Draft(sent, left, question, count)
+
+
+def _checked(request: ChatRequest, settings: Settings) -> tuple[str, Sequence[Message]]:
+    message = clean(request.message)
+    if not message.strip():
+        raise InvalidInput("message", "is empty")
+    if len(message) > settings.max_chat_characters:
+        raise TooLarge("message", size=len(message), limit=settings.max_chat_characters, unit="characters")
+    if len(request.history) > settings.max_history_turns:
+        raise TooLarge("history", size=len(request.history), limit=settings.max_history_turns, unit="turns")
+    for turn in request.history:
+        if turn.role not in {"user", "assistant"}:
+            raise InvalidInput("history", f"{turn.role!r} is no role of a turn; there are user and assistant")
+    return message, tuple(Message(turn.role, clean(turn.content)) for turn in request.history)
