@@ -23,7 +23,7 @@ from conspectus.window.pack import build_window
 from conspectus.window.render import renderer_named
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-FORMS = ("text", "xml", "json", "messages")
+FORMS = ("text", "xml", "json", "messages", "guarded")
 count = counter("o200k_base")
 EMOJI = ["👨‍👩‍👧‍👦", "🏳️‍🌈", "e\u0301\u0323", "🇩🇪🇫🇷", "👍🏽", "Z͑ͫ̓ͪ̂ͫ̽͏̴̙̤̞͉͚̯̞̠͍A̴̵̜̰͔ͫ͗͢", "ﷺ", "\u200b"]
 """Clusters of up to 50 tokens, which no cut may divide."""

@@ -68,7 +68,7 @@ def test_what_does_not_fit_is_skipped_and_the_next_is_tried():
     assert made.trace[1].tokens == 0 < made.trace[0].tokens
 
 
-@pytest.mark.parametrize("form", ["text", "xml", "json", "messages"])
+@pytest.mark.parametrize("form", ["text", "xml", "json", "messages", "guarded"])
 def test_zero_tokens_are_an_empty_window_and_not_a_default(form):
     made = window([hit("a", "text", 0.9)], 0, form)
     assert (made.outcome, made.text, made.messages, made.tokens, made.allowed) == ("found", "", (), 0, 0)

@@ -93,7 +93,7 @@ def test_messages_are_one_message_of_the_user_and_cost_its_role_too():
     assert rendered.tokens(len) == TOKENS_PER_MESSAGE + len("user") + len(rendered.text)
 
 
-@pytest.mark.parametrize("form", ["text", "xml", "json", "messages"])
+@pytest.mark.parametrize("form", ["text", "xml", "json", "messages", "guarded"])
 def test_nothing_is_the_empty_text_and_costs_nothing(form):
     rendered = renderer_named(form).render(())
     assert (rendered.text, rendered.messages) == ("", ())

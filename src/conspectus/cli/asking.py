@@ -55,7 +55,7 @@ def context(
     tokens: Tokens,
     reserve: Reserve,
     form: Annotated[
-        Literal["text", "xml", "json", "messages"], typer.Option("--format", help="Rendering.")
+        Literal["text", "xml", "json", "messages", "guarded"], typer.Option("--format", help="Rendering.")
     ] = "text",
 ) -> None:
     """Print the context for a question that fits into a number of tokens, and nothing else."""

@@ -33,8 +33,8 @@ class Asking(Documents):
     ) -> ContextWindow:
         """The right context for a question, rendered, never over the budget, with a reason for everything.
 
-        `renderer` is text, xml, json or messages. Unless `limit` is given, as many hits are looked at as it
-        takes to fill the budget.
+        `renderer` is text, xml, json, messages or guarded. Unless `limit` is given, as many hits are looked
+        at as it takes to fill the budget.
         """
         body = {**_budgeted(query, fields, budget), "renderer": renderer}
         return await self._channel.one(ContextWindow, ask("/context", body))

@@ -41,7 +41,7 @@ class AskingContract:
         for where in FILTERS:
             assert (await engine.retrieve("the backup", where=where)).hits
 
-    @pytest.mark.parametrize("renderer", ["text", "xml", "json", "messages"])
+    @pytest.mark.parametrize("renderer", ["text", "xml", "json", "messages", "guarded"])
     async def test_windows_are_the_same_byte_for_byte(
         self, engine: AnyEngine, local: AnyEngine, renderer: str
     ) -> None:

@@ -115,7 +115,7 @@ class BudgetedBody(Body):
 class ContextBody(BudgetedBody):
     """A context window to build."""
 
-    renderer: Literal["text", "xml", "json", "messages"] = "text"
+    renderer: Literal["text", "xml", "json", "messages", "guarded"] = "text"
 
 
 class ExplainBody(BudgetedBody):
