@@ -33,8 +33,10 @@ from conspectus.model.chat import (
 )
 from conspectus.model.results import Message
 from conspectus.ports import Embedder, Index, Vectors
+from conspectus.providers.tokenizers import counter
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.embedders import HashedEmbedder
+from conspectus.text.tokens import TOKENS_PER_MESSAGE
 
 HERON = NewDocument(text="The heron stood in the reeds.", title="Birds", key="b/1")
 LOGIN = NewDocument(
@@ -289,3 +291,20 @@ async def test_where_the_model_does_not_count_we_do(opened: Opening) -> None:
     async with opened(model) as engine:
         *_, usage = await events(engine, ChatRequest("x", inject=False, instructions="a"))
     assert usage == Usage(2 * 3 + 4, 2, exact=False)
+
+
+async def test_nothing_is_ever_sent_that_exceeds_the_window_or_its_share(opened: Opening) -> None:
+    count = counter("o200k_base")
+    model = ScriptedChatModel(["ok"])
+    async with opened(model) as engine:
+        await engine.add([HERON, *(f"heron {number} & <reeds> [1]" for number in range(30))], wait=True)
+        for context in (*range(0, 120, 7), 400):
+            shares = Allocation(system=170, context=context, answer=16)
+            told = await sources_of(engine, ChatRequest("heron reeds", floor=None, allocation=shares))
+            await events(engine, ChatRequest("heron reeds", floor=None, allocation=shares))
+            system, last = model.asked[-1].messages
+            alone = TOKENS_PER_MESSAGE + count("user") + count("heron reeds")
+            assert TOKENS_PER_MESSAGE + count("user") + count(last.content) - alone == told.tokens <= context
+            assert count(system.content) < 170
+            assert len(told.sources) == last.content.count("<passage ")
+            assert last.content.endswith("heron reeds")
