@@ -159,15 +159,19 @@ class Sight:
         """
         if document.thread is None:
             return list(await self.chunks(document))[:1], 1
-        found = await self.threaded(document, (document,), limit=limit)
+        found = await self.threaded(document, (document.id,), limit=limit)
         return list(found.chunks), found.total
 
-    async def threaded(self, document: Document, around: Sequence[Document], *, limit: int) -> StoredThread:
+    async def threaded(self, document: Document, around: Sequence[DocumentId], *, limit: int) -> StoredThread:
         """The thread of a document that was seen: it is of one source, and so is what a person may see."""
         if document.thread is None:
             return StoredThread()
-        beside = [each.id for each in around]
-        return await self._records.thread(document.source, document.thread, limit=limit, around=beside)
+        return await self._records.thread(document.source, document.thread, limit=limit, around=around)
+
+    async def beginnings(self, ids: Sequence[str]) -> list[StoredChunk]:
+        """The first chunk of each document that exists, has text and may be seen, in the order asked."""
+        seen = [document for document, _ in await self.documents(ids) if document.chunks]
+        return [(await self.chunks(each))[0] for each in seen]
 
     async def latest(self, place: Place, source: Source, *, limit: int) -> list[StoredChunk]:
         """The first chunks of the newest documents of a source that was seen, newest first."""

@@ -8,10 +8,12 @@ from typing import Any
 from conspectus.access.sight import Place
 from conspectus.engine.documents import STOPPED, Documents
 from conspectus.errors import ProviderError
+from conspectus.model.ids import DocumentId
 from conspectus.model.query import EVERYWHERE, Budget, Query
-from conspectus.model.records import Document, EmbeddingSpace
+from conspectus.model.records import Document, EmbeddingSpace, StoredThread
 from conspectus.model.results import ContextWindow, Hit, Reranking, Retrieval
 from conspectus.ports import Index
+from conspectus.retrieval.chains import Reading, with_chains
 from conspectus.retrieval.merge import merged
 from conspectus.retrieval.plan import asked
 from conspectus.retrieval.rerank import reordered, reranked
@@ -43,8 +45,8 @@ class Asking(Documents):
     ) -> ContextWindow:
         """The right context for a question, rendered, never over the budget, with a reason for everything.
 
-        `renderer` is text, xml, json or messages. Unless `limit` is given, as many hits are looked at as it
-        takes to fill the budget.
+        `renderer` is text, xml, json, messages or guarded. Unless `limit` is given, as many hits are looked
+        at as it takes to fill the budget.
         """
         wanted = Budget(budget) if isinstance(budget, int) else budget
         count = self._parts.counter(wanted.tokenizer)
@@ -56,7 +58,8 @@ class Asking(Documents):
             start = perf_counter()
             window = build_window(found, wanted, chosen, count)
             took = {"pack and render": (perf_counter() - start) * 1_000}
-            enough = window.tokens >= FULL * window.allowed or len(found.hits) < limit
+            own = sum(hit.along_with is None for hit in found.hits)
+            enough = window.tokens >= FULL * window.allowed or own < limit
             if enough or "limit" in fields or limit == most:
                 return replace(window, timings={**window.timings, **took})
             limit = min(4 * limit, most)
@@ -102,11 +105,23 @@ class Asking(Documents):
 
     async def _search(self, query: Query, also: Document | None = None) -> Retrieval:
         found = await self._find(query, also)
-        if not query.rerank or self._parts.reranker is None:
-            return found
+        if query.rerank and self._parts.reranker is not None:
+            start = perf_counter()
+            found = await reordered(query.text, found, self._parts.reranker)
+            found = replace(found, timings={**found.timings, "rerank": (perf_counter() - start) * 1_000})
+        return await self._chained(query, found) if query.chain else found
+
+    async def _chained(self, query: Query, found: Retrieval) -> Retrieval:
+        """The hits with what it takes to understand them."""
+        sight, most = self._sight, self._parts.settings.max_thread_chunks
         start = perf_counter()
-        found = await reordered(query.text, found, self._parts.reranker)
-        return replace(found, timings={**found.timings, "rerank": (perf_counter() - start) * 1_000})
+
+        async def thread(message: Document, around: Sequence[DocumentId]) -> StoredThread:
+            return await sight.threaded(message, around, limit=most)
+
+        reading = Reading(thread, sight.beginnings, sight.passages, query.where)
+        found = await with_chains(found, reading, most=query.chain)
+        return replace(found, timings={**found.timings, "chains": (perf_counter() - start) * 1_000})
 
     async def _find(self, query: Query, also: Document | None) -> Retrieval:
         if query.collection != EVERYWHERE:

@@ -40,6 +40,8 @@ def asked(query: str | Query, fields: Mapping[str, Any], settings: Settings) -> 
         raise InvalidInput("arms", f"{min(unknown)!r} is none; there are {' and '.join(ARMS)}")
     if not 0 <= whole.limit <= settings.max_limit:
         raise InvalidInput("limit", f"must be from 0 to {settings.max_limit}")
+    if not 0 <= whole.chain <= settings.max_chain:
+        raise InvalidInput("chain", f"must be from 0 to {settings.max_chain}")
     if whole.floor is not None and not -1.0 <= whole.floor <= 1.0:
         raise InvalidInput("floor", "is a cosine similarity, from -1 to 1")
     if len(whole.text) > settings.max_query_characters:

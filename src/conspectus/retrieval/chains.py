@@ -1,0 +1,246 @@
+"""Context chains: a message that was found brings along what it takes to understand it."""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+
+from conspectus.model.filter import Filter, document_row, matches
+from conspectus.model.ids import DocumentId
+from conspectus.model.records import Document, StoredChunk, StoredThread
+from conspectus.model.results import Hit, Retrieval, ThreadSketch
+from conspectus.retrieval.answering import Exchange, answered_keys
+from conspectus.text.hashing import stable_id
+
+MOST_HITS = 20
+"""So many of the best hits bring a chain."""
+MOST_CHUNKS = 3
+"""So many chunks of a long message come along."""
+NEAR = 4
+PAUSE = 4
+"""What a message answers, the root, the answer and the end of the best hit come right behind it. So many hits
+go before those of the next one, and before each further message of a chain: on LoCoMo no less evidence fits
+into a window then, while with every chain right behind its hit a twentieth of it is pushed out.
+"""
+STEP = 0.01
+"""How far below the last hit of all its chain ends."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """How to read what belongs to a hit; all of it only as far as the person may see it.
+
+    `thread` reads the thread of a message, in any case what stands around the given documents; `messages`
+    the first chunks of documents; `chunks` reads chunks. Only what matches `where` comes along.
+    """
+
+    thread: Callable[[Document, Sequence[DocumentId]], Awaitable[StoredThread]]
+    messages: Callable[[Sequence[str]], Awaitable[Sequence[StoredChunk]]]
+    chunks: Callable[[Sequence[int]], Awaitable[Sequence[StoredChunk]]]
+    where: Filter
+
+
+@dataclass(frozen=True, slots=True)
+class _Member:
+    """A message that the hit of a rank needs, in the `need`-th place."""
+
+    rank: int
+    need: int
+    row: StoredChunk
+
+    @property
+    def slot(self) -> int:
+        """The rank of the hit that it stands behind, if there are so many."""
+        return self.rank + PAUSE * (self.rank + max(self.need - NEAR + 1, 0))
+
+
+async def with_chains(found: Retrieval, reading: Reading, *, most: int) -> Retrieval:
+    """The hits with at most `most` messages for each of the best, right behind it or a few hits later.
+
+    No hit loses by it; one that belongs to the chain of a better one comes before others.
+    """
+    asking = _asking(found.hits)
+    threads = {key: list(members) for key, members in _by_thread(asking.values())}
+    if not threads or most < 1:
+        return found
+    read = await asyncio.gather(*(_read(reading, members) for members in threads.values()))
+    stored = dict(zip(threads, read, strict=True))
+    members = list(_members(asking, stored, reading.where, most))
+    members += await _answered_elsewhere(asking, stored, reading)
+    longer = await _longer(members, reading)
+    hits = _placed(found.hits, members, longer)
+    known = {hit.chunk.id for hit in hits}
+    return replace(
+        found,
+        hits=tuple(hits),
+        below_floor=tuple(hit for hit in found.below_floor if hit.chunk.id not in known),
+        threads=tuple(_sketch(key, thread) for key, thread in stored.items() if thread.total > 1),
+    )
+
+
+def chain_of(
+    message: Document, thread: Sequence[StoredChunk], *, limit: int, total: int
+) -> tuple[list[StoredChunk], DocumentId, int]:
+    """Of a thread the message and what it takes to understand it, in the order of the thread.
+
+    At most `limit` messages; with the root's id, and how many of the thread's `total` are not among them.
+    """
+    rows = list({row.document.id: row for row in reversed(thread)}.values())[::-1]
+    at = next((place for place, row in enumerate(rows) if row.document.id == message.id), None)
+    if at is None:
+        return [], message.id, total
+    exchange = Exchange([row.document for row in rows])
+    root = exchange.root
+    order = [at, *([root] if root != at else []), *(each for each in exchange.needed(at) if each != root)]
+    chosen = sorted(order[: max(limit, 1)])
+    return [rows[each] for each in chosen], rows[root].document.id, max(total - len(chosen), 0)
+
+
+def _asking(hits: Sequence[Hit]) -> dict[int, Hit]:
+    """The best hits that are messages of a thread, by rank; of one message the best chunk."""
+    found: dict[DocumentId, int] = {}
+    for rank, hit in enumerate(hits[:MOST_HITS]):
+        if hit.document.kind == "message" and hit.document.thread is not None:
+            found.setdefault(hit.document.id, rank)
+    return {rank: hits[rank] for rank in found.values()}
+
+
+def _thread_of(document: Document) -> tuple[str, str]:
+    return (document.source, document.thread or "")
+
+
+def _by_thread(hits: Iterable[Hit]) -> Iterator[tuple[tuple[str, str], Iterator[Hit]]]:
+    return groupby(
+        sorted(hits, key=lambda hit: _thread_of(hit.document)), lambda hit: _thread_of(hit.document)
+    )
+
+
+async def _read(reading: Reading, hits: Sequence[Hit]) -> StoredThread:
+    documents = [hit.document for hit in hits]
+    around = dict.fromkeys(each.id for each in documents)
+    around |= dict.fromkeys(each for document in documents for each in _answered_ids(document))
+    return await reading.thread(documents[0], list(around))
+
+
+def _answered_ids(document: Document) -> list[DocumentId]:
+    keys = answered_keys(document)
+    return [DocumentId(stable_id("document", document.source, key)) for key in keys if key != document.key]
+
+
+def _members(
+    asking: Mapping[int, Hit], stored: Mapping[tuple[str, str], StoredThread], where: Filter, most: int
+) -> Iterator[_Member]:
+    exchanges = {key: Exchange([row.document for row in thread.chunks]) for key, thread in stored.items()}
+    for rank, hit in asking.items():
+        key = _thread_of(hit.document)
+        rows = stored[key].chunks
+        at = next((place for place, row in enumerate(rows) if row.document.id == hit.document.id), None)
+        if at is None:
+            continue
+        needed = [rows[place] for place in exchanges[key].needed(at)]
+        shown = [row for row in needed if _matches(row, where)][:most]
+        yield from (_Member(rank, need, row) for need, row in enumerate(shown))
+
+
+async def _answered_elsewhere(
+    asking: Mapping[int, Hit], stored: Mapping[tuple[str, str], StoredThread], reading: Reading
+) -> list[_Member]:
+    """What hits answer in other threads of their channel."""
+    wanted: dict[DocumentId, int] = {}
+    for rank, hit in asking.items():
+        here = stored[_thread_of(hit.document)].places
+        answered = _answered_ids(hit.document)
+        if not any(each in here for each in answered):
+            for each in answered:
+                wanted.setdefault(each, rank)
+    rows = await reading.messages(list(wanted)) if wanted else ()
+    return [_Member(wanted[row.document.id], 0, row) for row in rows if _matches(row, reading.where)]
+
+
+async def _longer(members: Sequence[_Member], reading: Reading) -> dict[DocumentId, list[StoredChunk]]:
+    """The chunks of long messages behind the first."""
+    first = {each.row.document.id: each.row for each in members if each.row.document.chunks > 1}
+    ends = {each: min(row.document.chunks, MOST_CHUNKS) for each, row in first.items()}
+    wanted = [row.chunk.id + more for each, row in first.items() for more in range(1, ends[each])]
+    found: dict[DocumentId, list[StoredChunk]] = {}
+    for row in await reading.chunks(wanted) if wanted else ():
+        found.setdefault(row.document.id, []).append(row)
+    return found
+
+
+def _matches(row: StoredChunk, where: Filter) -> bool:
+    return matches(where, document_row(row.document, row.chunk.position))
+
+
+def _placed(
+    hits: Sequence[Hit], members: Sequence[_Member], longer: Mapping[DocumentId, Sequence[StoredChunk]]
+) -> list[Hit]:
+    """The hits in order, each followed by what stands behind it, with scores that say so."""
+    own = _first_of(hits)
+    behind = _behind(hits, members, own)
+    lifted = {own.get(each.row.document.id) for group in behind.values() for each in group}
+    placed: list[Hit] = []
+    for rank, hit in enumerate(hits):
+        if rank not in lifted:
+            placed.append(hit)
+        following = [each for member in behind.get(rank, ()) for each in _hits_of(member, hits, own, longer)]
+        low = hits[rank + 1].score if rank + 1 < len(hits) else hit.score - STEP
+        placed += _scored(following, hit.score, low)
+    return placed
+
+
+def _hits_of(
+    member: _Member,
+    hits: Sequence[Hit],
+    own: Mapping[DocumentId, int],
+    longer: Mapping[DocumentId, Sequence[StoredChunk]],
+) -> list[Hit]:
+    """The message's own hit, if it is one, else its chunks."""
+    document = member.row.document.id
+    if document in own:
+        return [hits[own[document]]]
+    rows = (member.row, *longer.get(document, ()))
+    return [Hit(row.chunk, row.document, 0.0, {}, None, None, hits[member.rank].chunk.id) for row in rows]
+
+
+def _first_of(hits: Sequence[Hit]) -> dict[DocumentId, int]:
+    found: dict[DocumentId, int] = {}
+    for rank, hit in enumerate(hits):
+        found.setdefault(hit.document.id, rank)
+    return found
+
+
+def _behind(
+    hits: Sequence[Hit], members: Sequence[_Member], own: Mapping[DocumentId, int]
+) -> dict[int, list[_Member]]:
+    """Behind which rank each message goes, once; one that was found itself only where that is better."""
+    last = len(hits) - 1
+    ends = list(range(len(hits)))
+    for rank in range(last - 1, -1, -1):
+        if hits[rank].score <= hits[rank + 1].score:
+            ends[rank] = ends[rank + 1]
+    seen: set[DocumentId] = set()
+    behind: dict[int, list[_Member]] = {}
+    for member in sorted(members, key=lambda each: (each.slot, each.need, each.rank)):
+        rank = ends[min(member.slot, last)]
+        document = member.row.document.id
+        if document not in seen and rank < own.get(document, last + 1):
+            seen.add(document)
+            behind.setdefault(rank, []).append(member)
+    return behind
+
+
+def _scored(following: Sequence[Hit], high: float, low: float) -> Iterator[Hit]:
+    """Evenly between two scores, of which the upper one is never reached."""
+    step = (high - low) / (len(following) + 1)
+    for place, hit in enumerate(following, start=1):
+        score = min(high - step * place, math.nextafter(high, -math.inf))
+        parts = {**hit.parts, "chain": score - hit.score}
+        yield replace(hit, parts=parts, score=min(sum(parts.values()), score))
+
+
+def _sketch(key: tuple[str, str], thread: StoredThread) -> ThreadSketch:
+    return ThreadSketch(
+        *key, {str(document): place for document, place in thread.places.items()}, thread.total
+    )

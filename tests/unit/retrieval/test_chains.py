@@ -1,0 +1,254 @@
+"""What comes along with a message that was found, in which order, and what never does."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conspectus.model.filter import EVERYTHING, Eq, Filter, Not
+from conspectus.model.ids import ChunkId, DocumentId, SourceId
+from conspectus.model.records import Chunk, Document, Period, StoredChunk, StoredThread
+from conspectus.model.results import Hit, Retrieval
+from conspectus.retrieval.chains import MOST_CHUNKS, MOST_HITS, Reading, chain_of, with_chains
+from conspectus.testing.samples import NOON, prepared
+from conspectus.text.hashing import stable_id
+
+
+def said(
+    number: int, *, answers: str | None = None, thread: str = "0", author: str = "Ada", **fields
+) -> Document:
+    """Message number n of a channel, a minute after the one before; its key is its number."""
+    at = NOON + timedelta(minutes=number)
+    key = fields.pop("key", str(number))
+    source = fields.get("source", "notes")
+    metadata = {} if answers is None else {"reply_to": answers}
+    plain = prepared(key, kind="message", thread=thread, occurred=Period(at, at), author=author, chunks=1)
+    made = replace(plain.document, id=DocumentId(stable_id("document", source, key)), metadata=metadata)
+    return replace(made, **fields)
+
+
+def row(document: Document, number: int, *, position: int = 0) -> StoredChunk:
+    text = f"text {number}"
+    return StoredChunk(Chunk(ChunkId(number), document.id, position, text, 0, len(text), 2, text), document)
+
+
+class Channel:
+    """Messages in their threads; chunk n is that of message n. Remembers what was read."""
+
+    def __init__(self, *messages: Document) -> None:
+        self.rows = [row(each, number) for number, each in enumerate(messages)]
+        self.reads: list[str] = []
+
+    def hit(self, number: int, score: float) -> Hit:
+        found = self.rows[number]
+        return Hit(found.chunk, found.document, score, {"words": score}, None, None)
+
+    async def thread(self, message: Document, around: Sequence[DocumentId]) -> StoredThread:
+        self.reads.append(message.thread or "")
+        rows = [each for each in self.rows if each.document.thread == message.thread]
+        return StoredThread(tuple(rows), {each.document.id: at for at, each in enumerate(rows)}, len(rows))
+
+    async def messages(self, ids: Sequence[str]) -> list[StoredChunk]:
+        return [each for each in self.rows if each.document.id in ids]
+
+    async def chunks(self, ids: Sequence[int]) -> list[StoredChunk]:
+        owners = {each.chunk.id: each.document for each in self.rows}
+        return [row(owners[ChunkId(each // 100 * 100)], each, position=each % 100) for each in ids]
+
+    def chained(self, scores: Mapping[int, float], *, most: int = 8, where: Filter = EVERYTHING) -> Retrieval:
+        hits = tuple(self.hit(number, score) for number, score in scores.items())
+        reading = Reading(self.thread, self.messages, self.chunks, where)
+        return asyncio.run(with_chains(Retrieval("found", hits), reading, most=most))
+
+
+def numbers(found: Retrieval) -> list[int]:
+    return [hit.chunk.id for hit in found.hits]
+
+
+def key_setup() -> Channel:
+    """The example of the seed: each message answers the one before it."""
+    return Channel(said(0), *(said(number, answers=str(number - 1)) for number in (1, 2, 3)))
+
+
+@pytest.mark.parametrize(
+    "most, expected", [(1, [3, 2]), (2, [3, 2, 0]), (3, [3, 2, 0, 1]), (8, [3, 2, 0, 1])]
+)
+def test_the_fourth_message_brings_the_three_that_it_needs(most: int, expected: list[int]) -> None:
+    found = key_setup().chained({3: 0.9}, most=most)
+    assert numbers(found) == expected
+    assert [hit.along_with for hit in found.hits] == [None, *[3] * (len(expected) - 1)]
+
+
+def test_a_question_brings_its_answer_and_the_end() -> None:
+    """Five messages about an error, of which three fit: the error, the first answer, and that it helped."""
+    channel = Channel(*(said(number, author="AB"[number % 2]) for number in range(5)))
+    assert numbers(channel.chained({0: 0.9}, most=2)) == [0, 1, 4]
+
+
+def test_the_first_answer_is_somebody_elses() -> None:
+    messages = (said(0), said(1, answers="0"), said(2, answers="0", author="Bob"), said(3, answers="0"))
+    assert numbers(Channel(*messages).chained({0: 0.9}, most=1)) == [0, 2]
+
+
+def test_replies_are_found_where_others_talk_in_between() -> None:
+    """Two conversations in one thread: the own one comes first, then what stands between, nearest first."""
+    answered = {2: "0", 3: "1", 4: "2", 5: "3", 6: "4", 7: "5"}
+    messages = [said(0), said(1), *(said(number, answers=key) for number, key in answered.items())]
+    assert numbers(Channel(*messages).chained({4: 0.9}, most=6)) == [4, 2, 0, 6, 3, 5, 1]
+
+
+@pytest.mark.parametrize(
+    "links",
+    [
+        {0: "1", 1: "2", 2: "0"},
+        {0: "0", 1: "1", 2: "2", 3: "3"},
+        {0: "3", 1: "3", 2: "3"},
+        {1: "deleted", 2: "", 3: "\ud800"},
+        {0: "1", 1: "0", 2: "1", 3: "2"},
+    ],
+)
+def test_whatever_messages_say_of_each_other_everything_comes_once(links: Mapping[int, str]) -> None:
+    """Circles, replies to oneself, to what comes later, to what is gone."""
+    channel = Channel(*(said(number, answers=links.get(number)) for number in range(4)))
+    for number in range(4):
+        found = channel.chained({number: 0.9}, most=8)
+        assert (found.hits[0].chunk.id, sorted(numbers(found))) == (number, [0, 1, 2, 3])
+
+
+def test_a_parent_in_another_thread_of_the_channel_comes_along() -> None:
+    channel = Channel(said(0, thread="other"), said(1, thread="mine", answers="0"))
+    assert numbers(channel.chained({1: 0.9})) == [1, 0]
+
+
+def test_a_parent_in_another_channel_does_not() -> None:
+    channel = Channel(said(0, source=SourceId("elsewhere")), said(1, thread="mine", answers="0"))
+    assert numbers(channel.chained({1: 0.9})) == [1]
+
+
+def test_what_the_filter_hides_stays_hidden() -> None:
+    """Wherever it comes from, and without taking the place of what may be shown."""
+    channel = Channel(said(0, author="Eve", thread="other"), *(said(number) for number in range(1, 5)))
+    channel.rows[3] = replace(channel.rows[3], document=said(3, author="Eve"))
+    channel.rows[4] = replace(channel.rows[4], document=said(4, answers="0"))
+    assert numbers(channel.chained({4: 0.9}, most=2, where=Not(Eq("author", "Eve")))) == [4, 1, 2]
+
+
+def test_hits_of_one_thread_share_and_none_is_demoted() -> None:
+    channel = Channel(*(said(number) for number in range(6)))
+    found = channel.chained({5: 0.9, 2: 0.8, 1: 0.2}, most=8)
+    assert sorted(numbers(found)) == list(range(6))
+    own = {hit.chunk.id: hit.score for hit in found.hits if hit.along_with is None}
+    assert own[5] == 0.9
+    assert own[2] >= 0.8
+    assert own[1] >= 0.2
+
+
+def test_a_better_hit_brings_a_worse_one_forward() -> None:
+    """It stays a hit of its own, and its parts say why it stands there."""
+    others = [said(number, thread=f"t{number}", key=f"k{number}") for number in range(2, 6)]
+    channel = Channel(said(0), said(1, answers="0"), *others)
+    found = channel.chained({1: 0.9, 2: 0.8, 3: 0.7, 4: 0.6, 0: 0.1})
+    assert numbers(found) == [1, 0, 2, 3, 4]
+    assert found.hits[1].along_with is None
+    assert found.hits[1].parts == {"words": 0.1, "chain": pytest.approx(0.75)}
+
+
+def test_long_messages_come_as_their_first_chunks() -> None:
+    channel = Channel(said(0, chunks=2), said(1, chunks=50), said(2))
+    channel.rows = [row(each.document, number * 100) for number, each in enumerate(channel.rows)]
+    found = channel.chained({2: 0.9})
+    assert numbers(found) == [200, 100, 101, 102, 0, 1]
+    assert MOST_CHUNKS == 3
+
+
+def test_what_the_floor_kept_out_is_not_listed_when_it_comes_along() -> None:
+    channel = key_setup()
+    hits, below = (
+        (channel.hit(3, 0.9),),
+        (channel.hit(2, 0.1), replace(channel.hit(3, 0.0), chunk=row(said(9), 9).chunk)),
+    )
+    reading = Reading(channel.thread, channel.messages, channel.chunks, EVERYTHING)
+    found = asyncio.run(with_chains(Retrieval("found", hits, below_floor=below), reading, most=1))
+    assert (numbers(found), [hit.chunk.id for hit in found.below_floor]) == ([3, 2], [9])
+
+
+def test_what_is_no_message_brings_nothing_and_reads_nothing() -> None:
+    channel = Channel(said(0, kind="page"), said(1, thread=None), said(2, kind="page"))
+    assert numbers(channel.chained({0: 0.9, 1: 0.8})) == [0, 1]
+    assert numbers(channel.chained({})) == []
+    assert channel.reads == []
+
+
+def test_each_thread_is_read_once_and_only_those_of_the_best() -> None:
+    channel = Channel(*(said(number, thread=f"t{number // 2}") for number in range(100)))
+    found = channel.chained({number: 1.0 - number / 100 for number in range(100)})
+    assert len(channel.reads) == len(set(channel.reads)) == MOST_HITS / 2
+    assert len(found.threads) == MOST_HITS / 2
+    assert numbers(found) == list(range(100))
+
+
+def test_sketches_tell_where_each_message_stands() -> None:
+    channel = key_setup()
+    [sketch] = channel.chained({3: 0.9}, most=1).threads
+    assert (sketch.source, sketch.thread, sketch.total) == ("notes", "0", 4)
+    assert sketch.places == {str(each.document.id): at for at, each in enumerate(channel.rows)}
+
+
+def test_a_message_that_is_gone_meanwhile_brings_nothing() -> None:
+    channel = key_setup()
+    hit = channel.hit(3, 0.9)
+    channel.rows.pop()
+    reading = Reading(channel.thread, channel.messages, channel.chunks, EVERYTHING)
+    assert numbers(asyncio.run(with_chains(Retrieval("found", (hit,)), reading, most=8))) == [3]
+
+
+@st.composite
+def channels(draw: st.DrawFn) -> Channel:
+    """Up to thirty messages in three threads, each answering anything."""
+    size = draw(st.integers(1, 30))
+    links = st.none() | st.integers(-1, size).map(str)
+    threads = st.sampled_from("012")
+    return Channel(*(said(number, answers=draw(links), thread=draw(threads)) for number in range(size)))
+
+
+@given(channels(), st.data(), st.integers(0, 9))
+def test_chains_add_and_never_take(channel: Channel, data: st.DataObject, most: int) -> None:
+    """Scores fall, are the sums of their parts, own hits keep theirs at least, and nothing comes twice."""
+    of = st.integers(0, len(channel.rows) - 1)
+    scores = data.draw(st.dictionaries(of, st.sampled_from([0.9, 0.5, 0.5, 0.25, -0.5, 1 / 3])))
+    ranked = dict(sorted(scores.items(), key=lambda pair: -pair[1]))
+    found = channel.chained(ranked, most=most)
+    after = numbers(found)
+    assert len(after) == len(set(after))
+    assert len(after) <= len(ranked) * (1 + most)
+    assert all(one.score >= other.score for one, other in pairwise(found.hits))
+    assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in found.hits)
+    own = {hit.chunk.id: hit.score for hit in found.hits if hit.along_with is None}
+    assert set(own) == set(ranked)
+    assert all(own[number] >= score for number, score in ranked.items())
+    if ranked:
+        assert after[0] == next(iter(ranked))
+    assert found == channel.chained(ranked, most=most)
+
+
+@given(channels(), st.data(), st.integers(-1, 40))
+def test_the_chain_of_a_message(channel: Channel, data: st.DataObject, limit: int) -> None:
+    """In the order of the thread, the message and the root always there, the rest counted."""
+    message = data.draw(st.sampled_from(channel.rows)).document
+    thread = [each for each in channel.rows if each.document.thread == message.thread]
+    members, root, left_out = chain_of(message, thread, limit=limit, total=len(thread))
+    ids = [each.document.id for each in members]
+    assert ids == [each.document.id for each in thread if each.document.id in ids]
+    assert message.id in ids
+    assert root in ids or limit < 2
+    assert len(ids) == min(max(limit, 1), len(thread))
+    assert left_out == len(thread) - len(ids)
+
+
+def test_the_chain_of_what_is_not_there() -> None:
+    assert chain_of(said(7), [], limit=5, total=0) == ([], said(7).id, 0)
