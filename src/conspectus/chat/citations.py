@@ -11,7 +11,7 @@ from conspectus.text.marks import marks
 _FENCED = regex.compile(
     r"^[ \t]{0,3}(```+|~~~+)[^\n]*\n.*?(?:^[ \t]{0,3}\1[`~]*[ \t]*$|\Z)", regex.DOTALL | regex.MULTILINE
 )
-_INLINE = regex.compile(r"(?<!`)(`{1,3})(?!`)[^`\n]{1,1000}(?<!`)\1(?!`)")
+_INLINE = regex.compile(r"(?<!`)(`{1,3})(?!`)[^\n]{1,1000}?(?<!`)\1(?!`)")
 
 
 def cited(answer: str, sources: Sequence[ChatSource]) -> Citations:
@@ -30,12 +30,18 @@ def cited(answer: str, sources: Sequence[ChatSource]) -> Citations:
 
 
 def kept(answer: str, sources: Sequence[ChatSource]) -> dict[str, Json]:
-    """Metadata for a stored answer: under `citations` what it cites, and nothing of what it does not."""
+    """Metadata for an answer that is stored: under `citations` what it cites, and nothing that it does not."""
+    return {"citations": [_reference(each) for each in cited(answer, sources).cited]}
+
+
+def _reference(source: ChatSource) -> Json:
     return {
-        "citations": [
-            {"number": each.number, "document": each.document, "start": each.start, "end": each.end}
-            for each in cited(answer, sources).cited
-        ]
+        "number": source.number,
+        "document": source.document,
+        "key": source.key,
+        "title": source.title,
+        "start": source.start,
+        "end": source.end,
     }
 
 

@@ -16,7 +16,9 @@ _CODE_BEFORE = regex.compile(r"""(?:[={]\s?|["']\s?:\s?|\w\(|[\[\]\\!^`])\Z""")
 _NAME_BEFORE = regex.compile(r"(?:[\w$]*[\d_$][\w$]*|(?<![\w$])[A-Za-z]{1,2})\Z")
 _GLUED = regex.compile(r"[\w$)\"']\Z")
 _CLAUSE_END = regex.compile(rf"\Z|\s(?!\s*[-=<>*/+%&|])|[{_OPEN}]|[.,:!?\"'*](?!\w)|[^\x00-\x7F]")
-_CODE_NEAR = regex.compile(r"[=;{}_]|\w[.(]\w|\(\)|[\w\])]\[|^\s*(?:return|yield|assert|print|del|raise)\b")
+_CODE_NEAR = regex.compile(
+    r"[=;{}_]|\w[.(]\w|\(\)|[\w)]\[(?![1-9])|^\s*(?:return|yield|assert|print|del|raise)\b"
+)
 _NOT_AFTER = regex.compile(r"[A-Za-z0-9_(]")
 _LOOK_BACK = 40
 
