@@ -1,8 +1,8 @@
 """Requests to one server over HTTP, and what its answers mean."""
 
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import ExitStack, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -76,14 +76,37 @@ class Channel:
         try:
             return read(answer)
         except Misread as fault:
-            raise self._unclear(str(fault)) from fault
+            raise self.unclear(str(fault)) from fault
 
     async def answer(self, request: Request) -> Any:
         """The JSON that the server answers (None: nothing). Raises the error that it reports."""
-        key, patience, attempt = uuid4().hex, self._limits.patience, 0
+        return await self._patiently(partial(self._once, request, uuid4().hex))
+
+    async def pieces(self, request: Request) -> AsyncGenerator[bytes, None]:
+        """An answer as it comes. Raises the error that the server reports, before the first piece."""
+        async with AsyncExitStack() as stack:
+            response = await self._patiently(partial(self._begun, request, stack))
+            try:
+                async for piece in self._limited(response):
+                    yield piece
+            except httpx.TimeoutException as fault:
+                raise self._silent(fault) from fault
+            except httpx.RequestError as fault:
+                raise self.lost(_reason(fault)) from fault
+
+    def lost(self, reason: str) -> ServerUnavailable:
+        """The error of an answer that ended before its end."""
+        return ServerUnavailable(self._url, f"the answer was lost: {reason}")
+
+    def unclear(self, reason: str) -> ServerUnavailable:
+        """The error of an answer that cannot be understood."""
+        return ServerUnavailable(self._url, f"the answer is not that of a Conspectus server: {reason}")
+
+    async def _patiently(self, do: Callable[[], Awaitable[T]]) -> T:
+        patience, attempt = self._limits.patience, 0
         while True:
             try:
-                return await self._once(request, key)
+                return await do()
             except _Again as again:
                 wait = patience.wait(attempt, again.wait)
                 attempt += 1
@@ -92,9 +115,23 @@ class Channel:
             await patience.sleep(wait)
 
     async def _once(self, request: Request, key: str) -> Any:
-        try:
+        with self._faults(request):
             async with self._sent(request, key) as response:
                 return self._meaning(response, await self._whole(response))
+
+    async def _begun(self, request: Request, stack: AsyncExitStack) -> httpx.Response:
+        """An answer whose head is there, and which is let go of with the stack."""
+        with self._faults(request):
+            response = await stack.enter_async_context(self._sent(request, uuid4().hex))
+            if not response.is_success:
+                self._meaning(response, await self._whole(response))
+            return response
+
+    @contextmanager
+    def _faults(self, request: Request) -> Iterator[None]:
+        """What goes wrong on the way as errors of ours, and as _Again where the request can be sent again."""
+        try:
+            yield
         except httpx.InvalidURL as fault:
             raise InvalidInput("request", "a name or a filter is too long to be sent") from fault
         except httpx.TimeoutException as fault:
@@ -102,7 +139,7 @@ class Channel:
         except httpx.ConnectError as fault:
             raise _Again(ServerUnavailable(self._url, f"cannot be reached: {_reason(fault)}")) from fault
         except httpx.RequestError as fault:
-            lost = ServerUnavailable(self._url, f"the answer was lost: {_reason(fault)}")
+            lost = self.lost(_reason(fault))
             raise (lost if request.once else _Again(lost)) from fault
 
     @asynccontextmanager
@@ -121,12 +158,15 @@ class Channel:
                 yield response
 
     async def _whole(self, response: httpx.Response) -> bytes:
-        whole, most = bytearray(), self._limits.answer_bytes
-        async for part in response.aiter_bytes():
-            whole += part
-            if len(whole) > most:
-                raise TooLarge("answer", size=len(whole), limit=most)
-        return bytes(whole)
+        return b"".join([piece async for piece in self._limited(response)])
+
+    async def _limited(self, response: httpx.Response) -> AsyncGenerator[bytes, None]:
+        size, most = 0, self._limits.answer_bytes
+        async for piece in response.aiter_bytes():
+            size += len(piece)
+            if size > most:
+                raise TooLarge("answer", size=size, limit=most)
+            yield piece
 
     def _meaning(self, response: httpx.Response, body: bytes) -> Any:
         if response.is_success:
@@ -139,10 +179,10 @@ class Channel:
 
     def _error(self, response: httpx.Response, body: bytes) -> ConspectusError:
         if not response.headers.get("Content-Type", "").startswith(PROBLEM):
-            return self._unclear(f"HTTP {response.status_code} without a reason")
+            return self.unclear(f"HTTP {response.status_code} without a reason")
         problem = self._json(body)
         if not isinstance(problem, dict):
-            return self._unclear("its reason is no object")
+            return self.unclear("its reason is no object")
         if problem.get("code") in OWN_FAULTS:
             return ServerUnavailable(self._url, str(problem.get("detail")))
         return error_of(problem)
@@ -151,10 +191,7 @@ class Channel:
         try:
             return json.loads(body)
         except (ValueError, RecursionError) as fault:
-            raise self._unclear("it is not JSON") from fault
-
-    def _unclear(self, reason: str) -> ServerUnavailable:
-        return ServerUnavailable(self._url, f"the answer is not that of a Conspectus server: {reason}")
+            raise self.unclear("it is not JSON") from fault
 
     def _silent(self, fault: httpx.TimeoutException) -> ServerUnavailable:
         what = "cannot be reached" if isinstance(fault, httpx.ConnectTimeout) else "gave no answer"

@@ -44,6 +44,12 @@ class Chatting(Following):
         """Whether a chat model is set."""
         return self._parts.chat_model is not None
 
+    @property
+    def chat_model(self) -> str | None:
+        """The name of the chat model, `vendor:model`, where one is set."""
+        model = self._parts.chat_model
+        return None if model is None else model.name
+
     async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         """Look for what a message needs, and let the chat model answer with it, piece by piece.
 

@@ -1,0 +1,96 @@
+"""Chats with the model that a server asks."""
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import fields
+from typing import Final
+
+from conspectus.client.decode import Misread, decoded
+from conspectus.client.encode import encoded
+from conspectus.client.event_stream import ServerEvent, events_in
+from conspectus.client.request import Request, ask, path_of
+from conspectus.client.work import Work
+from conspectus.errors import NotFound, ServerUnavailable
+from conspectus.model.chat import ChatEvent, ChatRequest, Citations, Delta, Failure, Sources, Usage
+from conspectus.model.filter_json import filter_to_json
+from conspectus.model.records import Json
+
+DONE: Final = "[DONE]"
+NAMED: Final[Mapping[str, type[ChatEvent]]] = {
+    "sources": Sources,
+    "delta": Delta,
+    "citations": Citations,
+    "usage": Usage,
+    "error": Failure,
+}
+TIMES: Final = 3
+"""How often a stream that was lost is gone on with."""
+
+
+class Chatting(Work):
+    """Answers in whole sentences."""
+
+    async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
+        """Look for what a message needs, and let the server's chat model answer with it, piece by piece.
+
+        Sources come first, then Delta, Citations and Usage; or a Failure, where no model is set or it fails.
+        Where the connection is lost, the answer is gone on with. Closing the generator ends it.
+
+        Raises InvalidInput, TooLarge, NotFound or NotAllowed, before the first event, for what was asked
+        wrongly.
+        """
+        async with aclosing(self._events(ask("/chat", chat_json(request)))) as events:
+            async for event in events:
+                if (told := self._told(event)) is not None:
+                    yield told
+
+    async def _events(
+        self, asked: Request, *, last: str = "", left: int = TIMES
+    ) -> AsyncGenerator[ServerEvent, None]:
+        """The events up to the end, over as many connections as it takes."""
+        try:
+            async with aclosing(self._connection(asked)) as events:
+                async for event in events:
+                    last = event.id
+                    yield event
+            return
+        except (ServerUnavailable, NotFound) as fault:
+            if not last:
+                raise
+            if not left or isinstance(fault, NotFound):
+                raise self._channel.lost("it cannot be gone on with") from fault
+        path = path_of("chat", ("chat", last.rpartition(":")[0]))
+        again = Request("GET", path, headers={"Last-Event-ID": last})
+        async with aclosing(self._events(again, last=last, left=left - 1)) as events:
+            async for event in events:
+                yield event
+
+    async def _connection(self, asked: Request) -> AsyncGenerator[ServerEvent, None]:
+        """The events up to the end. Raises ServerUnavailable where it does not come."""
+        async with aclosing(self._channel.pieces(asked)) as pieces:
+            async for event in events_in(pieces):
+                if (event.name, event.data) == ("message", DONE):
+                    return
+                yield event
+        raise self._channel.lost("it ended in between")
+
+    def _told(self, event: ServerEvent) -> ChatEvent | None:
+        """What an event stands for; None for one that only newer clients know."""
+        if event.name == "message":
+            return Delta(event.data)
+        kind = NAMED.get(event.name)
+        if kind is None:
+            return None
+        try:
+            return decoded(kind, json.loads(event.data))
+        except (Misread, ValueError, RecursionError) as fault:
+            raise self._channel.unclear(f"an event {event.name!r:.20} cannot be read") from fault
+
+
+def chat_json(request: ChatRequest) -> dict[str, Json]:
+    """A chat as the server takes it. Raises InvalidInput for numbers that JSON does not have."""
+    told = {each.name: getattr(request, each.name) for each in fields(request)}
+    where, allocation = filter_to_json(told.pop("where")), encoded(told.pop("allocation"))
+    given = {name: encoded(value) for name, value in told.items() if value is not None or name == "floor"}
+    return {**given, "where": where, "budget": allocation}
