@@ -1,18 +1,18 @@
 """The `Archives` port over the local file system."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from conspectus.errors import UnreadableFile, UnsupportedContent
 from conspectus.model.conversation import ARCHIVE_KINDS, ArchiveKind, ChannelArchive, ChatArchive
-from conspectus.sources.chats.container import Export, Limits, opened
+from conspectus.sources.chats.container import Export, Limits, Part, opened
 from conspectus.sources.chats.discord import read_discord
 from conspectus.sources.chats.irc import read_irc
 from conspectus.sources.chats.jsonl import Bounds, read_jsonl
 from conspectus.sources.chats.notices import Notices
 from conspectus.sources.chats.recognition import parts_of, recognised
-from conspectus.sources.chats.slack import is_slack, read_slack
+from conspectus.sources.chats.slack import read_slack
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +39,29 @@ class LocalArchives:
         limits = Limits(self.max_file_bytes, self.max_unpacked_bytes, self.max_files, self.max_depth)
         with opened(path, limits, notices) as export:
             chosen = kind or recognised(export)
-            if chosen is None or (chosen == "slack" and not is_slack(export)):
-                kinds = ", ".join(ARCHIVE_KINDS) if chosen is None else "Slack"
-                raise UnsupportedContent(str(path), f"is not recognised as an export ({kinds})")
-            channels = tuple(self._readers(export, notices)[chosen]())
+            if chosen is None:
+                raise UnsupportedContent(str(path), f"is no export known here: {', '.join(ARCHIVE_KINDS)}")
+            parts = parts_of(export, chosen, notices)
+            if not parts:
+                raise UnsupportedContent(str(path), f"holds nothing that {chosen} exports hold")
+            channels = tuple(self._read(chosen, export, parts, notices))
         if not channels and notices.damage:
             raise UnreadableFile(str(path), "; ".join(notices.sentences()))
         if not channels:
             notices.note("exports without any message", path.name)
         return ChatArchive(chosen, channels, notices.sentences())
 
-    def _readers(
-        self, export: Export, notices: Notices
-    ) -> Mapping[ArchiveKind, Callable[[], Iterator[ChannelArchive]]]:
-        bounds = Bounds(self.max_metadata_bytes, self.max_metadata_depth)
-        return {
-            "slack": lambda: read_slack(export, notices),
-            "discord": lambda: read_discord(export, parts_of(export, "discord", notices), notices),
-            "irc": lambda: read_irc(export, parts_of(export, "irc", notices), notices),
-            "jsonl": lambda: read_jsonl(export, parts_of(export, "jsonl", notices), notices, bounds),
-        }
+    def _read(
+        self, kind: ArchiveKind, export: Export, parts: Sequence[Part], notices: Notices
+    ) -> Iterator[ChannelArchive]:
+        match kind:
+            case "slack":
+                return read_slack(export, notices)
+            case "discord":
+                return read_discord(export, parts, notices)
+            case "irc":
+                return read_irc(export, parts, notices)
+            case "jsonl":
+                return read_jsonl(
+                    export, parts, notices, Bounds(self.max_metadata_bytes, self.max_metadata_depth)
+                )

@@ -23,6 +23,7 @@ ENCRYPTED, UTF8_NAME = 0x1, 0x800
 RESOURCES = "__MACOSX"
 DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OverflowError, OSError)
 UNREADABLE = "files that are damaged or cannot be read, left out"
+OTHERS = "other files, not read"
 LINKS = "links, not followed"
 
 

@@ -21,6 +21,7 @@ from conspectus.sources.encoding import decode
 from conspectus.text.clean import clean
 
 CHANNEL = re.compile(r"[#&]\S.*")
+NICK = re.compile(r"[A-Za-z_\[\]\\`^{|}][\w\[\]\\`^{|}-]*")
 BORDER = " ._-"
 NO_SHAPE = "lines of no shape known here, left out"
 NO_DAY = "messages of which no date is known, kept without a time"
@@ -58,15 +59,18 @@ def read_irc(export: Export, parts: Iterable[Part], notices: Notices) -> Iterato
             yield ChannelArchive(name, {}, in_places(with_own_keys(channel.messages, notices)))
 
 
-def line_share(lines: Iterable[str]) -> float:
-    """The share of these lines that say something in a shape that only logs of chats have."""
-    said = [parsed(line) for line in lines]
-    sure = sum(isinstance(each, Header) or (each is not None and _sure(each)) for each in said)
-    return sure / len(said) if said else 0.0
+def looks_like_irc(lines: Iterable[str]) -> bool:
+    """Whether most of these lines are of a log; what programs say looks much the same elsewhere."""
+    read = [parsed(line) for line in lines]
+    telling = [each for each in read if not (isinstance(each, Entry) and each.event)]
+    sure = sum(isinstance(each, Header) or (each is not None and _said(each)) for each in telling)
+    return 0 < len(telling) <= 2 * sure
 
 
-def _sure(entry: Entry | Header) -> bool:
-    return isinstance(entry, Entry) and (entry.clock is not None or not (entry.event or entry.action))
+def _said(entry: Entry) -> bool:
+    """Whether somebody surely said it: a tag of a markup language looks like a name."""
+    named = NICK.fullmatch(entry.nick or "") is not None and entry.text != "" and not entry.action
+    return entry.clock is not None or named
 
 
 def _order(part: Part) -> tuple[str, date, str]:

@@ -23,9 +23,9 @@ DID = re.compile(r"\s*\*\s+(?P<nick>\S{1,100})\s(?P<text>.*)", re.DOTALL)
 TOLD = re.compile(r"\s*-(?P<nick>[^\s:-]\S{0,99}?)(?::\S+)?-\s(?P<text>.*)", re.DOTALL)
 EVENT = re.compile(r"\s*(?:\*\*\*|-!-|===|=!=|-->|<--|--|<-|->)\s+(?P<text>.*)", re.DOTALL)
 SERVED = (
-    r"[(\[]\S+[)\]] has (?:joined|left|quit)\b", r"has (?:joined|left) [#&]", r"has quit\b", "is now known as ",
-    "has changed the topic", "changes topic to ", "sets? mode", "sets the ", "was kicked by ",
-    "(?:gives|removes) (?:voice|channel)",
+    r"[(\[]\S+[)\]] has (?:joined|left|quit)\b", r"has (?:joined|left|quit)(?: [#&(\[]|$)",
+    "is now known as ", "has changed the topic", "changes topic to ", "sets? mode", "sets the ",
+    "was kicked by ", "(?:gives|removes) (?:voice|channel)",
 )  # fmt: skip
 SERVICE = re.compile(rf"\s*\*\s+(?P<text>(?:You are |Now talking |\S+ (?:{'|'.join(SERVED)})).*)", re.DOTALL)
 COLUMNS = re.compile(r"\t(?P<nick>[^\t]{0,100})\t(?P<text>.*)", re.DOTALL)

@@ -55,14 +55,18 @@ class _Fields:
         return ""
 
     def moment(self) -> datetime | None:
-        """The time in the first field that has one, or in a date and a time of day together."""
+        """The time in the first field that has one, or in a date and a time of day together.
+
+        A date whose time of day is said to be null is no instant.
+        """
         day, clock = self.value.get("date"), self.value.get("time")
         if isinstance(day, str) and isinstance(clock, str):
             both = moment_of(f"{day.strip()}T{clock.strip()}")
             if both is not None:
                 self.used |= {"date", "time"}
                 return both
-        for name in TIME:
+        no_clock = "time" in self.value and clock is None
+        for name in TIME[:-1] if no_clock else TIME:
             moment = moment_of(_seconds(self.value.get(name)))
             if moment is not None:
                 self.used.add(name)

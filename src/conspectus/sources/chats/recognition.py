@@ -1,13 +1,13 @@
 """Which platform an export is from, by what its files hold."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from conspectus.model.conversation import ArchiveKind
-from conspectus.sources.chats.container import Export, Part
+from conspectus.sources.chats.container import OTHERS, Export, Part
 from conspectus.sources.chats.discord import looks_like_discord
-from conspectus.sources.chats.irc import line_share
-from conspectus.sources.chats.jsonl import is_message
+from conspectus.sources.chats.irc import looks_like_irc
+from conspectus.sources.chats.jsonl import TEXT, is_message
 from conspectus.sources.chats.notices import Notices
 from conspectus.sources.chats.slack import is_slack
 from conspectus.sources.chats.values import NotJson, load
@@ -18,6 +18,7 @@ HEADS = 1_000
 LINES = 50
 LONGEST_LINE = 20_000
 DISCORD = re.compile(r'"(?:guild|channel)"\s*:\s*\{|"messages"\s*:\s*\[')
+LONG_LINE = re.compile(rf'"(?:{"|".join(TEXT)})"\s*:\s*"')
 SUFFIXES: dict[ArchiveKind, tuple[str, ...]] = {
     "discord": (".json",),
     "irc": (".log", ".txt", ".weechatlog", ".irclog"),
@@ -33,8 +34,10 @@ def recognised(export: Export) -> ArchiveKind | None:
     return next((kind for kind in kinds if kind is not None), None)
 
 
-def parts_of(export: Export, kind: ArchiveKind, notices: Notices) -> Iterable[Part]:
+def parts_of(export: Export, kind: ArchiveKind, notices: Notices) -> Sequence[Part]:
     """The files of an export that are of a kind; the others are noted. A single file is taken as it is."""
+    if kind == "slack":
+        return export.parts if is_slack(export) else ()
     if len(export.parts) == 1:
         return export.parts
     chosen = []
@@ -42,7 +45,7 @@ def parts_of(export: Export, kind: ArchiveKind, notices: Notices) -> Iterable[Pa
         if part.base.lower().endswith(SUFFIXES[kind]) or _kind(export, part) == kind:
             chosen.append(part)
         else:
-            notices.note("other files, not read", part.name)
+            notices.note(OTHERS, part.name)
     return chosen
 
 
@@ -54,18 +57,14 @@ def _kind(export: Export, part: Part) -> ArchiveKind | None:
         return None
     text = decoded.text.removeprefix("\ufeff")
     lines = [line for line in text.split("\n") if line.strip()][:LINES]
-    if text.lstrip().startswith("{"):
-        return _kind_of_json(text, lines)
-    return "irc" if line_share(line[:LONGEST_LINE] for line in lines) >= 0.5 else None
-
-
-def _kind_of_json(text: str, lines: list[str]) -> ArchiveKind | None:
-    values = [_loaded(line) for line in lines]
-    if looks_like_discord(values[0]):
+    values = [_loaded(line) for line in lines if line.lstrip().startswith("{")]
+    if any(map(looks_like_discord, values[:1])):
         return "discord"
     if any(map(is_message, values)):
         return "jsonl"
-    return "discord" if DISCORD.search(text) else None
+    if text.lstrip().startswith("{"):
+        return "discord" if DISCORD.search(text) else "jsonl" if LONG_LINE.search(text) else None
+    return "irc" if looks_like_irc(line[:LONGEST_LINE] for line in lines) else None
 
 
 def _loaded(line: str) -> object:

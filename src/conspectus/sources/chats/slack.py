@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from conspectus.model.conversation import ChannelArchive
 from conspectus.model.records import Json
-from conspectus.sources.chats.container import Export, Part
+from conspectus.sources.chats.container import OTHERS, Export, Part
 from conspectus.sources.chats.gathering import ChannelNames, People, as_name, described, member_names
 from conspectus.sources.chats.notices import Notices
 from conspectus.sources.chats.slack_messages import SLACKBOT, SlackMessages
@@ -55,7 +55,7 @@ def read_slack(export: Export, notices: Notices) -> Iterator[ChannelArchive]:
     """The channels of an export that have messages."""
     layout = _laid_out(export)
     for part in layout.others:
-        notices.note("other files, not read", part.name)
+        notices.note(OTHERS, part.name)
     people, bots, handles = _people(export, layout.users, notices)
     channels = list(_channels(export, layout.lists, handles, notices))
     text = SlackText(people, {each.identifier: each.name for each in channels if each.identifier})

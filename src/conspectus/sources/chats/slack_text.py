@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from conspectus.sources.chats.gathering import People
 from conspectus.sources.chats.values import items, mapping, mappings, text_in
 
-TAG = re.compile("<([^<>]*)>")
+TAG = re.compile(r"<([@#!][^<>]+|[A-Za-z][A-Za-z0-9+.-]*:[^<>]+)>")
 ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
 DEEPEST = 20
 WORDED: Mapping[str, tuple[str, tuple[str, ...]]] = {

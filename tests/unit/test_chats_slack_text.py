@@ -1,0 +1,120 @@
+"""What a Slack message says, as people read it."""
+
+import pytest
+
+from conspectus.sources.chats.gathering import People
+from conspectus.sources.chats.slack_text import SlackText
+
+
+def reader() -> SlackText:
+    people = People()
+    people.learn("U1", "Annie")
+    return SlackText(people, {"C1": "general"})
+
+
+@pytest.mark.parametrize(
+    ("markup", "text"),
+    [
+        ("hi <@U1>, <@U9> and <@U8|carl>", "hi @Annie, @U9 and @carl"),
+        ("see <#C1|general>, <#C1>, <#C7>", "see #general, #general, #C7"),
+        ("<!here> <!channel|@channel> <!subteam^S1|@ops> <!subteam^S2>", "@here @channel @ops @S2"),
+        ("<!date^1392734382^Posted {date_num}|Feb 18>", "Feb 18"),
+        ("<https://a.example/x|the x>", "the x (https://a.example/x)"),
+        ("<http://a.example|a.example> <https://b.example>", "http://a.example https://b.example"),
+        ("<mailto:a@b.example|a@b.example>", "a@b.example"),
+        ("1 &lt; 2 &amp;&amp; 3 &gt; 2 &amp;lt; &quot;", "1 < 2 && 3 > 2 &lt; &quot;"),
+        ("a < b > c <> <|x> <@> <b>", "a < b > c <> <|x> <@> <b>"),
+        ("```if (a &lt; b) { <@U1> }```", "```if (a < b) { @Annie }```"),
+        ("<<@U1>", "<@Annie"),
+        ("no markup", "no markup"),
+    ],
+)
+def test_markup_becomes_text(markup: str, text: str) -> None:
+    assert reader().plain(markup) == text
+
+
+def rich(*elements: object) -> list[object]:
+    return [{"type": "rich_text", "elements": list(elements)}]
+
+
+def section(*elements: object) -> dict[str, object]:
+    return {"type": "rich_text_section", "elements": list(elements)}
+
+
+def word(text: str) -> dict[str, object]:
+    return {"type": "text", "text": text}
+
+
+def test_rich_text_speaks_where_the_text_is_empty() -> None:
+    blocks = rich(
+        section(
+            word("Hi "),
+            {"type": "user", "user_id": "U1"},
+            word(" in "),
+            {"type": "channel", "channel_id": "C1"},
+            word(": "),
+            {"type": "emoji", "name": "tada"},
+            {"type": "broadcast", "range": "here"},
+            {"type": "link", "url": "https://a.example", "text": "page"},
+        ),
+        {"type": "rich_text_list", "elements": [section(word("one")), section(word("two"))]},
+        {"type": "rich_text_preformatted", "elements": [word("a < b")]},
+    )
+    expected = "Hi @Annie in #general: :tada:@herepage (https://a.example)\n- one\n- two\na < b"
+    assert reader().whole({"text": "", "blocks": blocks}) == expected
+    assert reader().whole({"text": "said", "blocks": blocks}) == "said"
+
+
+def test_layout_blocks_speak_as_well() -> None:
+    blocks = [
+        {"type": "header", "text": {"type": "plain_text", "text": "Build"}},
+        {"type": "divider"},
+        {"type": "section", "text": {"type": "mrkdwn", "text": "*42* &amp; <@U1>"}, "fields": [word("f")]},
+        {
+            "type": "context",
+            "elements": [{"type": "mrkdwn", "text": "by"}, {"type": "image", "alt_text": "x"}],
+        },
+        {"type": "actions", "elements": [{"type": "button", "text": {"text": "no"}}]},
+        {"type": "section", "text": 5, "fields": "x"},
+        "stray",
+    ]
+    assert reader().whole({"blocks": blocks}) == "Build\n*42* & @Annie\nf\nby x"
+
+
+def test_blocks_nested_without_end_are_cut_short() -> None:
+    inner: dict[str, object] = word("deep")
+    for _ in range(500):
+        inner = section(inner)
+    assert reader().whole({"blocks": rich(inner)}) == ""
+
+
+def test_attachments_say_title_text_and_fields_or_what_stands_for_them() -> None:
+    whole = reader().whole(
+        {
+            "text": "look",
+            "attachments": [
+                {"pretext": "p", "title": "T &amp; t", "text": "<@U1> did", "fallback": "unused"},
+                {"fields": [{"title": "State", "value": "ok"}, {"value": "v"}, 3]},
+                {"fallback": "just <https://a.example|this>"},
+                {"text": "look"},
+                {"blocks": rich(section(word("in blocks")))},
+                {"text": 5},
+                None,
+            ],
+        }
+    )
+    assert whole == "look\np\nT & t\n@Annie did\nState: ok\nv\njust this (https://a.example)\nin blocks"
+
+
+def test_files_say_their_names_and_previews() -> None:
+    files = [
+        {"name": "a.txt", "title": "Plan", "preview": "line 1\nline 2"},
+        {"name": "b.png", "title": "b.png"},
+        {"title": "only a title", "plain_text": "post"},
+        {"id": "F1", "mode": "hidden_by_limit", "name": "gone"},
+        {},
+        9,
+    ]
+    assert reader().whole({"text": "", "files": files, "file": {"name": "old.js"}}) == (
+        "File: Plan (a.txt)\nline 1\nline 2\nFile: b.png\nFile: only a title\npost\nFile: old.js"
+    )
