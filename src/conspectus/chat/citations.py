@@ -30,7 +30,7 @@ def cited(answer: str, sources: Sequence[ChatSource]) -> Citations:
 
 
 def kept(answer: str, sources: Sequence[ChatSource]) -> dict[str, Json]:
-    """Metadata for an answer that is stored: under `citations` what it cites, and nothing that it does not."""
+    """Metadata for a stored answer: under `citations` what it cites, and nothing that it does not."""
     return {"citations": [_reference(each) for each in cited(answer, sources).cited]}
 
 
