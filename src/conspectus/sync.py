@@ -44,6 +44,11 @@ class BlockingEngine:
             future.cancel()
             raise
 
+    @property
+    def asynchronous(self) -> Engine | client.RemoteEngine:
+        """The engine itself, for what is made of several operations and then given to `run`."""
+        return self._engine
+
     @staticmethod
     def _blocking(
         method: Callable[Concatenate[Engine, P], Coroutine[Any, Any, T]],

@@ -16,7 +16,10 @@ SETTINGS = replace(Settings(), embedder="none")
 def test_every_operation_of_the_engine_is_there_too() -> None:
     operations = {name for name, _ in inspect.getmembers(Engine, inspect.iscoroutinefunction)}
     public = {name for name in operations if not name.startswith("_")} - {"close", "resume"}
-    assert public == {name for name in vars(BlockingEngine) if not name.startswith("_")} - {"run"}
+    assert public == {name for name in vars(BlockingEngine) if not name.startswith("_")} - {
+        "run",
+        "asynchronous",
+    }
 
 
 def test_it_stores_finds_and_raises_like_the_engine(tmp_path: Path) -> None:

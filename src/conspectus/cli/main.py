@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from conspectus.cli import asking, documents, evaluating, people, serving, upkeep, work
+from conspectus.cli import asking, documents, evaluating, people, serving, tasks, upkeep, work
 from conspectus.cli.failures import INTERRUPTED, INVALID, MEANINGS, fail
 from conspectus.cli.options import Common, spread
 
@@ -61,6 +61,7 @@ def build_app() -> typer.Typer:
     evaluation.command("parsing")(spread(evaluating.parsing))
     app.add_typer(evaluation, name="eval")
     work.add_work(app)
+    tasks.add_tasks(app)
     for name, group in people.groups_of_commands().items():
         app.add_typer(group, name=name)
     return app

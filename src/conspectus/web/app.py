@@ -40,12 +40,16 @@ from conspectus.web.routes import (
     people,
     server,
     sources,
+    tasks,
     upkeep,
 )
 
 FORGETTING = 3_600.0
 MOST_FIELDS = 20
-GROUPS = (people, grants, ingest, jobs, sources, documents, asking, chat, upkeep, collections)
+GROUPS = (
+    people, grants, ingest, jobs, sources, documents, asking, chat,
+    tasks, upkeep, collections,
+)  # fmt: skip
 """Collections come last: a name may hold a slash, so their routes match all that is below them."""
 HANDLED = (ConspectusError, Refused, RequestValidationError, HTTPException)
 

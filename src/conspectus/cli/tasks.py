@@ -1,0 +1,298 @@
+"""tasks: what is to be done, found by meaning."""
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from conspectus.cli.failures import FAILED, INVALID, NOTHING, PARTIAL
+from conspectus.cli.options import Common, spread
+from conspectus.cli.output import cell, note, progress, show
+from conspectus.cli.reporting import plain_table
+from conspectus.cli.session import Session, opened
+from conspectus.errors import InvalidInput, UnreadableFile
+from conspectus.faces.task_files import TaskRow, read_tasks
+from conspectus.faces.task_words import (
+    Attachment,
+    StoredAttachment,
+    StoredTask,
+    Task,
+    TaskResult,
+    TaskWritten,
+)
+from conspectus.faces.tasks import BATCH, Tasks
+from conspectus.settings import Settings
+
+COLLECTION = "tasks"
+STDIN = "-"
+KINDS: Mapping[str, str] = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
+SHOWN_FAILURES = 20
+TEXT = 160
+TaskName = Annotated[str, typer.Argument(metavar="ID", help="The id of a task.")]
+Title = Annotated[str, typer.Argument(help="What is to be done.")]
+StatusOption = Annotated[str | None, typer.Option(help="pending, in_progress or completed.")]
+PriorityOption = Annotated[str | None, typer.Option(help="low, medium, high or critical.")]
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Return when it is found by meaning too.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """What a task may say besides its title; what is not given is left as it is, or at its default."""
+
+    description: Annotated[str | None, typer.Option(help="More about it.")] = None
+    tag: Annotated[list[str], typer.Option(help="A tag; may be repeated.")] = field(default_factory=list)
+    status: StatusOption = None
+    priority: Annotated[str | None, typer.Option(help="low, medium, high, critical or none.")] = None
+
+    def given(self) -> dict[str, Any]:
+        """The fields that were given, as the face takes them."""
+        told = {"description": self.description, "status": self.status, "priority": self.priority}
+        given: dict[str, Any] = {name: each for name, each in told.items() if each is not None}
+        if self.priority == "none":
+            given["priority"] = None
+        return given | ({"tags": tuple(self.tag)} if self.tag else {})
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What became of the rows of a file; `skipped` are good ones that shared a batch with a bad one."""
+
+    outcomes: Mapping[str, int]
+    skipped: int
+    failures: tuple[TaskRow, ...]
+
+
+def add(task: TaskName, title: Title, common: Common, fields: Fields, *, wait: Wait = True) -> None:
+    """Create a task, or replace what the one of that id says."""
+    with opened(common, new=True) as session:
+        written = session.engine.run(
+            _tasks(session, common).put(Task(task, title, **fields.given()), wait=wait)
+        )
+    show(written, _outcome(written), as_json=common.json)
+
+
+def update(
+    task: TaskName,
+    common: Common,
+    fields: Fields,
+    *,
+    title: Annotated[str | None, typer.Option(help="A new title.")] = None,
+    wait: Wait = True,
+) -> None:
+    """Change what is given of a task."""
+    changes = fields.given() | ({} if title is None else {"title": title})
+    if not changes:
+        raise InvalidInput("update", "say what to change")
+    with opened(common) as session:
+        written = session.engine.run(_tasks(session, common).update(task, wait=wait, **changes))
+    show(written, _outcome(written), as_json=common.json)
+
+
+def attach(
+    task: TaskName,
+    path: Annotated[str, typer.Argument(metavar="FILE", help="A file of text; - is text from stdin.")],
+    common: Common,
+    *,
+    name: Annotated[str | None, typer.Option(help="Id of the attachment. Default: the file's name.")] = None,
+    wait: Wait = True,
+) -> None:
+    """Give a task an attachment, or replace the one of that id."""
+    text = _text(path)
+    called = name or Path(path).name
+    with opened(common) as session:
+        new = Attachment(called, text, "" if path == STDIN else Path(path).name)
+        written = session.engine.run(_tasks(session, common).attach(task, new, wait=wait))
+    show(written, _outcome(written), as_json=common.json)
+
+
+def list_tasks(
+    common: Common,
+    *,
+    status: StatusOption = None,
+    priority: PriorityOption = None,
+    tag: Annotated[str | None, typer.Option(help="Only tasks with this tag.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Most tasks to list.")] = 100,
+    after: Annotated[str | None, typer.Option(help="Go on after a page: its `next`.")] = None,
+) -> None:
+    """List tasks, the first written first."""
+    with opened(common) as session:
+        tasks = _tasks(session, common)
+        page = session.engine.run(
+            tasks.list(status=status, priority=priority, tag=tag, after=after, limit=limit)
+        )
+    show(page, _tasks_table(page.tasks), as_json=common.json)
+    if page.next and not common.json:
+        note(f"there are more: --after {page.next}")
+
+
+def search(
+    question: Annotated[str, typer.Argument(help="What to look for.")],
+    common: Common,
+    *,
+    number: Annotated[int, typer.Option("-n", min=1, max=100, help="Most results.")] = 5,
+    status: StatusOption = None,
+    priority: PriorityOption = None,
+    min_similarity: Annotated[
+        float, typer.Option(min=0.0, max=1.0, help="Leave out what is less similar.")
+    ] = 0.0,
+) -> None:
+    """Find the tasks and attachments nearest in meaning."""
+    with opened(common) as session:
+        tasks = _tasks(session, common)
+        found = session.engine.run(
+            tasks.search(question, number, status=status, priority=priority, min_similarity=min_similarity)
+        )
+    show(found, _results_table(found), as_json=common.json)
+    if not found:
+        raise typer.Exit(NOTHING)
+
+
+def show_task(task: TaskName, common: Common) -> None:
+    """Show a task with its attachments."""
+    with opened(common) as session:
+        tasks = _tasks(session, common)
+        found = session.engine.run(tasks.get(task))
+        attachments = session.engine.run(tasks.attachments(task))
+    show({"task": found, "attachments": attachments}, _picture(found, attachments), as_json=common.json)
+
+
+def delete(
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of tasks.")],
+    common: Common,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Delete tasks with their attachments."""
+    if not yes and not typer.confirm(f"Delete {len(ids)} tasks?", err=True):
+        note("nothing was deleted")
+        raise typer.Exit(FAILED)
+    with opened(common) as session:
+        tasks = _tasks(session, common)
+        receipts = {name: session.engine.run(tasks.delete(name)) for name in ids}
+    gone = sum(each.documents for each in receipts.values())
+    show(receipts, f"deleted {gone} tasks and attachments", as_json=common.json)
+    if not gone:
+        raise typer.Exit(NOTHING)
+
+
+def import_tasks(
+    path: Annotated[str, typer.Argument(metavar="FILE", help="JSON, JSON lines or CSV; - is stdin.")],
+    common: Common,
+    *,
+    kind: Annotated[
+        str | None, typer.Option("--format", help="json, jsonl or csv. Default: by the file's name.")
+    ] = None,
+    wait: Wait = True,
+) -> None:
+    """Create or replace the tasks of a file; of 500 rows with a bad one among them none is stored."""
+    rows = list(read_tasks(_text(path), kind or KINDS.get(Path(path).suffix.lower(), "")))
+    with opened(common, new=True) as session:
+        report = _imported(session, common, rows, wait=wait)
+    show(report, _report(report), as_json=common.json)
+    if report.failures:
+        raise typer.Exit(PARTIAL if report.outcomes else INVALID)
+
+
+def add_tasks(app: typer.Typer) -> None:
+    """Give the program these commands."""
+    group = typer.Typer(help="Tasks: what is to be done, found by meaning.", rich_markup_mode=None)
+    commands: dict[str, Callable[..., None]] = {
+        "add": add, "update": update, "attach": attach, "list": list_tasks, "search": search,
+        "show": show_task, "delete": delete, "import": import_tasks,
+    }  # fmt: skip
+    for name, command in commands.items():
+        group.command(name)(spread(command))
+    app.add_typer(group, name="tasks")
+
+
+def _tasks(session: Session, common: Common) -> Tasks:
+    return Tasks(session.engine.asynchronous, collection=common.collection or COLLECTION)
+
+
+def _imported(session: Session, common: Common, rows: Sequence[TaskRow], *, wait: bool) -> Imported:
+    tasks, place = _tasks(session, common), common.collection or COLLECTION
+    outcomes: Counter[str] = Counter()
+    skipped = 0
+    with progress() as bars:
+        for start in range(0, len(rows), BATCH):
+            batch = [row.task for row in rows[start : start + BATCH] if row.task is not None]
+            if len(batch) < len(rows[start : start + BATCH]):
+                skipped += len(batch)
+                continue
+            written = session.engine.run(tasks.put_many(batch, wait=False))
+            outcomes.update(each.outcome for each in written)
+            if bars is not None:
+                bars("tasks", start + len(batch), len(rows))
+        if outcomes and wait:
+            session.engine.settle(collection=place, progress=bars)
+    return Imported(dict(outcomes), skipped, tuple(row for row in rows if row.task is None))
+
+
+def _text(path: str) -> str:
+    """A file of text. Raises UnreadableFile."""
+    most = Settings.from_environment().max_file_bytes
+    try:
+        data = sys.stdin.buffer.read(most + 1) if path == STDIN else Path(path).read_bytes()
+        if len(data) > most:
+            raise UnreadableFile(path, f"has more than {most} bytes")
+        return data.decode("utf-8-sig")
+    except OSError as fault:
+        raise UnreadableFile(path, fault.strerror or "cannot be read") from None
+    except UnicodeDecodeError as fault:
+        raise UnreadableFile(path, f"is not UTF-8 at byte {fault.start}") from None
+
+
+def _outcome(written: TaskWritten) -> RenderableType:
+    return cell(f"{written.outcome} {written.id}")
+
+
+def _tasks_table(tasks: Iterable[StoredTask]) -> RenderableType:
+    table = plain_table("id", "status", "priority", "title", "tags", "attached", "updated")
+    for each in tasks:
+        state = (each.status, each.priority or "-")
+        attached = "yes" if each.has_attachments else ""
+        tags = cell(", ".join(each.tags), limit=40)
+        updated = f"{each.updated:%Y-%m-%d %H:%M}"
+        table.add_row(cell(each.id), *state, cell(each.title, limit=80), tags, attached, updated)
+    return table
+
+
+def _results_table(found: Iterable[TaskResult]) -> RenderableType:
+    table = plain_table("#", "similarity", "task", "attachment", "status", "priority", "text")
+    for number, each in enumerate(found, 1):
+        names = (cell(each.task_id), cell(each.attachment_id or ""))
+        state = (each.status, each.priority or "-")
+        table.add_row(str(number), f"{each.similarity:.2%}", *names, *state, cell(each.document, limit=TEXT))
+    return table
+
+
+def _picture(task: StoredTask, attachments: Iterable[StoredAttachment]) -> RenderableType:
+    table = plain_table("field", "value")
+    facts = {
+        "id": task.id, "title": task.title, "status": task.status, "priority": task.priority or "none",
+        "tags": ", ".join(task.tags), "description": task.description, **task.metadata,
+        "created": f"{task.created:%Y-%m-%d %H:%M:%S}", "updated": f"{task.updated:%Y-%m-%d %H:%M:%S}",
+    }  # fmt: skip
+    for name, value in facts.items():
+        table.add_row(cell(name), cell(str(value)))
+    for each in attachments:
+        table.add_row("attachment", cell(f"{each.id}: {each.title} {each.text}", limit=TEXT))
+    return table
+
+
+def _report(report: Imported) -> RenderableType:
+    told = ", ".join(f"{number} {outcome}" for outcome, number in report.outcomes.items()) or "nothing stored"
+    if not report.failures:
+        return Text(told)
+    table = plain_table("line", "problem")
+    for row in report.failures[:SHOWN_FAILURES]:
+        table.add_row(str(row.line), cell(row.problem or ""))
+    more = len(report.failures) - SHOWN_FAILURES
+    rest = [Text(f"and {more} more, all of them with --json")] if more > 0 else []
+    return Group(Text(f"{told}; {report.skipped} good rows beside bad ones were left out"), table, *rest)

@@ -1,0 +1,203 @@
+"""Tasks: what is to be done, found by meaning."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
+
+from conspectus.errors import InvalidInput
+from conspectus.faces.task_words import (
+    ATTACHMENT_ID_LENGTH,
+    ID_LENGTH,
+    Priority,
+    StoredAttachment,
+    StoredTask,
+    Task,
+    TaskContext,
+    TaskPage,
+    TaskStatus,
+    TaskWritten,
+)
+from conspectus.faces.tasks import Tasks
+from conspectus.model.records import Receipt
+from conspectus.web.deps import (
+    After,
+    EngineOf,
+    IfMatch,
+    IfNoneMatch,
+    Limit,
+    Unhurried,
+    fingerprint_in,
+    quoted,
+    unless_held,
+)
+from conspectus.web.documented import problems, with_tag
+from conspectus.web.schemas.base import NAME
+from conspectus.web.schemas.records import ReceiptAnswer
+from conspectus.web.schemas.tasks import (
+    AttachmentAnswer,
+    AttachmentBody,
+    IdentifiedTaskBody,
+    SearchFiltersAnswer,
+    SemanticSearchAnswer,
+    SemanticSearchQuery,
+    TaskAnswer,
+    TaskBody,
+    TaskChange,
+    TaskContextAnswer,
+    TaskContextBody,
+    TaskPageAnswer,
+    TaskResultAnswer,
+    TasksBody,
+    TaskWrittenAnswer,
+)
+
+router = APIRouter(tags=["tasks"])
+ONE = "/tasks/{task:path}"
+ATTACHMENTS = f"{ONE}/attachments"
+ATTACHMENT = f"{ATTACHMENTS}/{{attachment:path}}"
+"""What stands below a task is looked for first, as the id of a task may hold a slash."""
+
+
+def _tasks(
+    engine: EngineOf, collection: Annotated[str, Query(min_length=1, max_length=NAME)] = "tasks"
+) -> Tasks:
+    return Tasks(engine, collection=collection)
+
+
+def _each_once(request: Request) -> None:
+    names = [name for name, _ in request.query_params.multi_items()]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidInput(name, "is given more than once")
+
+
+TasksOf = Annotated[Tasks, Depends(_tasks)]
+TaskName = Annotated[str, Path(min_length=1, max_length=ID_LENGTH, description="The id of a task.")]
+AttachmentName = Annotated[str, Path(min_length=1, max_length=ATTACHMENT_ID_LENGTH)]
+Wait = Annotated[bool, Query(description="Answer when it is found by meaning too.")]
+
+
+@router.get(
+    "/search/semantic",
+    response_model=SemanticSearchAnswer,
+    responses=problems(),
+    dependencies=[Depends(_each_once)],
+)
+async def search_tasks(
+    asked: Annotated[SemanticSearchQuery, Query()], engine: EngineOf
+) -> SemanticSearchAnswer:
+    """The tasks and attachments nearest in meaning, the most similar first."""
+    found = await Tasks(engine, collection=asked.collection).search(
+        asked.q, asked.n, status=asked.status, priority=asked.priority, min_similarity=asked.min_similarity
+    )
+    return SemanticSearchAnswer(
+        results=[TaskResultAnswer.model_validate(each) for each in found],
+        total=len(found),
+        query=asked.q,
+        filters=SearchFiltersAnswer(status=asked.status, priority=asked.priority),
+    )
+
+
+@router.get("/tasks", response_model=TaskPageAnswer, responses=problems())
+async def list_tasks(
+    tasks: TasksOf,
+    *,
+    status: TaskStatus | None = None,
+    priority: Priority | None = None,
+    tag: Annotated[str | None, Query(min_length=1, max_length=NAME)] = None,
+    after: After = None,
+    limit: Limit = 100,
+) -> TaskPage:
+    """A page of tasks, the first written first."""
+    return await tasks.list(status=status, priority=priority, tag=tag, after=after, limit=limit)
+
+
+@router.post(
+    "/tasks", response_model=TaskAnswer, status_code=201, responses=problems(), dependencies=[Unhurried]
+)
+async def post_task(body: IdentifiedTaskBody, tasks: TasksOf, *, wait: Wait = True) -> StoredTask:
+    """Create a task, or replace what the one of that id says."""
+    await tasks.put(body.task(), wait=wait)
+    return await tasks.get(body.id)
+
+
+@router.post(
+    "/tasks/bulk",
+    response_model=list[TaskWrittenAnswer],
+    responses=problems(),
+    dependencies=[Unhurried],
+)
+async def post_tasks(body: TasksBody, tasks: TasksOf, *, wait: Wait = True) -> Sequence[TaskWritten]:
+    """Create or replace many tasks, in batches of 500 that are each written whole or not at all."""
+    return await tasks.put_many([each.task() for each in body.tasks], wait=wait)
+
+
+@router.post("/tasks/context", response_model=TaskContextAnswer, responses=problems())
+async def task_context(body: TaskContextBody, engine: EngineOf) -> TaskContext:
+    """The nearest tasks as numbered lines for a prompt, never over the budget."""
+    fields = body.model_dump(exclude={"collection"})
+    return await Tasks(engine, collection=body.collection).build_context(**fields)
+
+
+@router.get(ATTACHMENTS, response_model=list[AttachmentAnswer], responses=problems())
+async def list_attachments(task: TaskName, tasks: TasksOf) -> Sequence[StoredAttachment]:
+    """The attachments of a task, by id."""
+    return await tasks.attachments(task)
+
+
+@router.get(ATTACHMENT, response_model=AttachmentAnswer, responses=problems())
+async def get_attachment(task: TaskName, attachment: AttachmentName, tasks: TasksOf) -> StoredAttachment:
+    """An attachment of a task."""
+    return await tasks.attachment(task, attachment)
+
+
+@router.put(ATTACHMENT, response_model=AttachmentAnswer, responses=problems(), dependencies=[Unhurried])
+async def put_attachment(
+    task: TaskName, attachment: AttachmentName, body: AttachmentBody, tasks: TasksOf, *, wait: Wait = True
+) -> StoredAttachment:
+    """Give a task an attachment, or replace the one of that id."""
+    await tasks.attach(task, body.attachment(attachment), wait=wait)
+    return await tasks.attachment(task, attachment)
+
+
+@router.delete(ATTACHMENT, response_model=ReceiptAnswer, responses=problems(), dependencies=[Unhurried])
+async def delete_attachment(task: TaskName, attachment: AttachmentName, tasks: TasksOf) -> Receipt:
+    """Delete an attachment of a task; one that is unknown counts as nothing."""
+    return await tasks.detach(task, attachment)
+
+
+@router.get(ONE, response_model=TaskAnswer, responses=with_tag())
+async def get_task(task: TaskName, tasks: TasksOf, if_none_match: IfNoneMatch = None) -> Response:
+    """A task, with its fingerprint as ETag."""
+    shown = TaskAnswer.model_validate(await tasks.get(task))
+    return unless_held(shown, quoted(shown.fingerprint), if_none_match)
+
+
+@router.put(ONE, response_model=TaskAnswer, responses=problems(), dependencies=[Unhurried])
+async def put_task(task: TaskName, body: TaskBody, tasks: TasksOf, *, wait: Wait = True) -> StoredTask:
+    """Create the task of that id, or replace what it says; its attachments stay."""
+    await tasks.put(Task(id=task, **body.given()), wait=wait)
+    return await tasks.get(task)
+
+
+@router.patch(ONE, response_model=TaskAnswer, responses=problems(412), dependencies=[Unhurried])
+async def update_task(
+    task: TaskName,
+    body: TaskChange,
+    tasks: TasksOf,
+    engine: EngineOf,
+    *,
+    if_match: IfMatch = None,
+    wait: Wait = True,
+) -> StoredTask:
+    """Change the fields that are named; with If-Match, only if the task is what was read."""
+    expected = await fingerprint_in(if_match, (await tasks.get(task)).document, engine)
+    await tasks.update(task, expected=expected, wait=wait, **body.given())
+    return await tasks.get(task)
+
+
+@router.delete(ONE, response_model=ReceiptAnswer, responses=problems(), dependencies=[Unhurried])
+async def delete_task(task: TaskName, tasks: TasksOf) -> Receipt:
+    """Delete a task with its attachments; one that is unknown counts as nothing."""
+    return await tasks.delete(task)

@@ -1,0 +1,191 @@
+"""Tasks, their attachments, and what is found of them."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from conspectus.faces.task_words import (
+    ID_LENGTH,
+    TITLE_LENGTH,
+    Attachment,
+    Priority,
+    Task,
+    TaskStatus,
+)
+from conspectus.model.results import Outcome
+from conspectus.web.schemas.base import NAME, Answer, Body, Count, JsonObject, Name, Share, Text
+
+MOST_TASKS = 10_000
+MOST_TAGS = 1_000
+Title = Annotated[str, Field(min_length=1, max_length=TITLE_LENGTH, examples=["Fix login"])]
+Tags = Annotated[list[Annotated[str, Field(min_length=1, max_length=NAME)]], Field(max_length=MOST_TAGS)]
+
+
+class TaskFields(Body):
+    """What can be changed of a task. Metadata are replaced whole."""
+
+    description: Text = ""
+    tags: Tags = Field(default=[])
+    status: TaskStatus = "pending"
+    priority: Priority | None = None
+    metadata: JsonObject = Field(default={})
+
+    def given(self) -> dict[str, Any]:
+        """The fields that the client named, as the face takes them."""
+        fields = {name: getattr(self, name) for name in self.model_fields_set}
+        return {name: tuple(each) if name == "tags" else each for name, each in fields.items()}
+
+
+class TaskBody(TaskFields):
+    """A task to store under the id in the path."""
+
+    title: Title
+
+
+class IdentifiedTaskBody(TaskBody):
+    """A task to store under its id."""
+
+    id: str = Field(min_length=1, max_length=ID_LENGTH, examples=["auth-1"])
+
+    def task(self) -> Task:
+        """The task as the face takes it."""
+        return Task(**self.given())
+
+
+class TaskChange(TaskFields):
+    """The fields of a task to change; those that are not named stay."""
+
+    title: Title = ""
+
+
+class TasksBody(Body):
+    """Tasks to store, in order; of two with one id, the last stays."""
+
+    tasks: list[IdentifiedTaskBody] = Field(max_length=MOST_TASKS)
+
+
+class AttachmentBody(Body):
+    """An attachment to store: a text, a title, or both."""
+
+    text: Text = Field("", examples=["The log of the failed login."])
+    title: str = Field("", max_length=TITLE_LENGTH)
+    metadata: JsonObject = Field(default={})
+
+    def attachment(self, name: str) -> Attachment:
+        """The attachment as the face takes it."""
+        return Attachment(name, self.text, self.title, self.metadata)
+
+
+class TaskAnswer(Answer):
+    """A stored task. Its ETag is the fingerprint."""
+
+    id: str
+    title: str
+    description: str
+    tags: list[str]
+    status: TaskStatus
+    priority: Priority | None
+    metadata: JsonObject
+    has_attachments: bool
+    document: str
+    fingerprint: str
+    created: datetime
+    updated: datetime
+
+
+class TaskPageAnswer(Answer):
+    """Tasks, the first written first; `next` is the cursor of the page after this one."""
+
+    tasks: list[TaskAnswer]
+    next: str | None
+
+
+class TaskWrittenAnswer(Answer):
+    """What a write did to one task."""
+
+    id: str
+    outcome: Literal["added", "replaced", "updated", "unchanged"]
+    document: str
+
+
+class AttachmentAnswer(Answer):
+    """A stored attachment."""
+
+    id: str
+    task_id: str
+    title: str
+    text: str
+    metadata: JsonObject
+    document: str
+    created: datetime
+    updated: datetime
+
+
+class SemanticSearchQuery(Body):
+    """The parameters of a search by meaning."""
+
+    q: str = Field(min_length=1, max_length=500, description="What to look for.", examples=["login issues"])
+    status: TaskStatus | None = None
+    priority: Priority | None = None
+    n: int = Field(5, ge=1, le=20, description="Most results.")
+    min_similarity: Share = Field(0.0, description="Leave out what is less similar than this.")
+    collection: Name = "tasks"
+
+
+class TaskResultAnswer(Answer):
+    """A task found, or an attachment of one, which then has an `attachment_id`.
+
+    `document` is all that was written, `snippet` its first 100 characters; `reference` is the id of the
+    document that was found.
+    """
+
+    task_id: str
+    document: str
+    distance: float
+    similarity: Share
+    status: TaskStatus
+    priority: Priority | None
+    has_attachments: bool
+    snippet: str
+    type: Literal["task", "attachment"]
+    attachment_id: str | None
+    title: str
+    reference: str
+
+
+class SearchFiltersAnswer(Answer):
+    """The filters that were asked for."""
+
+    status: TaskStatus | None
+    priority: Priority | None
+
+
+class SemanticSearchAnswer(Answer):
+    """Results, the most similar first; `total` is their number."""
+
+    results: list[TaskResultAnswer]
+    total: Count
+    query: str
+    filters: SearchFiltersAnswer
+
+
+class TaskContextBody(Body):
+    """A context to build from the nearest tasks; `max_tokens` counts o200k_base, null is no limit."""
+
+    query: str = Field(min_length=1, max_length=10_000, examples=["What is to do about the login?"])
+    n_results: int = Field(3, ge=1, le=10)
+    include_metadata: bool = True
+    max_tokens: int | None = Field(1_500, ge=100, le=5_000)
+    min_similarity: Share = 0.0
+    collection: Name = "tasks"
+
+
+class TaskContextAnswer(Answer):
+    """Tasks for a prompt: `text` costs exactly `tokens` and shows `results`; `left_out` did not fit."""
+
+    text: str
+    tokens: Count
+    outcome: Outcome
+    results: list[TaskResultAnswer]
+    left_out: Count
