@@ -1,0 +1,162 @@
+"""What is searched for when a message leans on what was said before."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conspectus.chat.rewrite import LONGEST, standalone
+from conspectus.model.results import Message
+
+TEXTS = st.one_of(
+    st.text(max_size=60),
+    st.lists(st.sampled_from(["it", "And", "Berlin", "what", "the", "cost", '"a b"', "日本", "?"])).map(
+        " ".join
+    ),
+)
+TALK = st.lists(st.builds(Message, st.sampled_from(["user", "assistant", "system"]), TEXTS), max_size=8)
+
+
+def talk(*contents: str) -> list[Message]:
+    roles = ("user", "assistant")
+    return [Message(roles[place % 2], content) for place, content in enumerate(contents)]
+
+
+CARNEGIE = talk("Who was Andrew Carnegie?", "A steel magnate who gave away his fortune.")
+GALAXY = talk("What is the warranty of the Galaxy S24?", "It is two years.")
+
+
+@pytest.mark.parametrize(
+    ("message", "history", "added"),
+    [
+        ("How old was he when he died?", CARNEGIE, ["Andrew", "Carnegie"]),
+        ("Where is it made?", GALAXY, ["Galaxy", "S24", "warranty"]),
+        (
+            "And in Berlin?",
+            talk("What does a day ticket cost in Hamburg?", "7.80 euros."),
+            ["ticket", "cost"],
+        ),
+        ("what about children?", talk("What does a day ticket cost?", "7.80 euros."), ["ticket", "cost"]),
+        ("Does this apply to contractors?", talk("How many vacation days are there?", "30."), ["vacation"]),
+        (
+            "Is there another one?",
+            talk("Which printers are on the second floor?", "P2."),
+            ["printers", "floor"],
+        ),
+        ("Why?", talk("Is the VPN required for Jira?", "Yes."), ["VPN", "Jira"]),
+        ("Major characters", talk("Who are the Saviors in the series?", "Villains."), ["Saviors", "series"]),
+        (
+            "Which one is cheaper?",
+            talk("Compare Postgres with MySQL", "Both are free."),
+            ["Postgres", "MySQL"],
+        ),
+        ("What is its limit?", talk('What does "flush timeout" do?', "It waits."), ["flush", "timeout"]),
+        (
+            "How old was she?",
+            talk("Who won the prize in 1903?", "Marie Curie did."),
+            ["Marie", "Curie", "1903"],
+        ),
+        (
+            "Und in Berlin?",
+            talk("Was kostet ein Tagesticket in Hamburg?", "7,80."),
+            ["Tagesticket", "Hamburg"],
+        ),
+        ("那柏林呢", talk("汉堡的日票多少钱", "7.80"), ["汉堡的日票多少钱"]),
+    ],
+)
+def test_what_a_message_leaves_open_is_filled_in(
+    message: str, history: list[Message], added: list[str]
+) -> None:
+    asked = standalone(message, history)
+    assert asked.startswith(message)
+    assert set(added) <= set(asked.removeprefix(message).split())
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "How do I reset the password of my Jira account?",
+        "Are Christopher Nolan and Sathish Kalathil both film directors?",
+        "Is it possible to install the printer driver without admin rights?",
+        "Homer's Odyssey is an episode. What recurring character makes his first appearance?",
+        "What do those who work abroad have to declare on their tax return?",
+        "Who wrote Pride and Prejudice?",
+        "Was kostet ein Tagesticket für den Nahverkehr in Hamburg?",
+        "¿Cómo puedo renovar mi pasaporte en la oficina?",
+        "请问在柏林申请护照需要准备哪些材料",
+        "Traceback (most recent call last): KeyError in orders.py line 12, how do I fix it?",
+    ],
+)
+def test_a_message_that_says_all_itself_stays_as_it_is(message: str) -> None:
+    assert standalone(message, CARNEGIE) == message
+
+
+def test_the_first_message_stays_as_it_is() -> None:
+    assert standalone(" Why is it so? ", []) == " Why is it so? "
+    assert standalone("Why?", [Message("assistant", "How can I help?")]) == "Why?"
+
+
+def test_a_chain_of_leaning_questions_leads_back_to_what_it_is_about() -> None:
+    history = [*CARNEGIE, *talk("How much did he donate?", "350 million."), *talk("To whom?", "Libraries.")]
+    assert "Carnegie" in standalone("And when did he do that?", history)
+
+
+def test_a_new_topic_ends_the_old_one() -> None:
+    history = [*CARNEGIE, *talk("What is the warranty of the Galaxy S24?", "Two years.")]
+    asked = standalone("Where is it made?", history)
+    assert "Galaxy" in asked and "Carnegie" not in asked
+
+
+def test_a_short_message_without_names_gets_a_few_words_only() -> None:
+    history = talk(
+        "How do I file a travel expense report in Concur after a conference abroad?", "Open Concur."
+    )
+    message = "Which receipts are required for the hotel?"
+    asked = standalone(message, history)
+    assert 1 <= len(asked.removeprefix(message).split()) <= 4
+
+
+def test_no_word_comes_twice_and_talk_does_not_come() -> None:
+    history = talk("Hello, can you please tell me about the PRINTER printer Printer?", "Sure!")
+    assert standalone("Is it a good printer?", history) == "Is it a good printer?"
+
+
+@pytest.mark.parametrize("long", ["word " * 2_000, "A" * 10_000, "日" * 10_000, '"' * 10_000, "A-" * 5_000])
+def test_what_is_long_stays_whole_and_is_not_made_longer(long: str) -> None:
+    assert standalone(long, talk(long, long)) in {long, long.strip()}
+    asked = standalone("Why is it so?", talk(long, long))
+    assert asked.startswith("Why is it so?") and len(asked) <= LONGEST
+
+
+class Watched(Sequence[Message]):
+    """A history that remembers which of its turns were looked at."""
+
+    def __init__(self, turns: list[Message]) -> None:
+        self.turns = turns
+        self.seen: set[int] = set()
+
+    def __len__(self) -> int:
+        return len(self.turns)
+
+    def __getitem__(self, place):
+        found = range(len(self.turns))[place]
+        self.seen.update([found] if isinstance(found, int) else found)
+        return self.turns[place]
+
+
+def test_of_long_histories_only_the_end_is_looked_at() -> None:
+    history = Watched(talk(*("Why is it so with Turing? " * 345 for _ in range(200))))
+    assert standalone("Why is it so?", history) != "Why is it so?"
+    assert min(history.seen) >= 194
+
+
+@given(TEXTS, TALK)
+def test_a_message_is_never_lost(message: str, history: list[Message]) -> None:
+    asked = standalone(message, history)
+    assert asked == message or asked.startswith(message.strip())
+    assert len(asked) <= max(LONGEST, len(message))
+    assert asked == standalone(message, list(history))
+    if asked != message:
+        said = " ".join(turn.content for turn in history)
+        assert all(word in said for word in asked.removeprefix(message.strip()).split())
