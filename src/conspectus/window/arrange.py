@@ -2,11 +2,12 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from conspectus.model.records import Document
 from conspectus.model.results import Hit
+from conspectus.window.threads import Threads
 
 _BLANK_LINES = re.compile(r"(?:[^\S\n]*\n)*")
 _LATEST = datetime.max.replace(tzinfo=UTC)
@@ -33,6 +34,8 @@ class Passage:
     `number` is what citations call it, from 1 on in reading order; `cut` says that the text goes on in
     the last chunk but is not shown; `follows` is the number of the passage of the same document that
     stands before it, with a gap between them. `page` and `heading` are where its first chunk begins.
+    `left_out` counts the messages of its thread that are left out between the passage before and it, `rest`
+    those behind it where it is the last; `answers` whether it is a reply, None where threads are not known.
     """
 
     number: int
@@ -45,13 +48,16 @@ class Passage:
     follows: int | None = None
     page: int | None = None
     heading: str | None = None
+    left_out: int = 0
+    rest: int = 0
+    answers: bool | None = None
 
 
 Layout = tuple[tuple[Passage, ...], ...]
 """Groups in order of their best hit; within a group the order of time, within a document that of its text."""
 
 
-def arrange(pieces: Iterable[Piece]) -> Layout:
+def arrange(pieces: Iterable[Piece], threads: Threads) -> Layout:
     """Passages in reading order. Messages of one thread and captions of one stream are one group."""
     groups: dict[tuple[str, ...], list[Piece]] = {}
     for piece in sorted(pieces, key=lambda piece: piece.rank):
@@ -59,7 +65,7 @@ def arrange(pieces: Iterable[Piece]) -> Layout:
     layout: list[tuple[Passage, ...]] = []
     number = 1
     for members in groups.values():
-        passages = _passages(members, number)
+        passages = _passages(members, number, threads)
         number += len(passages)
         layout.append(passages)
     return tuple(layout)
@@ -72,14 +78,30 @@ def group_key(document: Document) -> tuple[str, ...]:
     return ("stream", document.source) if document.kind == "caption" else ("document", document.id)
 
 
-def _passages(pieces: Sequence[Piece], number: int) -> tuple[Passage, ...]:
+def _passages(pieces: Sequence[Piece], number: int, threads: Threads) -> tuple[Passage, ...]:
     passages: list[Passage] = []
     for stretch in _stretches(sorted(pieces, key=_reading_order)):
         follows = (
             passages[-1].number if passages and passages[-1].document.id == stretch.document.id else None
         )
         passages.append(stretch.passage(number + len(passages), follows))
-    return tuple(passages)
+    return _with_gaps(passages, threads)
+
+
+def _with_gaps(passages: Sequence[Passage], threads: Threads) -> tuple[Passage, ...]:
+    """Passages that know how many messages of their thread are left out before them, and behind the last.
+
+    Where the order of the thread is another than that of time, or where one of them is not known, none does.
+    """
+    places = threads.places([passage.document for passage in passages])
+    if places is None or places != sorted(places):
+        return tuple(passages)
+    known = [
+        replace(passage, left_out=max(place - before - 1, 0), answers=threads.answers(passage.document))
+        for passage, place, before in zip(passages, places, [-1, *places], strict=False)
+    ]
+    rest = threads.total(known[-1].document) - places[-1] - 1
+    return (*known[:-1], replace(known[-1], rest=max(rest, 0)))
 
 
 def _reading_order(piece: Piece) -> tuple[object, ...]:

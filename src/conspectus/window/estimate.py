@@ -2,14 +2,19 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 
 from conspectus.model.results import Hit
 from conspectus.text.clean import graphemes_prefix, sentence_end_before
 from conspectus.window.arrange import Passage
 from conspectus.window.render import CUT, Renderer
+from conspectus.window.threads import Threads
 
 LEAST_TEXT = 4
 """A cut text of fewer tokens says nothing."""
+
+MANY = 88
+"""Messages left out, for what counting them costs."""
 
 _MOST_PROBES = 12
 _GUESSES = 5
@@ -23,16 +28,23 @@ class Estimator:
     """
 
     def __init__(
-        self, renderer: Renderer, count: Callable[[str], int], *, counted: bool, sample: Hit
+        self,
+        renderer: Renderer,
+        count: Callable[[str], int],
+        *,
+        counted: bool,
+        sample: Hit,
+        threads: Threads,
     ) -> None:
         self._renderer = renderer
+        self._threads = threads
         self._count = count
         self._counted = counted
         self._texts: dict[int, int] = {}
         self._heads: dict[tuple[object, ...], int] = {}
-        self._ground = (_empty(sample, 1),)
+        self._ground = (self._empty(sample, 1),)
         self._ground_cost = self._cost(self._ground)
-        two = self._cost(self._ground, (_empty(sample, 2),))
+        two = self._cost(self._ground, (self._empty(sample, 2),))
         self.frame = 2 * self._ground_cost - two
         self.cut_mark = count(CUT)
 
@@ -58,9 +70,9 @@ class Estimator:
         """
         key = (hit.document.id, beside, hit.chunk.page, hit.chunk.heading)
         if key not in self._heads:
-            alone = (_empty(hit, 2),)
+            alone = (self._empty(hit, 2),)
             if beside:
-                self._heads[key] = self._cost((*alone, _empty(hit, 3))) - self._cost(alone)
+                self._heads[key] = self._cost((*alone, self._empty(hit, 3))) - self._cost(alone)
             else:
                 self._heads[key] = self._cost(self._ground, alone) - self._ground_cost
         return self._heads[key]
@@ -69,9 +81,15 @@ class Estimator:
         """Tokens of what stands between a passage of a document and the next one, this."""
         key = (hit.chunk.page, hit.chunk.heading)
         if key not in self._heads:
-            next_one = replace(_empty(hit, 2), follows=1)
+            next_one = replace(self._empty(hit, 2), follows=1)
             self._heads[key] = self._cost((*self._ground, next_one)) - self._ground_cost
         return self._heads[key]
+
+    @cached_property
+    def left_out(self) -> int:
+        """Tokens of the mark that stands for messages left out."""
+        ground = self._ground[0]
+        return self._cost((replace(ground, left_out=MANY),)) - self._ground_cost
 
     def end_of_text(self, hit: Hit, begin: int, *, tokens: int, spare: int) -> int:
         """Where to cut the chunk's text so that its characters from `begin` on cost at most `tokens`.
@@ -110,10 +128,10 @@ class Estimator:
     def _cost(self, *layout: tuple[Passage, ...]) -> int:
         return self._renderer.render(layout).tokens(self._count)
 
-
-def _empty(hit: Hit, number: int) -> Passage:
-    chunk = hit.chunk
-    return Passage(number, hit.document, 0, 0, "", (), page=chunk.page, heading=chunk.heading)
+    def _empty(self, hit: Hit, number: int) -> Passage:
+        chunk, answers = hit.chunk, self._threads.answers(hit.document)
+        empty = Passage(number, hit.document, 0, 0, "", (), page=chunk.page, heading=chunk.heading)
+        return replace(empty, answers=answers)
 
 
 def _word_end(text: str, begin: int, limit: int) -> int:

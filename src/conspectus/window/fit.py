@@ -8,6 +8,7 @@ from conspectus.window.arrange import Layout, arrange
 from conspectus.window.estimate import Estimator
 from conspectus.window.plan import WORTH_FILLING, Plan, Planner, Refusal, Swap
 from conspectus.window.render import Rendered, Renderer
+from conspectus.window.threads import Gaps, Threads
 
 _MOST_RENDERS = 8
 _MOST_SWAPS = 4
@@ -31,7 +32,13 @@ class Packed:
 
 
 def pack(
-    hits: Sequence[Hit], allowed: int, *, renderer: Renderer, count: Callable[[str], int], counted: bool
+    hits: Sequence[Hit],
+    allowed: int,
+    *,
+    renderer: Renderer,
+    count: Callable[[str], int],
+    counted: bool,
+    threads: Threads,
 ) -> Packed:
     """The best hits that cost at most `allowed` tokens when rendered, everything included.
 
@@ -42,11 +49,12 @@ def pack(
         hits: best first.
         allowed: tokens, not negative.
         counted: whether the chunks' own token counts are of the same tokenizer as `count`.
+        threads: of these, what is left out is counted and marked, and the marks are paid for.
     """
     if not hits or allowed <= 0:
         return _nothing(hits)
-    costs = Estimator(renderer, count, counted=counted, sample=hits[0])
-    packer = _Packer(hits, allowed, renderer, count, costs)
+    costs = Estimator(renderer, count, counted=counted, sample=hits[0], threads=threads)
+    packer = _Packer(hits, allowed, renderer, count, costs, threads)
     best = packer.fit()
     if allowed < _LEAST_TO_FILL or best.plan.complete or packer.is_full(best):
         return best
@@ -63,6 +71,7 @@ class _Packer:
     renderer: Renderer
     count: Callable[[str], int]
     costs: Estimator
+    threads: Threads
 
     def fit(self, swap: Swap | None = None) -> Packed:
         """Plan by estimates, count what comes out, and plan again with as much more or less room."""
@@ -98,8 +107,9 @@ class _Packer:
     def _packed(self, room: int, swap: Swap | None) -> Packed:
         worth = min(WORTH_FILLING, 1 + self.allowed // 20)
         spare = self.allowed // (40 if self.allowed >= _LEAST_TO_FILL else 8)
-        plan = Planner(self.costs, max(room, 0), worth=worth, spare=spare).plan(self.hits, swap)
-        layout = arrange(plan.pieces.values())
+        gaps = Gaps(self.threads)
+        plan = Planner(self.costs, max(room, 0), gaps=gaps, worth=worth, spare=spare).plan(self.hits, swap)
+        layout = arrange(plan.pieces.values(), self.threads)
         rendered = self.renderer.render(layout)
         return Packed(plan, layout, rendered, rendered.tokens(self.count))
 

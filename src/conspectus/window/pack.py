@@ -8,6 +8,7 @@ from conspectus.model.results import ContextWindow, Hit, Retrieval
 from conspectus.text.clean import clean
 from conspectus.window.fit import pack
 from conspectus.window.render import Renderer
+from conspectus.window.threads import Threads
 from conspectus.window.trace import citations, trace
 
 _CHUNKS_COUNTED_WITH = "o200k_base"
@@ -19,7 +20,8 @@ def build_window(
     """Pack, arrange, render, count and explain. The same input gives the same bytes.
 
     Args:
-        retrieval: hits count by score; equal scores by document and place in it.
+        retrieval: hits count by score; equal scores by document and place in it. Where its threads say
+            that messages are left out between those shown, a mark counts them.
         budget: the window may cost what its tokens leave after system, question and answer are paid.
         renderer: from `renderer_named`.
         count: the counter that `budget.tokenizer` names.
@@ -30,7 +32,8 @@ def build_window(
     allowed = _allowed(budget, count)
     hits = sorted(retrieval.hits, key=_rank)
     counted = budget.tokenizer == _CHUNKS_COUNTED_WITH
-    packed = pack(hits, allowed, renderer=renderer, count=count, counted=counted)
+    threads = Threads(retrieval.threads)
+    packed = pack(hits, allowed, renderer=renderer, count=count, counted=counted, threads=threads)
     below_floor = sorted(retrieval.below_floor, key=_rank)
     return ContextWindow(
         outcome=retrieval.outcome if hits else "nothing_relevant",

@@ -8,6 +8,7 @@ from conspectus.window.arrange import Piece, group_key
 from conspectus.window.duplicates import Shown
 from conspectus.window.estimate import LEAST_TEXT, Estimator
 from conspectus.window.spans import Spans
+from conspectus.window.threads import Gaps
 
 WORTH_FILLING = 24
 _MOST_CUTS_TRIED = 16
@@ -62,8 +63,9 @@ class Planner:
     A room of less than `worth` tokens is left as it is; `spare` tokens may be wasted on a better cut.
     """
 
-    def __init__(self, costs: Estimator, room: int, *, worth: int, spare: int) -> None:
+    def __init__(self, costs: Estimator, room: int, *, gaps: Gaps, worth: int, spare: int) -> None:
         self._costs = costs
+        self._gaps = gaps
         self._room = room
         self._worth = worth
         self._spare = spare
@@ -119,6 +121,7 @@ class Planner:
         self._room -= price
         self._spans.setdefault(document.id, Spans()).add(chunk.start, chunk.start + piece.shown)
         self._beside.add(_line_key(piece.hit))
+        self._gaps.show(document)
 
     def _price(self, hit: Hit) -> int:
         chunk, spans = hit.chunk, self._spans.get(hit.document.id)
@@ -130,7 +133,9 @@ class Planner:
     def _head(self, hit: Hit) -> int:
         spans = self._spans.get(hit.document.id)
         if spans is None:
-            return self._costs.head(hit, beside=_line_key(hit) in self._beside)
+            gaps = self._gaps.added_by(hit.document)
+            marks = gaps * self._costs.left_out if gaps else 0
+            return self._costs.head(hit, beside=_line_key(hit) in self._beside) + marks
         near = spans.near(hit.chunk.start, hit.chunk.end)
         return 0 if near.start < near.stop else self._costs.gap(hit)
 

@@ -1,6 +1,6 @@
 """One entry for every candidate: in or out, and why in words."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from conspectus.model.results import Citation, Fate, Hit, TraceEntry
 from conspectus.window.arrange import Layout
@@ -47,7 +47,15 @@ def _packed_entries(packed: Packed, hits: Sequence[Hit]) -> Iterator[TraceEntry]
             fate, reason = "truncated", f"in [{numbers[hit.chunk.id]}], cut to the room left: {share}"
         else:
             fate, reason = "in", f"in [{numbers[hit.chunk.id]}]"
-        yield _entry(rank, hit, fate, reason, cost)
+        yield _entry(rank, hit, fate, reason + _along(hit, numbers), cost)
+
+
+def _along(hit: Hit, numbers: Mapping[int, int]) -> str:
+    """With which hit it came, if it was not found itself."""
+    if hit.along_with is None:
+        return ""
+    number = numbers.get(hit.along_with)
+    return ", along with a hit that is not shown" if number is None else f", along with the hit in [{number}]"
 
 
 def _refused(refusal: Refusal, hits: Sequence[Hit], numbers: dict[int, int]) -> tuple[Fate, str]:

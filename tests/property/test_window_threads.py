@@ -1,0 +1,176 @@
+"""Windows of threads: every message is shown or counted, at its place, within the budget."""
+
+import json
+import random
+from datetime import UTC, datetime, timedelta
+from xml.etree import ElementTree
+
+import regex
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conspectus.model.query import Budget
+from conspectus.model.records import Chunk, Document, Period
+from conspectus.model.results import Hit, Retrieval, ThreadSketch
+from conspectus.providers.tokenizers import counter
+from conspectus.text.hashing import content_hash
+from conspectus.window.pack import build_window
+from conspectus.window.render import renderer_named
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+FORMS = ("text", "xml", "json", "messages", "guarded")
+WORDS = [
+    "yes",
+    "no",
+    "why",
+    "日本語",
+    "the build fails",
+    "again",
+    "here",
+    "\n[… 3 messages left out]",
+    "↪ Bob:",
+    "👍🏽",
+]
+count = counter("o200k_base")
+
+
+def message(chance, thread, place):
+    at = NOW + timedelta(minutes=7 * place)
+    return Document(
+        id=f"{thread}-{place:03}",
+        collection="c",
+        source="s",
+        kind="message",
+        key=str(place),
+        title="",
+        content_hash="",
+        fingerprint="",
+        recorded=NOW,
+        updated=NOW,
+        author=chance.choice(("Ada", "↪ Eve", None)),
+        occurred=Period(at, at) if chance.random() < 0.9 else None,
+        thread=thread,
+        metadata=chance.choice(({}, {"reply_to": "0"}, {"reply_to": ["0"]}, {"reply_to": str(place)})),
+    )
+
+
+def found_in(seed, most=30, longest=40):
+    """Some messages of two threads, of which the lengths are known, and of one of which nothing is."""
+    chance = random.Random(seed)
+    hits, sketches = [], []
+    for thread in ("t1", "t2", "unknown"):
+        total = chance.randint(1, most)
+        documents = [message(chance, thread, place) for place in range(total)]
+        documents.sort(
+            key=lambda each: (each.occurred is None, each.occurred and each.occurred.start, each.id)
+        )
+        shown = chance.sample(range(total), chance.randint(0, min(total, 12)))
+        if thread != "unknown":
+            places = {each.id: place for place, each in enumerate(documents)}
+            sketches.append(ThreadSketch("s", thread, places, total))
+        for place in shown:
+            text = f"{place} " + " ".join(chance.choices(WORDS, k=chance.randint(1, longest)))
+            number = 1000 * len(sketches) + place
+            digest = content_hash(text)
+            chunk = Chunk(number, documents[place].id, 0, text, 0, len(text), count(text), digest)
+            score = chance.random()
+            hits.append(Hit(chunk, documents[place], score, {"words": score}, 1.0, None))
+    return Retrieval("found", tuple(hits), threads=tuple(sketches))
+
+
+def window_of(found, tokens, form="text"):
+    return build_window(found, Budget(tokens), renderer_named(form), count)
+
+
+def cost(window):
+    if window.messages:
+        return sum(3 + count(each.role) + count(each.content) for each in window.messages)
+    return count(window.text) if window.text else 0
+
+
+def marks_of(window, form):
+    """What stands in the window, in order: the number of a passage, or a count of messages in brackets."""
+    if form == "json":
+        parts = json.loads(window.text)["documents"]
+        return [[part["left_out"]["messages"]] if "left_out" in part else part["index"] for part in parts]
+    if form in {"xml", "guarded"}:
+        elements = ElementTree.fromstring(window.text)
+        return [
+            [int(each.attrib["messages"])]
+            if each.tag == "left_out"
+            else int(each.attrib.get("index") or each.attrib["number"])
+            for each in elements
+        ]
+    lines = regex.finditer(r"(?m)^\[(?:(\d+)\] |… (\d+) messages? left out\]$)", window.text)
+    return [int(line[1]) if line[1] else [int(line[2])] for line in lines]
+
+
+def expected_marks(found, window):
+    """The same, from the places of what is cited."""
+    sketches = {each.thread: each for each in found.threads}
+    marks, last = [], None
+    for citation in (*window.citations, None):
+        thread = citation.document.partition("-")[0] if citation else None
+        if last is not None and last[0] != thread and last[0] in sketches:
+            rest = sketches[last[0]].total - last[1] - 1
+            marks += [[rest]] if rest else []
+        if citation is None:
+            break
+        place = sketches[thread].places[citation.document] if thread in sketches else 0
+        before = last[1] if last is not None and last[0] == thread else -1
+        marks += [[place - before - 1]] if thread in sketches and place - before > 1 else []
+        marks.append(citation.number)
+        last = (thread, place)
+    return marks
+
+
+@settings(max_examples=300)
+@given(st.integers(0, 2**32), st.sampled_from(FORMS), st.integers(0, 1500))
+def test_every_message_is_shown_or_counted_where_it_belongs(seed, form, tokens):
+    found = found_in(seed)
+    window = window_of(found, tokens, form)
+    assert window.tokens == cost(window) <= window.allowed
+    if window.text:
+        assert marks_of(window, form) == expected_marks(found, window)
+
+
+@settings(max_examples=100)
+@given(st.integers(0, 2**32), st.sampled_from(FORMS), st.integers(0, 1500))
+def test_the_same_messages_in_any_order_give_the_same_bytes(seed, form, tokens):
+    found = found_in(seed)
+    turned = Retrieval("found", found.hits[::-1], threads=found.threads[::-1])
+    assert window_of(found, tokens, form) == window_of(turned, tokens, form)
+
+
+@settings(max_examples=60)
+@given(st.integers(0, 2**32), st.sampled_from(FORMS), st.lists(st.integers(0, 1500), min_size=8, max_size=8))
+def test_more_budget_never_loses_the_best_message(seed, form, budgets):
+    found = found_in(seed)
+    fates = [window_of(found, tokens, form).trace[:1] for tokens in sorted(budgets)]
+    shown = [fate[0].fate in {"in", "truncated"} for fate in fates if fate]
+    assert shown == sorted(shown)
+
+
+@settings(max_examples=100)
+@given(st.integers(0, 2**32), st.integers(200, 1000))
+def test_a_window_of_threads_is_filled_where_there_is_enough_to_say(seed, tokens):
+    found = found_in(seed, most=60, longest=80)
+    if window_of(found, 10**6).tokens >= 1.5 * tokens:
+        assert window_of(found, tokens).tokens >= 0.95 * tokens
+
+
+@settings(max_examples=100)
+@given(st.integers(0, 2**32), st.integers(0, 1500))
+def test_all_of_a_thread_leaves_nothing_to_count(seed, tokens):
+    """And what is known of other threads changes nothing at all."""
+    found = found_in(seed)
+    plain = Retrieval("found", found.hits)
+    elsewhere = Retrieval("found", found.hits, threads=(ThreadSketch("s", "t9", {"x": 1}, 2),))
+    assert window_of(plain, tokens) == window_of(elsewhere, tokens)
+    assert "left_out" not in window_of(plain, tokens, "json").text
+    shown = window_of(found, 10**6)
+    marks = [mark for mark in marks_of(shown, "text") if isinstance(mark, list)]
+    cited = [each.document for each in shown.citations if not each.document.startswith("unknown")]
+    threads = {each.partition("-")[0] for each in cited}
+    total = sum(each.total for each in found.threads if each.thread in threads)
+    assert sum(mark[0] for mark in marks) == total - len(cited)
