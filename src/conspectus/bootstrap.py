@@ -252,14 +252,7 @@ def local_files(settings: Settings) -> "LocalFiles":
     """The files of this machine, read within the limits of the settings."""
     from conspectus.sources.files import LocalFiles
 
-    return LocalFiles(
-        max_file_bytes=settings.max_file_bytes,
-        max_files=settings.max_files,
-        max_depth=settings.max_folder_depth,
-        parse_seconds=settings.parse_seconds,
-        parse_memory_bytes=settings.parse_memory_bytes,
-        max_unpacked_bytes=settings.max_unpacked_bytes,
-    )
+    return LocalFiles.under(settings)
 
 
 def local_counter(tokenizer: str) -> CountTokens:
@@ -273,14 +266,7 @@ def local_archives(settings: Settings) -> "LocalArchives":
     """The exports of chat platforms on this machine, read within the limits of the settings."""
     from conspectus.sources.chats.archives import LocalArchives
 
-    return LocalArchives(
-        max_file_bytes=settings.max_file_bytes,
-        max_unpacked_bytes=settings.max_unpacked_bytes,
-        max_files=settings.max_files,
-        max_depth=settings.max_folder_depth,
-        max_metadata_bytes=settings.max_metadata_bytes,
-        max_metadata_depth=settings.max_metadata_depth,
-    )
+    return LocalArchives.under(settings)
 
 
 def _work_parts(folder: Path, settings: Settings, ledger: Ledger) -> WorkParts:

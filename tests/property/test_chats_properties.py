@@ -16,7 +16,7 @@ from tests.chat_exports import discord, folder, posted, read, said, slack, zippe
 from conspectus.errors import ConspectusError
 from conspectus.ingest.prepare import Limits, named, storable
 from conspectus.model.conversation import ARCHIVE_KINDS, ArchiveKind, ChatArchive
-from conspectus.sources.chats.irc_lines import parsed
+from conspectus.sources.chats.irc_lines import Entry, parsed
 from conspectus.text.clean import clean
 
 FIELDS = (
@@ -141,7 +141,8 @@ def test_logs(texts: list[str], junk: str) -> None:
 
 @given(st.text(max_size=80) | st.from_regex(r"\[?\d\d:\d\d(:\d\d)?\]? .{0,40}", fullmatch=True))
 def test_no_line_is_too_odd(line: str) -> None:
-    parsed(line)
+    said = parsed(line)
+    assert not isinstance(said, Entry) or said.event or said.nick
 
 
 @given(

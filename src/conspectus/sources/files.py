@@ -15,6 +15,7 @@ from pathlib import Path, PurePath
 
 from conspectus.errors import TooLarge, UnreadableFile, UnsupportedContent
 from conspectus.ports import FoundFile, ParsedFile
+from conspectus.settings import Settings
 from conspectus.sources.child import Children, Limits
 from conspectus.sources.encoding import Decoded, decode
 from conspectus.sources.parsers import extracted, is_known, parse_text
@@ -62,6 +63,18 @@ class LocalFiles:
     def __post_init__(self) -> None:
         limits = Limits(self.parse_seconds, self.parse_memory_bytes, self.max_unpacked_bytes)
         object.__setattr__(self, "_children", Children(limits))
+
+    @classmethod
+    def under(cls, settings: Settings) -> "LocalFiles":
+        """With the limits of the settings."""
+        return cls(
+            max_file_bytes=settings.max_file_bytes,
+            max_files=settings.max_files,
+            max_depth=settings.max_folder_depth,
+            parse_seconds=settings.parse_seconds,
+            parse_memory_bytes=settings.parse_memory_bytes,
+            max_unpacked_bytes=settings.max_unpacked_bytes,
+        )
 
     def discover(self, paths: Sequence[Path]) -> Iterator[FoundFile]:
         """Every file below the paths, by name; names are relative to the folder that the caller named.

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from conspectus.errors import UnreadableFile, UnsupportedContent
 from conspectus.model.conversation import ARCHIVE_KINDS, ArchiveKind, ChannelArchive, ChatArchive
+from conspectus.settings import Settings
 from conspectus.sources.chats.container import Export, Limits, Part, opened
 from conspectus.sources.chats.discord import read_discord
 from conspectus.sources.chats.irc import read_irc
@@ -29,6 +30,18 @@ class LocalArchives:
     max_depth: int = 64
     max_metadata_bytes: int = 65_536
     max_metadata_depth: int = 16
+
+    @classmethod
+    def under(cls, settings: Settings) -> "LocalArchives":
+        """With the limits of the settings."""
+        return cls(
+            max_file_bytes=settings.max_file_bytes,
+            max_unpacked_bytes=settings.max_unpacked_bytes,
+            max_files=settings.max_files,
+            max_depth=settings.max_folder_depth,
+            max_metadata_bytes=settings.max_metadata_bytes,
+            max_metadata_depth=settings.max_metadata_depth,
+        )
 
     def read(self, path: Path, *, kind: ArchiveKind | None = None) -> ChatArchive:
         """All channels of an export; which platform's is found out where `kind` does not say.
