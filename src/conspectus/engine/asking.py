@@ -7,17 +7,20 @@ from typing import Any
 
 from conspectus.access.sight import Place
 from conspectus.engine.documents import STOPPED, Documents
-from conspectus.errors import ProviderError
+from conspectus.errors import NotFound, ProviderError
 from conspectus.model.ids import DocumentId
-from conspectus.model.query import EVERYWHERE, Budget, Query
+from conspectus.model.query import EVERYWHERE, Budget, Query, Situation
 from conspectus.model.records import Document, EmbeddingSpace, StoredThread
 from conspectus.model.results import ContextWindow, Hit, Reranking, Retrieval
 from conspectus.ports import Index
 from conspectus.retrieval.chains import Reading, with_chains
 from conspectus.retrieval.merge import merged
 from conspectus.retrieval.plan import asked
+from conspectus.retrieval.profiles import profile_named
+from conspectus.retrieval.ranking import Looking
 from conspectus.retrieval.rerank import reordered, reranked
-from conspectus.retrieval.search import Looking, search
+from conspectus.retrieval.search import search
+from conspectus.retrieval.situation import Standing
 from conspectus.window.pack import build_window
 from conspectus.window.render import renderer_named
 
@@ -125,8 +128,10 @@ class Asking(Documents):
 
     async def _find(self, query: Query, also: Document | None) -> Retrieval:
         if query.collection != EVERYWHERE:
-            return await self._look(query, await self._sight.place(query.collection), also)
+            place = await self._sight.place(query.collection)
+            return await self._look(query, place, also, await self._standing(query.situation, [place]))
         places = await self._sight.places()
+        standing = await self._standing(query.situation, places)
         by_space = {
             space: await self._embedded(query, space) for space in {p.collection.space for p in places}
         }
@@ -134,7 +139,7 @@ class Asking(Documents):
         unasked: dict[str, ProviderError] = {}
         for place in places:
             try:
-                found.append(await self._look(by_space[place.collection.space], place, also))
+                found.append(await self._look(by_space[place.collection.space], place, also, standing))
             except ProviderError as fault:
                 unasked[place.collection.name] = fault
         if unasked and not found:
@@ -158,7 +163,23 @@ class Asking(Documents):
         except ProviderError:
             return query
 
-    async def _look(self, query: Query, place: Place, also: Document | None) -> Retrieval:
+    async def _standing(self, situation: Situation | None, places: Sequence[Place]) -> Standing | None:
+        """The situation with its channel looked up among what the person may see. Raises NotFound."""
+        if situation is None:
+            return None
+        profile = profile_named(situation.profile)
+        at = situation.at or self._parts.clock()
+        if situation.channel is None:
+            return Standing(profile, at)
+        sources = [await self._sight.source(place, situation.channel) for place in places]
+        channel = frozenset(source.id for source in sources if source is not None)
+        if not channel:
+            raise NotFound("channel", situation.channel)
+        return Standing(profile, at, channel, situation.thread)
+
+    async def _look(
+        self, query: Query, place: Place, also: Document | None, standing: Standing | None
+    ) -> Retrieval:
         core, home = self._core, place.collection
         start = perf_counter()
         shelf = await core.shelves.current(home)
@@ -176,6 +197,7 @@ class Asking(Documents):
             hydrate=self._sight.rows(place),
             embedder=embedder or "the collection has no vectors, or no embedder for them is set here",
             where=place.narrowed(query.where),
+            standing=standing,
         )
         found = await search(query, looking, also=[each.chunk.id for each in extra])
         found = replace(found, timings={**followed, **found.timings})

@@ -64,7 +64,8 @@ async def with_chains(found: Retrieval, reading: Reading, *, most: int) -> Retri
     threads = {key: list(members) for key, members in _by_thread(asking.values())}
     if not threads or most < 1:
         return found
-    read = await asyncio.gather(*(_read(reading, members) for members in threads.values()))
+    around = _around(found.hits, threads)
+    read = await asyncio.gather(*(reading.thread(threads[key][0].document, around[key]) for key in threads))
     stored = dict(zip(threads, read, strict=True))
     members = list(_members(asking, stored, reading.where, most))
     members += await _answered_elsewhere(asking, stored, reading)
@@ -116,11 +117,19 @@ def _by_thread(hits: Iterable[Hit]) -> Iterator[tuple[tuple[str, str], Iterator[
     )
 
 
-async def _read(reading: Reading, hits: Sequence[Hit]) -> StoredThread:
-    documents = [hit.document for hit in hits]
-    around = dict.fromkeys(each.id for each in documents)
-    around |= dict.fromkeys(each for document in documents for each in _answered_ids(document))
-    return await reading.thread(documents[0], list(around))
+def _around(
+    hits: Sequence[Hit], threads: Mapping[tuple[str, str], Sequence[Hit]]
+) -> dict[tuple[str, str], list[DocumentId]]:
+    """What must be read of each thread: all that was found of it, and what the best of that answers."""
+    around = {
+        key: [each for hit in members for each in _answered_ids(hit.document)]
+        for key, members in threads.items()
+    }
+    for hit in hits:
+        key = _thread_of(hit.document)
+        if key in around:
+            around[key].append(hit.document.id)
+    return {key: list(dict.fromkeys(ids)) for key, ids in around.items()}
 
 
 def _answered_ids(document: Document) -> list[DocumentId]:

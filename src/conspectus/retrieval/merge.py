@@ -8,6 +8,7 @@ import numpy as np
 from conspectus.model.query import Query
 from conspectus.model.results import Hit, Retrieval
 from conspectus.retrieval.fuse import fuse
+from conspectus.retrieval.profiles import Product, profile_named
 from conspectus.text.words import Analyzer
 
 CONSTANT = 60
@@ -20,7 +21,7 @@ def merged(query: Query, answers: Sequence[Retrieval], *, comparable: bool) -> R
     Where all collections embed alike, the raw scores of all hits are fused once more as those of one
     collection; otherwise only ranks can be compared, and a hit's score is 1 / (60 + its rank).
     """
-    ranked = _fused(query, answers) if comparable else _by_rank(answers)
+    ranked = _compared(query, answers) if comparable else _by_rank(answers)
     hits = tuple(sorted(ranked, key=lambda hit: (-hit.score, hit.chunk.id))[: query.limit])
     steps = {name for answer in answers for name in answer.timings}
     return Retrieval(
@@ -31,6 +32,14 @@ def merged(query: Query, answers: Sequence[Retrieval], *, comparable: bool) -> R
         notices=tuple(dict.fromkeys(notice for answer in answers for notice in answer.notices)),
         timings={name: sum(answer.timings.get(name, 0.0) for answer in answers) for name in sorted(steps)},
     )
+
+
+def _compared(query: Query, answers: Sequence[Retrieval]) -> list[Hit]:
+    """Products of raw similarity mean the same everywhere; what is added to a base needs one base for all."""
+    situation = query.situation
+    if situation is not None and isinstance(profile_named(situation.profile), Product):
+        return [hit for answer in answers for hit in answer.hits]
+    return _fused(query, answers)
 
 
 def _fused(query: Query, answers: Sequence[Retrieval]) -> list[Hit]:

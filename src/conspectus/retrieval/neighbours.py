@@ -1,5 +1,7 @@
 """What stands before and after a text in its thread or stream is evidence about the text."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -7,6 +9,8 @@ Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
 NEIGHBOURS = 0.3
+CLOSE_HOURS = 1.0
+"""Messages further apart are no exchange."""
 
 
 def from_neighbours(scores: Floats, ids: Ids, links: Ids, *, weight: float = NEIGHBOURS) -> Floats:
@@ -23,9 +27,55 @@ def from_neighbours(scores: Floats, ids: Ids, links: Ids, *, weight: float = NEI
         return shares
     above = scores - np.median(scores)
     pairs = np.unique(np.sort(links, axis=1), axis=0)
-    places = np.minimum(np.searchsorted(ids, pairs), len(ids) - 1)
-    found = (ids[places] == pairs).all(axis=1) & (pairs[:, 0] != pairs[:, 1])
-    first, second = places[found].T
+    first, second = _places(ids, pairs).T
     np.add.at(shares, first, weight * above[second])
     np.add.at(shares, second, weight * above[first])
     return shares
+
+
+def from_exchange(
+    scores: Floats, ids: Ids, links: Ids, *, authors: Sequence[str | None], hours: Floats, weight: float
+) -> Floats:
+    """Each candidate's share of how far what others said right before and after it is above the typical.
+
+    Only messages of another author count, and only within an hour, where both times are known (`hours`,
+    NaN where one is not); what scores below the typical takes nothing away. `links` are pairs in the order
+    of the thread. At most twice the weight times the range of the scores.
+    """
+    shares = np.zeros(len(scores))
+    if not len(scores) or not len(links):
+        return shares
+    above = np.maximum(scores - np.median(scores), 0.0)
+    first, second = _places(ids, np.unique(links, axis=0)).T
+    wrote = np.array([each or "" for each in authors])
+    close = (wrote[first] != wrote[second]) & ~(np.abs(hours[first] - hours[second]) > CLOSE_HOURS)
+    first, second = first[close], second[close]
+    np.add.at(shares, first, weight * above[second])
+    np.add.at(shares, second, weight * above[first])
+    return shares
+
+
+def from_chain(scores: Floats, ids: Ids, links: Ids, *, weight: float) -> Floats:
+    """Each candidate's share of how far the texts two steps before and after it are above the typical.
+
+    What a message answers and what follows it is its chain: where the rest of the chain is about the
+    question too, the message is one of a conversation about it. `links` are pairs in the order of the
+    thread. At most twice the weight times the range of the scores, up or down.
+    """
+    if not len(scores) or not len(links):
+        return np.zeros(len(scores))
+    nothing = len(scores)
+    following, preceding = np.full((2, nothing + 1), nothing)
+    first, second = _places(ids, np.unique(links, axis=0)).T
+    following[first], preceding[second] = second, first
+    above = np.append(scores - np.median(scores), 0.0)
+    shares: Floats = weight * (above[following[following[:-1]]] + above[preceding[preceding[:-1]]])
+    return shares
+
+
+def _places(ids: Ids, pairs: Ids) -> Ids:
+    """Where both of a pair stand among the candidates; of other pairs, or one and the same, nothing."""
+    places = np.minimum(np.searchsorted(ids, pairs), len(ids) - 1)
+    found = (ids[places] == pairs).all(axis=1) & (pairs[:, 0] != pairs[:, 1])
+    known: Ids = places[found]
+    return known

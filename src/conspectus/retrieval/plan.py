@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from conspectus.errors import InvalidInput, ProviderError, TooLarge
-from conspectus.model.query import ARMS, Query
+from conspectus.model.query import ARMS, Query, Situation
+from conspectus.retrieval.profiles import profile_named
 from conspectus.settings import Settings
 from conspectus.text.clean import clean
 
@@ -21,12 +22,14 @@ class Plan:
     depth: int
     floor: float | None = None
     notices: tuple[str, ...] = ()
+    profile: str | None = None
 
     def described(self) -> dict[str, str]:
         """The plan in words, for the trace."""
         arms = [name for name, used in (("words", self.words), ("vectors", self.vectors)) if used]
         floor = {} if self.floor is None else {"floor": f"{self.floor:.2f}"}
-        return {"arms": " and ".join(arms) or "none", "depth": str(self.depth), **floor}
+        profile = {} if self.profile is None else {"profile": self.profile}
+        return {"arms": " and ".join(arms) or "none", "depth": str(self.depth), **floor, **profile}
 
 
 def asked(query: str | Query, fields: Mapping[str, Any], settings: Settings) -> Query:
@@ -36,14 +39,9 @@ def asked(query: str | Query, fields: Mapping[str, Any], settings: Settings) -> 
         if name not in known:
             raise InvalidInput(name, f"is not a part of a query; there are {', '.join(known)}")
     whole = replace(query, **fields) if isinstance(query, Query) else Query(text=query, **fields)
-    if unknown := set(whole.arms) - set(ARMS):
-        raise InvalidInput("arms", f"{min(unknown)!r} is none; there are {' and '.join(ARMS)}")
-    if not 0 <= whole.limit <= settings.max_limit:
-        raise InvalidInput("limit", f"must be from 0 to {settings.max_limit}")
-    if not 0 <= whole.chain <= settings.max_chain:
-        raise InvalidInput("chain", f"must be from 0 to {settings.max_chain}")
-    if whole.floor is not None and not -1.0 <= whole.floor <= 1.0:
-        raise InvalidInput("floor", "is a cosine similarity, from -1 to 1")
+    _check_choices(whole, settings)
+    if whole.situation is not None:
+        _check_situation(whole.situation)
     if len(whole.text) > settings.max_query_characters:
         size, limit = len(whole.text), settings.max_query_characters
         raise TooLarge("question", size=size, limit=limit, unit="characters")
@@ -63,6 +61,33 @@ def plan(query: Query, *, blind: str | None) -> Plan:
         words="words" in query.arms and bool(query.text.strip()),
         vectors=vectors and (query.vector is not None or bool(query.text.strip())),
         depth=max(DEPTH, 2 * query.limit),
-        floor=query.floor,
+        floor=_floor(query),
         notices=notices,
+        profile=None if query.situation is None else query.situation.profile,
     )
+
+
+def _floor(query: Query) -> float | None:
+    """What the question names, or else what its profile has."""
+    if query.floor is not None or query.situation is None:
+        return query.floor
+    return profile_named(query.situation.profile).floor
+
+
+def _check_situation(situation: Situation) -> None:
+    profile_named(situation.profile)
+    if situation.at is not None and situation.at.utcoffset() is None:
+        raise InvalidInput("at", "must have a zone")
+    if situation.thread is not None and situation.channel is None:
+        raise InvalidInput("thread", "is the name of one in a channel; name the channel too")
+
+
+def _check_choices(whole: Query, settings: Settings) -> None:
+    if unknown := set(whole.arms) - set(ARMS):
+        raise InvalidInput("arms", f"{min(unknown)!r} is none; there are {' and '.join(ARMS)}")
+    if not 0 <= whole.limit <= settings.max_limit:
+        raise InvalidInput("limit", f"must be from 0 to {settings.max_limit}")
+    if not 0 <= whole.chain <= settings.max_chain:
+        raise InvalidInput("chain", f"must be from 0 to {settings.max_chain}")
+    if whole.floor is not None and not -1.0 <= whole.floor <= 1.0:
+        raise InvalidInput("floor", "is a cosine similarity, from -1 to 1")

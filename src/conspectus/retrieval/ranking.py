@@ -1,0 +1,159 @@
+"""From the candidates of an index to ranked rows, with each reason as a named part of the score."""
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from conspectus.model.filter import Filter
+from conspectus.model.ids import ChunkId
+from conspectus.model.records import StoredChunk
+from conspectus.ports import Candidates, Embedder, Floats, Ids, Index, Probe
+from conspectus.retrieval.arms import widened
+from conspectus.retrieval.fuse import CONVERSATION, LEARNT, Fused, FusionProfile, fuse
+from conspectus.retrieval.plan import DEPTH
+from conspectus.retrieval.profiles import TODAY, Product, Sum, Weights
+from conspectus.retrieval.situation import Standing, added, multiplied, weights_for
+from conspectus.retrieval.threads import exchange_parts, thread_parts
+
+_Rows: TypeAlias = dict[int, StoredChunk]
+
+
+@dataclass(frozen=True, slots=True)
+class Looking:
+    """Where a search looks: an index that holds all the records, how to bring it up to them again, the rows
+    behind chunk ids, the embedder of the space that answers (or why there is none), and the filter, what
+    the person may see included; `standing` is where and when the question is asked, if anybody said so.
+    """
+
+    index: Index
+    refreshed: Callable[[], Awaitable[Index]]
+    hydrate: Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChunk]]]
+    embedder: Embedder | str
+    where: Filter
+    standing: Standing | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """Candidates with their rows, best first, and the named parts that add up to their scores."""
+
+    candidates: Candidates
+    parts: dict[str, Floats]
+    rows: _Rows
+    words_weight: float
+
+    @property
+    def in_order(self) -> list[StoredChunk]:
+        """The rows in the order of the candidates."""
+        return [self.rows[int(each)] for each in self.candidates.ids]
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Which candidates are worth reading: the best, and those that were asked for by id."""
+
+    limit: int
+    also: tuple[ChunkId, ...]
+    more: bool
+
+    def of(self, union: Candidates, scores: Floats) -> Ids:
+        """The ids to go on with: more than the limit only where something else may change who is in."""
+        number = max(self.limit, DEPTH) if union.threads or self.more else self.limit
+        best = union.ids[np.lexsort((union.ids, -scores))[:number]]
+        return np.union1d(best, np.intersect1d(union.ids, np.asarray(self.also, dtype=np.int64)))
+
+
+async def rank(
+    looking: Looking, index: Index, asked: Probe, union: Candidates, *, keep: Keep
+) -> Ranked | None:
+    """Fuse, read the rows of the best, and let threads and the situation speak.
+
+    None when a row vanished meanwhile.
+    """
+    standing = looking.standing
+    fused = _fused(union, standing, LEARNT)
+    best = keep.of(union, fused.score)
+    rows = await _rows(looking, best)
+    if len(rows) < len(best):
+        return None
+    if standing is not None and isinstance(standing.profile, Product):
+        return _multiplied(_ranked(union, fused, rows), standing)
+    links = _links([row for row in rows.values() if row.document.thread is not None])
+    if len(links):
+        return await _rank_threads(looking, index, asked, union, rows=rows, links=links)
+    return _added(_ranked(union, fused, rows), standing)
+
+
+async def _rank_threads(
+    looking: Looking, index: Index, asked: Probe, union: Candidates, *, rows: _Rows, links: Ids
+) -> Ranked | None:
+    """The same with the turns before and after the best, and with what their threads say for each."""
+    union = await widened(index, asked, union, np.setdiff1d(links, union.ids))
+    neighbours = np.setdiff1d(np.intersect1d(links, union.ids), list(rows))
+    read = await _rows(looking, neighbours)
+    if len(read) < len(neighbours):
+        return None
+    rows = rows | read
+    profile = CONVERSATION if _people_talk(rows.values()) else LEARNT
+    ranked = _ranked(union, _fused(union, looking.standing, profile), rows)
+    ids, in_order = ranked.candidates.ids, ranked.in_order
+    score = ranked.parts["words"] + ranked.parts["vectors"]
+    weights = _weights(looking.standing, ranked)
+    spoken = thread_parts(asked.words or "", score, ids, links, rows=in_order, weights=weights)
+    if looking.standing is not None:
+        spoken |= exchange_parts(score, ids, links, rows=in_order, weights=weights)
+    return _added(replace(ranked, parts=ranked.parts | spoken), looking.standing)
+
+
+def _fused(union: Candidates, standing: Standing | None, usual: FusionProfile) -> Fused:
+    own = standing.profile.fusion if standing is not None else None
+    return fuse(union.words, union.cosine, terms=len(union.terms), profile=own or usual)
+
+
+def _weights(standing: Standing | None, ranked: Ranked) -> Weights:
+    if standing is None or not isinstance(standing.profile, Sum):
+        return TODAY
+    return weights_for(standing.profile, [row.document for row in ranked.in_order])
+
+
+def _added(ranked: Ranked, standing: Standing | None) -> Ranked:
+    """With what a sum adds for where and when the question is asked; nothing if nobody said so."""
+    if standing is None:
+        return ranked
+    documents = [row.document for row in ranked.in_order]
+    return replace(ranked, parts=ranked.parts | added(standing, documents, _weights(standing, ranked)))
+
+
+def _multiplied(ranked: Ranked, standing: Standing) -> Ranked:
+    documents = [row.document for row in ranked.in_order]
+    base = ranked.parts["words"] + ranked.parts["vectors"]
+    return replace(ranked, parts=ranked.parts | multiplied(standing, documents, base))
+
+
+def _ranked(union: Candidates, fused: Fused, rows: _Rows) -> Ranked:
+    """The candidates whose rows were read."""
+    places = np.searchsorted(union.ids, np.sort(np.fromiter(rows, dtype=np.int64, count=len(rows))))
+    pool = replace(union, ids=union.ids[places], words=union.words[places], cosine=union.cosine[places])
+    return Ranked(
+        pool, {"words": fused.words[places], "vectors": fused.vectors[places]}, rows, fused.words_weight
+    )
+
+
+async def _rows(looking: Looking, ids: Ids) -> _Rows:
+    wanted = [ChunkId(int(each)) for each in ids]
+    return {int(row.chunk.id): row for row in await looking.hydrate(wanted)} if wanted else {}
+
+
+def _people_talk(rows: Iterable[StoredChunk]) -> bool:
+    """Whether the candidates are what people say to each other, and not to an assistant."""
+    documents = [row.document for row in rows]
+    return all(each.kind == "message" and each.role is None for each in documents) and bool(documents)
+
+
+def _links(rows: Sequence[StoredChunk]) -> Ids:
+    """Pairs of chunks of which one directly follows the other in its thread."""
+    before = [(row.previous, row.chunk.id) for row in rows if row.previous is not None]
+    after = [(row.chunk.id, row.next) for row in rows if row.next is not None]
+    return np.asarray(before + after, dtype=np.int64).reshape(-1, 2)
