@@ -170,6 +170,13 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_read(tmp_path: Path) -> No
     )
 
 
+def test_pictures_beside_the_messages_are_not_looked_into(tmp_path: Path) -> None:
+    pictures = {f"a_Files/{n}.png": b"\x89PNG\r\n" + bytes(range(256)) * 500 for n in range(50)}
+    archive = read(folder(tmp_path / "x", {"a.json": discord(posted("1", "a")), **pictures}))
+    assert len(only(archive).messages) == 1
+    assert archive.notices[0].startswith("other files, not read: 50 (a_Files/0.png")
+
+
 def test_a_file_called_discord_that_is_not_is_refused(tmp_path: Path) -> None:
     path = folder(tmp_path / "x", {"a.json": [1, 2]}) / "a.json"
     with pytest.raises(UnreadableFile, match="hold no channel"):

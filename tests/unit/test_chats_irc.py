@@ -47,6 +47,7 @@ def at(*parts: int) -> datetime:
         ("=== ann joined", None, "ann joined", "system"),
         ("12:00 -ChanServ:#x- be nice", "ChanServ", "be nice", None),
         ("\x0312,4[12:00]\x03 <\x02ann\x0f> \x1dhi\x1f", "ann", "hi", None),
+        ("[12:00:00]<ann> hi", "ann", "hi", None),
         ("<ann> no time", "ann", "no time", None),
     ],
 )
@@ -166,6 +167,14 @@ def test_old_encodings_and_only_newlines_end_lines(tmp_path: Path) -> None:
     text = "[10:00] <jürgen> größer, schöner\x0b\x85 und weiter\n[10:01] <é> à bientôt, déjà vu\n"
     found = log(tmp_path, "x.log", text.replace("\x85", " ").encode("cp1252"))
     assert [one.author for one in found] == ["jürgen", "é"]
+
+
+@pytest.mark.parametrize(
+    "unit", ["<", "< ", "<a ", "* ", "-a:", "-a:-", "12:00 ", "\t", "<a><", "--- Log Jan "]
+)
+def test_endless_lines_are_read_in_time_that_grows_with_them(tmp_path: Path, unit: str) -> None:
+    path = folder(tmp_path, {"a.log": f"[10:00] <a> x\n{unit * 200_000}\n12:00 {unit * 200_000}\n"}) / "a.log"
+    assert only(read(path, "irc")).messages[0].text == "x"
 
 
 def test_a_log_without_a_single_message_is_refused(tmp_path: Path) -> None:

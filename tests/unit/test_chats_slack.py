@@ -118,6 +118,9 @@ def test_programs_and_the_platform_have_roles(tmp_path: Path) -> None:
         {"ts": "1704450012.0", "text": "c", "bot_id": "B3"},
         {"ts": "1704450013.0", "text": "d", "user": "U3", "bot_id": "B4"},
         {"ts": "1704450014.0", "text": "e", "user": "USLACKBOT"},
+        {"ts": "1704450015.0", "text": "f", "user": "U7", "bot_id": "B7", "bot_profile": {"name": "App"}},
+        {"ts": "1704450016.0", "text": "g", "user": "U7", "bot_id": "B7"},
+        {"ts": "1704450017.0", "text": "h", "user": "U1", "bot_id": "B8"},
     ]
     found = messages(folder(tmp_path / "a", slack(*events, *bots)))
     assert {m.metadata["event"] for m in found.values() if m.role == "system"} == system
@@ -127,6 +130,8 @@ def test_programs_and_the_platform_have_roles(tmp_path: Path) -> None:
         ("c", "B3"),
         ("d", "Robo"),
         ("e", "Slackbot"),
+        ("f", "App"),
+        ("g", "App"),
     ]
 
 

@@ -15,12 +15,12 @@ STAMP = re.compile(
     (?P<clock>\d{{1,2}}:\d\d(?::\d\d)?)(?:[.,](?P<fraction>\d{{1,6}})\d*)?
     (?:[ ]?(?P<half>[AaPp])[Mm])?
     (?:[ ]?(?P<zone>Z|[+-]\d\d:?\d\d))?
-    [\])]?(?=\s)""",
+    [\])]?(?=[\s<])""",
     re.VERBOSE | re.ASCII,
 )
-SAID = re.compile(r"\s*<\s*[~&@%+!]?\s?(?P<nick>[^<>]{1,100}?)\s*>(?:\s(?P<text>.*))?", re.DOTALL)
+SAID = re.compile(r"\s*<\s{0,30}[~&@%+!]?\s?(?P<nick>[^<>\s][^<>]{0,99})>(?:\s(?P<text>.*))?", re.DOTALL)
 DID = re.compile(r"\s*\*\s+(?P<nick>\S{1,100})\s(?P<text>.*)", re.DOTALL)
-TOLD = re.compile(r"\s*-(?P<nick>[^\s:-]\S{0,99}?)(?::\S+)?-\s(?P<text>.*)", re.DOTALL)
+TOLD = re.compile(r"\s*-(?P<nick>[^\s:-]\S{0,99}?)(?::\S{1,200})?-\s(?P<text>.*)", re.DOTALL)
 EVENT = re.compile(r"\s*(?:\*\*\*|-!-|===|=!=|-->|<--|--|<-|->)\s+(?P<text>.*)", re.DOTALL)
 SERVED = (
     r"[(\[]\S+[)\]] has (?:joined|left|quit)\b", r"has (?:joined|left|quit)(?: [#&(\[]|$)",

@@ -1,5 +1,6 @@
 """Which platform an export is from, by what its files hold."""
 
+import codecs
 import re
 from collections.abc import Sequence
 
@@ -17,6 +18,7 @@ HEAD_BYTES = 65_536
 HEADS = 1_000
 LINES = 50
 LONGEST_LINE = 20_000
+WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 DISCORD = re.compile(r'"(?:guild|channel)"\s*:\s*\{|"messages"\s*:\s*\[')
 LONG_LINE = re.compile(rf'"(?:{"|".join(TEXT)})"\s*:\s*"')
 SUFFIXES: dict[ArchiveKind, tuple[str, ...]] = {
@@ -51,6 +53,8 @@ def parts_of(export: Export, kind: ArchiveKind, notices: Notices) -> Sequence[Pa
 
 def _kind(export: Export, part: Part) -> ArchiveKind | None:
     head = export.peek(part, HEAD_BYTES)
+    if b"\0" in head and not head.startswith(WIDE):
+        return None
     whole = len(head) < HEAD_BYTES
     decoded = decode(head if whole else head[: head.rfind(b"\n") + 1] or head)
     if decoded is None or not decoded.text.strip():

@@ -117,9 +117,9 @@ class SlackMessages:
         if kind.startswith(SYSTEM):
             return (self._named(person, message) if person else None), "system"
         if person and kind != "bot_message":
-            unknown_bot = bool(bot) and self._people.name(person) is None
-            is_bot = unknown_bot or person in self._bots
-            return self._named(person, message), "bot" if is_bot else None
+            if bot and self._people.name(person) is None:
+                self._bots.add(person)
+            return self._named(person, message), "bot" if person in self._bots else None
         if bot or kind == "bot_message":
             return self._bot(message, bot), "bot"
         shown = self._text.plain(text_in(message, "username"))
