@@ -89,9 +89,11 @@ async def reading(
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait for something that will be so."""
-    async with asyncio.timeout(30):
-        while not condition():
-            await asyncio.sleep(0.01)
+    for _ in range(3_000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it did not come")
 
 
 def text_of(events: list[Event]) -> str:

@@ -132,7 +132,7 @@ class ChatStream:
         """The same for a client, who is gone when the server says so."""
         with self.reading(first) as reader:
             watching = asyncio.create_task(_disconnected(receive))
-            watching.add_done_callback(lambda _task: reader.leave())
+            watching.add_done_callback(lambda task: None if task.cancelled() else reader.leave())
             try:
                 yield reader
             finally:

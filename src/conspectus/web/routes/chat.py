@@ -97,8 +97,9 @@ async def complete(
 
 
 @router.get("/models", response_model=ModelsAnswer, responses=LIKE_OPENAI)
-async def models(engine: EngineOf) -> ModelsAnswer:
+async def models(request: Request, engine: EngineOf) -> ModelsAnswer:
     """The chat model that is asked, if one is set."""
+    require_scope(request.state.person, "read", "list models")
     name = engine.chat_model
     known = [] if name is None else [ModelAnswer(id=name, owned_by=name.partition(":")[0])]
     return ModelsAnswer(data=known)

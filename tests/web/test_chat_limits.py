@@ -1,0 +1,141 @@
+"""Chats beside all other requests: whose places they take, how long they last, and how they end."""
+
+import asyncio
+from pathlib import Path
+
+import httpx
+import pytest
+
+from conspectus.model.access import Grantee
+from conspectus.testing.chat_models import ScriptedChatModel
+from tests.server_events import parsed
+from tests.web.chatting import MESSAGE, chats, reading, until
+
+WORDS = ["one", "two"]
+
+
+def hanging() -> ScriptedChatModel:
+    return ScriptedChatModel(WORDS, hangs=True, after=1)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_chat_that_waits_for_the_model_takes_no_place(tmp_path: Path, stream: bool) -> None:
+    model = hanging()
+    async with chats(tmp_path, model, max_requests=1, max_waiting=0) as site, site.client() as client:
+        asking = asyncio.create_task(client.post("/chat", json={**MESSAGE, "stream": stream}))
+        await until(model.hanging.is_set)
+        assert (await client.get("/me")).status_code == 200
+        text = httpx.AsyncClient()
+        async with text:
+            assert "conspectus_chats_in_flight 1.0" in (await text.get(f"{site.url}/metrics")).text
+        model.released.set()
+        assert (await asking).status_code == 200
+        assert (await client.get("/me")).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/chat", "/chat/completions"])
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_chat_may_take_longer_than_a_request(tmp_path: Path, path: str, stream: bool) -> None:
+    model = hanging()
+    body = {**MESSAGE, "stream": stream}
+    if path != "/chat":
+        body = {"messages": [{"role": "user", "content": "x"}], "stream": stream}
+    async with chats(tmp_path, model, request_seconds=1) as site, site.client() as client:
+        asking = asyncio.create_task(client.post(path, json=body))
+        await until(model.hanging.is_set)
+        await asyncio.sleep(1.5)
+        model.released.set()
+        answer = await asking
+    assert answer.status_code == 200
+    assert "two" in answer.text
+
+
+async def test_what_is_looked_for_first_takes_a_place_and_its_time(tmp_path: Path) -> None:
+    settings = {"max_requests": 0, "request_seconds": 1}
+    async with chats(tmp_path, hanging(), **settings) as site, site.client() as client:
+        answer = await client.post("/chat", json=MESSAGE)
+    assert (answer.status_code, answer.json()["code"]) == (504, "timeout")
+
+
+async def test_a_silent_model_is_bridged_by_comments(tmp_path: Path) -> None:
+    model = hanging()
+    pieces = []
+    async with (
+        chats(tmp_path, model, chat_heartbeat_seconds=1) as site,
+        site.client() as client,
+        client.stream("POST", "/chat", json=MESSAGE) as answer,
+    ):
+        async for piece in answer.aiter_bytes():
+            pieces.append(piece)
+            if b": still here\n\n" in piece:
+                model.released.set()
+    assert pieces[-1].endswith(b"data: [DONE]\n\n")
+    assert [each.data for each in parsed(pieces)[1:3]] == WORDS
+
+
+async def test_no_more_chats_than_there_may_be(tmp_path: Path) -> None:
+    model = hanging()
+    async with chats(tmp_path, model, chat_streams=2) as site, site.client() as client:
+        async with reading(client) as one, reading(client) as two:
+            await anext(one)
+            await anext(two)
+            answer = await client.post("/chat", json=MESSAGE)
+            assert (answer.status_code, answer.json()["code"]) == (503, "overloaded")
+            assert int(answer.headers["retry-after"]) >= 1
+            whole = await client.post(
+                "/chat/completions", json={"messages": [{"role": "user", "content": "x"}]}
+            )
+            assert (whole.status_code, whole.json()["error"]["code"]) == (503, "overloaded")
+        await until(lambda: len(site.app.state.streams) == 0)
+        model.released.set()
+        assert (await site.chat())[-1].data == "[DONE]"
+
+
+async def test_a_key_for_writes_holds_nothing_back(tmp_path: Path) -> None:
+    model, key = hanging(), {"Idempotency-Key": "one"}
+    async with chats(tmp_path, model) as site, site.client() as client:
+        async with reading(client, headers=key) as events:
+            assert [(await anext(events)).name for _ in range(2)] == ["sources", "message"]
+        model.released.set()
+        again = await client.post("/chat", json=MESSAGE, headers=key)
+        assert (len(model.asked), "idempotent-replayed" in again.headers) == (2, False)
+
+
+async def test_the_log_has_one_line_for_a_chat_and_nothing_of_it(tmp_path: Path) -> None:
+    async with chats(tmp_path, ScriptedChatModel(["Zanzibar"])) as site:
+        await site.chat(message="Quetzal")
+        await until(lambda: len(site.requests) == 1)
+        [line] = site.requests
+        log = site.log.getvalue()
+    assert (line["route"], line["status"], line["milliseconds"] > 0) == ("/api/v1/chat", 200, True)
+    assert ("Zanzibar" in log, "Quetzal" in log) == (False, False)
+
+
+async def test_who_is_hidden_from_is_not_given_it_by_the_model(tmp_path: Path) -> None:
+    async with chats(tmp_path, ScriptedChatModel(lambda messages: [messages[-1].content])) as site:
+        await site.engine.add("The quince code is 4711.", collection="secret", wait=True)
+        await site.engine.add("Quinces are ripe.", source="open", collection="wiki", wait=True)
+        await site.engine.create_user("ann")
+        ann = (await site.engine.create_key("ann", scopes=("read",))).secret
+        source = await site.engine.find_source("open", collection="wiki")
+        await site.engine.grant("wiki", Grantee("user", "ann"), "viewer", source=source.name)
+        events = await site.chat(key=ann, message="quince code", floor=None)
+        assert "ripe" in site.model.asked[0].messages[-1].content
+        told = "".join(each.data for each in events) + repr(site.model.asked)
+        async with site.client(ann) as client:
+            body = {"message": "code", "collection": "secret"}
+            assert (await client.post("/chat", json=body)).status_code == 404
+            body = {"messages": [{"role": "user", "content": "quince code"}]}
+            told += (await client.post("/chat/completions", json=body)).text + repr(site.model.asked)
+    assert ("4711" in told, len(site.model.asked)) == (False, 2)
+
+
+async def test_to_chat_a_key_has_to_be_good_for_reading(tmp_path: Path) -> None:
+    async with chats(tmp_path, ScriptedChatModel(WORDS)) as site:
+        await site.engine.found_owner()
+        for scopes, status in ((("read",), 200), (("write", "admin"), 403)):
+            key = (await site.engine.create_key("owner", scopes=scopes)).secret
+            async with site.client(key) as client:
+                answer = await client.post("/chat", json={**MESSAGE, "inject": False})
+            assert answer.status_code == status
+    assert len(site.model.asked) == 1

@@ -1,0 +1,153 @@
+"""`conspectus serve` with a vendor's model: what reaches the vendor, and how chats end with the server."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+import conspectus
+from conspectus.client.event_stream import events_in
+from conspectus.model.access import Grantee
+from conspectus.model.chat import ChatRequest, Citations, Delta, Failure, Sources
+from conspectus.testing.chat_server import ChatServer, refusing, stumbling
+from tests.server_events import parsed
+from tests.web.chatting import MESSAGE
+from tests.web.conftest import SETTINGS
+from tests.web.test_serve import Process, serving
+
+
+@pytest.fixture
+async def vendor() -> AsyncIterator[ChatServer]:
+    async with ChatServer(["Backups", " run", " at two [1]."], key="sk-hunter2", model="small") as server:
+        yield server
+
+
+@contextmanager
+def chatting(
+    folder: Path, vendor: ChatServer, monkeypatch: pytest.MonkeyPatch, **more: object
+) -> Iterator[Process]:
+    """A server that asks the vendor, and answers this machine without a key unless there are accounts."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-hunter2")
+    settings = {"chat_model": "openai:small", "chat_url": vendor.url, "embedder": "minilm", **more}
+    arguments = [] if more.get("accounts") else ["--keyless"]
+    settings.pop("accounts", None)
+    with serving(folder, *arguments, **settings) as process:
+        yield process
+
+
+async def test_what_reaches_the_vendor_is_what_the_person_may_see(
+    tmp_path: Path, vendor: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with conspectus.open(tmp_path / "data", settings=SETTINGS) as engine:
+        await engine.found_owner()
+        await engine.add("The backup code is 4711.", collection="secret", wait=True)
+        await engine.add("Backups run at two.", collection="wiki", wait=True)
+        await engine.create_user("ann")
+        key = (await engine.create_key("ann", scopes=("read",))).secret
+        await engine.grant("wiki", Grantee("user", "ann"), "viewer")
+    with chatting(tmp_path, vendor, monkeypatch, accounts=True) as process:
+        async with conspectus.connect(process.address, key=key) as engine:
+            request = ChatRequest("backup code backups", floor=None)
+            events = [event async for event in engine.chat(request)]
+        bodies = json.dumps([call.body for call in vendor.calls])
+        log = await asyncio.to_thread(process.end)
+    assert ("run at two." in bodies, "4711" in bodies, "4711" in repr(events)) == (True, False, False)
+    assert "".join(each.text for each in events if isinstance(each, Delta)) == "Backups run at two [1]."
+    assert [len(each.sources) for each in events if isinstance(each, Sources)] == [1]
+    assert [len(each.cited) for each in events if isinstance(each, Citations)] == [1]
+    assert ("hunter2" in log, "backup code" in log, "at two" in log) == (False, False, False)
+
+
+async def test_a_server_that_is_asked_to_stop_ends_its_chats_with_an_event(
+    tmp_path: Path, vendor: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vendor.plan.append(stumbling("silent", after=1))
+    with chatting(tmp_path, vendor, monkeypatch, job_grace_seconds=4) as process:
+        async with (
+            httpx.AsyncClient(base_url=f"{process.address}/api/v1", timeout=60) as client,
+            client.stream("POST", "/chat", json=MESSAGE) as answer,
+        ):
+            events = events_in(answer.aiter_bytes())
+            await anext(events)
+            await vendor.silent.wait()
+            ending = asyncio.create_task(asyncio.to_thread(process.end))
+            rest = [event async for event in events]
+        log = await ending
+    assert [each.name for each in rest] == ["message", "error", "message"]
+    assert (json.loads(rest[1].data)["code"], rest[2].data) == ("stopping", "[DONE]")
+    assert (process.process.returncode, vendor.left, "Traceback" in log) == (0, 1, False)
+
+
+async def test_what_a_vendor_refuses_is_told_without_its_words(
+    tmp_path: Path, vendor: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vendor.plan.append(refusing(401, "invalid_api_key", message="Incorrect API key: sk-hunter2"))
+    vendor.plan.append(stumbling("cut", after=2))
+    with chatting(tmp_path, vendor, monkeypatch) as process:
+        async with httpx.AsyncClient(base_url=f"{process.address}/api/v1", timeout=60) as client:
+            refused, cut = [await client.post("/chat", json=MESSAGE) for _ in range(2)]
+        await asyncio.to_thread(process.end)
+    assert json.loads(parsed(refused.content)[1].data)["code"] == "LLM_AUTH_FAILED"
+    assert "hunter2" not in refused.text
+    assert [each.name for each in parsed(cut.content)] == [
+        "sources",
+        "message",
+        "message",
+        "error",
+        "message",
+    ]
+    assert json.loads(parsed(cut.content)[3].data)["code"] == "LLM_CONNECTION_ERROR"
+
+
+async def test_a_lost_connection_is_gone_on_with_by_our_own_client(
+    tmp_path: Path, vendor: ChatServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with chatting(tmp_path, vendor, monkeypatch) as process:
+        async with Cutting(process.address) as cutting, conspectus.connect(cutting.url) as engine:
+            events = [event async for event in engine.chat(ChatRequest("When do backups run?"))]
+        await asyncio.to_thread(process.end)
+    assert "".join(each.text for each in events if isinstance(each, Delta)) == "Backups run at two [1]."
+    assert [each for each in events if isinstance(each, Failure)] == []
+    assert (cutting.connections, len(vendor.calls)) == (4, 1)
+
+
+class Cutting:
+    """A way to a server that cuts off connections in the middle of an answer, but for the fourth one."""
+
+    def __init__(self, address: str) -> None:
+        self._host, _, self._port = address.removeprefix("http://").partition(":")
+        self.connections = 0
+        self.url = ""
+
+    async def __aenter__(self) -> "Cutting":
+        self._server = await asyncio.start_server(self._carry, "127.0.0.1", 0)
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        await self._server.wait_closed()
+
+    async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections += 1
+        there, here = await asyncio.open_connection(self._host, int(self._port))
+        up = asyncio.create_task(carried(reader, here, None))
+        await carried(there, writer, None if self.connections == 4 else b"data: ")
+        for each in (writer, here):
+            each.close()
+        await asyncio.gather(up, return_exceptions=True)
+
+
+async def carried(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, until: bytes | None) -> None:
+    """Carry bytes over until the end, or until some that come for the second time."""
+    seen = b""
+    while piece := await reader.read(40):
+        seen += piece
+        if until is not None and seen.count(until) > 1:
+            break
+        writer.write(piece)
+        await writer.drain()
