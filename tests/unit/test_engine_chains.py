@@ -1,0 +1,121 @@
+"""Context chains as a user meets them: over the real store, its permissions, collections and deletions."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from conspectus import Engine, Eq, NewDocument, Not, Settings
+from conspectus.errors import InvalidInput
+from conspectus.model.access import Grantee, Person
+from conspectus.testing.samples import NOON
+
+API_KEY = (
+    "How do I set up my API key?",
+    "Go to settings.",
+    "I don't see it in settings.",
+    "It's under Developer Settings > API Keys.",
+)
+
+
+def said(
+    number: int, text: str, *, thread: str = "0", answers: int | None = None, author: str = "Ada"
+) -> NewDocument:
+    return NewDocument(
+        text,
+        kind="message",
+        key=str(number),
+        author=author,
+        thread=thread,
+        occurred=NOON + timedelta(minutes=number),
+        metadata={} if answers is None else {"reply_to": str(answers)},
+    )
+
+
+def conversation(texts: tuple[str, ...] = API_KEY, **fields: str) -> list[NewDocument]:
+    """Each message answers the one before it."""
+    return [
+        said(number, text, answers=number - 1 if number else None, **fields)
+        for number, text in enumerate(texts)
+    ]
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with conspectus.open(tmp_path, settings=Settings(embedder="none", max_thread_chunks=9)) as opened:
+        yield opened
+
+
+async def test_the_fourth_message_comes_with_what_it_answers(engine: Engine) -> None:
+    await engine.add(conversation(), source="help")
+    alone = await engine.retrieve("developer keys", limit=1)
+    found = await engine.retrieve("developer keys", limit=1, chain=8)
+    assert [hit.chunk.text for hit in alone.hits] == [API_KEY[3]]
+    assert [hit.chunk.text for hit in found.hits] == [API_KEY[number] for number in (3, 2, 0, 1)]
+    assert [hit.along_with for hit in found.hits] == [None, *[alone.hits[0].chunk.id] * 3]
+    assert "chains" in found.timings
+    made = await engine.window("developer keys", 200, limit=1, chain=8)
+    assert [made.text.index(text) for text in API_KEY] == sorted(made.text.index(text) for text in API_KEY)
+
+
+async def test_of_a_window_with_a_long_thread_nothing_is_lost_count_of(engine: Engine) -> None:
+    """Longer than what is read of a thread; some of the messages are in no way special."""
+    texts = [
+        "Who took the heron's egg?",
+        *(f"No idea, says bird number {number}." for number in range(1, 40)),
+    ]
+    texts[20] = "The magpie took the zircon."
+    await engine.add([said(number, text) for number, text in enumerate(texts)], source="birds")
+    made = await engine.window("zircon", 300, limit=1, chain=6)
+    assert len(made.citations) == 7
+    left_out = [int(line.split()[1]) for line in made.text.split("\n") if line.startswith("[…")]
+    assert sum(left_out) == 40 - 7
+    assert made.text.startswith("[1] 2024-05-01 12:00 Ada: Who took")
+    assert "magpie" in made.text and made.text.endswith("number 39.")
+
+
+async def test_a_deleted_parent_leaves_the_rest_of_the_thread(engine: Engine) -> None:
+    written = await engine.add(conversation(), source="help")
+    await engine.delete(written[2].id)
+    found = await engine.retrieve("developer keys", limit=1, chain=8)
+    assert [hit.document.key for hit in found.hits] == ["3", "1", "0"]
+    assert found.threads[0].total == 3
+
+
+async def test_a_chain_shows_nothing_that_is_hidden(engine: Engine) -> None:
+    """Neither by permission, where a reply names a message of another channel, nor by the filter."""
+    people = {name: await engine.create_user(name) for name in ("alice", "bob")}
+    alice, bob = (engine.answering(Person(each.name, False, each.id)) for each in people.values())
+    await alice.add(said(0, "a secret plum"), source="hidden", collection="wiki")
+    await alice.add(conversation()[1:], source="open", collection="wiki")
+    await alice.grant("wiki", Grantee("user", "bob"), "viewer", source="open")
+    found = await bob.retrieve("developer keys", collection="alice/wiki", limit=1, chain=8)
+    assert [hit.document.key for hit in found.hits] == ["3", "2", "1"]
+    named = Not(Eq(("reply_to",), "1"))
+    found = await bob.retrieve("developer keys", collection="alice/wiki", limit=1, chain=8, where=named)
+    assert [hit.document.key for hit in found.hits] == ["3", "1"]
+    assert found.threads[0].total == 3
+
+
+async def test_chains_over_all_collections(engine: Engine) -> None:
+    for name in ("one", "two"):
+        await engine.add(conversation(), source="help", collection=name)
+    found = await engine.retrieve("developer keys", collection="*", limit=2, chain=1)
+    assert sorted(hit.document.key for hit in found.hits) == ["2", "2", "3", "3"]
+    assert len({hit.document.collection for hit in found.hits}) == 2
+    assert len(found.threads) == 2
+
+
+@pytest.mark.parametrize("chain", [-1, 101])
+async def test_a_chain_of_no_possible_length_is_refused(engine: Engine, chain: int) -> None:
+    with pytest.raises(InvalidInput, match="chain"):
+        await engine.retrieve("anything", chain=chain)
+
+
+async def test_nothing_found_brings_nothing(engine: Engine) -> None:
+    await engine.add(conversation(), source="help")
+    for question in ("xylophone", ""):
+        found = await engine.retrieve(question, chain=8)
+        assert (found.outcome, found.hits, found.threads) == ("nothing_relevant", (), ())
