@@ -7,6 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from conspectus.cli.output import cell
+from conspectus.evals.injection import InjectionReport
 from conspectus.evals.parsing import FormatReport
 from conspectus.model.records import Document
 from conspectus.model.reports import CheckReport, FilesReport, Status
@@ -157,6 +158,20 @@ def parsing_table(reports: Mapping[str, FormatReport]) -> RenderableType:
         for file, reason in each["failures"].items():
             failed.add_row(cell(file, limit=60), cell(reason))
     return Group(table, failed) if failed.row_count else table
+
+
+def injection_table(report: InjectionReport) -> RenderableType:
+    """What got through of each kind of attack, and how many harmless texts were changed."""
+    table = _table("attacks", "texts", "got through")
+    for name, each in report["kinds"].items():
+        table.add_row(name, str(each["attacks"]), str(each["failed"]))
+    examples = _table("got through")
+    for example in report["examples"]:
+        examples.add_row(cell(example, limit=240))
+    harmless = _table("harmless", "texts", "changed")
+    for name, texts in report["harmless"].items():
+        harmless.add_row(name, str(texts["texts"]), str(texts["changed"]))
+    return Group(table, *(each for each in (examples, harmless) if each.row_count))
 
 
 def _table(*columns: str) -> Table:
