@@ -19,8 +19,8 @@ def test_a_channel_and_its_messages(tmp_path: Path) -> None:
     assert channel.metadata == {"private": False, "topic": "all of it", "category": "Text", "guild": "Home"}
     moment = datetime(2024, 1, 5, 8, 0, 0, 123000, tzinfo=UTC)
     assert channel.messages == (
-        NewMessage("hello", key="100", author="Annie", at=moment, sequence=1),
-        NewMessage("hi @Annie @9 :wave:", key="101", author="Annie", at=moment, reply_to="100", sequence=2),
+        NewMessage("hello", key="100", author="Annie", at=moment),
+        NewMessage("hi @Annie @9 :wave:", key="101", author="Annie", at=moment, reply_to="100"),
     )
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from itertools import pairwise
 
 from conspectus.model.conversation import NewMessage
 from conspectus.sources.chats.notices import Notices
@@ -75,7 +74,7 @@ def as_key(text: str) -> str:
 
 def finished(messages: Iterable[NewMessage], notices: Notices) -> tuple[NewMessage, ...]:
     """Messages with keys of their own, oldest first; those without a time stay behind the one before."""
-    return in_places(in_time(with_own_keys(messages, notices)))
+    return in_time(with_own_keys(messages, notices))
 
 
 def with_own_keys(messages: Iterable[NewMessage], notices: Notices) -> list[NewMessage]:
@@ -96,7 +95,7 @@ def with_own_keys(messages: Iterable[NewMessage], notices: Notices) -> list[NewM
     return list(kept.values())
 
 
-def in_time(messages: Sequence[NewMessage]) -> list[NewMessage]:
+def in_time(messages: Sequence[NewMessage]) -> tuple[NewMessage, ...]:
     """Oldest first."""
     moments = []
     latest = BEFORE_ALL
@@ -104,15 +103,7 @@ def in_time(messages: Sequence[NewMessage]) -> list[NewMessage]:
         latest = message.at if isinstance(message.at, datetime) else latest
         moments.append(latest)
     order = sorted(range(len(messages)), key=moments.__getitem__)
-    return [messages[place] for place in order]
-
-
-def in_places(messages: Sequence[NewMessage]) -> tuple[NewMessage, ...]:
-    """The messages with their places in the channel, where times alone do not order them."""
-    moments = [message.at for message in messages]
-    if None not in moments and all(before != after for before, after in pairwise(moments)):
-        return tuple(messages)
-    return tuple(replace(message, sequence=place) for place, message in enumerate(messages, 1))
+    return tuple(messages[place] for place in order)
 
 
 def in_threads(messages: Iterable[NewMessage], threads: set[str]) -> list[NewMessage]:

@@ -12,7 +12,6 @@ from conspectus.sources.chats.gathering import (
     ChannelNames,
     as_key,
     as_name,
-    in_places,
     with_own_keys,
 )
 from conspectus.sources.chats.irc_lines import WRITTEN_DAY, Calendar, Entry, Header, parsed, written_day
@@ -56,7 +55,7 @@ def read_irc(export: Export, parts: Iterable[Part], notices: Notices) -> Iterato
     for channel in channels.values():
         if channel.messages:
             name = names.take(channel.name, f"{channel.folder}/{channel.name}")
-            yield ChannelArchive(name, {}, in_places(with_own_keys(channel.messages, notices)))
+            yield ChannelArchive(name, {}, tuple(with_own_keys(channel.messages, notices)))
 
 
 def looks_like_irc(lines: Iterable[str]) -> bool:
