@@ -71,8 +71,10 @@ class Described:
             client.post("/groups", json={"name": "team"})
             source = client.get("/collections/default/sources").json()[0]["id"]
             key = client.post("/keys", json={"user": "alice"}).json()["key"]["id"]
+            client.put("/tasks/login", json={"title": "Fix login"})
+            client.put("/tasks/login/attachments/log", json={"text": "Wrong password."})
         names = {"collection": "default", "user": "alice", "group": "team", "source": source, "key": key}
-        return {**names, "document": added[0]["id"]}
+        return {**names, "document": added[0]["id"], "task": "login", "attachment": "log"}
 
     def faults(self) -> list[str]:
         """What the log says of faults of the server itself."""

@@ -1,0 +1,54 @@
+"""Documents of one batch that are written only while all of them are what was read."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from conspectus import Engine, RemoteEngine, Settings
+from conspectus.errors import Changed
+from conspectus.model.records import NewDocument
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.testing.served import served
+from conspectus.web.app import application
+
+SETTINGS = replace(Settings(), log_level="critical")
+OLD = (NewDocument("One.", key="a"), NewDocument("Two.", key="b"))
+
+
+@pytest.fixture(params=["embedded", "remote"])
+async def engine(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[Engine | RemoteEngine]:
+    async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as local:
+        if request.param == "embedded":
+            yield local
+            return
+        first = await local.found_owner()
+        assert first is not None
+        async with (
+            served(application(local, SETTINGS)) as url,
+            conspectus.connect(url, key=first.secret, settings=SETTINGS) as remote,
+        ):
+            yield remote
+
+
+async def test_one_that_was_changed_keeps_the_others_back(engine: Engine | RemoteEngine) -> None:
+    ids = [each.id for each in await engine.add(OLD)]
+    read = [(await engine.get(each)).fingerprint for each in ids]
+    new = [NewDocument("Uno.", key="a", expected=read[0]), NewDocument("Due.", key="b", expected=read[1])]
+    await engine.update(ids[1], title="Changed")
+    with pytest.raises(Changed):
+        await engine.add(new)
+    assert [await engine.text(each) for each in ids] == ["One.", "Two."]
+    fresh = replace(new[1], expected=(await engine.get(ids[1])).fingerprint)
+    assert [each.outcome for each in await engine.add([new[0], fresh])] == ["replaced", "replaced"]
+
+
+async def test_one_that_would_not_change_is_compared_too(engine: Engine | RemoteEngine) -> None:
+    await engine.add(OLD)
+    with pytest.raises(Changed):
+        await engine.add([replace(OLD[0], expected="other"), NewDocument("Three.", key="c")])
+    with pytest.raises(Changed):
+        await engine.add(NewDocument("Four.", key="d", expected="not there"))
+    assert await engine.count() == 2
