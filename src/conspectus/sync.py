@@ -10,13 +10,15 @@ with conspectus.sync.open("notes") as engine:
 import asyncio
 import functools
 import threading
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from collections.abc import Callable, Coroutine, Generator, Iterator
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing, contextmanager
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from conspectus import bootstrap, client
 from conspectus.engine import Engine
+from conspectus.model.chat import ChatEvent, ChatRequest
 from conspectus.ports import Embedder
 from conspectus.ports.web import Reranker
 from conspectus.settings import Settings
@@ -48,6 +50,26 @@ class BlockingEngine:
     def asynchronous(self) -> Engine | client.RemoteEngine:
         """The engine itself, for what is made of several operations and then given to `run`."""
         return self._engine
+
+    def chat(self, request: ChatRequest) -> Generator[ChatEvent, None, None]:
+        """The events of an answer as they come, as those of Engine.chat; closing the iterator ends it."""
+        told: SimpleQueue[ChatEvent | None] = SimpleQueue()
+
+        async def tell() -> None:
+            try:
+                async with aclosing(self._engine.chat(request)) as events:
+                    async for event in events:
+                        told.put(event)
+            finally:
+                told.put(None)
+
+        future = asyncio.run_coroutine_threadsafe(tell(), self._loop)
+        try:
+            while (event := told.get()) is not None:
+                yield event
+            future.result()
+        finally:
+            future.cancel()
 
     @staticmethod
     def _blocking(
@@ -90,6 +112,12 @@ class BlockingEngine:
     rerank = _blocking(Engine.rerank)
     search_and_rerank = _blocking(Engine.search_and_rerank)
     augment = _blocking(Engine.augment)
+    post = _blocking(Engine.post)
+    find_document = _blocking(Engine.find_document)
+    latest = _blocking(Engine.latest)
+    chain = _blocking(Engine.chain)
+    channel_window = _blocking(Engine.channel_window)
+    import_chat = _blocking(Engine.import_chat)
     status = _blocking(Engine.status)
     check = _blocking(Engine.check)
     reindex = _blocking(Engine.reindex)

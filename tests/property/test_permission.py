@@ -14,7 +14,7 @@ import pytest
 from fastapi import FastAPI
 
 import conspectus
-from conspectus.bootstrap import local_files
+from conspectus.bootstrap import local_archives, local_files
 from conspectus.client.channel import Channel, Limits
 from conspectus.client.engine import RemoteEngine
 from conspectus.client.opening import authorization
@@ -79,7 +79,7 @@ class HttpDoor:
             http = httpx.AsyncClient(transport=self._transport, headers=authorization(made.secret))
             await self._clients.enter_async_context(http)
             channel = Channel(http, "http://localhost", Limits(seconds=60, answer_bytes=10_000_000))
-            self._known[which] = RemoteEngine(channel, local_files(SETTINGS))
+            self._known[which] = RemoteEngine(channel, local_files(SETTINGS), local_archives(SETTINGS))
         return self._known[which]
 
 

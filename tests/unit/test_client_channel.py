@@ -72,7 +72,10 @@ async def remote(
     patience = Patience(attempts=4, sleep=Waits() if waits is None else waits, chance=lambda: 1.0)
     async with ScriptedServer(answers) as server, httpx.AsyncClient(timeout=seconds) as http:
         channel = Channel(http, server.base, Limits(seconds, most, patience))
-        yield RemoteEngine(channel, bootstrap.local_files(SETTINGS)), server
+        yield (
+            RemoteEngine(channel, bootstrap.local_files(SETTINGS), bootstrap.local_archives(SETTINGS)),
+            server,
+        )
 
 
 async def test_a_busy_server_is_asked_again_when_it_says() -> None:
@@ -202,7 +205,9 @@ async def test_nobody_there_is_said_after_a_few_tries() -> None:
     async with httpx.AsyncClient() as http:
         channel = Channel(http, server.base, Limits(5, 10, Patience(4, sleep=waits)))
         with pytest.raises(ServerUnavailable, match="cannot be reached"):
-            await RemoteEngine(channel, bootstrap.local_files(SETTINGS)).create_key()
+            await RemoteEngine(
+                channel, bootstrap.local_files(SETTINGS), bootstrap.local_archives(SETTINGS)
+            ).create_key()
     assert len(waits) == 3
 
 

@@ -18,6 +18,10 @@ LATER = {"text": "The ferry leaves at noon.", "occurred": DAY}
 TIDES = Answer(b"<article><p>Tides turn twice a day.</p></article>", type="text/html")
 ASKED = {"text": "When do backups run?", "collection": "wiki"}
 BUDGETED = {"query": ASKED, "budget": 200}
+TALK = [
+    {"text": "Where are the API keys?", "key": "1", "author": "ann", "at": "2026-03-02T12:00:00Z"},
+    {"text": "Under Developer Settings", "key": "2", "author": "bo", "reply_to": "1"},
+]
 
 CATALOG: Sequence[Step] = [
     ("GET", "/me", None, 200),
@@ -60,6 +64,16 @@ QUESTIONS: Sequence[Step] = [
     ("GET", "/requests/totals?hours=1", None, 200),
     ("GET", "/ingest/report", None, 200),
     ("GET", "/jobs?state=queued", None, 200),
+]
+CONVERSATIONS: Sequence[Step] = [
+    ("POST", "/messages", {"channel": "help", "collection": "wiki", "messages": TALK, "wait": True}, 201),
+    ("GET", "/messages?channel=help&collection=wiki&limit=2", None, 200),
+    ("GET", "/lookup?key=2&source=help&collection=wiki", None, 200),
+    ("GET", "/lookup?key=9&source=help&collection=wiki", None, 404),
+    ("POST", "/messages/context", {"channel": "help", "prompt": "keys?", "collection": "wiki"}, 200),
+    ("GET", "/documents/{document}/chain", None, 200),
+    ("DELETE", "/messages?channel=help&key=1&collection=wiki", None, 200),
+    ("DELETE", "/messages?channel=help&key=1&collection=wiki", None, 404),
 ]
 PEOPLE: Sequence[Step] = [
     ("POST", "/users", {"name": "alice"}, 201),
@@ -112,6 +126,19 @@ def remember(path: str, answer: httpx.Response, names: dict[str, str]) -> None:
             names["key"] = key
 
 
+async def import_archive(api: httpx.AsyncClient) -> None:
+    """A file of messages, taken in twice."""
+    line = b'{"channel": "ops", "id": "1", "text": "hello", "author": "ann"}'
+    for added, unchanged in ((1, 0), (0, 1)):
+        answer = await api.post(
+            "/messages/import", files={"file": ("log.jsonl", line)}, data={"collection": "wiki"}
+        )
+        assert answer.status_code == 200, answer.text
+        report = answer.json()
+        assert (report["kind"], report["channels"]) == ("jsonl", {"ops": 1})
+        assert (report["added"], report["unchanged"]) == (added, unchanged)
+
+
 async def ingest(api: httpx.AsyncClient, folder: str, page: str) -> None:
     """The routes that hand work to jobs."""
     files = [("files", ("a.md", b"# A\n\nText.")), ("files", ("b.txt", b"More."))]
@@ -145,6 +172,8 @@ async def test_every_route_does_what_it_promises(open_site: OpenSite, tmp_path: 
     ):
         await walk(api, CATALOG, names)
         await walk(api, QUESTIONS, names)
+        await walk(api, CONVERSATIONS, names)
+        await import_archive(api)
         await ingest(api, str(tmp_path / "notes"), f"{web.base}/tides")
         made = (await api.post("/keys", json={})).json()["secret"]
         api.headers["Authorization"] = f"Bearer {made}"

@@ -6,11 +6,11 @@ from contextlib import aclosing
 from dataclasses import fields
 from typing import Final
 
+from conspectus.client.conversing import Conversing
 from conspectus.client.decode import Misread, decoded
 from conspectus.client.encode import encoded
 from conspectus.client.event_stream import ServerEvent, events_in
 from conspectus.client.request import Request, ask, path_of
-from conspectus.client.work import Work
 from conspectus.errors import NotFound, ServerUnavailable
 from conspectus.model.chat import ChatEvent, ChatRequest, Citations, Delta, Failure, Sources, Usage
 from conspectus.model.filter_json import filter_to_json
@@ -28,7 +28,7 @@ TIMES: Final = 3
 """How often a stream that was lost is gone on with."""
 
 
-class Chatting(Work):
+class Chatting(Conversing):
     """Answers in whole sentences."""
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:

@@ -1,12 +1,13 @@
-"""What every group of operations works with: the way to the server, and the files of this machine."""
+"""What every group of operations works with: the way to the server, and what can be read on this machine."""
 
 from conspectus.client.channel import Channel
-from conspectus.ports import Files
+from conspectus.ports import Archives, Files
 
 
 class Desk:
     """One server, as the holder of the key may use it."""
 
-    def __init__(self, channel: Channel, files: Files) -> None:
+    def __init__(self, channel: Channel, files: Files, archives: Archives) -> None:
         self._channel = channel
         self._files = files
+        self._archives = archives

@@ -26,7 +26,8 @@ async def open(
     limits = Limits(seconds=chosen.answer_seconds, answer_bytes=chosen.max_answer_bytes)
     headers = authorization(chosen.key if key is None else key)
     async with httpx.AsyncClient(headers=headers, timeout=chosen.answer_seconds) as http:
-        yield RemoteEngine(Channel(http, address, limits), bootstrap.local_files(chosen))
+        channel = Channel(http, address, limits)
+        yield RemoteEngine(channel, bootstrap.local_files(chosen), bootstrap.local_archives(chosen))
 
 
 def checked(url: str) -> str:

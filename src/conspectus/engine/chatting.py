@@ -10,7 +10,7 @@ from conspectus.chat.answering import Call, answered
 from conspectus.chat.draft import Draft, drafted
 from conspectus.chat.prompt import NOTHING_FOUND
 from conspectus.chat.task_lines import TaskLine, render_tasks, snippet
-from conspectus.engine.following import Following
+from conspectus.engine.conversing import Conversing
 from conspectus.errors import ConspectusError, InvalidInput, NotAllowed, NotFound
 from conspectus.model.chat import ChatEvent, ChatRequest, ChatSource, Sources
 from conspectus.model.filter import And, Eq
@@ -37,7 +37,7 @@ class _Given:
     sources: Sources
 
 
-class Chatting(Following):
+class Chatting(Conversing):
     """Answers in whole sentences."""
 
     def chat_ready(self) -> bool:

@@ -21,6 +21,7 @@ from conspectus.model.records import (
     NewDocument,
     Receipt,
     Source,
+    SourceKind,
     Written,
 )
 from conspectus.model.records import (
@@ -227,9 +228,11 @@ class Documents(Catalog):
         spans = own_spans(chunks, new, self._preparation(source))
         return replace(new, places=_places(chunks) if told else (), spans=spans)
 
-    async def _writable(self, source: str, collection: str) -> tuple[Source, Place]:
+    async def _writable(
+        self, source: str, collection: str, kind: SourceKind = "manual"
+    ) -> tuple[Source, Place]:
         """A source to write into, made where the person may make it."""
-        found = await self.source(source, collection=collection)
+        found = await self.source(source, collection=collection, kind=kind)
         place = await self._sight.place(found.collection)
         require_scope(self._person, "write", "write")
         place.require("editor", "add documents", source=found.id)

@@ -2,20 +2,24 @@
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from conspectus.errors import ConspectusError
 from conspectus.ingest.prepare import Preparation, describe, prepare
+from conspectus.model.conversation import NewMessage
 from conspectus.model.ids import DocumentId
 from conspectus.model.records import Document, NewDocument, PreparedDocument, Written
 from conspectus.ports import Records
+
+New = TypeVar("New", NewDocument, NewMessage)
 
 BATCH_DOCUMENTS = 500
 BATCH_CHARACTERS = 4_000_000
 
 
-def batches(documents: Iterable[NewDocument]) -> Iterator[list[NewDocument]]:
-    """Documents in the order given, in batches bounded by number and by size of text."""
-    batch: list[NewDocument] = []
+def batches(documents: Iterable[New]) -> Iterator[list[New]]:
+    """Documents or messages in the order given, in batches bounded by number and by size of text."""
+    batch: list[New] = []
     size = 0
     for document in documents:
         if batch and (len(batch) == BATCH_DOCUMENTS or size + len(document.text) > BATCH_CHARACTERS):

@@ -24,6 +24,7 @@ class NewMessage:
     `key` is the platform's own name for it, unique in its channel: writing it again is an edit. `reply_to`
     is the key of the message it answers, `thread` the platform's name for the thread it stands in. People
     have no `role`; programs are `bot`, models `assistant`, and what the platform itself says is `system`.
+    `sequence` is its place in the channel where times do not order it; without both it is of now.
     """
 
     text: str
@@ -34,6 +35,7 @@ class NewMessage:
     thread: str | None = None
     role: str | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
+    sequence: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,27 @@ class Chain:
     root: str
     messages: tuple[Said, ...]
     left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelQuestion:
+    """A question asked in a channel, in one of its `thread`s or in none, `at` an instant (None: now).
+
+    With `related`, at most three other channels that can be seen and are about the same thing are asked too;
+    with `member`, only channels that do not name their members, or name this one among them. Without a
+    `floor` that of the `profile` holds; `chain` is the most messages that come along with each that is found.
+    """
+
+    prompt: str
+    channel: str
+    collection: str = "default"
+    thread: str | None = None
+    at: datetime | None = None
+    profile: str = "default"
+    related: bool = False
+    member: str | None = None
+    floor: float | None = None
+    chain: int = 8
 
 
 @dataclass(frozen=True, slots=True)

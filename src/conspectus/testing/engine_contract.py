@@ -6,11 +6,18 @@ one), and let pytest collect it.
 """
 
 from conspectus.testing.engine_asking_contract import AskingContract, UpkeepContract
+from conspectus.testing.engine_conversing_contract import ConversingContract
 from conspectus.testing.engine_documents_contract import CatalogContract, DocumentsContract
 from conspectus.testing.engine_people_contract import PeopleContract, WorkContract
 
 
 class EngineContract(
-    CatalogContract, DocumentsContract, AskingContract, UpkeepContract, PeopleContract, WorkContract
+    CatalogContract,
+    DocumentsContract,
+    AskingContract,
+    UpkeepContract,
+    ConversingContract,
+    PeopleContract,
+    WorkContract,
 ):
     """The behaviour of every engine, as tests."""

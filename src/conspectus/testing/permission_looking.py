@@ -7,8 +7,9 @@ from typing import Any
 
 from conspectus.errors import ConspectusError
 from conspectus.model.access import Grantee
+from conspectus.model.conversation import ChannelQuestion, NewMessage
 from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, In, Not
-from conspectus.model.query import Query
+from conspectus.model.query import Query, Situation
 from conspectus.model.records import NewDocument
 from conspectus.testing.permission_doing import Doing, outcome
 from conspectus.testing.permission_model import RANK, Paper, Room, Visitor
@@ -33,6 +34,9 @@ def on_a_collection(grantee: Grantee) -> Mapping[str, Attempt]:
         "rerank": lambda view, name: view.search_and_rerank("anything", collection=name),
         "augment": lambda view, name: view.augment("anything", BUDGET, collection=name),
         "source": lambda view, name: view.find_source("any", collection=name),
+        "latest": lambda view, name: view.latest(channel="any", collection=name),
+        "by key": lambda view, name: view.find_document("any", source="any", collection=name),
+        "channel": lambda view, name: view.channel_window(ChannelQuestion("x", "any", name), BUDGET),
         "change": lambda view, name: view.update_collection(name, description="x"),
         "rename": lambda view, name: view.update_collection(name, rename="x"),
         "delete": lambda view, name: view.delete_collection(name),
@@ -69,6 +73,11 @@ def on_a_source(grantee: Grantee, room: Room) -> Mapping[str, Attempt]:
         "delete where": lambda view, name: view.delete_where(Eq("source", name), collection=home),
         "retrieve": lambda view, name: view.retrieve("x", collection=home, where=Eq("source", name)),
         "window": lambda view, name: view.window("x", BUDGET, collection=home, where=Eq("source", name)),
+        "post": lambda view, name: view.post(NewMessage("x"), channel=name, collection=home),
+        "latest": lambda view, name: view.latest(channel=name, collection=home),
+        "by key": lambda view, name: view.find_document("any", source=name, collection=home),
+        "channel": lambda view, name: view.channel_window(ChannelQuestion("x", name, home), BUDGET),
+        "situation": lambda view, name: view.retrieve("x", collection=home, situation=Situation(name)),
     }
 
 
@@ -79,6 +88,7 @@ def on_a_document(room: Room, source: str) -> Mapping[str, Attempt]:
         "get": lambda view, name: view.get(name),
         "text": lambda view, name: view.text(name),
         "chunks": lambda view, name: view.chunks(name),
+        "chain": lambda view, name: view.chain(name),
         "update": lambda view, name: view.update(name, title="x"),
         "expected": lambda view, name: view.update(name, title="x", expected="y"),
         "delete": lambda view, name: view.delete(name),

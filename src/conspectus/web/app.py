@@ -33,6 +33,7 @@ from conspectus.web.routes import (
     asking,
     chat,
     collections,
+    conversations,
     documents,
     grants,
     ingest,
@@ -47,8 +48,8 @@ from conspectus.web.routes import (
 FORGETTING = 3_600.0
 MOST_FIELDS = 20
 GROUPS = (
-    people, grants, ingest, jobs, sources, documents, asking, chat,
-    tasks, upkeep, collections,
+    people, grants, ingest, jobs, sources, conversations, documents, asking,
+    chat, tasks, upkeep, collections,
 )  # fmt: skip
 """Collections come last: a name may hold a slash, so their routes match all that is below them."""
 HANDLED = (ConspectusError, Refused, RequestValidationError, HTTPException)

@@ -1,0 +1,103 @@
+"""Channels and messages."""
+
+from typing import Annotated
+
+from pydantic import AwareDatetime, Field
+
+from conspectus.model.conversation import ChannelQuestion, NewMessage
+from conspectus.model.query import Budget
+from conspectus.web.schemas.asking import BudgetBody, Floor, Tokens, WindowAnswer, budget_of
+from conspectus.web.schemas.base import Answer, Body, Count, Finite, Int64, JsonObject, Name, Question, Text
+from conspectus.web.schemas.records import DocumentAnswer, Label
+
+MOST_MESSAGES = 10_000
+
+
+class MessageBody(Body):
+    """What somebody wrote; with a key that is stored already, an edit."""
+
+    text: Text = Field(examples=["It's under Developer Settings > API Keys"])
+    key: Label | None = Field(None, description="The platform's id for it, unique in its channel.")
+    author: Label | None = Field(None, examples=["dana"])
+    at: Annotated[str, Field(max_length=100)] | Finite | None = Field(
+        None, description="An ISO 8601 time with a zone, or seconds since 1970; by default now."
+    )
+    reply_to: Label | None = Field(None, description="The key of the message that it answers.")
+    thread: Label | None = None
+    role: Label | None = Field(None, description="None for people; bot, assistant or system.")
+    metadata: JsonObject = Field(default={})
+    sequence: Int64 | None = Field(None, description="Its place in the channel, where times do not order it.")
+
+    def message(self) -> NewMessage:
+        """The message as the engine takes it."""
+        return NewMessage(**{name: getattr(self, name) for name in self.model_fields_set | {"text"}})
+
+
+class MessagesBody(Body):
+    """Messages to store in a channel, in the order in which they were written."""
+
+    channel: Name = Field(examples=["support"])
+    collection: Name = "default"
+    messages: list[MessageBody] = Field(max_length=MOST_MESSAGES)
+    link: bool = Field(True, description="Find what a message seems to answer where nobody says.")
+    wait: bool = Field(False, description="Answer when everything is found by meaning too.")
+
+
+class ChannelQuestionBody(Body):
+    """A question asked in a channel, and the tokens for what matters to it."""
+
+    prompt: Question
+    channel: Name
+    budget: Tokens | BudgetBody = Field(4_000, description="Tokens counted with o200k_base, or a budget.")
+    collection: Name = "default"
+    thread: Name | None = None
+    at: AwareDatetime | None = Field(None, description="When it is asked; by default now.")
+    profile: Name = "default"
+    related: bool = Field(False, description="Ask other channels about the same thing, too.")
+    member: Name | None = Field(None, description="Only channels that this author may be in.")
+    floor: Floor | None = None
+    chain: int = Field(8, ge=0, le=1_000, description="Most messages that come along with each.")
+
+    def question(self) -> ChannelQuestion:
+        """The question as the engine takes it."""
+        return ChannelQuestion(**self.model_dump(exclude={"budget"}))
+
+    def allowed(self) -> Budget:
+        """The budget as the engine takes it."""
+        return budget_of(self.budget)
+
+
+class SaidAnswer(Answer):
+    """A stored message with its text."""
+
+    document: DocumentAnswer
+    text: str
+
+
+class ChainAnswer(Answer):
+    """A message and what it takes to understand it; `left_out` counts what more its thread has."""
+
+    message: str
+    root: str
+    messages: list[SaidAnswer]
+    left_out: Count
+
+
+class ChannelWindowAnswer(Answer):
+    """Context for a question asked in a channel."""
+
+    messages: list[DocumentAnswer]
+    tokens: Count
+    channels: list[str]
+    window: WindowAnswer
+
+
+class ImportAnswer(Answer):
+    """What an import did: channels with the number of their messages, and how many were new."""
+
+    kind: str
+    channels: dict[str, Count]
+    added: Count
+    replaced: Count
+    unchanged: Count
+    notices: list[str]

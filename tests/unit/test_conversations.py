@@ -1,0 +1,219 @@
+"""Team chat as its users see it: the cases of the chat seed, and the mistakes not to repeat."""
+
+import re
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import conspectus
+from conspectus import Engine, Settings
+from conspectus.errors import NotFound, StorageError
+from conspectus.faces.conversation import Conversations
+from conspectus.model.access import Grantee, Person
+from conspectus.model.conversation import ChannelQuestion, NewMessage
+from conspectus.model.records import EmbeddingSpace
+from conspectus.ports import Vectors
+from conspectus.providers.tokenizers import counter
+from conspectus.testing.embedders import HashedEmbedder
+
+NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
+SETTINGS = replace(Settings(), log_level="critical")
+STATED = re.compile(r"similarity ([01]\.\d+)")
+
+
+class StatedEmbedder:
+    """Texts say themselves how similar they are to every question; others are not similar at all."""
+
+    space = EmbeddingSpace("stated", 2)
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        cosines = [float(found[1]) if (found := STATED.search(text)) else 0.0 for text in texts]
+        return np.array([[each, (1 - each**2) ** 0.5] for each in cosines], dtype=np.float32).reshape(-1, 2)
+
+    async def embed_query(self, text: str) -> Vectors:
+        return np.array([1.0, 0.0], dtype=np.float32)
+
+    async def close(self) -> None:
+        return None
+
+
+@pytest.fixture
+async def stated(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with conspectus.open(tmp_path / "data", settings=SETTINGS, embedder=StatedEmbedder()) as engine:
+        yield engine
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with conspectus.open(tmp_path / "data", settings=SETTINGS, embedder=HashedEmbedder()) as engine:
+        yield engine
+
+
+def message(key: str, text: str, *, minutes: float = 0, **fields: str) -> NewMessage:
+    return NewMessage(text, key=key, author=f"author{key}", at=NOW - timedelta(minutes=minutes), **fields)
+
+
+async def say(engine: Engine, channel: str, text: str, key: str) -> None:
+    await engine.post(NewMessage(text, key=key), channel=channel, wait=True)
+
+
+async def keys(engine: Engine, tokens: int = 4_000, **asked: object) -> list[str]:
+    question = ChannelQuestion("zzz", "here", at=NOW, **asked)
+    return sorted(each.key for each in (await engine.channel_window(question, tokens)).messages)
+
+
+async def test_what_is_below_the_floor_is_left_out(stated: Engine) -> None:
+    await stated.post(
+        [message("1", "similarity 0.9"), message("2", "similarity 0.5")],
+        channel="here",
+        link=False,
+        wait=True,
+    )
+    assert await keys(stated, floor=0.7) == ["1"]
+
+
+async def test_a_reply_below_the_floor_is_kept_when_its_thread_is_above(stated: Engine) -> None:
+    await stated.post(
+        [
+            message("1", "similarity 0.71", minutes=3),
+            message("2", "similarity 0.6", minutes=2, reply_to="1"),
+            message("3", "similarity 0.3", minutes=1),
+        ],
+        channel="here",
+        link=False,
+        wait=True,
+    )
+    assert await keys(stated, floor=0.7) == ["1", "2"]
+
+
+async def test_a_match_brings_what_came_before_it(stated: Engine) -> None:
+    await stated.post(
+        [
+            message("1", "how do I set up my API key", minutes=9),
+            message("2", "go to settings", minutes=8, reply_to="1"),
+            message("3", "I do not see it there", minutes=7, reply_to="2"),
+            message("4", "under developer settings, similarity 0.95", minutes=6, reply_to="3"),
+        ],
+        channel="here",
+        wait=True,
+    )
+    assert await keys(stated, floor=0.7) == ["1", "2", "3", "4"]
+
+
+@pytest.mark.parametrize("profile", ["default", "multiplicative"])
+@pytest.mark.parametrize("days", [30, 3_650])
+async def test_a_perfect_match_is_found_however_old_it_is(stated: Engine, days: int, profile: str) -> None:
+    old = message("old", "similarity 0.99", minutes=days * 24 * 60)
+    noise = [message(str(n), f"similarity 0.3{n}", minutes=n) for n in range(9)]
+    await stated.post([old, *noise], channel="here", link=False, wait=True)
+    assert "old" in await keys(stated, floor=0.7, profile=profile)
+
+
+async def test_never_a_token_over_and_never_empty_for_one_large_message(stated: Engine) -> None:
+    long = message("1", "similarity 0.99 " + "and so on. " * 500, minutes=1)
+    await stated.post([long, message("2", "similarity 0.9")], channel="here", link=False, wait=True)
+    for tokens in (0, 1, 40, 200):
+        window = await stated.channel_window(ChannelQuestion("zzz", "here", at=NOW, floor=0.5), tokens)
+        assert window.tokens <= tokens
+        assert bool(window.messages) is (tokens >= 40)
+
+
+async def test_other_channels_are_asked_only_where_that_is_wanted(engine: Engine) -> None:
+    await engine.post(
+        NewMessage("the deploy failed at noon", key="a", author="ann"), channel="here", wait=True
+    )
+    for name in ("ops", "dev", "web", "qa", "hr"):
+        await engine.post(
+            NewMessage(f"the deploy failed in {name}", key=name, author="bo"), channel=name, wait=True
+        )
+    face = Conversations(engine)
+    alone = await face.get_context_window("here", "why did the deploy fail?", min_score=0.0)
+    assert alone.channels == ("here",)
+    wide = await face.get_context_window(
+        "here", "why did the deploy fail?", include_related_channels=True, min_score=0.0
+    )
+    assert wide.channels[0] == "here"
+    assert 2 <= len(wide.channels) <= 4
+
+
+async def test_channels_about_something_else_are_not_related(engine: Engine) -> None:
+    await engine.post(NewMessage("the deploy failed at noon", key="a"), channel="here", wait=True)
+    await engine.post(NewMessage("lunch is soup today", key="b"), channel="lunch", wait=True)
+    face = Conversations(engine)
+    wide = await face.get_context_window(
+        "here", "why did the deploy fail?", include_related_channels=True, min_score=0.0
+    )
+    assert wide.channels == ("here",)
+
+
+async def test_a_hidden_channel_is_never_related(engine: Engine) -> None:
+    ann = await engine.create_user("ann")
+    for channel in ("here", "secret"):
+        await engine.post(
+            NewMessage(f"the deploy failed, {channel}", key=channel), channel=channel, wait=True
+        )
+    here = await engine.find_source("here", collection="default")
+    await engine.grant("default", Grantee("user", ann.id), "viewer", source=here.id)
+    theirs = engine.answering(Person("ann", id=ann.id))
+    question = ChannelQuestion("why did the deploy fail?", "here", related=True, floor=0.0)
+    window = await theirs.channel_window(question, 4_000)
+    assert window.channels == ("here",)
+    assert "secret" not in window.window.text
+    assert (await engine.channel_window(question, 4_000)).channels == ("here", "secret")
+    with pytest.raises(NotFound):
+        await theirs.channel_window(replace(question, channel="secret"), 4_000)
+
+
+async def test_a_member_is_asked_only_what_the_member_may_read(engine: Engine) -> None:
+    for channel, members in (("here", ["ann", "bo"]), ("leads", ["bo"]), ("all", None)):
+        metadata = {} if members is None else {"members": members}
+        await engine.source(channel, kind="channel", metadata=metadata)
+        await engine.post(
+            NewMessage(f"the deploy failed, {channel}", key=channel), channel=channel, wait=True
+        )
+    question = ChannelQuestion("why did the deploy fail?", "here", related=True, floor=0.0)
+    assert (await engine.channel_window(replace(question, member="ann"), 4_000)).channels == ("here", "all")
+    assert set((await engine.channel_window(replace(question, member="bo"), 4_000)).channels) == {
+        "here",
+        "all",
+        "leads",
+    }
+    with pytest.raises(NotFound):
+        await engine.channel_window(replace(question, channel="leads", member="ann"), 4_000)
+
+
+async def test_a_store_that_fails_is_an_error_and_not_an_empty_window(engine: Engine, tmp_path: Path) -> None:
+    await engine.post(NewMessage("the deploy failed", key="1"), channel="here", wait=True)
+    with closing(sqlite3.connect(tmp_path / "data" / "records.sqlite")) as other:
+        other.execute("DROP TABLE chunks")
+    with pytest.raises(StorageError):
+        await engine.channel_window(ChannelQuestion("deploy", "here"), 4_000)
+
+
+async def test_edits_and_deletions_follow_at_once(engine: Engine) -> None:
+    face = Conversations(engine)
+    first = message("1", "the password is swordfish", minutes=1)
+    await face.send("here", [first, message("2", "ok", reply_to="1")])
+    await face.edit("here", "1", "the password was changed")
+    assert [hit.document.key for hit in (await engine.retrieve("swordfish")).hits if hit.words] == []
+    said = await face.latest("here")
+    assert said[0].text == "the password was changed"
+    assert (await face.delete("here", "1")).documents == 1
+    assert [each.document.key for each in await face.latest("here")] == ["2"]
+    chain = await face.get_context_chain("here", "2")
+    assert [each.document.key for each in chain.messages] == ["2"]
+
+
+async def test_messages_name_who_said_what_and_when(engine: Engine) -> None:
+    await engine.post(message("1", "the deploy failed"), channel="here", wait=True)
+    window = await Conversations(engine).get_context_window("here", "deploy", min_score=0.0)
+    assert "2026-03-02 12:00 author1: the deploy failed" in window.text
+    [shown] = window.messages
+    assert (shown.id, shown.author, shown.timestamp, shown.thread) == ("1", "author1", NOW, "1")
+    assert window.total_tokens == counter("o200k_base")(window.text)

@@ -1,0 +1,120 @@
+"""How messages become documents: their threads, their times, what they answer."""
+
+from datetime import UTC, datetime, timedelta
+
+from conspectus.ingest.archives import in_order
+from conspectus.ingest.messages import Threading
+from conspectus.model.conversation import ANSWERS, REPLY_TO, NewMessage
+from conspectus.model.records import Document, NewDocument, Period
+from conspectus.text.replies import Linker
+
+NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
+
+
+def documents(*messages: NewMessage, linker: Linker | None = None, **stored: Document) -> list[NewDocument]:
+    return Threading(linker, NOW).documents(messages, stored)
+
+
+def kept(key: str, **fields: object) -> Document:
+    base = Document(
+        id=key,
+        collection="c",
+        source="s",
+        kind="message",
+        key=key,
+        title="",
+        content_hash="",
+        fingerprint="",
+        recorded=NOW,
+        updated=NOW,
+        occurred=Period(NOW - timedelta(days=1), NOW - timedelta(days=1)),
+    )
+    return Document(**{**{name: getattr(base, name) for name in Document.__slots__}, **fields})
+
+
+def test_a_message_that_answers_nothing_begins_a_thread_of_its_own() -> None:
+    [alone] = documents(NewMessage("hello", key="7"))
+    assert (alone.thread, alone.metadata, alone.kind) == ("7", {}, "message")
+
+
+def test_replies_stand_in_the_thread_of_what_they_answer() -> None:
+    one, two, three = documents(
+        NewMessage("a", key="1"),
+        NewMessage("b", key="2", reply_to="1"),
+        NewMessage("c", key="3", reply_to="2"),
+    )
+    assert [each.thread for each in (one, two, three)] == ["1", "1", "1"]
+    assert three.metadata == {REPLY_TO: "2"}
+
+
+def test_a_reply_to_what_was_stored_before_joins_its_thread() -> None:
+    [reply] = documents(NewMessage("b", key="2", reply_to="1"), **{"1": kept("1", thread="0")})
+    assert reply.thread == "0"
+
+
+def test_a_reply_to_what_nobody_knows_names_it() -> None:
+    [reply] = documents(NewMessage("b", key="2", reply_to="gone"))
+    assert (reply.thread, reply.metadata) == ("gone", {REPLY_TO: "gone"})
+
+
+def test_the_thread_of_the_platform_counts() -> None:
+    root, reply = documents(NewMessage("a", key="1", thread="1"), NewMessage("b", key="2", thread="1"))
+    assert (root.thread, reply.thread) == ("1", "1")
+
+
+def test_a_message_that_answers_itself_is_no_loop() -> None:
+    [odd] = documents(NewMessage("a", key="1", reply_to="1"), linker=Linker())
+    assert odd.thread == "1"
+
+
+def test_times_are_the_messages_own_else_those_stored_else_now() -> None:
+    told, edited, new, numbered = documents(
+        NewMessage("a", key="1", at="2026-01-01T00:00:00Z"),
+        NewMessage("b", key="2"),
+        NewMessage("c", key="3"),
+        NewMessage("d", key="4", sequence=3),
+        **{"2": kept("2")},
+    )
+    assert told.occurred == Period(datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 1, tzinfo=UTC))
+    assert edited.occurred == kept("2").occurred
+    assert new.occurred == Period(NOW, NOW)
+    assert (numbered.occurred, numbered.sequence) == (None, 3)
+
+
+def test_an_edit_keeps_the_thread_that_was_found_before() -> None:
+    [edited] = documents(
+        NewMessage("something else entirely", key="2"),
+        linker=Linker(),
+        **{"2": kept("2", thread="0", metadata={ANSWERS: "0"})},
+    )
+    assert (edited.thread, edited.metadata) == ("0", {ANSWERS: "0"})
+
+
+def test_what_a_message_answers_is_found_where_nobody_says() -> None:
+    question, other, answer = documents(
+        NewMessage("how do I restart the billing service?", key="1", author="ann", at=NOW),
+        NewMessage("good morning everyone", key="2", author="cy", at=NOW + timedelta(seconds=20)),
+        NewMessage(
+            "ann: run systemctl restart billing", key="3", author="bo", at=NOW + timedelta(seconds=40)
+        ),
+        linker=Linker(),
+    )
+    assert (question.thread, other.thread) == ("1", "2")
+    assert (answer.thread, answer.metadata) == ("1", {ANSWERS: "1"})
+
+
+def test_unstorable_characters_in_keys_meet_again() -> None:
+    one, two = documents(NewMessage("a", key="\ud800"), NewMessage("b", key="2", reply_to="\ud800"))
+    assert two.thread == one.thread == one.key
+
+
+def test_messages_of_the_same_minute_keep_their_order() -> None:
+    given = [NewMessage(str(n), at=NOW + timedelta(minutes=n // 3)) for n in range(7)]
+    times = [each.at for each in in_order(given)]
+    assert times == sorted(set(times))
+    assert times[4] == NOW + timedelta(minutes=1, microseconds=1)
+
+
+def test_messages_of_which_some_have_no_time_are_numbered() -> None:
+    given = [NewMessage("a", at=NOW), NewMessage("b"), NewMessage("c", at=NOW - timedelta(days=1))]
+    assert [each.sequence for each in in_order(given)] == [0, 1, 2]
