@@ -9,25 +9,28 @@ import regex
 from conspectus.chat.salience import content_words, inner_names, is_english, names, size, words
 from conspectus.model.results import Message
 
-Leaning: TypeAlias = Literal["alone", "bare", "leaning"]
-"""Whether a message says all itself, is bare of names though it may, or leans on what was said before."""
+Leaning: TypeAlias = Literal["alone", "partly", "wholly"]
+"""How far a message leans on what was said before: not at all, in part, or so that it says little itself."""
 
 LONGEST: Final = 1_000
 """Characters up to which a message is added to."""
-MOST_TERMS: Final = {"leaning": 12, "bare": 4}
+MOST_WORDS: Final = {"partly": 3, "wholly": 12}
 TURNS: Final = 3
 """User's turns that are looked back at, as long as those lean on earlier ones themselves."""
 SHORT: Final = 2
-BARE: Final = 4
-"""Words of content up to which a message is short, or bare."""
+BRIEF: Final = 4
+"""Words of content up to which a message says hardly anything, or not much."""
 RESOLVED: Final = 3
 """Words of content, or a name, before a pronoun that it may stand for."""
-OF_SENTENCE: Final = 6
+COMPARED: Final = 6
+"""Words of content up to which a word of comparison counts."""
 ANSWER_READ: Final = 300
+"""Characters of the last answer in which its subject is looked for."""
 
-_PRONOUNS = "it its itself they them their theirs themselves he him his himself she her hers herself"
+_PRONOUNS = """
+it its itself they them their theirs themselves he him his himself she her hers herself this these those
+"""
 PRONOUNS: Final = frozenset(_PRONOUNS.split())
-POINTERS: Final = frozenset({"this", "these", "those"})
 RELATIVE: Final = frozenset({"who", "that", "of", "which", "persons", "people"})
 _COMPARING = "same other others another else instead either neither one ones such also too both again"
 COMPARING: Final = frozenset(_COMPARING.split())
@@ -52,9 +55,10 @@ EMPTY_IT: Final = regex.compile(
 def standalone(message: str, history: Sequence[Message]) -> str:
     """What to search for: the message, with what it leaves open filled in from the turns before it.
 
-    A message that says all itself comes back as it is. One that leans on what was said (by a pronoun, or
-    because hardly anything is in it) gets the words that say what the last turns were about; a short one
-    without any name gets a few of them. It is never cut, and added to only up to 1,000 characters.
+    A message that says all itself comes back as it is. One that leans on what was said, by a pronoun or
+    because there is hardly anything in it, gets the words that say what the last turns were about; one that
+    says more by itself, or is brief and without a name, gets a few of them. Nothing of the message is lost,
+    and it is added to only up to 1,000 characters.
     """
     asked = [turn.content for turn in history[-2 * TURNS :] if turn.role == "user"]
     if not asked:
@@ -64,8 +68,8 @@ def standalone(message: str, history: Sequence[Message]) -> str:
     if leaning == "alone":
         return message
     result = message
-    topic = _topic(history, english=english, answers=leaning == "leaning")
-    for term in islice(_new_words(message, topic), MOST_TERMS[leaning]):
+    topic = _topic(history, english=english, answers=leaning == "wholly")
+    for term in islice(_new_words(message, topic), MOST_WORDS[leaning]):
         longer = f"{result.strip()} {term}".strip()
         if len(longer) > LONGEST:
             break
@@ -77,16 +81,16 @@ def _leaning(text: str, *, english: bool) -> Leaning:
     """Languages that are not known lean only where hardly anything is said."""
     content = size(content_words(text))
     if content <= SHORT and GOING_ON.match(text):
-        return "leaning"
+        return "wholly"
     if not english:
-        return "alone" if size(words(text)) > SHORT or inner_names(text) else "leaning"
+        return "alone" if size(words(text)) > SHORT or inner_names(text) else "wholly"
     if WHICH_OF_THEM.search(text) or _points_back(text):
-        return "leaning"
+        return "wholly" if content <= BRIEF else "partly"
     if inner_names(text):
         return "alone"
-    if content <= SHORT or (content <= OF_SENTENCE and _compares(text)):
-        return "leaning"
-    return "bare" if content <= BARE else "alone"
+    if content <= SHORT or (content <= COMPARED and _compares(text)):
+        return "wholly"
+    return "partly" if content <= BRIEF else "alone"
 
 
 def _points_back(text: str) -> bool:
@@ -96,12 +100,10 @@ def _points_back(text: str) -> bool:
     known = {word for name in inner_names(text) for word in name.split()}
     said = 0
     for place, word in enumerate(found):
-        plain = word.lower()
-        if plain in PRONOUNS and not (empty_it and plain == "it"):
+        plain, following = word.lower(), "".join(found[place + 1 : place + 2]).lower()
+        passing = (empty_it and plain == "it") or (plain == "those" and following in RELATIVE)
+        if plain in PRONOUNS and not passing:
             return said < RESOLVED
-        following = found[place + 1].lower() if place + 1 < len(found) else ""
-        if plain in POINTERS and said < RESOLVED + 2 and not (plain == "those" and following in RELATIVE):
-            return True
         said += RESOLVED if place and word in known else bool(content_words(word))
     return False
 
@@ -121,7 +123,7 @@ def _topic(history: Sequence[Message], *, english: bool, answers: bool) -> Itera
         seen += 1
         yield from names(turn.content)
         yield from content_words(turn.content)
-        if seen == TURNS or _leaning(turn.content, english=english) != "leaning":
+        if seen == TURNS or _leaning(turn.content, english=english) != "wholly":
             return
 
 
