@@ -12,6 +12,7 @@ from conspectus.cli.session import require_here
 from conspectus.cli.tables import figures_table, parsing_table
 from conspectus.evals import run
 from conspectus.evals.parsing import parsing as measure_parsing
+from conspectus.evals.turns import turns as measure_turns
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the evaluation set.")]
 
@@ -35,6 +36,15 @@ def conversation(
     with progress() as bars:
         figures = asyncio.run(run.conversation(directory, budget=budget, progress=bars))
     show(figures, figures_table(figures), as_json=common.json)
+
+
+def turns(directory: Directory, common: Common) -> None:
+    """Measure what questions with a history in queries.jsonl find, by how they are asked, from 0 to 100."""
+    require_here(common)
+    with progress() as bars:
+        figures = asyncio.run(measure_turns(directory, progress=bars))
+    flat = {f"{way} {kind}": report for way, kinds in figures.items() for kind, report in kinds.items()}
+    show(figures, figures_table(flat), as_json=common.json)
 
 
 def parsing(directory: Directory, common: Common) -> None:

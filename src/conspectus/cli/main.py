@@ -58,6 +58,7 @@ def build_app() -> typer.Typer:
         app.command(name)(spread(command))
     evaluation.command("retrieval")(spread(evaluating.retrieval))
     evaluation.command("conversation")(spread(evaluating.conversation))
+    evaluation.command("turns")(spread(evaluating.turns))
     evaluation.command("parsing")(spread(evaluating.parsing))
     app.add_typer(evaluation, name="eval")
     work.add_work(app)
