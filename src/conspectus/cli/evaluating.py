@@ -1,4 +1,4 @@
-"""eval retrieval, eval conversation and eval parsing."""
+"""eval retrieval, eval conversation, eval parsing and eval injection."""
 
 import asyncio
 from pathlib import Path
@@ -9,8 +9,9 @@ import typer
 from conspectus.cli.options import Common
 from conspectus.cli.output import progress, show
 from conspectus.cli.session import require_here
-from conspectus.cli.tables import figures_table, parsing_table
+from conspectus.cli.tables import figures_table, injection_table, parsing_table
 from conspectus.evals import run
+from conspectus.evals.injection import injection as measure_injection
 from conspectus.evals.parsing import parsing as measure_parsing
 from conspectus.evals.turns import turns as measure_turns
 
@@ -53,3 +54,18 @@ def parsing(directory: Directory, common: Common) -> None:
     with progress() as bars:
         figures = measure_parsing(directory, progress=bars)
     show(figures, parsing_table(figures), as_json=common.json)
+
+
+def injection(
+    directory: Directory,
+    common: Common,
+    *,
+    harmless: Annotated[
+        list[Path] | None, typer.Option(help="Folder of texts that should stay as they are; repeatable.")
+    ] = None,
+) -> None:
+    """Measure whether hostile texts that were retrieved can be more than text in a chat's prompt."""
+    require_here(common)
+    with progress() as bars:
+        figures = asyncio.run(measure_injection(directory, harmless=harmless or (), progress=bars))
+    show(figures, injection_table(figures), as_json=common.json)

@@ -60,6 +60,7 @@ def build_app() -> typer.Typer:
     evaluation.command("conversation")(spread(evaluating.conversation))
     evaluation.command("turns")(spread(evaluating.turns))
     evaluation.command("parsing")(spread(evaluating.parsing))
+    evaluation.command("injection")(spread(evaluating.injection))
     app.add_typer(evaluation, name="eval")
     work.add_work(app)
     tasks.add_tasks(app)
