@@ -1,0 +1,174 @@
+"""ask."""
+
+import sys
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Annotated, Final
+
+import typer
+from rich.table import Table
+
+from conspectus.cli.failures import BUSY, FAILED, NOTHING, fail
+from conspectus.cli.options import Common, Looking
+from conspectus.cli.output import cell, dump, note, printable, show, write
+from conspectus.cli.reporting import plain_table
+from conspectus.cli.session import Session, opened
+from conspectus.errors import ChatNotConfigured, ChatRateLimited, ChatTimedOut, ChatUnreachable
+from conspectus.model.chat import (
+    Allocation,
+    ChatEvent,
+    ChatRequest,
+    ChatSource,
+    Citations,
+    Delta,
+    Failure,
+    Sources,
+    Usage,
+)
+
+USUAL: Final = Allocation()
+FLOOR: Final = ChatRequest("").floor
+PASSING: Final = {ChatRateLimited.code, ChatTimedOut.code, ChatUnreachable.code, "stopping"}
+"""Codes of failures after which asking again may help."""
+NO_MODEL: Final = "no language model is set (CONSPECTUS_CHAT_MODEL); these are the passages it would be given"
+
+
+@dataclass
+class Told:
+    """What was told of an answer."""
+
+    sources: Sources = field(default_factory=lambda: Sources("off"))
+    citations: Citations | None = None
+    usage: Usage | None = None
+    failure: Failure | None = None
+    said: list[str] = field(default_factory=list)
+
+    @property
+    def answer(self) -> str:
+        """The text so far."""
+        return "".join(self.said)
+
+    def take(self, event: ChatEvent) -> None:
+        """Note an event."""
+        match event:
+            case Sources():
+                self.sources = event
+            case Delta():
+                self.said.append(event.text)
+            case Citations():
+                self.citations = event
+            case Usage():
+                self.usage = event
+            case Failure():
+                self.failure = event
+
+
+def ask(
+    question: Annotated[str, typer.Argument(help="What is asked.")],
+    common: Common,
+    looking: Looking,
+    *,
+    budget: Annotated[int, typer.Option(min=0, max=5_000, help="Most tokens of context.")] = USUAL.context,
+    answer: Annotated[int, typer.Option(min=1, help="Most tokens of the answer.")] = USUAL.answer,
+    no_context: Annotated[bool, typer.Option("--no-context", help="Ask the model alone.")] = False,
+) -> None:
+    """Have the chat model answer from what is stored, with its sources; without one, show the passages."""
+    with opened(common) as session:
+        request = ChatRequest(
+            question,
+            collection=session.collection,
+            where=session.where(looking),
+            floor=FLOOR if looking.floor is None else looking.floor,
+            inject=not no_context,
+            allocation=Allocation(context=budget, answer=answer),
+        )
+        told = _told(session, request, aloud=not common.json)
+        if told.failure is None:
+            _finish(told, common)
+        elif told.failure.code == ChatNotConfigured.code and not no_context:
+            _passages(session, request, told.sources, common)
+        else:
+            fail(told.failure.code, told.failure.message, facts={}, as_json=common.json)
+            raise typer.Exit(BUSY if told.failure.code in PASSING else FAILED)
+
+
+def _told(session: Session, request: ChatRequest, *, aloud: bool) -> Told:
+    """All that is told, the text on stdout as it comes."""
+    told = Told()
+    with closing(session.engine.chat(request)) as events:
+        for event in events:
+            told.take(event)
+            if aloud and isinstance(event, Delta):
+                _say(event.text)
+    if aloud and told.said:
+        _say("\n")
+    return told
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
+    sys.stdout.flush()
+
+
+def _finish(told: Told, common: Common) -> None:
+    citations = told.citations or Citations(())
+    if common.json:
+        parts = {"sources": told.sources, "citations": citations, "usage": told.usage}
+        dump({"answer": told.answer, **parts})
+        return
+    if citations.cited:
+        print()
+        show(citations, sources_table(citations.cited), as_json=False)
+    elif told.sources.sources:
+        note(f"none of the {len(told.sources.sources)} passages that it was given is cited")
+    if citations.invented:
+        numbers = ", ".join(f"[{each}]" for each in citations.invented)
+        note(f"warning: {numbers} is no passage that it was given; the answer made that up")
+    _remark(told.sources)
+
+
+def _passages(session: Session, request: ChatRequest, sources: Sources, common: Common) -> None:
+    """What the model would be given, where there is none."""
+    window = session.engine.window(
+        request.message,
+        request.allocation.context,
+        collection=request.collection,
+        where=request.where,
+        floor=request.floor,
+    )
+    if common.json:
+        dump({"answer": None, "sources": sources, "citations": None, "usage": None, "passages": window.text})
+    elif window.text:
+        write(window.text)
+        print()
+        show(sources, sources_table(sources.sources), as_json=False)
+    note(NO_MODEL)
+    if not common.json:
+        _remark(sources)
+    if not window.text:
+        raise typer.Exit(NOTHING)
+
+
+def _remark(sources: Sources) -> None:
+    if sources.outcome == "nothing_relevant":
+        note("nothing relevant was found")
+    if sources.notice is not None:
+        note(sources.notice)
+
+
+def sources_table(sources: Sequence[ChatSource]) -> Table:
+    """Numbered sources, one a line."""
+    table = plain_table("", "source", "place", "text")
+    for each in sources:
+        place = ", ".join(_place(each))
+        title = cell(each.title or each.key, limit=60)
+        table.add_row(cell(f"[{each.number}]"), title, cell(place, limit=60), cell(each.snippet, limit=100))
+    return table
+
+
+def _place(source: ChatSource) -> Iterable[str]:
+    if source.page is not None:
+        yield f"p. {source.page}"
+    if source.heading:
+        yield source.heading
