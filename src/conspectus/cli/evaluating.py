@@ -1,4 +1,4 @@
-"""eval retrieval, eval conversation, eval parsing and eval injection."""
+"""eval retrieval, eval conversation, eval turns, eval threads, eval parsing and eval injection."""
 
 import asyncio
 from pathlib import Path
@@ -9,10 +9,11 @@ import typer
 from conspectus.cli.options import Common
 from conspectus.cli.output import progress, show
 from conspectus.cli.session import require_here
-from conspectus.cli.tables import figures_table, injection_table, parsing_table
+from conspectus.cli.tables import figures_table, injection_table, parsing_table, threads_table
 from conspectus.evals import run
 from conspectus.evals.injection import injection as measure_injection
 from conspectus.evals.parsing import parsing as measure_parsing
+from conspectus.evals.threads import threads as measure_threads
 from conspectus.evals.turns import turns as measure_turns
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the evaluation set.")]
@@ -46,6 +47,14 @@ def turns(directory: Directory, common: Common) -> None:
         figures = asyncio.run(measure_turns(directory, progress=bars))
     flat = {f"{way} {kind}": report for way, kinds in figures.items() for kind, report in kinds.items()}
     show(figures, figures_table(flat), as_json=common.json)
+
+
+def threads(directory: Directory, common: Common) -> None:
+    """Measure how well links between messages are found in messages.jsonl, from 0 to 100."""
+    require_here(common)
+    with progress() as bars:
+        figures = measure_threads(directory, progress=bars)
+    show(figures, threads_table(figures), as_json=common.json)
 
 
 def parsing(directory: Directory, common: Common) -> None:
