@@ -43,13 +43,14 @@ def test_forwarded_embeds_stickers_and_files_are_text(tmp_path: Path) -> None:
         embeds=[embed, None],
         attachments=[{"fileName": "a.png"}, {}],
         stickers=[{"name": "cat"}],
+        poll={"question": {"text": "Tea?"}, "answers": [{"text": "yes", "votes": 2}, {}]},
         forwardedMessage={"content": "as I said", "forwardedMessage": {"content": "never"}},
         timestampEdited="2024-01-05T11:00:00+00:00",
         reactions=[{"emoji": {"name": "👍"}, "count": 2}, {"emoji": 5, "count": "x"}],
         isPinned=True,
     )
     (found,) = only(read(folder(tmp_path / "a", {"a.json": discord(message)}))).messages
-    assert found.text == "A\nT\nD\nn: v\nFile: a.png\nSticker: cat\nas I said"
+    assert found.text == "A\nT\nD\nn: v\nFile: a.png\nSticker: cat\nTea?\n- yes\nas I said"
     assert found.metadata == {
         "edited": "2024-01-05T11:00:00.000000Z",
         "reactions": {"👍": 2},

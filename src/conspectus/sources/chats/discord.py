@@ -195,6 +195,7 @@ class _Messages:
         stickers = (text_in(sticker, "name") for sticker in mappings(value.get("stickers")))
         parts += [f"File: {name}" for name in files if name]
         parts += [f"Sticker: {name}" for name in stickers if name]
+        parts += _poll(mapping(value.get("poll")))
         inner = mapping(value.get("forwardedMessage"))
         if inner and not forwarded:
             parts.append(self._whole(inner, forwarded=True))
@@ -213,6 +214,14 @@ class _Messages:
             return f"@{name or self._people.name(match['person']) or match['person']}"
 
         return MENTION.sub(shown, text)
+
+
+def _poll(poll: Mapping[str, object]) -> Iterator[str]:
+    """What is asked, and what may be answered."""
+    yield text_in(poll.get("question"), "text")
+    for answer in mappings(poll.get("answers")):
+        text = text_in(answer, "text")
+        yield f"- {text}" if text else ""
 
 
 def _embedded(embed: Mapping[str, object]) -> str:

@@ -16,12 +16,15 @@ STAMP = re.compile(
     (?:[ ]?(?P<half>[AaPp])[Mm])?
     (?:[ ]?(?P<zone>Z|[+-]\d\d:?\d\d))?
     [\])]?(?=[\s<])""",
-    re.VERBOSE | re.ASCII,
+    re.VERBOSE | re.ASCII | re.IGNORECASE,
 )
 SAID = re.compile(r"\s*<\s{0,30}[~&@%+!]?\s?(?P<nick>[^<>\s][^<>]{0,99})>(?:\s(?P<text>.*))?", re.DOTALL)
 DID = re.compile(r"\s*\*\s+(?P<nick>\S{1,100})\s(?P<text>.*)", re.DOTALL)
 TOLD = re.compile(r"\s*-(?P<nick>[^\s:-]\S{0,99}?)(?::\S{1,200})?-\s(?P<text>.*)", re.DOTALL)
 EVENT = re.compile(r"\s*(?:\*\*\*|-!-|===|=!=|-->|<--|--|<-|->)\s+(?P<text>.*)", re.DOTALL)
+NEWS = re.compile(
+    r"\s*(?P<text>\S+ \(\S+@\S+\) (?:has )?(?:joined|left|quit)\b.*)|\s*---\s+(?P<rest>.*)", re.DOTALL
+)
 SERVED = (
     r"[(\[]\S+[)\]] has (?:joined|left|quit)\b", r"has (?:joined|left|quit)(?: [#&(\[]|$)",
     "is now known as ", "has changed the topic", "changes topic to ", "sets? mode", "sets the ",
@@ -150,7 +153,14 @@ def _entry(clock: Clock | None, rest: str) -> Entry | None:
         return Entry(clock, None, found["text"], event=True)
     if found := DID.fullmatch(rest):
         return Entry(clock, found["nick"], found["text"], action=True)
-    found = TOLD.fullmatch(rest) if clock is not None else None
+    return _from_clocked(clock, rest) if clock is not None else None
+
+
+def _from_clocked(clock: Clock, rest: str) -> Entry | None:
+    """What is told only in lines that begin with a time: much else looks like it."""
+    if found := NEWS.fullmatch(rest):
+        return Entry(clock, None, found["text"] or found["rest"], event=True)
+    found = TOLD.fullmatch(rest)
     return Entry(clock, found["nick"], found["text"]) if found else None
 
 
@@ -179,7 +189,7 @@ def _clock(stamp: re.Match[str]) -> Clock | None:
         day = _day(*map(int, re.split("[-/.]", stamp["date"])))
         return Clock(at, day) if day else None
     if stamp["month"]:
-        return Clock(at, month_day=(MONTHS.index(stamp["month"]) + 1, int(stamp["day"])))
+        return Clock(at, month_day=(MONTHS.index(stamp["month"].title()) + 1, int(stamp["day"])))
     return Clock(at)
 
 
@@ -198,8 +208,10 @@ def _time(clock: str, fraction: str, half: str | None, zone: timezone | None = N
 
 
 def _zone(text: str | None) -> timezone | None:
-    if text is None or text == "Z":
-        return None if text is None else UTC
+    if text is None:
+        return None
+    if text in "Zz":
+        return UTC
     minutes = int(text[1:3]) * 60 + int(text[-2:])
     return timezone((-1 if text[0] == "-" else 1) * timedelta(minutes=minutes)) if minutes < 1440 else None
 
