@@ -4,7 +4,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, islice
 
 from conspectus.model.filter import Filter, document_row, matches
 from conspectus.model.ids import DocumentId
@@ -67,8 +67,12 @@ async def with_chains(found: Retrieval, reading: Reading, *, most: int) -> Retri
     around = _around(found.hits, threads)
     read = await asyncio.gather(*(reading.thread(threads[key][0].document, around[key]) for key in threads))
     stored = dict(zip(threads, read, strict=True))
-    members = list(_members(asking, stored, reading.where, most))
-    members += await _answered_elsewhere(asking, stored, reading)
+    elsewhere = await _answered_elsewhere(asking, stored, reading)
+    members = [
+        _Member(rank, need, row)
+        for rank, rows in _needed(asking, stored, elsewhere)
+        for need, row in enumerate(islice((row for row in rows if _matches(row, reading.where)), most))
+    ]
     longer = await _longer(members, reading)
     hits = _placed(found.hits, members, longer)
     known = {hit.chunk.id for hit in hits}
@@ -83,19 +87,18 @@ async def with_chains(found: Retrieval, reading: Reading, *, most: int) -> Retri
 def chain_of(
     message: Document, thread: Sequence[StoredChunk], *, limit: int, total: int
 ) -> tuple[list[StoredChunk], DocumentId, int]:
-    """Of a thread the message and what it takes to understand it, in the order of the thread.
+    """Of a thread (its messages' first chunks) the message and what it takes to understand it, in order.
 
     At most `limit` messages; with the root's id, and how many of the thread's `total` are not among them.
     """
-    rows = list({row.document.id: row for row in reversed(thread)}.values())[::-1]
-    at = next((place for place, row in enumerate(rows) if row.document.id == message.id), None)
+    at = _find(thread, message)
     if at is None:
         return [], message.id, total
-    exchange = Exchange([row.document for row in rows])
+    exchange = Exchange([row.document for row in thread])
     root = exchange.root
     order = [at, *([root] if root != at else []), *(each for each in exchange.needed(at) if each != root)]
     chosen = sorted(order[: max(limit, 1)])
-    return [rows[each] for each in chosen], rows[root].document.id, max(total - len(chosen), 0)
+    return [thread[each] for each in chosen], thread[root].document.id, max(total - len(chosen), 0)
 
 
 def _asking(hits: Sequence[Hit]) -> dict[int, Hit]:
@@ -137,34 +140,39 @@ def _answered_ids(document: Document) -> list[DocumentId]:
     return [DocumentId(stable_id("document", document.source, key)) for key in keys if key != document.key]
 
 
-def _members(
-    asking: Mapping[int, Hit], stored: Mapping[tuple[str, str], StoredThread], where: Filter, most: int
-) -> Iterator[_Member]:
+def _needed(
+    asking: Mapping[int, Hit],
+    stored: Mapping[tuple[str, str], StoredThread],
+    elsewhere: Mapping[int, StoredChunk],
+) -> Iterator[tuple[int, list[StoredChunk]]]:
+    """By rank what each hit needs, in that order."""
     exchanges = {key: Exchange([row.document for row in thread.chunks]) for key, thread in stored.items()}
     for rank, hit in asking.items():
         key = _thread_of(hit.document)
         rows = stored[key].chunks
-        at = next((place for place, row in enumerate(rows) if row.document.id == hit.document.id), None)
-        if at is None:
-            continue
-        needed = [rows[place] for place in exchanges[key].needed(at)]
-        shown = [row for row in needed if _matches(row, where)][:most]
-        yield from (_Member(rank, need, row) for need, row in enumerate(shown))
+        at = _find(rows, hit.document)
+        if at is not None:
+            first = [elsewhere[rank]] if rank in elsewhere else []
+            yield rank, [*first, *(rows[place] for place in exchanges[key].needed(at))]
+
+
+def _find(rows: Sequence[StoredChunk], message: Document) -> int | None:
+    return next((place for place, row in enumerate(rows) if row.document.id == message.id), None)
 
 
 async def _answered_elsewhere(
     asking: Mapping[int, Hit], stored: Mapping[tuple[str, str], StoredThread], reading: Reading
-) -> list[_Member]:
-    """What hits answer in other threads of their channel."""
-    wanted: dict[DocumentId, int] = {}
-    for rank, hit in asking.items():
-        here = stored[_thread_of(hit.document)].places
-        answered = _answered_ids(hit.document)
-        if not any(each in here for each in answered):
-            for each in answered:
-                wanted.setdefault(each, rank)
-    rows = await reading.messages(list(wanted)) if wanted else ()
-    return [_Member(wanted[row.document.id], 0, row) for row in rows if _matches(row, reading.where)]
+) -> dict[int, StoredChunk]:
+    """By rank the message of another thread that a hit answers."""
+    wanted = {
+        rank: _answered_ids(hit.document)
+        for rank, hit in asking.items()
+        if not stored[_thread_of(hit.document)].places.keys() & set(_answered_ids(hit.document))
+    }
+    ids = list(dict.fromkeys(each for answered in wanted.values() for each in answered))
+    found = {row.document.id: row for row in await reading.messages(ids)} if ids else {}
+    rows = {rank: [found[each] for each in answered if each in found] for rank, answered in wanted.items()}
+    return {rank: answered[0] for rank, answered in rows.items() if answered}
 
 
 async def _longer(members: Sequence[_Member], reading: Reading) -> dict[DocumentId, list[StoredChunk]]:

@@ -123,6 +123,8 @@ def test_whatever_messages_say_of_each_other_everything_comes_once(links: Mappin
 def test_a_parent_in_another_thread_of_the_channel_comes_along() -> None:
     channel = Channel(said(0, thread="other"), said(1, thread="mine", answers="0"))
     assert numbers(channel.chained({1: 0.9})) == [1, 0]
+    channel.rows.append(row(said(2, thread="mine"), 2))
+    assert numbers(channel.chained({1: 0.9}, most=1)) == [1, 0]
 
 
 def test_a_parent_in_another_channel_does_not() -> None:
