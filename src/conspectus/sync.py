@@ -20,6 +20,7 @@ from conspectus import bootstrap, client
 from conspectus.engine import Engine
 from conspectus.model.chat import ChatEvent, ChatRequest
 from conspectus.ports import Embedder
+from conspectus.ports.chat import ChatModel
 from conspectus.ports.web import Reranker
 from conspectus.settings import Settings
 
@@ -168,9 +169,10 @@ def open(
     settings: Settings | None = None,
     embedder: Embedder | None = None,
     reranker: Reranker | None = None,
+    chat_model: ChatModel | None = None,
 ) -> AbstractContextManager[BlockingEngine]:
     """Open the store at `path` (made if it does not exist); all is released at the end of the block."""
-    opened = bootstrap.open(path, settings=settings, embedder=embedder, reranker=reranker)
+    opened = bootstrap.open(path, settings=settings, embedder=embedder, reranker=reranker, chat_model=chat_model)
     return _blocking_until_closed(opened)
 
 
