@@ -19,6 +19,7 @@ def test_every_operation_of_the_engine_is_there_too() -> None:
     assert public == {name for name in vars(BlockingEngine) if not name.startswith("_")} - {
         "run",
         "asynchronous",
+        "chat",
     }
 
 

@@ -10,7 +10,18 @@ from typing import Annotated
 
 import typer
 
-from conspectus.cli import asking, documents, evaluating, people, serving, tasks, upkeep, work
+from conspectus.cli import (
+    asking,
+    chatting,
+    conversations,
+    documents,
+    evaluating,
+    people,
+    serving,
+    tasks,
+    upkeep,
+    work,
+)
 from conspectus.cli.failures import INTERRUPTED, INVALID, MEANINGS, fail
 from conspectus.cli.options import Common, spread
 
@@ -48,10 +59,10 @@ def build_app() -> typer.Typer:
     )  # fmt: skip
     app.callback(invoke_without_command=True)(_before)
     commands: Mapping[str, Callable[..., None]] = {
-        "add": documents.add, "search": asking.search, "context": asking.context, "explain": asking.explain,
-        "list": documents.list_documents, "delete": documents.delete, "status": upkeep.status,
-        "check": upkeep.check, "reindex": upkeep.reindex, "reembed": upkeep.reembed,
-        "serve": serving.serve,
+        "add": documents.add, "ask": chatting.ask, "search": asking.search, "context": asking.context,
+        "explain": asking.explain, "list": documents.list_documents, "delete": documents.delete,
+        "status": upkeep.status, "check": upkeep.check, "reindex": upkeep.reindex,
+        "reembed": upkeep.reembed, "serve": serving.serve,
     }  # fmt: skip
     evaluation = typer.Typer(help="Measure the product on an evaluation set.", rich_markup_mode=None)
     for name, command in commands.items():
@@ -59,11 +70,13 @@ def build_app() -> typer.Typer:
     evaluation.command("retrieval")(spread(evaluating.retrieval))
     evaluation.command("conversation")(spread(evaluating.conversation))
     evaluation.command("turns")(spread(evaluating.turns))
+    evaluation.command("threads")(spread(evaluating.threads))
     evaluation.command("parsing")(spread(evaluating.parsing))
     evaluation.command("injection")(spread(evaluating.injection))
     app.add_typer(evaluation, name="eval")
     work.add_work(app)
     tasks.add_tasks(app)
+    conversations.add_messages(app)
     for name, group in people.groups_of_commands().items():
         app.add_typer(group, name=name)
     return app
