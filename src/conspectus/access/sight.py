@@ -159,10 +159,10 @@ class Sight:
         """
         if document.thread is None:
             return list(await self.chunks(document))[:1], 1
-        found = await self.threaded(document, (document.id,), limit=limit)
+        found = await self.threaded(document, (document.id,), limit)
         return list(found.chunks), found.total
 
-    async def threaded(self, document: Document, around: Sequence[DocumentId], *, limit: int) -> StoredThread:
+    async def threaded(self, document: Document, around: Sequence[DocumentId], limit: int) -> StoredThread:
         """The thread of a document that was seen: it is of one source, and so is what a person may see."""
         if document.thread is None:
             return StoredThread()

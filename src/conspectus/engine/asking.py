@@ -8,9 +8,8 @@ from typing import Any
 from conspectus.access.sight import Place
 from conspectus.engine.documents import STOPPED, Documents
 from conspectus.errors import NotFound, ProviderError
-from conspectus.model.ids import DocumentId
 from conspectus.model.query import EVERYWHERE, Budget, Query, Situation
-from conspectus.model.records import Document, EmbeddingSpace, StoredThread
+from conspectus.model.records import Document, EmbeddingSpace
 from conspectus.model.results import ContextWindow, Hit, Reranking, Retrieval
 from conspectus.ports import Index
 from conspectus.retrieval.chains import Reading, with_chains
@@ -118,11 +117,7 @@ class Asking(Documents):
         """The hits with what it takes to understand them."""
         sight, most = self._sight, self._parts.settings.max_thread_chunks
         start = perf_counter()
-
-        async def thread(message: Document, around: Sequence[DocumentId]) -> StoredThread:
-            return await sight.threaded(message, around, limit=most)
-
-        reading = Reading(thread, sight.beginnings, sight.passages, query.where)
+        reading = Reading(sight.threaded, sight.beginnings, sight.passages, query.where, most)
         found = await with_chains(found, reading, most=query.chain)
         return replace(found, timings={**found.timings, "chains": (perf_counter() - start) * 1_000})
 

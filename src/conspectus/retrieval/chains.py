@@ -15,6 +15,7 @@ from conspectus.text.hashing import stable_id
 
 MOST_HITS = 20
 """So many of the best hits bring a chain."""
+LEAST_OF_THREAD = 50
 MOST_CHUNKS = 3
 """So many chunks of a long message come along."""
 NEAR = 4
@@ -31,14 +32,20 @@ STEP = 0.01
 class Reading:
     """How to read what belongs to a hit; all of it only as far as the person may see it.
 
-    `thread` reads the thread of a message, in any case what stands around the given documents; `messages`
-    the first chunks of documents; `chunks` reads chunks. Only what matches `where` comes along.
+    `thread` reads the thread of a message, of a long one so many messages, among them what stands around the
+    given documents; `messages` the first chunks of documents; `chunks` reads chunks. Only what matches
+    `where` comes along. Threads share `most_messages`, but LEAST_OF_THREAD is for each.
     """
 
-    thread: Callable[[Document, Sequence[DocumentId]], Awaitable[StoredThread]]
+    thread: Callable[[Document, Sequence[DocumentId], int], Awaitable[StoredThread]]
     messages: Callable[[Sequence[str]], Awaitable[Sequence[StoredChunk]]]
     chunks: Callable[[Sequence[int]], Awaitable[Sequence[StoredChunk]]]
     where: Filter
+    most_messages: int
+
+    def share(self, threads: int) -> int:
+        """How many messages are read of each of so many threads."""
+        return min(max(self.most_messages // threads, LEAST_OF_THREAD), self.most_messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +72,10 @@ async def with_chains(found: Retrieval, reading: Reading, *, most: int) -> Retri
     if not threads or most < 1:
         return found
     around = _around(found.hits, threads)
-    read = await asyncio.gather(*(reading.thread(threads[key][0].document, around[key]) for key in threads))
+    share = reading.share(len(threads))
+    read = await asyncio.gather(
+        *(reading.thread(hits[0].document, around[key], share) for key, hits in threads.items())
+    )
     stored = dict(zip(threads, read, strict=True))
     elsewhere = await _answered_elsewhere(asking, stored, reading)
     members = [

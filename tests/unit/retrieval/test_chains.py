@@ -14,7 +14,14 @@ from conspectus.model.filter import EVERYTHING, Eq, Filter, Not
 from conspectus.model.ids import ChunkId, DocumentId, SourceId
 from conspectus.model.records import Chunk, Document, Period, StoredChunk, StoredThread
 from conspectus.model.results import Hit, Retrieval
-from conspectus.retrieval.chains import MOST_CHUNKS, MOST_HITS, Reading, chain_of, with_chains
+from conspectus.retrieval.chains import (
+    LEAST_OF_THREAD,
+    MOST_CHUNKS,
+    MOST_HITS,
+    Reading,
+    chain_of,
+    with_chains,
+)
 from conspectus.testing.samples import NOON, prepared
 from conspectus.text.hashing import stable_id
 
@@ -42,14 +49,14 @@ class Channel:
 
     def __init__(self, *messages: Document) -> None:
         self.rows = [row(each, number) for number, each in enumerate(messages)]
-        self.reads: list[str] = []
+        self.reads: list[tuple[str, int]] = []
 
     def hit(self, number: int, score: float) -> Hit:
         found = self.rows[number]
         return Hit(found.chunk, found.document, score, {"words": score}, None, None)
 
-    async def thread(self, message: Document, around: Sequence[DocumentId]) -> StoredThread:
-        self.reads.append(message.thread or "")
+    async def thread(self, message: Document, around: Sequence[DocumentId], limit: int) -> StoredThread:
+        self.reads.append((message.thread or "", limit))
         rows = [each for each in self.rows if each.document.thread == message.thread]
         return StoredThread(tuple(rows), {each.document.id: at for at, each in enumerate(rows)}, len(rows))
 
@@ -62,7 +69,7 @@ class Channel:
 
     def chained(self, scores: Mapping[int, float], *, most: int = 8, where: Filter = EVERYTHING) -> Retrieval:
         hits = tuple(self.hit(number, score) for number, score in scores.items())
-        reading = Reading(self.thread, self.messages, self.chunks, where)
+        reading = Reading(self.thread, self.messages, self.chunks, where, 500)
         return asyncio.run(with_chains(Retrieval("found", hits), reading, most=most))
 
 
@@ -174,7 +181,7 @@ def test_what_the_floor_kept_out_is_not_listed_when_it_comes_along() -> None:
         (channel.hit(3, 0.9),),
         (channel.hit(2, 0.1), replace(channel.hit(3, 0.0), chunk=row(said(9), 9).chunk)),
     )
-    reading = Reading(channel.thread, channel.messages, channel.chunks, EVERYTHING)
+    reading = Reading(channel.thread, channel.messages, channel.chunks, EVERYTHING, 500)
     found = asyncio.run(with_chains(Retrieval("found", hits, below_floor=below), reading, most=1))
     assert (numbers(found), [hit.chunk.id for hit in found.below_floor]) == ([3, 2], [9])
 
@@ -190,8 +197,15 @@ def test_each_thread_is_read_once_and_only_those_of_the_best() -> None:
     channel = Channel(*(said(number, thread=f"t{number // 2}") for number in range(100)))
     found = channel.chained({number: 1.0 - number / 100 for number in range(100)})
     assert len(channel.reads) == len(set(channel.reads)) == MOST_HITS / 2
+    assert {limit for _, limit in channel.reads} == {LEAST_OF_THREAD}
     assert len(found.threads) == MOST_HITS / 2
     assert numbers(found) == list(range(100))
+
+
+@pytest.mark.parametrize("most, threads, share", [(500, 1, 500), (500, 4, 125), (500, 20, 50), (9, 3, 9)])
+def test_threads_share_what_may_be_read(most: int, threads: int, share: int) -> None:
+    channel = Channel()
+    assert Reading(channel.thread, channel.messages, channel.chunks, EVERYTHING, most).share(threads) == share
 
 
 def test_sketches_tell_where_each_message_stands() -> None:
@@ -205,7 +219,7 @@ def test_a_message_that_is_gone_meanwhile_brings_nothing() -> None:
     channel = key_setup()
     hit = channel.hit(3, 0.9)
     channel.rows.pop()
-    reading = Reading(channel.thread, channel.messages, channel.chunks, EVERYTHING)
+    reading = Reading(channel.thread, channel.messages, channel.chunks, EVERYTHING, 500)
     assert numbers(asyncio.run(with_chains(Retrieval("found", (hit,)), reading, most=8))) == [3]
 
 
