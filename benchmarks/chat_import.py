@@ -118,10 +118,11 @@ async def posting(path: Path, posts: int) -> list[float]:
         await engine.import_chat(path)
         times = []
         for place in range(posts):
-            message = NewMessage(f"mark{place} {speech.sentence()}", key=f"new{place}", author="Person 1")
+            own = "q" + "".join(SYLLABLES[int(digit)] for digit in f"{place:05}")
+            message = NewMessage(f"{own} {speech.sentence()}", key=f"new{place}", author="Person 1")
             start = time.perf_counter()
             await engine.post(message, channel="channel-1")
-            found = await engine.retrieve(f"mark{place}", arms=("words",), limit=1)
+            found = await engine.retrieve(own, arms=("words",), limit=1)
             times.append((time.perf_counter() - start) * 1_000)
             assert found.hits[0].document.key == message.key
         return times
