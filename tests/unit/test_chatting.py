@@ -11,16 +11,17 @@ import pytest
 import conspectus
 from conspectus import Engine, Eq, NewDocument, Settings
 from conspectus.chat.prompt import NOTHING_FOUND
-from conspectus.engine.chatting import FAILED, PARTLY
+from conspectus.engine.chatting import FAILED, NOT_KEPT, PARTLY
 from conspectus.errors import (
     ChatRateLimited,
     InvalidInput,
+    NotAllowed,
     NotFound,
     ProviderUnavailable,
     StorageBusy,
     TooLarge,
 )
-from conspectus.model.access import Person
+from conspectus.model.access import Grantee, Person
 from conspectus.model.chat import (
     Allocation,
     ChatEvent,
@@ -198,6 +199,9 @@ async def test_a_question_that_cannot_be_embedded_is_looked_for_by_its_words(ope
         (ChatRequest("x", allocation=Allocation(answer=-1)), InvalidInput),
         (ChatRequest("x", instructions="word " * 600), TooLarge),
         (ChatRequest("x", allocation=Allocation(answer=9_000)), TooLarge),
+        (ChatRequest("x", temperature=-0.1), InvalidInput),
+        (ChatRequest("x", temperature=float("nan")), InvalidInput),
+        (ChatRequest("x", keep_in=""), InvalidInput),
     ],
 )
 async def test_what_is_asked_wrongly_is_refused_before_any_event(
@@ -308,3 +312,56 @@ async def test_nothing_is_ever_sent_that_exceeds_the_window_or_its_share(opened:
             assert count(system.content) < 170
             assert len(told.sources) == last.content.count("<passage ")
             assert last.content.endswith("heron reeds")
+
+
+async def test_message_and_answer_are_kept_with_what_the_answer_cites(opened: Opening) -> None:
+    async with opened(ScriptedChatModel(["In the reeds [1]", ", not [7]."])) as engine:
+        await engine.add([HERON, "The heron flew."], wait=True)
+        [source, *_] = (await sources_of(engine, ChatRequest("where did the heron stand"))).sources
+        told = await events(engine, ChatRequest("where did the heron stand", keep_in="desk"))
+        assert isinstance(told[-1], Usage)
+        asked, said = await engine.latest(channel="desk")
+    assert (asked.text, asked.document.role) == ("where did the heron stand", None)
+    assert (said.text, said.document.role) == ("In the reeds [1], not [7].", "assistant")
+    assert said.document.metadata["reply_to"] == asked.document.key
+    cited = {
+        "number": 1,
+        "document": source.document,
+        "key": source.key,
+        "start": source.start,
+        "end": source.end,
+    }
+    assert said.document.metadata["citations"] == [cited]
+    assert said.document.author == "scripted:model"
+
+
+async def test_an_answer_that_did_not_come_is_not_kept(opened: Opening) -> None:
+    model = ScriptedChatModel(["half"], fails=ChatRateLimited("scripted", "busy"), after=1)
+    async with opened(model) as engine:
+        await events(engine, ChatRequest("x", keep_in="desk"))
+        model.fails = None
+        async with aclosing(engine.chat(ChatRequest("x", keep_in="desk"))) as chat:
+            await anext(chat)
+            await anext(chat)
+        model.says = [" "]
+        await events(engine, ChatRequest("x", keep_in="desk"))
+        assert await engine.latest(channel="desk") == []
+
+
+async def test_an_answer_that_cannot_be_kept_is_told_all_the_same(opened: Opening) -> None:
+    model = ScriptedChatModel(["x" * 100])
+    async with opened(model, settings=replace(Settings(), max_document_characters=50)) as engine:
+        told = await events(engine, ChatRequest("x", keep_in="desk"))
+    assert [type(event) for event in told] == [Sources, Delta, Citations, Usage, Failure]
+    assert told[-1] == Failure("too_large", NOT_KEPT)
+
+
+async def test_only_who_may_write_in_a_channel_keeps_a_chat_there(opened: Opening) -> None:
+    model = ScriptedChatModel()
+    async with opened(model) as engine:
+        ann = await engine.create_user("ann")
+        await engine.source("desk", kind="channel")
+        await engine.grant("default", Grantee("user", ann.id), "viewer", source="desk")
+        with pytest.raises(NotAllowed):
+            await events(engine.answering(Person("ann", id=ann.id)), ChatRequest("x", keep_in="desk"))
+    assert model.asked == []

@@ -1,7 +1,7 @@
 """From messages to the events of an answer."""
 
 import logging
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -18,18 +18,24 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a model is asked, for an answer of at most `most` tokens, and what it may cite."""
+    """What a model is asked, for an answer of at most `most` tokens, and what it may cite.
+
+    `keep` is handed the whole answer, and says why it could not be kept.
+    """
 
     messages: tuple[Message, ...]
     sources: Sequence[ChatSource]
     most: int
     temperature: float | None
+    keep: Callable[[str], Awaitable[Failure | None]]
 
 
 async def answered(
     model: ChatModel | None, call: Call, count: CountTokens
 ) -> AsyncGenerator[ChatEvent, None]:
     """The answer's pieces, what it cites and its usage; or a Failure, in words that are for the user.
+
+    A whole answer is kept before its citations are told.
 
     Closing the generator ends the call at once. Where no answer may cost anything the model is not asked.
     """
@@ -45,8 +51,11 @@ async def answered(
                 return
             said.append(piece.text)
     answer = "".join(said)
+    lost = await call.keep(answer)
     yield cited(answer, call.sources)
     yield usage or Usage(cost(call.messages, count), count(answer) if answer else 0, exact=False)
+    if lost is not None:
+        yield lost
 
 
 async def _pieces(model: ChatModel | None, call: Call) -> AsyncGenerator[Delta | Usage | Failure, None]:

@@ -39,7 +39,6 @@ def _reference(source: ChatSource) -> Json:
         "number": source.number,
         "document": source.document,
         "key": source.key,
-        "title": source.title,
         "start": source.start,
         "end": source.end,
     }

@@ -14,6 +14,8 @@ from conspectus.ports import CountTokens
 from conspectus.settings import Settings
 from conspectus.text.clean import clean
 
+MOST_TEMPERATURE = 2.0
+
 
 @dataclass(frozen=True, slots=True)
 class Draft:
@@ -66,6 +68,8 @@ def _checked(request: ChatRequest, settings: Settings) -> tuple[str, Sequence[Me
         raise TooLarge("message", size=len(message), limit=settings.max_chat_characters, unit="characters")
     if len(request.history) > settings.max_history_turns:
         raise TooLarge("history", size=len(request.history), limit=settings.max_history_turns, unit="turns")
+    if request.temperature is not None and not 0.0 <= request.temperature <= MOST_TEMPERATURE:
+        raise InvalidInput("temperature", f"must be from 0 to {MOST_TEMPERATURE:g}")
     for turn in request.history:
         if turn.role not in {"user", "assistant"}:
             raise InvalidInput("history", f"{turn.role!r} is no role of a turn; there are user and assistant")

@@ -1,22 +1,26 @@
 """Chats: what is stored, found for a message, and a model that answers with it."""
 
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
+from uuid import uuid4
 from xml.sax.saxutils import escape
 
 from conspectus.chat.answering import Call, answered
+from conspectus.chat.citations import kept
 from conspectus.chat.draft import Draft, drafted
 from conspectus.chat.prompt import NOTHING_FOUND
 from conspectus.chat.task_lines import TaskLine, render_tasks, snippet
 from conspectus.engine.conversing import Conversing
 from conspectus.errors import ConspectusError, InvalidInput, NotAllowed, NotFound
-from conspectus.model.chat import ChatEvent, ChatRequest, ChatSource, Sources
+from conspectus.model.chat import ChatEvent, ChatRequest, ChatSource, Failure, Sources
+from conspectus.model.conversation import NewMessage
 from conspectus.model.filter import And, Eq
-from conspectus.model.query import Budget, Query
+from conspectus.model.query import EVERYWHERE, Budget, Query
 from conspectus.model.results import Citation, Hit
-from conspectus.text.clean import graphemes_prefix
+from conspectus.text.clean import clean, graphemes_prefix
 from conspectus.text.disarm import disarm
 from conspectus.window.guarded import framed, passages
 
@@ -24,6 +28,7 @@ MOST_TASKS = 20
 SNIPPET = 200
 FAILED = "The stored documents could not be searched; the answer does without them."
 PARTLY = "Not everything that is stored could be looked at; the answer may miss something."
+NOT_KEPT = "Message and answer could not be kept in the channel."
 NO_ROOM = "No tokens are left for context; the answer does without it."
 
 logger = logging.getLogger(__name__)
@@ -64,6 +69,8 @@ class Chatting(Conversing):
         count = self._parts.counter(model.tokenizer if model else settings.chat_tokenizer)
         window = model.window if model else settings.chat_window
         draft = drafted(request, settings, window=window, count=count)
+        if request.keep_in is not None:
+            await self._writable(request.keep_in, self._home(request), kind="channel")
         given = await self._given(request, draft)
         yield given.sources
         call = Call(
@@ -71,10 +78,37 @@ class Chatting(Conversing):
             sources=given.sources.sources,
             most=request.allocation.answer,
             temperature=request.temperature,
+            keep=partial(self._keep, request, given.sources.sources),
         )
         async with aclosing(answered(model, call, count)) as events:
             async for event in events:
                 yield event
+
+    async def _keep(self, request: ChatRequest, sources: Sequence[ChatSource], answer: str) -> Failure | None:
+        """Store message and answer where the request says so, the answer with what it cites."""
+        if request.keep_in is None or not answer.strip():
+            return None
+        model = self._parts.chat_model
+        asked = NewMessage(clean(request.message), key=str(uuid4()), author=self._person.name)
+        said = NewMessage(
+            clean(answer),
+            author=model.name if model else None,
+            role="assistant",
+            reply_to=asked.key,
+            metadata=kept(answer, sources),
+        )
+        try:
+            await self.post(
+                (asked, said), channel=request.keep_in, collection=self._home(request), link=False
+            )
+        except ConspectusError as fault:
+            logger.warning("an answer was not kept: %s", fault)
+            return Failure(fault.code, NOT_KEPT)
+        return None
+
+    def _home(self, request: ChatRequest) -> str:
+        everywhere = request.collection == EVERYWHERE
+        return self._parts.settings.collection if everywhere else request.collection
 
     async def _given(self, request: ChatRequest, draft: Draft) -> _Given:
         if not draft.question:

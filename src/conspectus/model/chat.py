@@ -31,7 +31,8 @@ class ChatRequest:
     """A message to a chat model, with earlier turns, oldest first (roles user and assistant).
 
     `inject` says whether context is looked for (None: as the settings say); `instructions` replace the
-    usual ones. `collection`, `where`, `floor` and `situation` are those of Query.
+    usual ones. `collection`, `where`, `floor` and `situation` are those of Query. `keep_in` is a channel of
+    the collection (for `*`, of the settings' one), in which message and answer are stored once it is whole.
     """
 
     message: str
@@ -45,6 +46,7 @@ class ChatRequest:
     situation: Situation | None = None
     form: ContextForm = "passages"
     temperature: float | None = None
+    keep_in: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

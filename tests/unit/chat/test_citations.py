@@ -92,7 +92,7 @@ def test_without_sources_every_citation_is_invented() -> None:
 
 def test_only_what_is_cited_is_kept_with_an_answer() -> None:
     assert kept("so [2], and [9]", GIVEN) == {
-        "citations": [{"number": 2, "document": "d2", "key": "k2", "title": "t", "start": 2, "end": 11}]
+        "citations": [{"number": 2, "document": "d2", "key": "k2", "start": 2, "end": 11}]
     }
     assert kept("so", GIVEN) == {"citations": []}
 

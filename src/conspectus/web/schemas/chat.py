@@ -51,6 +51,7 @@ class ChatBody(Body):
     situation: SituationBody | None = None
     form: ContextForm = "passages"
     temperature: Temperature | None = None
+    keep_in: Name | None = Field(None, description="A channel to store message and answer in.")
     stream: bool = Field(True, description="Answer with events as they come, not with one object at the end.")
 
     def request(self) -> ChatRequest:
@@ -67,6 +68,7 @@ class ChatBody(Body):
             situation=None if self.situation is None else self.situation.situation(),
             form=self.form,
             temperature=self.temperature,
+            keep_in=self.keep_in,
         )
 
 
