@@ -28,7 +28,7 @@ def folder(tmp_path: Path) -> Path:
     write(tmp_path, "corpus.jsonl", [*documents, {"id": "other", "text": "of something else"}])
     history = said("Where is the desk?", "Upstairs.", "Is the cheap pen of wood?", "Yes.")
     queries = [
-        {"id": "first", "text": "How many euros for the desk?"},
+        {"id": "first", "text": "How many euros for the desk of Wood & Sons?"},
         {"id": "next", "text": "What does it cost?", "history": history, "multi_turn": ["Follow-up"]},
         {"id": "loose", "text": "Where is the desk?", "history": history},
         {"id": "nowhere", "text": "Why?", "history": history},
@@ -41,14 +41,15 @@ def folder(tmp_path: Path) -> Path:
 
 async def test_each_way_of_asking_is_measured_by_kind(folder: Path) -> None:
     report = await turns(folder, settings=WORDS_ONLY)
-    assert list(report) == ["last", "previous", "all", "standalone"]
-    counts = {"Follow-up": 1, "all": 3, "first": 1, "other": 1}
+    assert list(report) == ["last", "previous", "every", "standalone"]
+    counts = {"Follow-up": 1, "all": 3, "first": 1, "other": 1, "switched": 1}
     assert all(
         {kind: part["questions"] for kind, part in kinds.items()} == counts for kinds in report.values()
     )
     assert report["standalone"]["Follow-up"]["ndcg@10"] == 100.0
     assert report["previous"]["Follow-up"]["ndcg@10"] == 100.0
     assert report["last"]["Follow-up"]["ndcg@10"] < 100.0
+    assert report["standalone"]["switched"] == report["last"]["switched"] == report["last"]["first"]
     assert len({way["first"]["ndcg@10"] for way in report.values()}) == 1
 
 
@@ -66,4 +67,5 @@ async def test_questions_made_to_stand_alone_find_more(evaluation) -> None:
     ours = figures.pop("standalone")
     assert ours["Follow-up"] >= figures["last"]["Follow-up"] + 5
     assert ours["first"] == figures["last"]["first"]
+    assert ours["switched"] >= figures["previous"]["switched"] + 1
     assert all(ours["all"] >= other["all"] + 1 for other in figures.values())

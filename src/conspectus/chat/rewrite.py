@@ -18,7 +18,7 @@ MOST_WORDS: Final = {"partly": 3, "wholly": 12}
 TURNS: Final = 3
 """User's turns that are looked back at, as long as those lean on earlier ones themselves."""
 SHORT: Final = 2
-BRIEF: Final = 4
+BRIEF: Final = 3
 """Words of content up to which a message says hardly anything, or not much."""
 RESOLVED: Final = 3
 """Words of content, or a name, before a pronoun that it may stand for."""
@@ -46,7 +46,7 @@ NOT_COMPARING: Final = regex.compile(
 )
 EMPTY_IT: Final = regex.compile(
     r"\b(?:is|was|be|would|will) it (?:not )?(?:\w+ ){1,2}(?:to|that|for|if)\b"
-    r"|\bdoes it (?:take|mean)\b|\bit (?:takes|means)\b|\bit (?:is|was) \w+ (?:to|that)\b",
+    r"|\bdoes it (?:take|mean)\b|\bit (?:takes|means)\b|\bit (?:is|was) (?:\w+ ){1,2}(?:to|that)\b",
     regex.IGNORECASE,
 )
 """An `it` that stands for nothing."""

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias, TypedDict
 
@@ -23,7 +24,8 @@ DEPTH = 10
 CHUNKS = 60
 """Chunks that are asked for, so that they are of ten documents."""
 FIRST = "first"
-"""The kind of questions without a turn before them."""
+SWITCHED = "switched"
+"""The kinds of questions without a turn before them, and of the same ones behind other conversations."""
 
 TurnsReport = TypedDict(
     "TurnsReport", {"ndcg@10": float, "recall@5": float, "recall@10": float, "questions": int}
@@ -38,26 +40,27 @@ def alone(message: str, history: Sequence[Message]) -> str:
 
 def with_previous(message: str, history: Sequence[Message]) -> str:
     """The user's turn before it, then the last one."""
-    return " ".join([*_asked(history)[-1:], message])
+    return " ".join([*_users(history)[-1:], message])
 
 
-def with_all(message: str, history: Sequence[Message]) -> str:
+def with_every(message: str, history: Sequence[Message]) -> str:
     """All turns of the user's."""
-    return " ".join([*_asked(history), message])
+    return " ".join([*_users(history), message])
 
 
 WAYS: Mapping[str, Rewrite] = {
     "last": alone,
     "previous": with_previous,
-    "all": with_all,
+    "every": with_every,
     "standalone": standalone,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """What is known of a question besides its text: the turns before it, and how it goes on with them."""
+class _Asked:
+    """A question with the turns before it, and how it goes on with them."""
 
+    judged: JudgedQuery
     history: tuple[Message, ...]
     kind: str
 
@@ -65,17 +68,21 @@ class _Told:
 async def turns(
     directory: str | Path, *, settings: Settings | None = None, progress: Progress | None = None
 ) -> dict[str, dict[str, TurnsReport]]:
-    """nDCG@10, recall@5 and recall@10 from 0 to 100, by way of asking, for all questions and each kind.
+    """nDCG@10, recall@5 and recall@10 from 0 to 100, by way of asking, for `all` questions and each kind.
 
-    A way is `last` (the turn alone), `previous` and `all` (with the user's turns before it) or `standalone`.
-    The kinds are the first names of `multi_turn` in `queries.jsonl`, and `first` without `history`. Only
-    questions with a relevant document are asked. Raises InvalidInput as the evaluation of retrieval does.
+    A way is `last` (the turn alone), `previous` or `every` (the user's turns before it too) or `standalone`.
+    The kinds are the first names of `multi_turn` in `queries.jsonl`, `first` without `history`, and, beside
+    all, `switched`: the first ones asked behind the turns of another conversation. Only questions with a
+    relevant document are asked. Raises InvalidInput as the evaluation of retrieval does.
     """
     folder = Path(directory)
     given = read_retrieval_set(folder)
-    told = {row.id("id"): _told(row) for row in rows(folder / "queries.jsonl")}
+    judged = {each.id: each for each in given.queries}
+    known = [row for row in rows(folder / "queries.jsonl") if row.id("id") in judged]
+    asked = [_asked(row, judged[row.id("id")]) for row in known]
+    asked += _switched(asked)
     async with _filled(given, settings or Settings.from_environment(), progress) as engine:
-        return {name: await _measured(engine, given, told, (name, way)) for name, way in WAYS.items()}
+        return {name: await _measured(engine, asked, way) for name, way in WAYS.items()}
 
 
 @asynccontextmanager
@@ -89,10 +96,10 @@ async def _filled(
             yield engine
 
 
-def _told(row: Row) -> _Told:
+def _asked(row: Row, judged: JudgedQuery) -> _Asked:
     history = tuple(_turn(row, each) for each in row.items("history"))
-    kinds = row.items("multi_turn")
-    return _Told(history, str(kinds[0]) if history and kinds else FIRST if not history else "other")
+    kinds = [str(kind) for kind in row.items("multi_turn")] or ["other"]
+    return _Asked(judged, history, kinds[0] if history else FIRST)
 
 
 def _turn(row: Row, turn: object) -> Message:
@@ -100,16 +107,25 @@ def _turn(row: Row, turn: object) -> Message:
     return Message("user" if said.text("role") == "user" else "assistant", said.text("text"))
 
 
-async def _measured(
-    engine: Engine, given: RetrievalSet, told: Mapping[str, _Told], way: tuple[str, Rewrite]
-) -> dict[str, TurnsReport]:
-    judged: dict[str, list[tuple[JudgedQuery, list[str]]]] = defaultdict(list)
-    for each in given.queries:
-        known = told[each.id]
-        ranking = await _ranking(engine, way[1](each.text, known.history), each)
-        judged["all"].append((each, ranking))
-        judged[known.kind].append((each, ranking))
-    return {kind: _report(judged[kind]) for kind in sorted(judged)}
+def _switched(asked: Sequence[_Asked]) -> list[_Asked]:
+    """The first questions, each behind the turns before the next question of another conversation."""
+    found = []
+    for place, each in enumerate(asked):
+        others = (other.history for other in chain(asked[place:], asked[:place]) if other.history)
+        history = next((turns for turns in others if turns[0].content != each.judged.text), ())
+        if history and not each.history:
+            found.append(_Asked(each.judged, history, SWITCHED))
+    return found
+
+
+async def _measured(engine: Engine, asked: Sequence[_Asked], way: Rewrite) -> dict[str, TurnsReport]:
+    rankings: dict[str, list[tuple[JudgedQuery, list[str]]]] = defaultdict(list)
+    for each in asked:
+        ranking = await _ranking(engine, way(each.judged.text, each.history), each.judged)
+        rankings[each.kind].append((each.judged, ranking))
+        if each.kind != SWITCHED:
+            rankings["all"].append((each.judged, ranking))
+    return {kind: _report(rankings[kind]) for kind in sorted(rankings)}
 
 
 async def _ranking(engine: Engine, text: str, judged: JudgedQuery) -> list[str]:
@@ -126,5 +142,5 @@ def _report(judged: Sequence[tuple[JudgedQuery, list[str]]]) -> TurnsReport:
     }
 
 
-def _asked(history: Sequence[Message]) -> list[str]:
+def _users(history: Sequence[Message]) -> list[str]:
     return [turn.content for turn in history if turn.role == "user"]

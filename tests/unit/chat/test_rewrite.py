@@ -82,6 +82,7 @@ def test_what_a_message_leaves_open_is_filled_in(
         "Homer's Odyssey is an episode. What recurring character makes his first appearance?",
         "What do those who work abroad have to declare on their tax return?",
         "Who wrote Pride and Prejudice?",
+        "Which groups of people is it especially important to vaccinate against flu?",
         "Was kostet ein Tagesticket für den Nahverkehr in Hamburg?",
         "¿Cómo puedo renovar mi pasaporte en la oficina?",
         "请问在柏林申请护照需要准备哪些材料",
