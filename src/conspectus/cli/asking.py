@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from conspectus.cli.failures import NOTHING
-from conspectus.cli.options import Common, Looking
+from conspectus.cli.options import Common, Situated
 from conspectus.cli.output import dump, note, show, write
 from conspectus.cli.session import opened
 from conspectus.cli.tables import hits_table, trace_table
@@ -30,7 +30,7 @@ class Reserve:
 def search(
     question: Question,
     common: Common,
-    looking: Looking,
+    looking: Situated,
     *,
     limit: Annotated[int, typer.Option(min=1, help="Most hits.")] = 10,
 ) -> None:
@@ -41,6 +41,7 @@ def search(
             collection=session.collection,
             where=session.where(looking),
             floor=looking.floor,
+            situation=looking.situation(),
             limit=limit,
         )
     show(found, hits_table(found), as_json=common.json)
@@ -50,7 +51,7 @@ def search(
 def context(
     question: Question,
     common: Common,
-    looking: Looking,
+    looking: Situated,
     *,
     tokens: Tokens,
     reserve: Reserve,
@@ -67,6 +68,7 @@ def context(
             collection=session.collection,
             where=session.where(looking),
             floor=looking.floor,
+            situation=looking.situation(),
         )
     if common.json:
         dump(window)
@@ -82,7 +84,7 @@ def context(
 def explain(
     question: Question,
     common: Common,
-    looking: Looking,
+    looking: Situated,
     *,
     tokens: Tokens = 2048,
     tokenizer: Tokenizer = "o200k_base",
@@ -97,6 +99,7 @@ def explain(
             collection=session.collection,
             where=session.where(looking),
             floor=looking.floor,
+            situation=looking.situation(),
         )
     show(window, trace_table(window), as_json=common.json)
     _finish(window, common)

@@ -11,6 +11,7 @@ from conspectus.cli.output import progress, show
 from conspectus.cli.session import require_here
 from conspectus.cli.tables import figures_table, injection_table, parsing_table, threads_table
 from conspectus.evals import run
+from conspectus.evals.asked import profile_without
 from conspectus.evals.injection import injection as measure_injection
 from conspectus.evals.parsing import parsing as measure_parsing
 from conspectus.evals.threads import threads as measure_threads
@@ -32,11 +33,18 @@ def conversation(
     common: Common,
     *,
     budget: Annotated[int, typer.Option(min=0, help="Tokens of the window, counted with o200k_base.")] = 2048,
+    profile: Annotated[
+        str | None, typer.Option(help="Ask in the channel, at its time, and weigh parts of scores so.")
+    ] = None,
+    without: Annotated[
+        list[str] | None, typer.Option(metavar="PART", help="Switch a part off; may be repeated.")
+    ] = None,
 ) -> None:
-    """Measure how much of the evidence in messages.jsonl for questions.jsonl is found, from 0 to 100."""
+    """Measure how much of the evidence for questions about conversations is found, from 0 to 100."""
     require_here(common)
+    chosen = profile_without(profile or "default", without) if without else profile
     with progress() as bars:
-        figures = asyncio.run(run.conversation(directory, budget=budget, progress=bars))
+        figures = asyncio.run(run.conversation(directory, budget=budget, profile=chosen, progress=bars))
     show(figures, figures_table(figures), as_json=common.json)
 
 

@@ -9,6 +9,8 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from conspectus.cli.failures import reported
+from conspectus.model.query import Situation
+from conspectus.text.times import parse_instant
 
 WHERE_HELP = (
     "Only documents that match: field=value (kind, source, author, role, thread, metadata.KEY, ...), "
@@ -57,6 +59,27 @@ class Looking(Selection):
     floor: Annotated[
         float | None, typer.Option(help="Leave out what is less similar than this (cosine, 0 to 1).")
     ] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Situated(Looking):
+    """What may be found, and where and when the question is asked."""
+
+    channel: Annotated[str | None, typer.Option(help="The channel it is asked in (its name or id).")] = None
+    thread: Annotated[str | None, typer.Option(help="The thread of the channel it is asked in.")] = None
+    at: Annotated[str | None, typer.Option(help="When it is asked, as an ISO 8601 time. Default: now.")] = (
+        None
+    )
+    profile: Annotated[
+        str | None, typer.Option(help="How parts of scores are weighed: default or multiplicative.")
+    ] = None
+
+    def situation(self) -> Situation | None:
+        """None where no option says anything."""
+        if (self.channel, self.thread, self.at, self.profile) == (None,) * 4:
+            return None
+        at = None if self.at is None else parse_instant(self.at)
+        return Situation(self.channel, self.thread, at, self.profile or Situation().profile)
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:

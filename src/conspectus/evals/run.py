@@ -11,20 +11,20 @@ from typing import TypedDict
 from conspectus import bootstrap
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput
+from conspectus.evals.asked import Asker, read_conversations
 from conspectus.evals.datasets import (
     CitedQuestion,
     ConversationSet,
     JudgedQuery,
     RetrievalSet,
-    read_conversation_set,
     read_retrieval_set,
 )
 from conspectus.evals.metrics import ndcg, percent, recall
-from conspectus.model.filter import Eq
 from conspectus.model.query import Arm, Budget, Query
 from conspectus.model.records import NewDocument
 from conspectus.model.results import Hit
 from conspectus.ports import Progress
+from conspectus.retrieval.profiles import profile_named
 from conspectus.settings import Settings
 
 ARMS: Mapping[str, tuple[Arm, ...]] = {
@@ -56,8 +56,8 @@ async def retrieval(
     """
     chosen = settings or Settings.from_environment()
     given = read_retrieval_set(Path(directory))
-    async with _fresh_engine(chosen) as engine:
-        keys = await _store(engine, {"corpus": given.documents}, progress)
+    async with fresh_engine(chosen) as engine:
+        keys = await stored(engine, {"corpus": given.documents}, progress)
         run = _Run(engine, chosen, keys["corpus"], progress)
         can_embed = (await engine.collection()).space is not None
         return {name: await _judge(run, given, name) for name in ARMS if can_embed or name != "vectors"}
@@ -67,26 +67,34 @@ async def conversation(
     directory: str | Path,
     *,
     budget: int = 2048,
+    profile: str | None = None,
     settings: Settings | None = None,
     progress: Progress | None = None,
 ) -> ConversationReport:
     """How much of the cited evidence is found, from 0 to 100, each question in its own conversation.
 
+    With a `profile` of scores, each is asked in its channel and at its time; without, nowhere and never.
+
     `turn_recall@10` is the share of evidence among the ten best turns, `evidence_in_budget` the share in
     a window of `budget` tokens of o200k_base, `session_hit@1` how often the best turn's session holds
-    evidence; all are means over questions. Raises InvalidInput for a directory without `messages.jsonl`
-    and `questions.jsonl`, or with something unreadable in them.
+    evidence; all are means over questions. Raises InvalidInput for an unknown profile, a directory
+    without such a set, or something unreadable in it.
     """
     if budget < 0:
         raise InvalidInput("budget", "must not be negative")
+    if profile is not None:
+        profile_named(profile)
     chosen = settings or Settings.from_environment()
-    given = read_conversation_set(Path(directory))
-    async with _fresh_engine(chosen) as engine:
-        keys = await _store(engine, given.conversations, progress)
+    given = read_conversations(Path(directory))
+    async with fresh_engine(chosen) as engine:
+        keys = await stored(engine, given.conversations, progress)
+        every = {document: key for known in keys.values() for document, key in known.items()}
+        run = _Run(engine, chosen, every, progress)
+        asker = Asker(engine, given, profile)
         answers = []
         for done, question in enumerate(given.questions, start=1):
-            run = _Run(engine, chosen, keys[question.conversation], progress)
-            answers.append(await _answer(run, given, question, budget))
+            query = await asker.query(question)
+            answers.append(await _answer(run, given, question, query=query, budget=budget))
             run.report("asking", done, len(given.questions))
     return _summary(given.questions, answers)
 
@@ -126,13 +134,14 @@ class _Answer:
 
 
 @asynccontextmanager
-async def _fresh_engine(settings: Settings) -> AsyncIterator[Engine]:
+async def fresh_engine(settings: Settings) -> AsyncIterator[Engine]:
+    """An engine on an empty store that is deleted afterwards."""
     with tempfile.TemporaryDirectory(prefix="conspectus-eval-") as folder:
         async with bootstrap.open(folder, settings=settings) as engine:
             yield engine
 
 
-async def _store(
+async def stored(
     engine: Engine, sources: Mapping[str, Sequence[NewDocument]], progress: Progress | None
 ) -> dict[str, dict[str, str]]:
     """Add and embed everything; the stored documents' ids with their keys, by source."""
@@ -166,9 +175,9 @@ async def _ranking(run: _Run, judged: JudgedQuery, arms: tuple[Arm, ...]) -> lis
     return [run.keys[hit.document.id] for hit in hits]
 
 
-async def _answer(run: _Run, given: ConversationSet, question: CitedQuestion, budget: int) -> _Answer:
-    source = await run.engine.source(question.conversation)
-    query = Query(question.text, where=Eq("source", source.id))
+async def _answer(
+    run: _Run, given: ConversationSet, question: CitedQuestion, *, query: Query, budget: int
+) -> _Answer:
     hits = await run.hits(query, depth=10)
     window = await run.engine.window(query, Budget(budget, tokenizer="o200k_base"))
     cited = [run.keys[citation.document] for citation in window.citations]

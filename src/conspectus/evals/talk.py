@@ -65,7 +65,7 @@ def read_meeting_set(directory: Path) -> ConversationSet:
 
 
 def _messages(said: Sequence[Row]) -> Iterator[NewDocument]:
-    """In order of time; where only clocks are shown, which start anew after twelve hours, in the order given."""
+    """In order of time; where only a clock is shown, which starts anew every twelve hours, as given."""
     dated = all(row.optional("timestamp") for row in said)
     ordered = sorted(said, key=lambda row: parse_instant(row.text("timestamp"))) if dated else said
     moments = (parse_instant(row.text("timestamp")) for row in ordered) if dated else _clock(ordered)

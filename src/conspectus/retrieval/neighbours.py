@@ -45,13 +45,13 @@ def from_exchange(
     shares = np.zeros(len(scores))
     if not len(scores) or not len(links):
         return shares
-    above = np.maximum(scores - np.median(scores), 0.0)
-    first, second = _places(ids, np.unique(links, axis=0)).T
-    wrote = np.array([each or "" for each in authors])
-    close = (wrote[first] != wrote[second]) & ~(np.abs(hours[first] - hours[second]) > CLOSE_HOURS)
-    first, second = first[close], second[close]
-    np.add.at(shares, first, weight * above[second])
-    np.add.at(shares, second, weight * above[first])
+    above = np.append(np.maximum(scores - np.median(scores), 0.0), 0.0)
+    wrote = np.array([each or "" for each in authors] + [""])
+    when = np.append(hours, np.nan)
+    for beside in _steps(ids, links):
+        other = beside[:-1]
+        close = (wrote[other] != wrote[:-1]) & ~(np.abs(when[other] - when[:-1]) > CLOSE_HOURS)
+        shares += weight * above[other] * close
     return shares
 
 
@@ -62,15 +62,22 @@ def from_chain(scores: Floats, ids: Ids, links: Ids, *, weight: float) -> Floats
     question too, the message is one of a conversation about it. `links` are pairs in the order of the
     thread. At most twice the weight times the range of the scores, up or down.
     """
+    shares = np.zeros(len(scores))
     if not len(scores) or not len(links):
-        return np.zeros(len(scores))
-    nothing = len(scores)
-    following, preceding = np.full((2, nothing + 1), nothing)
-    first, second = _places(ids, np.unique(links, axis=0)).T
-    following[first], preceding[second] = second, first
+        return shares
     above = np.append(scores - np.median(scores), 0.0)
-    shares: Floats = weight * (above[following[following[:-1]]] + above[preceding[preceding[:-1]]])
+    for beside in _steps(ids, links):
+        shares += weight * above[beside[beside[:-1]]]
     return shares
+
+
+def _steps(ids: Ids, links: Ids) -> tuple[Ids, Ids]:
+    """The place of the text before each candidate, and of the one after it; past the last for none."""
+    nowhere = len(ids)
+    before, after = np.full(nowhere + 1, nowhere), np.full(nowhere + 1, nowhere)
+    first, second = _places(ids, links).T
+    after[first], before[second] = second, first
+    return before, after
 
 
 def _places(ids: Ids, pairs: Ids) -> Ids:

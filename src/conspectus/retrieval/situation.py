@@ -33,8 +33,9 @@ class Standing:
 
 
 def weights_for(profile: Sum, documents: Sequence[Document]) -> Weights:
-    """Those for talk with an assistant if any of the candidates is a part of such, else those for people."""
-    return profile.assistant if any(each.role in _ASSISTED for each in documents) else profile.people
+    """Those for talk with an assistant where most of the candidates are such, else those for people."""
+    assisted = sum(each.role in _ASSISTED for each in documents)
+    return profile.assistant if 2 * assisted > len(documents) else profile.people
 
 
 def added(standing: Standing, documents: Sequence[Document], weights: Weights) -> dict[str, Floats]:
