@@ -13,8 +13,9 @@ from conspectus.model.records import Source
 from conspectus.model.results import Hit, Retrieval
 
 PIECES = 3
+FEWEST_PIECES = 50
 """For each result so many pieces are looked at, as several may be of one text; then more, if need be."""
-MOST_ALIKE = 1_000
+MOST_ALIKE = 300
 """So many texts that are just as near as the last one are put into the order of their tasks' ids."""
 
 
@@ -74,7 +75,7 @@ async def _look(engine: TaskEngine, question: Question, known: tuple[str, ...]) 
 
 
 def _pieces(question: Question) -> int:
-    return PIECES * question.number
+    return max(FEWEST_PIECES, PIECES * question.number)
 
 
 def _is_enough(best: Mapping[str, Hit], found: Retrieval, question: Question) -> bool:

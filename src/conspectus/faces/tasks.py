@@ -5,21 +5,17 @@ caller's own id; an attachment is a child of it, so that it goes when the task g
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
 from conspectus.chat.task_lines import NO_TASKS, TaskLine, render_tasks
-from conspectus.errors import Changed, InvalidInput, NotFound, StorageBusy
+from conspectus.errors import Changed, InvalidInput, NotFound
 from conspectus.faces.task_engine import TaskEngine
 from conspectus.faces.task_search import Question, nearest
+from conspectus.faces.task_shelf import TaskShelf, place_of
 from conspectus.faces.task_storage import (
-    attachment_document,
     attachment_key,
-    is_stale,
-    is_task,
-    restated,
-    task_document,
     task_key,
     to_attachment,
     to_task,
@@ -42,13 +38,10 @@ from conspectus.faces.task_words import (
 )
 from conspectus.model.filter import And, Eq, Exists, Filter, In, Not
 from conspectus.model.ids import DocumentId
-from conspectus.model.records import Document, NewDocument, Receipt, Source, Written
-from conspectus.text.hashing import content_hash, stable_id
+from conspectus.model.records import NewDocument, Receipt, Source
 
 BATCH = 500
 BATCH_CHARACTERS = 3_000_000
-PAGE = 1_000
-READINGS = 20
 MOST_RESULTS = 100
 
 
@@ -64,14 +57,14 @@ class Tasks:
         tokenizer: str = "o200k_base",
     ) -> None:
         self._engine = engine
-        self._collection = collection
-        self._source = source
+        self._shelf = TaskShelf(engine, collection=collection, source=source)
         self._tokenizer = tokenizer
 
     async def put(self, task: Task, *, wait: bool = True) -> TaskWritten:
         """Create the task, or replace what it says; its attachments stay.
 
-        With `wait` it can be found when this returns. Raises InvalidInput.
+        With `wait` it can be found when this returns. Raises InvalidInput; ProviderError where it is written,
+        but could not be embedded.
         """
         return (await self.put_many([task], wait=wait))[0]
 
@@ -80,7 +73,7 @@ class Tasks:
         written: list[TaskWritten] = []
         source: Source | None = None
         for batch in _batches(tasks):
-            source = source or await self._made_source()
+            source = source or await self._shelf.made()
             written += await self._put_batch(source, batch)
         if source is not None and wait:
             await self._engine.settle(collection=source.collection)
@@ -88,8 +81,8 @@ class Tasks:
 
     async def get(self, task_id: str) -> StoredTask:
         """A task. Raises NotFound."""
-        _, place = await self._place("task", task_id)
-        return to_task(*await self._read(place, "task", task_id))
+        _, place = await self._shelf.place("task", task_id)
+        return to_task(*await self._shelf.read(place, "task", task_id))
 
     async def list(
         self,
@@ -102,13 +95,13 @@ class Tasks:
     ) -> TaskPage:
         """A page of tasks, the first written first; `after` is the page before's `next`."""
         where = _where(status, priority)
-        source = await self._found_source()
+        source = await self._shelf.found()
         if source is None:
             return TaskPage((), None)
         tagged = () if tag is None else (Eq(("tags",), tag),)
         chosen = And((Eq("source", source.id), Not(Exists("parent")), where, *tagged))
         page = await self._engine.list(collection=source.collection, where=chosen, after=after, limit=limit)
-        return TaskPage(tuple(to_task(*each) for each in await self._whole(page.documents)), page.next)
+        return TaskPage(tuple(to_task(*each) for each in await self._shelf.whole(page.documents)), page.next)
 
     async def update(
         self, task_id: str, *, expected: str | None = None, wait: bool = True, **changes: Any
@@ -128,7 +121,7 @@ class Tasks:
 
     async def delete(self, task_id: str) -> Receipt:
         """Delete a task with its attachments, and say how much went; an unknown one counts as nothing."""
-        return await self._delete(task_key(task_id))
+        return await self._shelf.delete(task_key(task_id))
 
     async def attach(self, task_id: str, attachment: Attachment, *, wait: bool = True) -> TaskWritten:
         """Give a task an attachment, or replace the one of that id. Raises NotFound or InvalidInput."""
@@ -138,7 +131,7 @@ class Tasks:
     async def detach(self, task_id: str, attachment_id: str) -> Receipt:
         """Delete an attachment of a task; one that is unknown counts as nothing. Raises NotFound."""
         await self.get(task_id)
-        receipt = await self._delete(attachment_key(task_id, attachment_id))
+        receipt = await self._shelf.delete(attachment_key(task_id, attachment_id))
         with suppress(NotFound):
             await self.update(task_id, wait=False)
         return receipt
@@ -146,14 +139,17 @@ class Tasks:
     async def attachment(self, task_id: str, attachment_id: str) -> StoredAttachment:
         """An attachment of a task. Raises NotFound."""
         key = attachment_key(task_id, attachment_id)
-        _, place = await self._place("attachment", attachment_id, key)
-        return to_attachment(*await self._read(place, "attachment", attachment_id))
+        _, place = await self._shelf.place("attachment", attachment_id, key)
+        return to_attachment(*await self._shelf.read(place, "attachment", attachment_id))
 
     async def attachments(self, task_id: str) -> Sequence[StoredAttachment]:
         """The attachments of a task, by id. Raises NotFound."""
-        source, place = await self._place("task", task_id)
-        await self._read(place, "task", task_id)
-        found = [to_attachment(*each) for each in await self._whole(await self._children(source, (place,)))]
+        source, place = await self._shelf.place("task", task_id)
+        await self._shelf.read(place, "task", task_id)
+        found = [
+            to_attachment(*each)
+            for each in await self._shelf.whole(await self._shelf.children(source, (place,)))
+        ]
         return sorted(found, key=lambda each: each.id)
 
     async def search(
@@ -177,7 +173,7 @@ class Tasks:
             raise InvalidInput("n", f"must be from 1 to {MOST_RESULTS}")
         if not (math.isfinite(min_similarity) and 0.0 <= min_similarity <= 1.0):
             raise InvalidInput("min_similarity", "must be from 0 to 1")
-        source = await self._found_source()
+        source = await self._shelf.found()
         if source is None:
             return []
         within = And((Eq("source", source.id), where))
@@ -205,21 +201,31 @@ class Tasks:
         return TaskContext(text, count(text) if text else 0, "found", shown, len(found) - len(shown))
 
     async def _put_batch(self, source: Source, batch: Sequence[Task]) -> Sequence[TaskWritten]:
-        """Write tasks in one go; where another wrote meanwhile, they are read again."""
-        tasks = {_id(source, task_key(task.id)): task for task in batch}
+        """Write tasks in one go; where another wrote meanwhile, they are read again.
+
+        With attachments that have to be written along with them, they may be too much for one transaction.
+        """
+        tasks = {place_of(source, task_key(task.id)): task for task in batch}
         while True:
-            known = {each.id: each for each in await self._all(source, In("document", tuple(tasks)))}
-            children = await self._children(source, tuple(known))
+            known = {each.id: each for each in await self._shelf.all(source, In("document", tuple(tasks)))}
+            children = await self._shelf.children(source, tuple(known))
             documents: list[NewDocument] = []
             try:
                 for place, task in tasks.items():
                     below = [each for each in children if each.parent == place]
-                    documents += await self._documents(task, known.get(DocumentId(place)), below)
-                outcomes = await self._add(documents)
+                    documents += await self._shelf.documents(task, known.get(DocumentId(place)), below)
+                if len(batch) > 1 and _is_too_much(documents):
+                    break
+                outcomes = await self._shelf.add(documents)
             except Changed:
                 continue
             if all(place in known or outcomes[place].outcome == "added" for place in tasks):
                 return [TaskWritten(each.id, outcomes[at].outcome, at) for at, each in tasks.items()]
+        half = len(batch) // 2
+        return [
+            *await self._put_batch(source, batch[:half]),
+            *await self._put_batch(source, batch[half:]),
+        ]
 
     async def _change(
         self,
@@ -230,107 +236,21 @@ class Tasks:
         attachment: Attachment | None = None,
     ) -> TaskWritten:
         """Write a task anew, with an attachment or without, as often as another is quicker."""
-        source, place = await self._place("task", task_id)
+        source, place = await self._shelf.place("task", task_id)
         name = None if attachment is None else attachment_key(task_id, attachment.id)
         while True:
-            document, text = await self._read(place, "task", task_id)
+            document, text = await self._shelf.read(place, "task", task_id)
             task = change(to_task(document, text))
-            below = [each for each in await self._children(source, (place,)) if each.key != name]
+            below = [each for each in await self._shelf.children(source, (place,)) if each.key != name]
             with suppress(Changed):
-                outcomes = await self._add(await self._documents(task, document, below, attachment))
+                outcomes = await self._shelf.add(
+                    await self._shelf.documents(task, document, below, attachment)
+                )
                 break
         if wait:
             await self._engine.settle(collection=source.collection)
-        at = place if name is None else _id(source, name)
+        at = place if name is None else place_of(source, name)
         return TaskWritten(task_id if attachment is None else attachment.id, outcomes[at].outcome, at)
-
-    async def _documents(
-        self,
-        task: Task,
-        stored: Document | None,
-        children: Sequence[Document],
-        attachment: Attachment | None = None,
-    ) -> Sequence[NewDocument]:
-        """A task's document, with what has to be written along with it, so that all are in step.
-
-        Its number of attachments makes sure that none comes or goes unseen while the others are read.
-        """
-        number = len(children) + (attachment is not None)
-        whole = [task_document(task, attachments=number, expected=stored.fingerprint if stored else None)]
-        for child in (each for each in children if is_stale(each, task)):
-            try:
-                whole.append(restated(child, await self._engine.text(child.id), task))
-            except NotFound:
-                raise Changed("attachment", child.key) from None
-        if attachment is not None and stored is not None:
-            whole.append(attachment_document(attachment, task, parent=stored.id))
-        return whole
-
-    async def _add(self, documents: Sequence[NewDocument]) -> Mapping[str, Written]:
-        written = await self._engine.add(documents, source=self._source, collection=self._collection)
-        return {each.id: each for each in written}
-
-    async def _delete(self, key: str) -> Receipt:
-        source = await self._found_source()
-        return Receipt() if source is None else await self._engine.delete(_id(source, key))
-
-    async def _read(self, place: str, kind: str, name: str) -> tuple[Document, str]:
-        """A document of ours and its text, as they were at one time. Raises NotFound."""
-        try:
-            document, text = await self._at_one_time(await self._engine.get(place))
-        except NotFound:
-            raise NotFound(kind, name) from None
-        if not is_task(document):
-            raise NotFound(kind, name)
-        return document, text
-
-    async def _at_one_time(self, document: Document) -> tuple[Document, str]:
-        for _ in range(READINGS):
-            text = await self._engine.text(document.id)
-            if content_hash(text) == document.content_hash or not document.chunks:
-                return document, text
-            document = await self._engine.get(document.id)
-        raise StorageBusy(f"document {document.id} is written faster than it can be read; ask again")
-
-    async def _whole(self, documents: Iterable[Document]) -> Sequence[tuple[Document, str]]:
-        """Those documents that are ours, with their texts, but for those that were deleted meanwhile."""
-        whole = []
-        for document in documents:
-            with suppress(NotFound):
-                whole.append(await self._at_one_time(document))
-        return [(document, text) for document, text in whole if is_task(document)]
-
-    async def _children(self, source: Source, parents: Sequence[str]) -> Sequence[Document]:
-        return await self._all(source, In("parent", tuple(parents))) if parents else []
-
-    async def _all(self, source: Source, where: Filter) -> Sequence[Document]:
-        """Every document of the source that matches."""
-        found: list[Document] = []
-        within, after = And((Eq("source", source.id), where)), None
-        while True:
-            page = await self._engine.list(
-                collection=source.collection, where=within, after=after, limit=PAGE
-            )
-            found += page.documents
-            after = page.next
-            if after is None:
-                return found
-
-    async def _place(self, kind: str, name: str, key: str | None = None) -> tuple[Source, str]:
-        """Where a task is, or would be. Raises NotFound where there can be none."""
-        source = await self._found_source()
-        if source is None:
-            raise NotFound(kind, name)
-        return source, _id(source, task_key(name) if key is None else key)
-
-    async def _found_source(self) -> Source | None:
-        try:
-            return await self._engine.find_source(self._source, collection=self._collection)
-        except NotFound:
-            return None
-
-    async def _made_source(self) -> Source:
-        return await self._engine.source(self._source, collection=self._collection, kind="tasks")
 
 
 def _batches(tasks: Iterable[Task]) -> Iterator[Sequence[Task]]:
@@ -347,6 +267,11 @@ def _batches(tasks: Iterable[Task]) -> Iterator[Sequence[Task]]:
         yield list(batch.values())
 
 
+def _is_too_much(documents: Sequence[NewDocument]) -> bool:
+    """Whether the engine would take them in several transactions."""
+    return len(documents) > BATCH or sum(len(each.text) for each in documents) > BATCH_CHARACTERS
+
+
 def _where(status: str | None, priority: str | None) -> Filter:
     """Tasks and attachments in that state, and nothing that others put beside them. Raises InvalidInput."""
     state = named_status(status)
@@ -358,10 +283,6 @@ def _where(status: str | None, priority: str | None) -> Filter:
             *(() if urgency is None else (Eq(("priority",), urgency),)),
         )
     )
-
-
-def _id(source: Source, key: str) -> str:
-    return stable_id("document", source.id, key)
 
 
 def _line(number: int, found: TaskResult) -> TaskLine:

@@ -10,6 +10,7 @@ import pytest
 import conspectus
 from conspectus import Engine, RemoteEngine, Settings
 from conspectus.errors import Changed, InvalidInput, NotFound
+from conspectus.faces.task_storage import attachment_document
 from conspectus.faces.task_words import Attachment, Task
 from conspectus.faces.tasks import Tasks
 from conspectus.model.filter import Eq
@@ -254,3 +255,31 @@ async def test_creations_at_once_leave_one_task(tasks: Tasks) -> None:
     await asyncio.gather(*(tasks.put(each, wait=False) for each in many))
     assert (await tasks.get("auth-1")).title in {each.title for each in many}
     assert len((await tasks.list()).tasks) == 1
+
+
+async def test_many_tasks_change_along_with_their_attachments(engine: Engine, tasks: Tasks) -> None:
+    many = [Task(f"t-{n}", f"Task {n}") for n in range(300)]
+    places = [each.document for each in await tasks.put_many(many, wait=False)]
+    texts = [
+        attachment_document(Attachment("a", "A text"), task, parent=place)
+        for task, place in zip(many[1:], places[1:], strict=True)
+    ]
+    await engine.add(texts, source="tasks", collection="tasks", wait=True)
+    written = await tasks.put_many(replace(each, status="completed") for each in many)
+    assert [each.id for each in written] == [each.id for each in many]
+    assert {each.outcome for each in written} == {"updated"}
+    assert await tasks.search("text", 100, status="pending") == []
+    assert {each.type for each in await tasks.search("text", 100, status="completed")} == {"attachment"}
+    assert sum(each.has_attachments for each in (await tasks.list(limit=300)).tasks) == 299
+
+
+async def test_a_child_that_is_none_of_theirs_stays_as_it_is(engine: Engine, tasks: Tasks) -> None:
+    written = await tasks.put(LOGIN)
+    strange = NewDocument("Strange", key="strange", author="ann", parent=written.document)
+    await engine.add(strange, source="tasks", collection="tasks", wait=True)
+    await tasks.update("auth-1", status="completed")
+    assert await tasks.attachments("auth-1") == []
+    assert not (await tasks.get("auth-1")).has_attachments
+    where = Eq("author", "ann")
+    assert (await engine.list(collection="tasks", where=where)).documents[0].metadata == {}
+    assert (await tasks.delete("auth-1")).documents == 2
