@@ -16,6 +16,7 @@ from fastapi import FastAPI
 
 from conspectus import bootstrap
 from conspectus.engine import Engine
+from conspectus.ports.chat import ChatModel
 from conspectus.settings import Settings
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.web.app import application
@@ -116,6 +117,7 @@ class Live:
     folder: Path
     settings: Settings
     prepare: Callable[[FastAPI], None] = lambda _app: None
+    chat_model: ChatModel | None = None
     log: io.StringIO = field(default_factory=io.StringIO)
     address: str = ""
 
@@ -132,7 +134,12 @@ class Live:
 
     async def _serve(self) -> None:
         try:
-            opened = bootstrap.open(self.folder, settings=self.settings, embedder=HashedEmbedder())
+            opened = bootstrap.open(
+                self.folder,
+                settings=self.settings,
+                embedder=HashedEmbedder(),
+                chat_model=self.chat_model,
+            )
             async with opened as engine:
                 app = application(engine, self.settings, log=logger("info", self.log))
                 self.prepare(app)

@@ -24,6 +24,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from conspectus.settings import Settings
+from conspectus.testing.chat_models import ScriptedChatModel
 from tests.web.conftest import Live
 
 EXAMPLES = 8
@@ -43,6 +44,8 @@ UNSURE = {
     "POST /api/v1/collections/{collection}/documents/delete",
     "DELETE /api/v1/collections/{collection}/grants",
     "PUT /api/v1/collections/{collection}/grants",
+    "GET /api/v1/chat/{stream}",
+    "POST /api/v1/chat/completions",
     "GET /api/v1/jobs/{job}",
     "POST /api/v1/jobs/{job}/cancel",
     "POST /api/v1/jobs/{job}/retry",
@@ -84,7 +87,8 @@ class Described:
 @pytest.fixture(scope="module")
 def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Described]:
     folder: Path = tmp_path_factory.mktemp("store")
-    with Live(folder, Settings(embedder="none", job_grace_seconds=1)) as live:
+    chosen = Settings(embedder="none", job_grace_seconds=1)
+    with Live(folder, chosen, chat_model=ScriptedChatModel()) as live:
         document = httpx.get(f"{live.address}/openapi.json").json()
         schema = schemathesis.openapi.from_dict(document)
         schema.config.update(base_url=live.address)

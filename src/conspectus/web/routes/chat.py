@@ -47,7 +47,8 @@ LastEvent = Annotated[
 
 def _streamed(*statuses: int) -> Responses:
     """What a route that answers with events may answer."""
-    events = {MEDIA_TYPE: {"schema": {"type": "string"}}}
+    event = {name: {"type": "string"} for name in ("id", "event", "data")}
+    events = {MEDIA_TYPE: {"schema": {"type": "object", "properties": event, "required": ["data"]}}}
     name = {"description": "The stream's name, to go on with it.", "schema": {"type": "string"}}
     return {200: {"content": events, "headers": {STREAM: name}}, **problems(*statuses)}
 
