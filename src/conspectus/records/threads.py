@@ -1,6 +1,7 @@
 """Reading a thread, and the newest of a source."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, select
 
@@ -8,15 +9,23 @@ from conspectus.errors import InvalidInput
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.records import StoredChunk, StoredThread
 from conspectus.records.reading import WITH_NEIGHBOURS, stored_chunks
+from conspectus.records.rows import CHUNK_COLUMNS, DOCUMENT_COLUMNS
 from conspectus.records.tables import DATED, THREADED, chunks, documents
 
 _ORDER = (documents.c.order_sequence, documents.c.order_start, documents.c.id)
 _HERE = documents.c.source == bindparam("source")
 _IN_THREAD = (_HERE, documents.c.thread == bindparam("thread"), THREADED)
-_FIRST_CHUNKS = WITH_NEIGHBOURS.where(chunks.c.id == documents.c.last_chunk - documents.c.chunks + 1)
+_FIRST = chunks.c.id == documents.c.last_chunk - documents.c.chunks + 1
+_FIRST_CHUNKS = WITH_NEIGHBOURS.where(_FIRST)
 
 _SIZE = select(func.count()).select_from(documents).where(*_IN_THREAD)
-_FROM_THE_FIRST = _FIRST_CHUNKS.where(*_IN_THREAD).order_by(*_ORDER).limit(bindparam("most"))
+_FROM_THE_FIRST = (
+    select(*CHUNK_COLUMNS, *DOCUMENT_COLUMNS, documents.c.last_chunk)
+    .join(documents, documents.c.number == chunks.c.document)
+    .where(_FIRST, *_IN_THREAD)
+    .order_by(*_ORDER)
+    .limit(bindparam("most"))
+)
 _SOME = _FIRST_CHUNKS.where(documents.c.id.in_(bindparam("ids", expanding=True)))
 _PLACE = (func.row_number().over(order_by=_ORDER) - 1).label("place")
 _NUMBERED = select(documents.c.id, _PLACE).where(*_IN_THREAD).subquery()
@@ -39,7 +48,7 @@ def read_thread(
     wanted = {"source": source, "thread": thread}
     begun = connection.execute(_FROM_THE_FIRST, {**wanted, "most": limit + 1}).all()
     if len(begun) <= limit:
-        rows = stored_chunks(begun)
+        rows = stored_chunks(_linked(begun))
         return StoredThread(tuple(rows), {row.document.id: at for at, row in enumerate(rows)}, len(rows))
     total: int = connection.execute(_SIZE, wanted).scalar_one()
     anchors = connection.execute(_PLACES, {**wanted, "around": list(around)}).scalars().all()
@@ -48,6 +57,13 @@ def read_thread(
     places: dict[DocumentId, int] = {DocumentId(document): place for document, place in found}
     rows = stored_chunks(connection.execute(_SOME, {"ids": list(places)}).all())
     return StoredThread(tuple(sorted(rows, key=lambda row: places[row.document.id])), places, total)
+
+
+def _linked(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
+    """Rows of a whole thread with their neighbours in it, which need not be looked up then."""
+    before = [None, *(row[-1] for row in rows)]
+    after = [*(row[0] for row in rows[1:]), None]
+    return [(*row, *links) for row, *links in zip(rows, before, after, strict=False)]
 
 
 def latest(connection: Connection, source: SourceId, *, limit: int) -> Sequence[StoredChunk]:
