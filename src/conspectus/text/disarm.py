@@ -6,6 +6,7 @@ data.
 """
 
 import unicodedata
+from itertools import pairwise
 
 import regex
 
@@ -25,6 +26,33 @@ _ALWAYS_UNSEEN = (
 _JOINERS = "\u061c\u200c-\u200f\u034f\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _UNSEEN = regex.compile(rf"[{_ALWAYS_UNSEEN}]+")
 _SMUGGLED = regex.compile(rf"[{_JOINERS}]{{3,}}|(?<=[A-Za-z])[{_JOINERS}]+|[{_JOINERS}]+(?=[A-Za-z])")
+
+_ALIKE = (
+    ("\u0430\u0441\u0501\u0435\u04bb\u0456\u0458\u051b\u043e\u0440\u0455\u0443\u0445", "acdehijqopsyx"),
+    (
+        "\u0410\u0412\u0421\u0415\u041d\u0406\u0408\u041a\u041c\u041e\u0420\u0405\u0422\u0425",
+        "ABCEHIJKMOPSTX",
+    ),
+    (
+        "\u03b1\u03b9\u03bd\u03bf\u03c1\u03c5\u0391\u0392\u0395\u0397\u0399\u039a\u039c\u039d",
+        "aivopuABEHIKMN",
+    ),
+    ("\u039f\u03a1\u03a4\u03a5\u03a7\u0396\u0131\u0261", "OPTYXZig"),
+)
+_STYLED = (range(0xFF01, 0xFF5F), range(0x1D400, 0x1D800), range(0x24B6, 0x24EA))
+
+
+def _alphabets() -> dict[int, str]:
+    """Letters that look like plain ones, and plain ones in other styles, each with the one it is read as."""
+    table = {ord(odd): plain for odds, plains in _ALIKE for odd, plain in zip(odds, plains, strict=True)}
+    for code in (code for styled in _STYLED for code in styled):
+        plain = unicodedata.normalize("NFKC", chr(code))
+        if len(plain) == 1 and plain.isascii():
+            table[code] = plain
+    return table
+
+
+_READ_AS = _alphabets()
 
 _LINE = r"(?:\A|(?<=[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]))"
 _BLANK = r"[^\S\n\r]"
@@ -47,22 +75,9 @@ _BRACKETED = regex.compile(
     r"|(?i:system|assistant|user)\s*[\]\uff3d]\s*\()"
 )
 _ANGLE = regex.compile(r"[\u02c2\u1438\u2039\u2329\u276e\u27e8\u2a3c\u3008\ufe64\uff1c]")
-_TAG = regex.compile(r"\s*/?\s*([\w\uff0d-]{1,20})|\s*[|\u01c0\u2223\u2502\uff5c]")
-_NAMES = (
-    RETRIEVED,
-    PASSAGE,
-    "user-message",
-    "sys",
-    "s",
-    "bos",
-    "eos",
-    "start_of_turn",
-    "end_of_turn",
-    "im_start",
-)
-_LETTERS = str.maketrans(
-    "\u0430\u0435\u043e\u0440\u0441\u0443\u0455\u0456\u0501\u051b\u0261\u03bf\u03b5\u03c1\u03b9\u03bd\u0433\u043c\u0442\u0432\u04bb",
-    "aeopcysidqgoepivrmtvh",
+_TAG = regex.compile(r"\s*(?:/\s*)?([\w-]{1,20})|\s*[|\u01c0\u2223\u2502]")
+_NAMES = frozenset(
+    {RETRIEVED, PASSAGE, "user-message", "sys", "s", "bos", "eos", "im_start", "start_of_turn", "end_of_turn"}
 )
 
 _CARRIER = regex.compile(
@@ -78,15 +93,12 @@ def disarm(text: str) -> str:
 
     Angle brackets and ampersands are left to whoever puts it into XML.
     """
-    if not text.isascii():
-        text = _SMUGGLED.sub("", _UNSEEN.sub("", text))
-        text = _ANGLE.sub(lambda found: _angle(text, found), text)
-    if _SPOKEN.search(text):
-        text = _ROLE_LINE.sub(r"\1\\", text)
-    if "#" in text:
-        text = _ROLE_HEADING.sub(r"\1\\", text)
-    text = _BRACKETED.sub(r"\1\\", text)
-    return _without_marks(_CARRIER.sub(r"\\", text))
+    if text.isascii():
+        return _backslashed(text, _places(text))
+    seen = _SMUGGLED.sub("", _UNSEEN.sub("", text))
+    read = seen.translate(_READ_AS)
+    tags = (found.end() for found in _ANGLE.finditer(seen) if _is_tag(read, found.end()))
+    return _backslashed(seen, {*_places(read), *tags, *(mark.start + 1 for mark in marks(seen))})
 
 
 def without_delimiters(text: str) -> str:
@@ -94,17 +106,27 @@ def without_delimiters(text: str) -> str:
     return _OWN.sub("&lt;", text) if "<" in text else text
 
 
-def _angle(text: str, found: regex.Match[str]) -> str:
-    tag = _TAG.match(text, found.end())
-    if tag is None:
-        return found[0]
-    name = unicodedata.normalize("NFKC", tag[1] or "").casefold().translate(_LETTERS)
-    return found[0] + "\\" if tag[1] is None or name in _NAMES else found[0]
+def _places(text: str) -> set[int]:
+    """Where backslashes are to stand."""
+    found = {mark.start + 1 for mark in marks(text)}
+    if _SPOKEN.search(text):
+        found |= {each.end() for each in _ROLE_LINE.finditer(text)}
+    if "#" in text:
+        found |= {each.end() for each in _ROLE_HEADING.finditer(text)}
+    return (
+        found
+        | {each.end() for each in _BRACKETED.finditer(text)}
+        | {each.end() for each in _CARRIER.finditer(text)}
+    )
 
 
-def _without_marks(text: str) -> str:
-    pieces, end = [], 0
-    for mark in marks(text):
-        pieces += [text[end : mark.start + 1], "\\"]
-        end = mark.start + 1
-    return "".join([*pieces, text[end:]])
+def _is_tag(text: str, start: int) -> bool:
+    tag = _TAG.match(text, start)
+    return tag is not None and (tag[1] is None or tag[1].casefold() in _NAMES)
+
+
+def _backslashed(text: str, places: set[int]) -> str:
+    if not places:
+        return text
+    borders = [0, *sorted(places), len(text)]
+    return "\\".join(text[start:end] for start, end in pairwise(borders))

@@ -111,4 +111,4 @@ def test_any_answer_cites_only_what_was_given(pieces: list[str]) -> None:
 
 def test_an_answer_made_to_be_slow_is_not() -> None:
     for piece in ("`", "``a", "[", "[1", "[1,", "[1]", "~~~\n", "```\n", "1-", "【"):
-        cited(piece * 20_000, GIVEN)
+        assert len(cited(piece * 20_000, GIVEN).invented) == 0
