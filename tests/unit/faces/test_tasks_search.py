@@ -95,8 +95,8 @@ async def test_the_least_similarity_is_exact(exact: Tasks) -> None:
 
 
 async def test_equally_similar_tasks_come_by_id_however_they_were_written(exact: Tasks) -> None:
-    names = [f"t{number:03}" for number in range(60)]
-    for batch in (names[40:], names[:20], names[20:40]):
+    names = [f"t{number:03}" for number in range(120)]
+    for batch in (names[80:], names[40:80], names[:40]):
         await exact.put_many([at(0.5, name) for name in reversed(batch)])
     await exact.put(at(0.6, "zz"))
     for n in (1, 3, 20):
