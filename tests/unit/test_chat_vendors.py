@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import aclosing
+from dataclasses import replace
 
 import pytest
 
@@ -24,6 +25,7 @@ from conspectus.errors import (
 )
 from conspectus.model.chat import Delta, Usage
 from conspectus.model.jobs import EmbeddingRequest
+from conspectus.model.results import Message
 from conspectus.providers.chat_model import HostedChatModel
 from conspectus.settings import Settings
 from conspectus.testing.chat_model_contract import ASK, TALK, answer, text
@@ -178,6 +180,20 @@ async def test_silence_is_waited_out_for_so_long(server: ChatServer, after: int)
     await model.close()
 
 
+async def test_a_model_that_was_closed_connects_again(server: ChatServer, model: HostedChatModel) -> None:
+    assert text(await answer(model)) == "Hello world"
+    await model.close()
+    assert text(await answer(model)) == "Hello world"
+
+
+async def test_hundreds_of_answers_at_once(server: ChatServer, model: HostedChatModel) -> None:
+    server.says = lambda call: [f"{call.body['messages'][0]['content']} "] * 5
+    asked = [[Message("user", f"number{number}")] for number in range(200)]
+    said = await asyncio.gather(*(answer(model, messages) for messages in asked))
+    assert [text(pieces).split() for pieces in said] == [[each[0].content] * 5 for each in asked]
+    assert (server.open, server.left) == (0, 0)
+
+
 async def test_nobody_is_there() -> None:
     model = HostedChatModel("openai:small", url="http://127.0.0.1:1/v1")
     with pytest.raises(ChatUnreachable) as refused:
@@ -296,6 +312,9 @@ async def test_the_other_vendors(setting: str, path: str, says, filtered: str, m
         assert all(message.content in json.dumps(sent) for message in TALK)
         server.answers[path] = says(["Pa"], words=9, reason=filtered)
         with pytest.raises(ChatBadAnswer):
+            await answer(model)
+        server.answers[path] = replace(says(["Pa", "ris"] * 50, words=9), broken=True)
+        with pytest.raises(ChatUnreachable):
             await answer(model)
         asked = server.count()
         for status, kind in [(401, ChatAuthFailed), (429, ChatRateLimited), (500, ChatUnreachable)]:

@@ -21,6 +21,8 @@ from conspectus.providers.exchange import sendable
 from conspectus.providers.logged import Calls, Note, drop
 
 ROLES: Final = frozenset({"system", "user", "assistant"})
+BROKEN_OFF: Final = frozenset({None, "error"})
+"""How the library says that an answer had no end."""
 UNABLE_TO_BE_TOLD: Final = frozenset({"bedrock"})
 """Vendors whose library is told about retries when it is made."""
 
@@ -99,7 +101,8 @@ class HostedChatModel:
                 yield piece
 
     async def close(self) -> None:
-        """Release the connections."""
+        """Release the connections; a question after that makes new ones."""
+        self._model = None
         await self._open.aclose()
 
     def _settings(self, most: int, temperature: float | None) -> dict[str, Any]:
@@ -175,7 +178,7 @@ class HostedChatModel:
         vendor = self._choice.vendor
         if reason == "content_filter":
             raise ChatBadAnswer(vendor, "it will not answer this, or say no more of it")
-        if reason == "error":
+        if reason in BROKEN_OFF and said:
             raise ChatUnreachable(vendor, "the answer broke off")
         if not said:
             why = "had no tokens left for one" if reason == "length" else "gave an empty one"
