@@ -45,6 +45,11 @@ def narrowed(access: Access, where: Filter) -> Filter:
     return where if allowed == EVERYTHING else And((allowed, where))
 
 
+def among(sources: Iterable[SourceId]) -> Filter:
+    """The filter of what stands in these sources, each of which the person may see."""
+    return In("source", tuple(sorted(sources)))
+
+
 def jobs_seen(access: Access, person: Person, collection: CollectionId) -> JobPlace:
     """Which jobs of a collection the person may see: all, or those of sources seen and the person's own."""
     if access.collection is not None:

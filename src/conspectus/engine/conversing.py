@@ -6,6 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Unpack
 
+from conspectus.access.policy import among
 from conspectus.access.sight import Place
 from conspectus.engine.asking import FLOOR
 from conspectus.engine.following import Following
@@ -24,7 +25,7 @@ from conspectus.model.conversation import (
     NewMessage,
     Said,
 )
-from conspectus.model.filter import And, Eq, Filter, In
+from conspectus.model.filter import And, Eq, Filter
 from conspectus.model.jobs import Upload
 from conspectus.model.query import Budget, Query, Situation
 from conspectus.model.records import Document, Source, StoredChunk, Written
@@ -215,7 +216,7 @@ class Conversing(Following):
 
 
 def _said_in(channels: Sequence[Source]) -> Filter:
-    return And((MESSAGES, In("source", tuple(each.id for each in channels))))
+    return And((MESSAGES, among(each.id for each in channels)))
 
 
 def _is_member(channel: Source, member: str | None) -> bool:

@@ -36,17 +36,19 @@ class Linker:
     def link(self, key: str, said: Utterance, *, answers: str | None = None) -> str | None:
         """The key of the message that this one answers, None if it begins a conversation.
 
-        Where the platform knows, `answers` says so and is given back. A system line answers nothing and is
-        not remembered. A message that is remembered already keeps its link.
+        Where it is known, `answers` says so and is given back; a message that is known to begin a
+        conversation answers itself. A system line answers nothing and is not remembered. A message that is
+        remembered already keeps its link.
         """
         past = self._past
         if key in past.keys:
             return past.answers[past.keys.index(key)]
-        answers = None if answers == key else answers
+        begins = answers == key
+        answers = None if begins else answers
         if said.system:
             return answers
         reading, at = read(said.text, past.people, past.usage), seconds(said.at)
-        if answers is None and len(past):
+        if answers is None and not begins and len(past):
             place = self._judge.choose(features(past, reading, said.author, at), len(past))
             answers = None if place is None else past.keys[place]
         past.add(key, said.author, at, reading=reading, answers=answers)
