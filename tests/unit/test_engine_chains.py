@@ -10,7 +10,10 @@ import conspectus
 from conspectus import Engine, Eq, NewDocument, Not, Settings
 from conspectus.errors import InvalidInput
 from conspectus.model.access import Grantee, Person
+from conspectus.testing.engine_samples import untimed
 from conspectus.testing.samples import NOON
+from conspectus.testing.served import served
+from conspectus.web.app import application
 
 API_KEY = (
     "How do I set up my API key?",
@@ -106,6 +109,23 @@ async def test_chains_over_all_collections(engine: Engine) -> None:
     assert sorted(hit.document.key for hit in found.hits) == ["2", "2", "3", "3"]
     assert len({hit.document.collection for hit in found.hits}) == 2
     assert len(found.threads) == 2
+
+
+async def test_chains_come_over_http_as_they_are(engine: Engine) -> None:
+    await engine.add(conversation(), source="help")
+    first = await engine.found_owner()
+    assert first is not None
+    quiet = Settings(log_level="critical")
+    async with (
+        served(application(engine, quiet)) as url,
+        conspectus.connect(url, key=first.secret, settings=quiet) as remote,
+    ):
+        far, near = [await each.retrieve("developer keys", limit=1, chain=8) for each in (remote, engine)]
+        assert untimed(far) == untimed(near)
+        assert far.threads[0].total == 4
+        windows = [await each.window("developer keys", 90, limit=1, chain=1) for each in (remote, engine)]
+        assert windows[0].text == windows[1].text
+        assert "[… 2 messages left out]" in windows[0].text
 
 
 @pytest.mark.parametrize("chain", [-1, 101])
