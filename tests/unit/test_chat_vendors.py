@@ -259,6 +259,17 @@ async def test_a_missing_key_is_told_when_the_model_is_first_asked(setting: str,
     await model.close()
 
 
+async def test_without_credentials_bedrock_is_not_asked(monkeypatch, tmp_path) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    model = HostedChatModel("bedrock:nova")
+    with pytest.raises(ChatAuthFailed, match="no credentials"):
+        await answer(model)
+    await model.close()
+
+
 async def test_without_a_key_another_server_is_asked_all_the_same(server: ChatServer, monkeypatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY")
     async with ChatServer(key="none") as open_server:

@@ -31,6 +31,7 @@ KINDS: Final[tuple[Kind, ...]] = (
 )
 """The library's errors, the more special first, with ours and why."""
 
+_NO_CREDENTIALS: Final = frozenset({"NoCredentialsError", "PartialCredentialsError"})
 _FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
 _LONGEST_WAIT: Final = 86_400.0
 
@@ -38,6 +39,8 @@ _LONGEST_WAIT: Final = 86_400.0
 def chat_error(provider: str, fault: Exception, library: Any) -> ChatError:
     """Our error for a fault of the library whose module of exceptions is given."""
     status = getattr(fault, "status_code", None)
+    if type(fault).__name__ in _NO_CREDENTIALS:
+        return ChatAuthFailed(provider, "no credentials are set")
     if getattr(fault, "provider_error_code", None) in _FILTERED:
         return ChatBadAnswer(provider, "it will not answer this", status=status)
     if isinstance(fault.__cause__ or fault, ValueError):

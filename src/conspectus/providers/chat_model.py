@@ -121,8 +121,10 @@ class HostedChatModel:
             errors = await asyncio.to_thread(library, "exceptions")
             try:
                 model, connection = await asyncio.to_thread(self._choice.connect, self._seconds)
-            except (errors.UserError, ProviderError) as error:
+            except errors.UserError as error:
                 raise ChatAuthFailed(self._choice.vendor, str(error)) from error
+            except ProviderError as error:
+                raise ChatAuthFailed(self._choice.vendor, error.reason) from error
             await self._open.enter_async_context(connection)
             self._model = model
 
@@ -151,7 +153,7 @@ class HostedChatModel:
             yield
         except TimeoutError as fault:
             raise ChatTimedOut(vendor, f"nothing came for {self._seconds:g} s") from fault
-        except (errors.AgentRunError, errors.UserError, ValueError) as fault:
+        except (errors.AgentRunError, errors.UserError, self._choice.transport_error, ValueError) as fault:
             raise chat_error(vendor, fault, errors) from fault
 
     @asynccontextmanager

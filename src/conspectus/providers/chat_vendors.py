@@ -70,6 +70,15 @@ class Choice:
         vendor = VENDORS[self.vendor]
         return Vendor("openai", "openai", vendor.key) if self.url else vendor
 
+    @property
+    def transport_error(self) -> type[Exception]:
+        """The base of the errors that pydantic-ai lets through from the library below it."""
+        below = ("httpx2", "HTTPError")
+        if self.vendor == "bedrock" and not self.url:
+            below = ("botocore.exceptions", "BotoCoreError")
+        found: type[Exception] = getattr(importlib.import_module(below[0]), below[1])
+        return found
+
     def connect(self, timeout: float) -> tuple[Any, Any]:
         """The model and its connection. Raises the library's UserError where a key or a region is missing."""
         if self.url or self.vendor == "ollama":
