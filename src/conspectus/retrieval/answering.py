@@ -38,11 +38,12 @@ class Exchange:
     def needed(self, place: int) -> list[int]:
         """All other messages, in the order in which they help to understand one.
 
-        What it answers, the root, its first answer and the end of what follows from it; then what else leads
-        to it and follows from it by turns, nearest first; then what stands between, nearest first.
+        What it answers, the root, its first answer, the end of what follows from it, or of the thread; then what
+        else leads to it and follows from it by turns, nearest first; then what stands between, nearest first.
         """
         before, after = self._before(place), self._after(place)
-        chosen = [*before[:1], self.root, *self._first_answer(place), *after[-1:]]
+        end = after[-1] if after else len(self._messages) - 1
+        chosen = [*before[:1], self.root, *self._first_answer(place), end]
         for pair in zip_longest(before[1:], after):
             chosen.extend(each for each in pair if each is not None)
         chosen += sorted(range(len(self._messages)), key=lambda other: (abs(other - place), other))

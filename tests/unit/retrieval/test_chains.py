@@ -109,6 +109,13 @@ def test_replies_are_found_where_others_talk_in_between() -> None:
     assert numbers(Channel(*messages).chained({4: 0.9}, most=6)) == [4, 2, 0, 6, 3, 5, 1]
 
 
+def test_where_all_answer_the_root_the_nearest_come_after_root_and_end() -> None:
+    """As in a platform whose threads have one level."""
+    channel = Channel(said(0), *(said(number, answers="0") for number in range(1, 9)))
+    assert numbers(channel.chained({4: 0.9}, most=5)) == [4, 0, 8, 3, 5, 2]
+    assert numbers(channel.chained({0: 0.9}, most=3)) == [0, 1, 8, 2]
+
+
 @pytest.mark.parametrize(
     "links",
     [
