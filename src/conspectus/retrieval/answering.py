@@ -38,8 +38,8 @@ class Exchange:
     def needed(self, place: int) -> list[int]:
         """All other messages, in the order in which they help to understand one.
 
-        What it answers, the root, its first answer, the end of what follows from it, or of the thread; then what
-        else leads to it and follows from it by turns, nearest first; then what stands between, nearest first.
+        What it answers, the root, its first answer, the end of what follows from it, or of the thread; then
+        by turns what else leads to it and follows from it, then what stands between, nearest first.
         """
         before, after = self._before(place), self._after(place)
         end = after[-1] if after else len(self._messages) - 1
