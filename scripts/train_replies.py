@@ -35,7 +35,7 @@ from conspectus.text.replies.linker import seconds
 from conspectus.text.replies.past import Past
 from conspectus.text.replies.reading import read
 
-Floats = NDArray[np.float64]
+Floats = NDArray[np.floating[Any]]
 Integers = NDArray[np.int64]
 Truths = NDArray[np.bool_]
 Bins = NDArray[np.uint8]
@@ -57,6 +57,7 @@ MEMORY = 100
 FOLDS = 5
 ROUNDS = 3
 TREES = 160
+FEWER_TREES = 60
 DEPTHS = (5, 3)
 RATE = 0.15
 SHARE_OF_FIGURES = 0.5
@@ -65,6 +66,8 @@ PENALTY = 3.0
 LEAST_WEIGHT = 2.0
 BINS = 48
 NEGLIGIBLE = 0.002
+SETTLED = 25
+HOPELESS = 2e-4
 SEED = 7
 HIGHEST = 1e30
 KINDS = ("as they are", "with seconds", "slower", "without times")
@@ -187,7 +190,7 @@ def _minutes(said: Sequence[Utterance]) -> Iterator[float]:
         yield now
 
 
-def learn(samples: Sequence[Sample]) -> Weights:
+def learn(samples: Sequence[Sample], trees: int = TREES) -> Weights:
     """Boost both forests on the samples."""
     chance = np.random.default_rng(SEED)
     tables = (
@@ -202,8 +205,13 @@ def learn(samples: Sequence[Sample]) -> Weights:
     weight = np.array([one.weight for one in samples])
     rated, begun = np.zeros(len(owner)), np.zeros(len(samples))
     grown: tuple[list[Grown], list[Grown]] = [], []
-    for _ in range(TREES):
+    for number in range(trees):
         slopes, curves = _slopes(rated, begun, owner=owner, first=first, true=true)
+        if number == SETTLED:
+            kept = (curves[0] > HOPELESS) | true[0] | (np.diff(owner, append=-1) != 0)
+            answer, owner, rated, true = answer[:, kept], owner[kept], rated[kept], (true[0][kept], true[1])
+            first = np.searchsorted(owner, np.arange(len(samples)))
+            slopes, curves = _slopes(rated, begun, owner=owner, first=first, true=true)
         used = chance.random(len(samples)) < SHARE_OF_MESSAGES
         rows = np.flatnonzero(used[owner] & ((curves[0] > NEGLIGIBLE) | true[0]))
         picked = (rows, weight[owner[rows]]), (np.flatnonzero(used), weight[used])
@@ -314,7 +322,7 @@ def cross_fitted(kinds: Sequence[tuple[float, Sequence[JudgedChannel]]]) -> dict
         samples = sampled(kinds, judges)
         for fold in (names[start::FOLDS] for start in range(FOLDS)):
             seen = [one for name in names if name not in fold for one in samples[name]]
-            judges |= dict.fromkeys(fold, judge(learn(seen)))
+            judges |= dict.fromkeys(fold, judge(learn(seen, TREES if turn == ROUNDS - 1 else FEWER_TREES)))
         print(f"round {turn + 1}:", *figures(kinds[0][1], judges), flush=True)
     return judges
 

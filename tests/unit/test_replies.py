@@ -133,8 +133,15 @@ def test_replies_to_one_forgotten_message_are_one_conversation() -> None:
 
 
 def test_a_clock_of_twelve_hours_may_wrap() -> None:
-    talk = [said("ann", "how do I mount a disk?", 3540), said("bob", "with the command mount", 3600 - 43_200)]
-    assert links(talk) == [None, "0"]
+    def talk(wrapped: float) -> list[Utterance]:
+        return [
+            said("ann", "how do I mount a disk?", 0),
+            said("bob", "with the command mount", 60 - wrapped),
+            said("ann", "which command?", 90 - wrapped),
+            said("cat", "does anybody know a good editor?", 7200 - wrapped),
+        ]
+
+    assert links(talk(43_200)) == links(talk(0))
 
 
 def test_huge_and_hostile_texts_are_cut() -> None:

@@ -9,6 +9,7 @@ from rich.text import Text
 from conspectus.cli.output import cell
 from conspectus.evals.injection import InjectionReport
 from conspectus.evals.parsing import FormatReport
+from conspectus.evals.threads import ThreadsReport
 from conspectus.model.records import Document
 from conspectus.model.reports import CheckReport, FilesReport, Status
 from conspectus.model.results import ContextWindow, Hit, Retrieval
@@ -146,6 +147,19 @@ def figures_table(figures: Mapping[str, object]) -> RenderableType:
                 f"{name} {part}".strip(), f"{figure:.1f}" if isinstance(figure, float) else str(figure)
             )
     return table
+
+
+def threads_table(report: ThreadsReport) -> RenderableType:
+    """The figures of the linker beside those of answering the message before."""
+    table = _table("measure", "linked", "message before")
+    before: Mapping[str, object] = {**report["message_before"]}
+    for name, value in report["linked"].items():
+        ours, theirs = ({"": each} if isinstance(each, float) else each for each in (value, before[name]))
+        if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
+            for part, figure in ours.items():
+                table.add_row(f"{name} {part}".strip(), f"{figure:.1f}", f"{theirs[part]:.1f}")
+    counts = f"{report['judged']} of {report['messages']} messages judged, {report['channels']} channels"
+    return Group(table, Text(counts))
 
 
 def parsing_table(reports: Mapping[str, FormatReport]) -> RenderableType:

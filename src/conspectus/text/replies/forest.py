@@ -8,16 +8,16 @@ from importlib import resources
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from conspectus.text.replies.features import Features, Figures
 from conspectus.text.replies.past import Floats
 
-DEEPEST = 8
 UNKNOWN = -1.0
 
 
 class Forest:
-    """Trees that ask one question at each level: is this figure over that threshold?
+    """Trees of at most eight levels that ask one question at each: is this figure over that threshold?
 
     Args:
         names: the figures that are read.
@@ -35,27 +35,29 @@ class Forest:
         leaves: Sequence[Sequence[float]],
     ) -> None:
         self.names = tuple(names)
-        self._features = np.array(features, dtype=np.int64)
-        self._thresholds = np.array(thresholds, dtype=np.float64)[..., np.newaxis]
-        values = np.array(leaves, dtype=np.float64)
+        self._features = np.array(features, dtype=np.int64).T
+        self._thresholds = np.array(thresholds, dtype=np.float32).T[..., np.newaxis]
+        values = np.array(leaves, dtype=np.float32)
         self._offsets = np.arange(len(values))[:, np.newaxis] * values.shape[1]
         self._values = values.ravel()
-        self._unused_bits = DEEPEST - self._features.shape[1]
 
     def sums(self, figures: Mapping[str, Figures], rows: int) -> Floats:
         """For each row the sum over all trees."""
-        over = tabulated(figures, self.names, rows)[self._features] > self._thresholds
-        leaf = np.packbits(over, axis=1)[:, 0] >> self._unused_bits
-        found: Floats = self._values[self._offsets + leaf].sum(axis=0)
+        over = np.take(tabulated(figures, self.names, rows), self._features, axis=0) > self._thresholds
+        leaf = np.zeros(over.shape[1:], dtype=np.uint8)
+        for answers in over.view(np.uint8):
+            leaf = leaf << 1 | answers
+        found: Floats = np.take(self._values, self._offsets + leaf).sum(axis=0, dtype=np.float64)
         return found
 
 
-def tabulated(figures: Mapping[str, Figures], names: Sequence[str], rows: int) -> Floats:
+def tabulated(figures: Mapping[str, Figures], names: Sequence[str], rows: int) -> NDArray[np.float32]:
     """The named figures as one line each; what is not known is -1."""
-    table = np.empty((len(names), rows))
+    table = np.empty((len(names), rows), dtype=np.float32)
     for place, name in enumerate(names):
         table[place] = figures[name]
-    return np.nan_to_num(table, copy=False, nan=UNKNOWN)
+    np.copyto(table, UNKNOWN, where=np.isnan(table))
+    return table
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,8 @@ LONGEST_NAME = 80
 FUNCTION_WORDS = STOP_WORDS["english"]
 _SHORTEST_NAME = 3
 _OFTEN = 4
-_MISTYPED = 2
+_MOST_SLIPS = 2
+_LETTERS_A_SLIP = 4
 _LEADING = "@<(\"'`*"
 _TRAILING = ":,;.!?>)\"'`*\u2026\uff0c\uff1a\u3001"
 _ADDRESSING = ":,;>\uff0c\uff1a\u3001"
@@ -132,10 +133,11 @@ def _is_word(name: str, usage: Mapping[str, Sequence[int]]) -> bool:
 
 def _alike(known: str, name: str) -> bool:
     longest = max(len(known), len(name))
-    if known[:_SHORTEST_NAME] != name[:_SHORTEST_NAME] or abs(len(known) - len(name)) > _MISTYPED:
+    slips = min(_MOST_SLIPS, longest // _LETTERS_A_SLIP)
+    if known[:_SHORTEST_NAME] != name[:_SHORTEST_NAME] or abs(len(known) - len(name)) > slips:
         return False
     pairs = tuple(zip(known, name, strict=False))
     before = next((at for at, (one, other) in enumerate(pairs) if one != other), len(pairs))
     ends = zip(reversed(known[before:]), reversed(name[before:]), strict=False)
     after = next((at for at, (one, other) in enumerate(ends) if one != other), len(pairs) - before)
-    return before + after >= longest - _MISTYPED
+    return before + after >= longest - slips

@@ -1,0 +1,128 @@
+"""What is read in a message, and what is remembered of a channel."""
+
+import math
+
+import numpy as np
+import pytest
+
+from conspectus.text.replies.forest import Forest
+from conspectus.text.replies.past import NOBODY, STRANGER, Past
+from conspectus.text.replies.people import Naming, People
+from conspectus.text.replies.reading import LONGEST, Reading, read
+
+
+def known(*authors: str) -> People:
+    people = People()
+    for author in authors:
+        people.join(author)
+    return people
+
+
+@pytest.mark.parametrize(
+    ("text", "how"),
+    [
+        ("bob: hello", Naming.ADDRESSED),
+        ("BOB, hello", Naming.ADDRESSED),
+        ("@bob hello", Naming.ADDRESSED),
+        ("<@bob> hello", Naming.ADDRESSED),
+        ("bob : hello", Naming.ADDRESSED),
+        ("bob hello", Naming.FIRST),
+        ("ask @bob please", Naming.MARKED),
+        ("thanks, bob", Naming.LAST),
+        ("I saw bob there", Naming.INSIDE),
+        ("bobby: hello", Naming.NOT),
+        ("rebob hello", Naming.NOT),
+        ("", Naming.NOT),
+    ],
+)
+def test_a_name_is_found_with_how_it_is_used(text: str, how: Naming) -> None:
+    assert read(text, known("Bob"), {}).named.get(0, Naming.NOT) == how
+
+
+def test_names_of_several_words_count_as_a_whole() -> None:
+    people = known("Mary Ann Lee", "mary")
+    assert read("Mary Ann Lee: hello", people, {}).named == {0: Naming.ADDRESSED, 1: Naming.FIRST}
+    assert read("@Mary Ann", people, {}).named == {1: Naming.ADDRESSED}
+
+
+def test_a_name_in_common_use_needs_a_mark() -> None:
+    usage = {"usual": [1, 2, 3, 4, 5]}
+    people = known("usual")
+    assert read("usual, as ever", people, usage).named == {0: Naming.ADDRESSED}
+    assert read("usual things as usual", people, usage).named == {}
+    assert read("usual things as usual", people, {}).named == {0: Naming.FIRST}
+
+
+def test_somebody_who_is_not_there_is_a_stranger() -> None:
+    reading = read("kate: look at this", known("bob"), {})
+    assert reading.stranger and reading.surest == Naming.ADDRESSED and reading.words == ("look",)
+    assert not read("so: look", known("bob"), {}).stranger
+
+
+@pytest.mark.parametrize("typed", ["cooldduudde:", "cooldduuuddee:", "@cooldduuudd", "cooldduuXdde:"])
+def test_names_with_one_slip_are_known(typed: str) -> None:
+    assert read(f"{typed} hello", known("ann", "cooldduuudde"), {}).named == {1: Naming.ADDRESSED}
+
+
+def test_scripts_without_spaces_have_words_too() -> None:
+    assert {"検索", "索文"} <= set(read("検索文書", People(), {}).words)
+
+
+def test_only_the_beginning_is_read() -> None:
+    assert read("x " * LONGEST + "?", People(), {}).asks is False
+    assert len(read("\u4e00" * 10_000, People(), {}).words) <= LONGEST
+
+
+def remember(past: Past, author: str | None, text: str, answers: str | None = None) -> Reading:
+    reading = read(text, past.people, past.usage)
+    past.add(str(past.first + len(past)), author, math.nan, reading=reading, answers=answers)
+    return reading
+
+
+def test_what_is_forgotten_leaves_nothing_behind() -> None:
+    past = Past(4)
+    for number in range(100):
+        remember(past, f"author{number}", f"author{number - 1}: word{number} again")
+    assert len(past) == len(past.keys) == len(past["author"]) == 4
+    assert len(past.people) <= 5
+    assert set(past.usage) == {"again", *(f"word{number}" for number in range(96, 100))}
+    assert sum(len(named) for named in past.naming.values()) <= 4
+
+
+def test_the_number_of_one_who_left_is_never_taken_for_the_next() -> None:
+    past = Past(2)
+    remember(past, "ann", "hello")
+    remember(past, "bob", "ann: hello")
+    remember(past, "bob", "still there?")
+    remember(past, "cat", "hello")
+    assert past.people.find("ann") == -1
+    assert past.people.find("cat") not in (NOBODY, past.people.find("bob"))
+    assert STRANGER not in past["addressee"]
+    past = Past(2)
+    remember(past, "ann", "hello")
+    remember(past, "bob", "ann: hello")
+    remember(past, "cat", "hello")
+    assert past["addressee"].tolist() == [STRANGER, NOBODY]
+
+
+def test_later_messages_are_counted() -> None:
+    past = Past(10)
+    remember(past, "ann", "hello")
+    remember(past, "bob", "ann: hi", answers="0")
+    remember(past, "ann", "how are you?", answers="1")
+    assert past["later_by_author"].tolist() == [1, 0, 0]
+    assert past["later_to_author"].tolist() == [1, 0, 0]
+    assert past["later_in_thread"].tolist() == [2, 1, 0]
+    assert past.roots == ["0", "0", "0"]
+    assert past["partner"].tolist() == [NOBODY, 0, 1]
+
+
+def test_a_forest_adds_its_trees() -> None:
+    forest = Forest(
+        ["a", "b"],
+        [[0, 1], [1, 1]],
+        thresholds=[[0.5, 10.0], [0.0, 20.0]],
+        leaves=[[1, 2, 4, 8], [0.25, 0.5, 0.125, 0.0625]],
+    )
+    figures = {"a": np.array([0.0, 1.0, 0.5, math.nan]), "b": np.array([11.0, 11.0, -1.0, 21.0])}
+    assert forest.sums(figures, 4).tolist() == [2.125, 8.125, 1.25, 2.0625]
