@@ -39,7 +39,8 @@ _AND_IN_RUSSIAN = r"\u0438|\u0430|\u0438\u043b\u0438|\u043d\u043e"
 GOING_ON: Final = regex.compile(
     rf"\W*(?:{'|'.join(_AND.split())}|{_AND_IN_RUSSIAN}|(?:what|how) about)\b", regex.IGNORECASE
 )
-"""How a question begins that goes on with the one before."""
+GOING_ON_IN: Final = 4
+"""How a question begins that goes on with the one before, and in how many words where no language is known."""
 WHICH_OF_THEM: Final = regex.compile(r"\bwhich ones?\b", regex.IGNORECASE)
 NOT_COMPARING: Final = regex.compile(
     r"\btoo \w+|\bsuch as\b|\bone (?:of|month|day|year|week)\b", regex.IGNORECASE
@@ -80,7 +81,7 @@ def standalone(message: str, history: Sequence[Message]) -> str:
 def _leaning(text: str, *, english: bool) -> Leaning:
     """Languages that are not known lean only where hardly anything is said."""
     content = size(content_words(text))
-    if content <= SHORT and GOING_ON.match(text):
+    if GOING_ON.match(text) and (content <= SHORT or size(words(text)) <= GOING_ON_IN):
         return "wholly"
     if not english:
         return "alone" if size(words(text)) > SHORT or inner_names(text) else "wholly"

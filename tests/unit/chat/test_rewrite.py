@@ -62,6 +62,11 @@ GALAXY = talk("What is the warranty of the Galaxy S24?", "It is two years.")
             talk("Was kostet ein Tagesticket in Hamburg?", "7,80."),
             ["Tagesticket", "Hamburg"],
         ),
+        (
+            "Und für Väter?",
+            talk("Wie beantrage ich Elternzeit?", "Schriftlich."),
+            ["Elternzeit", "beantrage"],
+        ),
         ("那柏林呢", talk("汉堡的日票多少钱", "7.80"), ["汉堡的日票多少钱"]),
     ],
 )
