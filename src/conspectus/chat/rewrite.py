@@ -40,7 +40,7 @@ GOING_ON: Final = regex.compile(
     rf"\W*(?:{'|'.join(_AND.split())}|{_AND_IN_RUSSIAN}|(?:what|how) about)\b", regex.IGNORECASE
 )
 GOING_ON_IN: Final = 4
-"""How a question begins that goes on with the one before, and in how many words where no language is known."""
+"""How a question begins that goes on with the one before, and how many words it has in any language."""
 WHICH_OF_THEM: Final = regex.compile(r"\bwhich ones?\b", regex.IGNORECASE)
 NOT_COMPARING: Final = regex.compile(
     r"\btoo \w+|\bsuch as\b|\bone (?:of|month|day|year|week)\b", regex.IGNORECASE
