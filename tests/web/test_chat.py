@@ -188,4 +188,5 @@ async def test_a_client_that_waits_for_the_whole_and_goes_away(tmp_path: Path) -
             await until(site.model.hanging.is_set)
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
-        await until(lambda: site.model.broken_off == 1)
+        await until(lambda: site.model.open == 0)
+    assert site.model.broken_off == 1

@@ -1,6 +1,7 @@
 """Chats beside all other requests: whose places they take, how long they last, and how they end."""
 
 import asyncio
+import json
 from pathlib import Path
 
 import httpx
@@ -71,6 +72,19 @@ async def test_a_silent_model_is_bridged_by_comments(tmp_path: Path) -> None:
                 model.released.set()
     assert pieces[-1].endswith(b"data: [DONE]\n\n")
     assert [each.data for each in parsed(pieces)[1:3]] == WORDS
+
+
+async def test_who_takes_nothing_in_is_waited_for_only_so_long(tmp_path: Path) -> None:
+    model = ScriptedChatModel(["x" * 50_000] * 400)
+    async with chats(tmp_path, model, request_seconds=1) as site:
+        reader, writer = await asyncio.open_connection("127.0.0.1", int(site.url.rpartition(":")[2]), limit=1)
+        body = json.dumps(MESSAGE)
+        head = f"POST /api/v1/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
+        writer.write(f"{head}Content-Type: application/json\r\n\r\n{body}".encode())
+        await until(lambda: model.broken_off == 1)
+        writer.transport.abort()
+        await until(lambda: len(site.requests) == 1)
+    assert (site.requests[0]["status"], await reader.read(5)) == (200, b"HTTP/")
 
 
 async def test_no_more_chats_than_there_may_be(tmp_path: Path) -> None:

@@ -125,9 +125,18 @@ class EventStream(Response):
                 return
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             async for piece in self._pieces(reader):
-                async with asyncio.timeout(self._settings.request_seconds or None):
-                    await send({"type": "http.response.body", "body": piece, "more_body": True})
+                if not await self._taken(piece, send):
+                    return
             await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _taken(self, piece: bytes, send: Send) -> bool:
+        """Whether the client takes a piece in within the time that a request has to arrive."""
+        try:
+            async with asyncio.timeout(self._settings.request_seconds or None):
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        except TimeoutError:
+            return False
+        return True
 
     async def _pieces(self, reader: Reader) -> AsyncIterator[bytes]:
         while not self._written.complete:

@@ -1,0 +1,235 @@
+"""How soon a chat begins, how many go on at once, and whether memory stays flat: python benchmarks/chat.py.
+
+The server is a process of its own with the shipped model for questions, and a chat model that says one word
+every so often and costs nothing, so that all that is measured is ours. Each chat is a connection of its
+own. The store is made once, with vectors made beforehand (see `vectors.py`), and kept.
+"""
+
+import argparse
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+from corpus import paragraphs, questions
+from latency import Given, fill
+from rich.console import Console
+from rich.table import Table
+from vectors import vectors
+
+import conspectus
+from conspectus import Settings
+from conspectus.model.chat import Delta, Usage
+from conspectus.model.results import Message
+from conspectus.web.app import application
+from conspectus.web.serve import Server, address_of, bound, configured
+
+ASKED = 300
+WARM = 50
+WORDS = 100
+CONSOLE = Console()
+
+
+class Speaking:
+    """Says as many words as it may, with a pause of so many seconds as its temperature is before each."""
+
+    name, window, tokenizer = "speaking:model", 8_192, "o200k_base"
+
+    async def stream(
+        self, messages: Sequence[Message], *, most: int, temperature: float | None = None
+    ) -> AsyncGenerator[Delta | Usage, None]:
+        """The words and their number."""
+        for _ in range(most):
+            await asyncio.sleep(temperature or 0.0)
+            yield Delta("word ")
+        yield Usage(len(messages), most)
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+
+@dataclass
+class Times:
+    """Milliseconds until the first event of each chat, and what went wrong."""
+
+    first: list[float] = field(default_factory=list)
+    events: int = 0
+    faults: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def at(self, share: int) -> float:
+        """What so many of a hundred stayed below."""
+        return float(np.percentile(self.first, share)) if self.first else float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Asks one server, a connection for each chat."""
+
+    port: int
+    key: str
+    questions: Sequence[str]
+
+    async def chat(self, number: int, times: Times, *, pause: float = 0.0, words: int = WORDS) -> None:
+        """One chat from its connection to its end."""
+        question = self.questions[number % len(self.questions)]
+        body = {"message": question, "temperature": pause, "budget": {"answer": words}}
+        start = time.perf_counter()
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", self.port, limit=1 << 24)
+            writer.write(self._request(json.dumps(body).encode()))
+            head = await reader.readuntil(b"event: sources")
+            times.first.append((time.perf_counter() - start) * 1_000)
+            rest = await reader.read(-1)
+            writer.close()
+        except (OSError, asyncio.IncompleteReadError) as fault:
+            times.faults.append(repr(fault))
+            return
+        times.events += rest.count(b"id: ")
+        if not head.startswith(b"HTTP/1.1 200") or b"data: [DONE]" not in rest or b"event: error" in rest:
+            times.faults.append(head[:200].decode("utf-8", "replace"))
+
+    def _request(self, data: bytes) -> bytes:
+        head = f"POST /api/v1/chat HTTP/1.1\r\nHost: 127.0.0.1:{self.port}\r\nConnection: close\r\n"
+        head += f"Authorization: Bearer {self.key}\r\nContent-Type: application/json\r\n"
+        return f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data
+
+
+async def one_by_one(client: Client) -> Times:
+    """Chats without any beside them, whose model says one word."""
+    for number in range(WARM):
+        await client.chat(number, Times(), words=1)
+    times = Times()
+    for number in range(ASKED):
+        await client.chat(number, times, words=1)
+    return times
+
+
+async def at_once(client: Client, number: int, pause: float) -> Times:
+    """So many chats begun in the same moment."""
+    times, start = Times(), time.perf_counter()
+    await asyncio.gather(*(client.chat(place, times, pause=pause) for place in range(number)))
+    times.seconds = time.perf_counter() - start
+    return times
+
+
+async def going_on(client: Client, number: int, pause: float, seconds: float) -> Times:
+    """So many clients, of whom each begins a chat when its last one is over."""
+    times, start = Times(), time.perf_counter()
+
+    async def work(place: int) -> None:
+        await asyncio.sleep(place / number * WORDS * pause)
+        asked = place
+        while time.perf_counter() - start < seconds:
+            await client.chat(asked, times, pause=pause)
+            asked += number
+
+    await asyncio.gather(*map(work, range(number)))
+    times.seconds = time.perf_counter() - start
+    return times
+
+
+async def one_after_another(client: Client, number: int, server: int) -> tuple[Times, list[float]]:
+    """Many chats, eight at a time, and the server's memory before them and after each tenth of them."""
+    times, memory = Times(), [resident_megabytes(server)]
+    start = time.perf_counter()
+    for tenth in range(10):
+        places = iter(range(tenth * number // 10, (tenth + 1) * number // 10))
+
+        async def work(places: "range | object" = places) -> None:
+            for place in places:
+                await client.chat(place, times)
+
+        await asyncio.gather(*(work() for _ in range(8)))
+        memory.append(resident_megabytes(server))
+    times.seconds = time.perf_counter() - start
+    return times, memory
+
+
+def resident_megabytes(process: int) -> float:
+    """Memory of a process that is its own or mapped in, as the system counts it."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next((int(line.split()[1]) / 1024 for line in lines if line.startswith("VmRSS")), 0.0)
+
+
+async def serve(path: Path) -> None:
+    """Serve the store until standard input is closed; tells the port and a key."""
+    settings = replace(Settings(), path=str(path), log_level="critical")
+    opened = conspectus.open(path, settings=settings, embedder=Given({}), chat_model=Speaking())
+    async with opened as engine:
+        made = await engine.found_owner() or await engine.create_key("owner")
+        app = application(engine, settings)
+        with closing(bound("127.0.0.1", 0)) as listener:
+            listener.listen(2_048)
+            server = Server(configured(app, settings), app.state.readiness.stop)
+            port = int(address_of(listener, "127.0.0.1").rpartition(":")[2])
+            print(json.dumps({"port": port, "key": made.secret}), flush=True)
+            await server.serve(sockets=[listener])
+
+
+async def measure(client: Client, server: int, arguments: argparse.Namespace) -> None:
+    """Everything, a table each."""
+    alone = await one_by_one(client)
+    table = Table(
+        "chats", "p50", "p95", "faults", title=f"until the first event, {arguments.chunks:,} chunks"
+    )
+    table.add_row(str(len(alone.first)), f"{alone.at(50):.1f} ms", f"{alone.at(95):.1f} ms", told(alone))
+    CONSOLE.print(table)
+    number, pause = arguments.clients, arguments.pause
+    table = Table("clients", "chats", "events/s", "first event p50", "p95", "faults", title="many at once")
+    for name, times in (
+        (f"{number} in the same moment", await at_once(client, number, pause)),
+        (f"{number} all the time", await going_on(client, number, pause, arguments.seconds)),
+    ):
+        rate, ends = (
+            f"{times.events / times.seconds:,.0f}",
+            (f"{times.at(50):.0f} ms", f"{times.at(95):.0f} ms"),
+        )
+        table.add_row(name, str(len(times.first)), rate, *ends, told(times))
+    CONSOLE.print(table)
+    times, memory = await one_after_another(client, arguments.chats, server)
+    table = Table("after chats", "resident memory", title=f"{arguments.chats:,} chats, eight at a time")
+    for tenth, megabytes in enumerate(memory):
+        table.add_row(f"{tenth * arguments.chats // 10:,}", f"{megabytes:,.0f} MB")
+    CONSOLE.print(table)
+    print(f"{len(times.first) / times.seconds:,.1f} chats/s, faults: {told(times)}")
+
+
+def told(times: Times) -> str:
+    """How many chats went wrong, and the first of them."""
+    return f"{len(times.faults)} {times.faults[0]}" if times.faults else "0"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--chunks", type=int, default=100_000)
+    parser.add_argument("--clients", type=int, default=200)
+    parser.add_argument("--pause", type=float, default=0.05, help="seconds between two words of the model")
+    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--chats", type=int, default=10_000)
+    parser.add_argument("--path", type=Path, default=Path(".benchmarks"))
+    parser.add_argument("--step", choices=["serve"], help="serve the store in this process")
+    arguments = parser.parse_args()
+    store = arguments.path / f"chat-{arguments.chunks}"
+    if arguments.step == "serve":
+        asyncio.run(serve(store))
+        return
+    texts = paragraphs(arguments.chunks)
+    if not store.exists():
+        asyncio.run(fill(store, texts, dict(zip(texts, vectors(texts, arguments.path), strict=True))))
+    command = [sys.executable, __file__, "--chunks", str(arguments.chunks), "--path", str(arguments.path)]
+    with subprocess.Popen([*command, "--step", "serve"], stdout=subprocess.PIPE, text=True) as process:
+        opened = json.loads(process.stdout.readline())
+        client = Client(opened["port"], opened["key"], questions(texts, ASKED))
+        asyncio.run(measure(client, process.pid, arguments))
+        process.terminate()
+
+
+if __name__ == "__main__":
+    main()
