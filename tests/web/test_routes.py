@@ -44,6 +44,7 @@ CATALOG: Sequence[Step] = [
     ("GET", "/documents/{document}", None, 200),
     ("PATCH", "/documents/{document}", {"title": "Backup", "occurred": "2024-05-01T00:00:00Z"}, 200),
     ("GET", "/documents/{document}/text", None, 200),
+    ("POST", "/documents/texts", {"ids": ["unknown"]}, 200),
     ("GET", "/documents/{document}/chunks", None, 200),
     ("POST", "/collections/wiki/settle", None, 200),
     ("GET", "/collections/wiki/status", None, 200),

@@ -3,7 +3,7 @@
 What a person may not see is NotFound with the words of what does not exist, after the same reads.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from conspectus.access.policy import (
@@ -140,6 +140,10 @@ class Sight:
     async def text(self, document: Document) -> str:
         """The whole text of a document that was seen."""
         return await self._records.text(document.id)
+
+    async def texts(self, documents: Sequence[Document]) -> Mapping[DocumentId, str]:
+        """The whole texts of documents that were seen, but of those deleted meanwhile."""
+        return await self._records.texts([each.id for each in documents])
 
     async def chunks(self, document: Document) -> Sequence[StoredChunk]:
         """The chunks of a document that was seen, by position."""

@@ -1,7 +1,7 @@
 """Writing, reading and deleting documents of a server."""
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from conspectus.ingest.pipeline import batches
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.filter_json import filter_to_json
 from conspectus.model.records import Chunk, Document, Json, NewDocument, Receipt, Source, Written
-from conspectus.model.reports import FilesReport, Page
+from conspectus.model.reports import FilesReport, Page, Texts
 from conspectus.ports import Progress
 
 LIST_LIMIT = 1_000
@@ -95,6 +95,11 @@ class Documents(Catalog):
     async def text(self, document: str) -> str:
         """A document's full text. Raises NotFound."""
         return await self._channel.member(str, "text", get(_path(document, "text")))
+
+    async def texts(self, documents: Sequence[str]) -> Mapping[str, str]:
+        """The full texts of those documents that exist and may be seen, at most 1,000, by their ids."""
+        request = ask("/documents/texts", {"ids": [encoded(each) for each in documents]})
+        return (await self._channel.one(Texts, request)).texts
 
     async def chunks(self, document: str) -> Sequence[Chunk]:
         """A document's chunks, by position. Raises NotFound."""

@@ -9,7 +9,14 @@ from typing import Any
 from conspectus.access.policy import require_scope
 from conspectus.access.sight import Place
 from conspectus.engine.catalog import Catalog
-from conspectus.errors import Changed, InvalidInput, NotAllowed, ProviderError, ProviderUnavailable
+from conspectus.errors import (
+    Changed,
+    InvalidInput,
+    NotAllowed,
+    ProviderError,
+    ProviderUnavailable,
+    TooLarge,
+)
 from conspectus.ingest.files import Intake, Kept, Root, placed, take_in
 from conspectus.ingest.pipeline import batches
 from conspectus.ingest.prepare import own_spans
@@ -119,6 +126,14 @@ class Documents(Catalog):
     async def text(self, document: str) -> str:
         """A document's full text. Raises NotFound."""
         return await self._sight.text(await self.get(document))
+
+    async def texts(self, documents: Sequence[str]) -> Mapping[str, str]:
+        """The full texts of those documents that exist and may be seen, at most 1,000, by their ids."""
+        if len(documents) > LIST_LIMIT:
+            raise TooLarge("documents", size=len(documents), limit=LIST_LIMIT, unit="ids")
+        seen = await self._sight.documents(list(dict.fromkeys(documents)))
+        found = await self._sight.texts([each for each, _ in seen])
+        return {str(name): text for name, text in found.items()}
 
     async def chunks(self, document: str) -> Sequence[Chunk]:
         """A document's chunks, by position. Raises NotFound."""

@@ -1,6 +1,6 @@
 """What tasks need of an engine, be it in this process or on a server."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from conspectus.model.filter import Filter
@@ -42,6 +42,10 @@ class TaskEngine(Protocol):
 
     async def text(self, document: str) -> str:
         """A document's text."""
+        ...
+
+    async def texts(self, documents: Sequence[str]) -> Mapping[str, str]:
+        """The texts of documents by their ids."""
         ...
 
     async def list(

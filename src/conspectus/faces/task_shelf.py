@@ -82,10 +82,17 @@ class TaskShelf:
 
     async def whole(self, documents: Iterable[Document]) -> Sequence[tuple[Document, str]]:
         """Those documents that are ours, with their texts, but for those that were deleted meanwhile."""
+        ours = {each.id: each for each in documents if is_task(each)}
+        ids, texts = list(ours), dict[str, str]()
+        for start in range(0, len(ids), PAGE):
+            texts |= await self._engine.texts(ids[start : start + PAGE])
         whole = []
-        for document in documents:
-            with suppress(NotFound):
-                whole.append(await self._at_one_time(document))
+        for name, document in ours.items():
+            if name in texts and content_hash(texts[name]) == document.content_hash:
+                whole.append((document, texts[name]))
+            elif name in texts:
+                with suppress(NotFound):
+                    whole.append(await self._at_one_time(document))
         return [(document, text) for document, text in whole if is_task(document)]
 
     async def children(self, source: Source, parents: Sequence[str]) -> Sequence[Document]:

@@ -1,6 +1,6 @@
 """Every port of the core. Adapters satisfy these protocols; only `bootstrap` knows which one is used."""
 
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -229,6 +229,10 @@ class Records(Protocol):
 
     async def text(self, document: DocumentId) -> str:
         """The full text, put together from the chunks. Raises NotFound."""
+        ...
+
+    async def texts(self, documents: Sequence[DocumentId]) -> Mapping[DocumentId, str]:
+        """The full texts of those that exist, as they are at one time."""
         ...
 
     async def document_chunks(self, document: DocumentId) -> Sequence[StoredChunk]:

@@ -3,6 +3,8 @@
 import base64
 import binascii
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import (
@@ -78,11 +80,11 @@ WITH_NEIGHBOURS = select(
 ).join(documents, documents.c.number == chunks.c.document)
 _BY_CHUNK = WITH_NEIGHBOURS.where(chunks.c.id.in_(bindparam("ids", expanding=True)))
 _OF_DOCUMENT = WITH_NEIGHBOURS.where(documents.c.id == bindparam("wanted")).order_by(chunks.c.position)
-_TEXT = (
-    select(chunks.c.start, chunks.c.end, chunks.c.text)
-    .join(documents, documents.c.number == chunks.c.document)
-    .where(documents.c.id == bindparam("wanted"))
-    .order_by(chunks.c.position)
+_TEXTS = (
+    select(documents.c.id, chunks.c.start, chunks.c.end, chunks.c.text)
+    .outerjoin(chunks, documents.c.number == chunks.c.document)
+    .where(documents.c.id.in_(bindparam("ids", expanding=True)))
+    .order_by(documents.c.number, chunks.c.position)
 )
 
 
@@ -135,14 +137,26 @@ def count_documents(connection: Connection, collection: CollectionId, *, where: 
 
 
 def text_of(connection: Connection, document: DocumentId) -> str:
-    """The full text; pieces overlap, so each adds what is beyond the one before. Raises NotFound."""
+    """The full text. Raises NotFound."""
+    found = texts_of(connection, [document])
+    if document not in found:
+        raise NotFound("document", document)
+    return found[document]
+
+
+def texts_of(connection: Connection, ids: Sequence[DocumentId]) -> dict[DocumentId, str]:
+    """The full texts of those that exist; pieces overlap, so each adds what is beyond the one before."""
+    rows = [row for block in blocks(ids) for row in connection.execute(_TEXTS, {"ids": block}).all()]
+    return {DocumentId(name): _joined(pieces) for name, pieces in groupby(rows, key=itemgetter(0))}
+
+
+def _joined(rows: Iterable[Any]) -> str:
     pieces: list[str] = []
     covered = 0
-    for start, end, text in connection.execute(_TEXT, {"wanted": document}).all():
-        pieces.append(text[covered - start :])
-        covered = end
-    if not pieces:
-        _require_document(connection, document)
+    for _, start, end, text in rows:
+        if text is not None:
+            pieces.append(text[covered - start :])
+            covered = end
     return "".join(pieces)
 
 

@@ -7,7 +7,7 @@ a millisecond; the asynchronous drivers cost that for every statement.
 
 import asyncio
 import importlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
@@ -227,6 +227,10 @@ class SqlRecords:
     async def text(self, document: DocumentId) -> str:
         """The full text, put together from the chunks. Raises NotFound."""
         return await self._read(partial(reading.text_of, document=document))
+
+    async def texts(self, documents: Sequence[DocumentId]) -> Mapping[DocumentId, str]:
+        """The full texts of those that exist, as they are at one time."""
+        return await self._read(partial(reading.texts_of, ids=documents))
 
     async def document_chunks(self, document: DocumentId) -> Sequence[StoredChunk]:
         """A document's chunks by position. Raises NotFound."""

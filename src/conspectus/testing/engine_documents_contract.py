@@ -90,6 +90,14 @@ class CatalogContract:
 class DocumentsContract:
     """Writing, reading and deleting documents."""
 
+    async def test_texts_of_many_documents_come_in_one_answer(self, engine: AnyEngine) -> None:
+        """Also empty ones; what does not exist is left out."""
+        ids = [each.id for each in await engine.add([*NOTES, *HOSTILE])]
+        texts = await engine.texts([*ids, "unknown"])
+        assert texts == {each: await engine.text(each) for each in ids}
+        with pytest.raises(InvalidInput):
+            await engine.texts(["unknown"] * 1_001)
+
     async def test_what_was_written_comes_back(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Every field of it, as the store has it."""
         for written in await engine.add([*NOTES, *HOSTILE], source="s", wait=True):

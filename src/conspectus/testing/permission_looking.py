@@ -89,6 +89,7 @@ def on_a_document(room: Room, source: str) -> Mapping[str, Attempt]:
         "text": lambda view, name: view.text(name),
         "chunks": lambda view, name: view.chunks(name),
         "chain": lambda view, name: view.chain(name),
+        "texts": lambda view, name: view.texts([name]),
         "update": lambda view, name: view.update(name, title="x"),
         "expected": lambda view, name: view.update(name, title="x", expected="y"),
         "delete": lambda view, name: view.delete(name),

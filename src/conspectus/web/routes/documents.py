@@ -36,8 +36,10 @@ from conspectus.web.schemas.records import (
     DocumentPage,
     DocumentsBody,
     IdsBody,
+    NamedDocuments,
     ReceiptAnswer,
     TextAnswer,
+    TextsAnswer,
     WrittenAnswer,
 )
 
@@ -134,6 +136,12 @@ async def delete_document(document: DocumentId, engine: EngineOf, *, purge: Purg
 async def get_text(document: DocumentId, engine: EngineOf) -> TextAnswer:
     """A document's whole text."""
     return TextAnswer(text=await engine.text(document))
+
+
+@router.post("/documents/texts", response_model=TextsAnswer, responses=problems())
+async def get_texts(body: NamedDocuments, engine: EngineOf) -> TextsAnswer:
+    """The whole texts of documents."""
+    return TextsAnswer(texts=dict(await engine.texts(body.ids)))
 
 
 @router.get("/documents/{document}/chunks", response_model=list[ChunkAnswer], responses=problems())

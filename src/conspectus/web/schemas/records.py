@@ -137,6 +137,18 @@ class TextAnswer(Answer):
     text: str
 
 
+class TextsAnswer(Answer):
+    """Whole texts by the ids of their documents."""
+
+    texts: dict[str, str]
+
+
+class NamedDocuments(Body):
+    """Documents by their ids; those that are unknown are left out."""
+
+    ids: list[Identifier] = Field(max_length=MOST_IDS)
+
+
 class ChunkAnswer(Answer):
     """A piece of a document: characters [start, end) of its text; tokens counted with o200k_base."""
 
