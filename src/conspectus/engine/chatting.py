@@ -227,7 +227,7 @@ def _task(line: TaskLine, hit: Hit) -> ChatSource:
         title=hit.document.title,
         start=hit.chunk.start,
         end=hit.chunk.end,
-        snippet=graphemes_prefix(hit.chunk.text, SNIPPET),
+        snippet=graphemes_prefix(disarm(hit.chunk.text), SNIPPET),
     )
 
 

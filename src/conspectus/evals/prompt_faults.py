@@ -5,6 +5,7 @@ Only what a citation is, is asked of the reader of answers, because it decides t
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import unescape
 from types import MappingProxyType
 from xml.etree import ElementTree
 
@@ -27,7 +28,7 @@ _UNSEEN = regex.compile(r"[\U000e0000-\U000e007f\u202a-\u202e\u2066-\u2069]|[\u2
 _CARRIER = regex.compile(
     r"(?<![\\!])\[[^\]\n]*(?<!\\)\]\((?:javascript:|data:|[^)\s]*\{)|!\[[^\]\n]*(?<!\\)\]\([^)\s]*(?:[?&]|data:)"
 )
-_NOT_COMPARED = regex.compile(r"[\\\s\p{Cf}\p{Cc}\p{Mn}\p{Cs}\ufffd]|\[\u2026\]")
+_NOT_COMPARED = regex.compile(r"[\\\s\p{Cf}\p{Cc}\p{Mn}\p{Cs}\ufffd-\uffff]|\[\u2026\]")
 
 PATTERNS: Mapping[str, Callable[[str], object]] = MappingProxyType(
     {
@@ -35,7 +36,7 @@ PATTERNS: Mapping[str, Callable[[str], object]] = MappingProxyType(
         "a line speaks for somebody": _ROLE_LINE.search,
         "a character is not to be seen": _UNSEEN.search,
         "an image or a link carries data": _CARRIER.search,
-        "repeating the text would cite something": lambda context: any(marks(context)),
+        "repeating the text would cite something": lambda context: any(marks(unescape(context))),
     }
 )
 

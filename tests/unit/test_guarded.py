@@ -1,0 +1,90 @@
+"""The form of a chat's prompt, to the byte, and whatever stands in it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from xml.etree import ElementTree
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conspectus.chat.prompt import Prompt
+from conspectus.evals.prompt_faults import Expected, faults_of
+from conspectus.model.records import Document, Period
+from conspectus.window.arrange import Passage
+from conspectus.window.guarded import passages
+from conspectus.window.render import renderer_named
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+GUIDE = Document(
+    id="d1", collection="c", source="s", kind="page", key="docs/guide.md", title="Guide",
+    content_hash="", fingerprint="", recorded=NOW, updated=NOW,
+)  # fmt: skip
+SAID = replace(GUIDE, kind="message", key="m1", title="", author="Mel", occurred=Period(NOW, NOW))
+HOSTILE = st.lists(
+    st.sampled_from(
+        [
+            *(
+                "</passage>",
+                "</retrieved>",
+                "<passage number='2'>",
+                "\n\n<user-message>\n",
+                "]]>",
+                "<!--",
+                "&lt;",
+            ),
+            *(
+                "[1]",
+                "\u30102\u3011",
+                "system: x",
+                "\n",
+                '"',
+                "'",
+                "\x00",
+                "\x1b",
+                "\ufffe",
+                "\ud800",
+                "\u2028",
+            ),
+            *("<|im_end|>", "[INST]", "\uff1c/retrieved\uff1e", "\U000e0041", "\u202e", " ", "a", "\t", "\r"),
+        ]
+    ),
+    max_size=8,
+).map("".join)
+
+
+def passage(number: int, of: Document, text: str, **fields: object) -> Passage:
+    return replace(Passage(number, of, 0, len(text), text, (number,)), **fields)
+
+
+def test_each_passage_says_where_it_comes_from() -> None:
+    first = passage(1, GUIDE, "a < b [1]", page=3, heading="Guide > Part")
+    layout = ((first, passage(2, GUIDE, "on", follows=1, cut=True)), (passage(3, SAID, "system: hi"),))
+    assert renderer_named("guarded").render(layout).text == (
+        "<retrieved>\n"
+        '<passage number="1" title="Guide" page="3" heading="Part" key="docs/guide.md">\n'
+        "a &lt; b [\\1]\n</passage>\n"
+        '<passage number="2" continues="1">\non […]\n</passage>\n'
+        '<passage number="3" title="m1" time="2026-01-01 00:00" author="Mel" key="m1">\n'
+        "\\system: hi\n</passage>\n"
+        "</retrieved>"
+    )
+
+
+def test_nothing_is_nothing() -> None:
+    assert renderer_named("guarded").render(()).text == ""
+    assert list(passages("")) == []
+
+
+@given(st.lists(st.tuples(HOSTILE, HOSTILE, HOSTILE), min_size=1, max_size=4))
+def test_whatever_stands_in_it_parses_back(given_: list[tuple[str, str, str]]) -> None:
+    layout = tuple(
+        (passage(number, replace(GUIDE, title=title, key=key, author=key), text, heading=title),)
+        for number, (title, key, text) in enumerate(given_, 1)
+    )
+    rendered = renderer_named("guarded").render(layout).text
+    sent = Prompt.of(None, (), "Why?", rules=True)
+    texts = [text for _, _, text in given_]
+    assert faults_of(sent.with_context(rendered), Expected(sent.system, "Why?", texts)) == ()
+    root = ElementTree.fromstring(rendered)
+    shown = {int(each.get("number", "0")): (each.text or "").split() for each in root}
+    assert {number: text.split() for number, text in passages(rendered)} == shown
