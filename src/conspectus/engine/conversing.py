@@ -35,6 +35,8 @@ from conspectus.text.replies import Linker
 
 MEMORY = 100
 """Among so many messages before it the one is looked for that a message answers."""
+RECALLED = 50
+"""Of those that are stored already so many are read for a message that comes alone: they cost time."""
 LATEST_LIMIT = 1_000
 MESSAGES = Eq("kind", "message")
 CANDIDATES = 50
@@ -67,7 +69,8 @@ class Conversing(Following):
         for batch in batches(given):
             if not written and linker is not None:
                 await self._recall(threading, place, target, batch)
-            documents = threading.documents(batch, await self._known(target, batch))
+            known = await self._known(target, batch)
+            documents = await asyncio.to_thread(threading.documents, batch, known)
             written += await self._write(documents, target)
             if embedder is not None:
                 self._core.backfill.wake(place.collection, embedder)
@@ -175,7 +178,7 @@ class Conversing(Following):
         self, threading: Threading, place: Place, channel: Source, batch: Sequence[NewMessage]
     ) -> None:
         """Remember what was said before the first message, unless that is older than what is stored."""
-        latest = await self._sight.latest(place, channel, limit=MEMORY)
+        latest = await self._sight.latest(place, channel, limit=RECALLED)
         begins = period(batch[0].at)
         newest = latest[0].document.occurred if latest else None
         if newest is not None and (begins is None or begins.start >= newest.start):
