@@ -18,7 +18,7 @@ Figures: TypeAlias = tuple[float, float]
 """Recall of evidence among the ten best turns, and in the window, from 0 to 100."""
 
 _KINDS = frozenset({"thread", "reply"})
-_HITS = 200
+_HITS = 120
 
 
 def rankings() -> dict[str, str | None]:

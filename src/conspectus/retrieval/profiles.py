@@ -94,11 +94,11 @@ def profile_named(name: str) -> Profile:
 
     A floor that belongs to the profile is switched off as the part `floor`. Raises InvalidInput.
     """
-    whole, _, parts = name.partition(WITHOUT)
+    whole, some, parts = name.partition(WITHOUT)
     if whole not in PROFILES:
         raise InvalidInput("profile", f"{whole!r} is none; there are {' and '.join(PROFILES)}")
     profile = PROFILES[whole]
-    for part in parts.split(",") if parts else ():
+    for part in parts.split(",") if some else ():
         profile = _without(profile, part.strip())
     return profile
 
