@@ -272,6 +272,16 @@ async def test_tasks_come_in_their_own_form(opened: Opening) -> None:
     assert f"<retrieved>\nRelevant tasks:\n{line}" in model.asked[0].messages[-1].content
 
 
+async def test_a_task_that_is_called_by_a_number_cannot_pass_for_a_citation(opened: Opening) -> None:
+    model = ScriptedChatModel(["Task #7 [1]."])
+    async with opened(model) as engine:
+        await engine.add(replace(LOGIN, key="7"), wait=True)
+        _, _, citations, _ = await events(engine, ChatRequest("login page", form="tasks", floor=None))
+    assert "\n1. [#7] (status: " in model.asked[0].messages[-1].content
+    assert isinstance(citations, Citations)
+    assert ([each.key for each in citations.cited], citations.invented) == (["7"], ())
+
+
 async def test_only_what_a_person_may_see_is_found(opened: Opening) -> None:
     async with opened() as engine:
         await engine.add(HERON, wait=True)

@@ -22,6 +22,7 @@ from conspectus.model.query import EVERYWHERE, Budget, Query
 from conspectus.model.results import Citation, Hit
 from conspectus.text.clean import clean, graphemes_prefix
 from conspectus.text.disarm import disarm
+from conspectus.text.marks import marks
 from conspectus.window.guarded import framed, passages
 
 MOST_TASKS = 20
@@ -209,13 +210,18 @@ def _task_line(number: int, hit: Hit) -> TaskLine:
     priority = facts.get("priority")
     return TaskLine(
         number=number,
-        task=_safe(hit.document.key),
+        task=_safe(_named(hit.document.key)),
         status=_safe(str(facts.get("status", "none"))),
         priority=None if priority is None else _safe(str(priority)),
         snippet=_safe(snippet(hit.chunk.text)),
         similarity=hit.similarity,
         document=hit.document.id,
     )
+
+
+def _named(key: str) -> str:
+    """A key as a line of tasks has it, in brackets: not as a number that could be cited."""
+    return f"#{key}" if any(marks(f"[{key}]")) else key
 
 
 def _task(line: TaskLine, hit: Hit) -> ChatSource:
