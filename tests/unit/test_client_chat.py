@@ -1,6 +1,7 @@
 """The client's side of a chat: events however they are cut, lost connections, and servers that are none."""
 
 import asyncio
+import inspect
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -143,6 +144,10 @@ async def both(
         conspectus.connect(url, settings=settings) as remote,
     ):
         yield local, remote
+
+
+def test_it_is_asked_for_in_the_same_way() -> None:
+    assert inspect.signature(RemoteEngine.chat) == inspect.signature(Engine.chat)
 
 
 async def test_it_is_the_same_as_where_the_store_is(tmp_path: Path) -> None:

@@ -154,6 +154,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
         "messages.0.content",
     ),
     ({"messages": [{"role": "user", "content": "x" * 10_001}]}, "message"),
+    ({"messages": [{"role": "assistant", "tool_calls": [{"id": "1"}]}, *SAYS]}, "messages.0"),
     ({"temperature": 9}, "temperature"),
     ({"max_tokens": 0}, "max_tokens"),
     ({"stop": ["1", "2", "3", "4", "5"]}, "stop"),

@@ -107,6 +107,7 @@ class Chunks:
     """A streamed answer, chunk by chunk; the first one has what the model is given."""
 
     def __init__(self, wanted: Wanted) -> None:
+        self.headers: Mapping[str, str] = {}
         self._wanted = wanted
         self._told = Told(wanted)
         self._created = int(time.time())

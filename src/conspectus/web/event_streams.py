@@ -38,6 +38,11 @@ class Written(Protocol):
     """How a stream is written."""
 
     @property
+    def headers(self) -> Mapping[str, str]:
+        """Headers of its own."""
+        ...
+
+    @property
     def complete(self) -> bool:
         """Whether there is no need for more of it."""
         ...
@@ -57,6 +62,7 @@ class Frames:
     complete = False
 
     def __init__(self, stream: str) -> None:
+        self.headers = {STREAM: stream}
         self._stream = stream
 
     def event(self, number: int, event: ChatEvent) -> bytes:
@@ -106,7 +112,7 @@ class EventStream(Response):
         head_after: int = 1,
         refuse: Callable[[Failure], Response] | None = None,
     ) -> None:
-        super().__init__(headers={**HEADERS, STREAM: stream.id}, media_type=MEDIA_TYPE)
+        super().__init__(headers={**HEADERS, **written.headers}, media_type=MEDIA_TYPE)
         del self.headers["content-length"]
         self._stream = stream
         self._written = written

@@ -60,11 +60,13 @@ class ChatMessageBody(BaseModel):
 
     role: Literal["system", "developer", "user", "assistant"]
     content: Said | list[PartBody] | None = None
-    tool_calls: list[Any] | None = Field(None, max_length=0)
-    function_call: None = None
+    tool_calls: list[Any] | None = Field(None, max_length=MOST_TURNS)
+    function_call: Any = None
 
     def words(self, place: int) -> str:
         """The text of it. Raises InvalidInput for what is not text."""
+        if self.tool_calls or self.function_call:
+            raise InvalidInput(f"messages.{place}", "calls a tool, which is not supported by this server")
         if isinstance(self.content, str):
             return self.content
         parts = self.content or []
