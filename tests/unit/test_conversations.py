@@ -210,6 +210,14 @@ async def test_edits_and_deletions_follow_at_once(engine: Engine) -> None:
     assert [each.document.key for each in chain.messages] == ["2"]
 
 
+async def test_what_the_platform_itself_says_is_no_context(engine: Engine) -> None:
+    joined = replace(message("1", "the deploy bot has joined the channel"), role="system")
+    await engine.post([joined, message("2", "the deploy failed")], channel="here", wait=True)
+    question = ChannelQuestion("the deploy", "here", floor=0.0)
+    assert [each.key for each in (await engine.channel_window(question, 4_000)).messages] == ["2"]
+    assert len(await engine.latest(channel="here")) == 2
+
+
 async def test_messages_name_who_said_what_and_when(engine: Engine) -> None:
     await engine.post(message("1", "the deploy failed"), channel="here", wait=True)
     window = await Conversations(engine).get_context_window("here", "deploy", min_score=0.0)

@@ -25,7 +25,7 @@ from conspectus.model.conversation import (
     NewMessage,
     Said,
 )
-from conspectus.model.filter import And, Eq, Filter
+from conspectus.model.filter import And, Eq, Filter, Not
 from conspectus.model.jobs import Upload
 from conspectus.model.query import Budget, Query, Situation
 from conspectus.model.records import Document, Source, StoredChunk, Written
@@ -38,7 +38,8 @@ MEMORY = 100
 RECALLED = 50
 """Of those that are stored already so many are read for a message that comes alone: they cost time."""
 LATEST_LIMIT = 1_000
-MESSAGES = Eq("kind", "message")
+SAID = And((Eq("kind", "message"), Not(Eq("role", "system"))))
+"""What people and programs say; that somebody joined a channel answers no question."""
 CANDIDATES = 50
 """Hits in other channels by which it is decided which of them are about the same thing."""
 
@@ -219,7 +220,7 @@ class Conversing(Following):
 
 
 def _said_in(channels: Sequence[Source]) -> Filter:
-    return And((MESSAGES, among(each.id for each in channels)))
+    return And((SAID, among(each.id for each in channels)))
 
 
 def _is_member(channel: Source, member: str | None) -> bool:
