@@ -124,6 +124,13 @@ def test_the_same_message_again_keeps_its_link() -> None:
     assert linker.link("a", said("ann", "how do I mount a disk?", 0)) is None
 
 
+def test_a_message_that_is_known_to_begin_a_conversation_answers_itself() -> None:
+    linker = Linker()
+    linker.link("a", said("ann", "how do I mount a disk?", 0))
+    assert linker.link("b", said("bob", "ann: with mount", 5), answers="b") is None
+    assert linker.thread_of("b") == "b"
+
+
 def test_replies_to_one_forgotten_message_are_one_conversation() -> None:
     linker = Linker(memory=2)
     for key in ("a", "b"):

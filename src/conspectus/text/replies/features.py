@@ -17,7 +17,7 @@ HALF_DAY = 43_200.0
 _BACKWARDS = 600.0
 _RECENT = 20
 _RARE = 0.25
-_UNKNOWN = -1.0
+UNKNOWN = -1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def features(past: Past, reading: Reading, author: str | None, at: float) -> Fea
         "channel_gap_to_pace": float(since[-1]) - pace,
         "mine": float(len(own)),
         "newest_mine": float(mine[-1]),
-        "left_behind": _UNKNOWN if last is None else float(past["later_in_thread"][own].min()),
+        "left_behind": UNKNOWN if last is None else float(past["later_in_thread"][own].min()),
     }
     return Features(answer, start)
 
@@ -76,8 +76,8 @@ def _message(past: Past, reading: Reading, last: int | None, since: float | None
         "i_greet": float(reading.greets),
         "i_appeal": float(reading.appeals),
         "i_react": float(reading.reacts),
-        "my_silence": _UNKNOWN if last is None else float(len(past) - 1 - last),
-        "my_gap": _UNKNOWN if since is None else since,
+        "my_silence": UNKNOWN if last is None else float(len(past) - 1 - last),
+        "my_gap": UNKNOWN if since is None else since,
     }
 
 
@@ -157,7 +157,7 @@ def _conversations(past: Past, reading: Reading, mine: Truths, shared: Figures) 
     thread = past["thread"]
     _, members = np.unique(thread, return_inverse=True)
     target = _target(reading)
-    theirs = np.bincount(members, weights=past["author"] == target)[members] if target >= 0 else _UNKNOWN
+    theirs = np.bincount(members, weights=past["author"] == target)[members] if target >= 0 else UNKNOWN
     return {
         "later_in_thread": past["later_in_thread"],
         "thread_size": np.bincount(members)[members],

@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from conspectus.text.replies.features import Features, Figures
+from conspectus.text.replies.features import UNKNOWN, Features, Figures
 from conspectus.text.replies.past import Floats
-
-UNKNOWN = -1.0
 
 
 class Forest:
