@@ -99,6 +99,7 @@ class BlockingEngine:
     settle = _blocking(Engine.settle)
     get = _blocking(Engine.get)
     text = _blocking(Engine.text)
+    texts = _blocking(Engine.texts)
     chunks = _blocking(Engine.chunks)
     delete_chunks = _blocking(Engine.delete_chunks)
     list = _blocking(Engine.list)
@@ -172,7 +173,9 @@ def open(
     chat_model: ChatModel | None = None,
 ) -> AbstractContextManager[BlockingEngine]:
     """Open the store at `path` (made if it does not exist); all is released at the end of the block."""
-    opened = bootstrap.open(path, settings=settings, embedder=embedder, reranker=reranker, chat_model=chat_model)
+    opened = bootstrap.open(
+        path, settings=settings, embedder=embedder, reranker=reranker, chat_model=chat_model
+    )
     return _blocking_until_closed(opened)
 
 
