@@ -79,7 +79,7 @@ DEFAULT = Sum(
     assistant=Weights(neighbours=0.15, role=0.2, asking=0.0, recency=0.02, same_channel=0.1, same_thread=0.2),
     hours=24.0,
 )
-"""Chosen on one half of the conversations of public sets and confirmed on the other: docs/adr/0012."""
+"""Weights chosen on public sets: docs/adr/0012."""
 
 MULTIPLICATIVE = Product(
     same_channel=1.5, same_thread=1.3, decay=0.1, floor=0.7, keeps_threads=True, fusion=_VECTORS_ONLY
