@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from functools import partial
 from uuid import uuid4
 from xml.sax.saxutils import escape
@@ -72,6 +73,7 @@ class Chatting(Conversing):
         draft = drafted(request, settings, window=window, count=count)
         if request.keep_in is not None:
             await self._writable(request.keep_in, self._home(request), kind="channel")
+        began = self._parts.clock()
         given = await self._given(request, draft)
         yield given.sources
         call = Call(
@@ -79,21 +81,24 @@ class Chatting(Conversing):
             sources=given.sources.sources,
             most=request.allocation.answer,
             temperature=request.temperature,
-            keep=partial(self._keep, request, given.sources.sources),
+            keep=partial(self._keep, request, given.sources.sources, began),
         )
         async with aclosing(answered(model, call, count)) as events:
             async for event in events:
                 yield event
 
-    async def _keep(self, request: ChatRequest, sources: Sequence[ChatSource], answer: str) -> Failure | None:
+    async def _keep(
+        self, request: ChatRequest, sources: Sequence[ChatSource], began: datetime, answer: str
+    ) -> Failure | None:
         """Store message and answer where the request says so, the answer with what it cites."""
         if request.keep_in is None or not answer.strip():
             return None
         model = self._parts.chat_model
-        asked = NewMessage(clean(request.message), key=str(uuid4()), author=self._person.name)
+        asked = NewMessage(clean(request.message), key=str(uuid4()), author=self._person.name, at=began)
         said = NewMessage(
             clean(answer),
             author=model.name if model else None,
+            at=max(self._parts.clock(), began + timedelta(microseconds=1)),
             role="assistant",
             reply_to=asked.key,
             metadata=kept(answer, sources),

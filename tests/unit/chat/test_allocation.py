@@ -11,13 +11,14 @@ from conspectus.model.chat import Allocation, ChatRequest
 from conspectus.model.results import Message
 from conspectus.providers.tokenizers import counter
 from conspectus.settings import Settings
+from conspectus.text.clean import clean
 from conspectus.text.disarm import without_delimiters
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
 
 DEFAULT = Allocation()
 COUNTERS = {name: counter(name) for name in ("o200k_base", "chars4_ceil", "chars4_floor", "bytes4_min1")}
 TOKENS = st.one_of(st.just(0), st.integers(0, 40), st.integers(0, 3_000))
-WORDS = st.text(max_size=60).map(lambda text: text.encode("utf-8", "replace").decode())
+WORDS = st.text(max_size=60).map(clean)
 TURNS = st.lists(
     st.tuples(st.sampled_from(["user", "assistant"]), WORDS, st.integers(1, 40)).map(
         lambda turn: Message(turn[0], turn[1] * turn[2])
@@ -91,7 +92,7 @@ def test_prompt_and_answer_never_exceed_the_window(
     sent = draft.prompt.with_context(context if draft.fits(context) else "")
     tokens = [TOKENS_PER_MESSAGE + count(each.role) + count(each.content) for each in sent]
     assert sum(tokens) + shares.answer <= window
-    assert sent[-1].content.endswith(without_delimiters(request.message))
+    assert sent[-1].content.endswith(without_delimiters(clean(request.message)))
     first = int(sent[0].role == "system")
     assert sum(tokens[:first]) <= shares.system
     assert sum(tokens[first:-1]) <= shares.history
