@@ -4,6 +4,7 @@ import asyncio
 import io
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,8 @@ from conspectus.errors import NotFound, Overloaded
 from conspectus.model.chat import ChatEvent, Delta, Failure, Sources
 from conspectus.model.ids import UserId
 from conspectus.settings import Settings
-from conspectus.web.chat_streams import LEFT, STOPPING, ChatStream, ChatStreams
+from conspectus.web.chat_stream import LEFT, ChatStream
+from conspectus.web.chat_streams import STOPPING, ChatStreams
 from conspectus.web.logs import logger
 from conspectus.web.problems import Refused
 
@@ -164,6 +166,19 @@ async def test_only_the_person_who_began_it_can_go_on(streams: Streams) -> None:
         with pytest.raises(NotFound) as caught:
             streams.find(name, first, person=person)
         assert str(caught.value) == f"no chat to go on with {name!r}"
+
+
+async def test_only_so_many_read_one_answer(streams: Streams) -> None:
+    model = Model()
+    model.say(Sources("off"))
+    stream = await streams.start(model)
+    with ExitStack() as reading:
+        for _ in range(10):
+            reading.enter_context(streams.find(stream.id, 0, person=ANN).reading())
+        with pytest.raises(Overloaded):
+            streams.find(stream.id, 0, person=ANN)
+        with pytest.raises(NotFound):
+            streams.find(stream.id, 0, person=BOB)
 
 
 async def test_an_answer_is_forgotten_after_a_while_or_when_others_need_the_room() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from starlette.types import Receive
 
 from conspectus.model.chat import ChatEvent, Citations, Delta, Failure, Sources, Usage
-from conspectus.web.chat_streams import LEFT, ChatStream
+from conspectus.web.chat_stream import LEFT, ChatStream
 from conspectus.web.event_streams import DONE, frame
 from conspectus.web.problems import Refused, failed, openai_error
 from conspectus.web.schemas.chat import CitationsAnswer, SourcesAnswer

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 
 from conspectus.model.chat import ChatEvent, Citations, Delta, Failure, Sources, Usage
 from conspectus.settings import Settings
-from conspectus.web.chat_streams import ChatStream, Reader
+from conspectus.web.chat_stream import ChatStream, Reader
 from conspectus.web.schemas.chat import CitationsAnswer, FailureAnswer, SourcesAnswer, UsageAnswer
 
 MEDIA_TYPE: Final = "text/event-stream"

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from starlette.types import Receive
 
 from conspectus.model.chat import ChatEvent, Citations, Delta, Failure, Sources, Usage
-from conspectus.web.chat_streams import ChatStream
+from conspectus.web.chat_stream import ChatStream
 from conspectus.web.problems import Refused, failed
 from conspectus.web.schemas.chat import ChatAnswer
 

@@ -10,7 +10,8 @@ from conspectus.engine import Engine
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.access import Person
 from conspectus.model.chat import ChatRequest, Failure
-from conspectus.web.chat_streams import CHAT, ChatStream, ChatStreams
+from conspectus.web.chat_stream import ChatStream
+from conspectus.web.chat_streams import CHAT, ChatStreams
 from conspectus.web.completions import Chunks, Wanted, completion
 from conspectus.web.deps import EngineOf, IdInPath, without_limits
 from conspectus.web.documented import Responses, problems
@@ -72,8 +73,8 @@ async def go_on(
     person: Person = request.state.person
     require_scope(person, "read", "go on with a chat")
     first = _after(last, stream)
+    await _require_seen(streams.find(stream, first, person=person.id), engine)
     found = streams.find(stream, first, person=person.id)
-    await _require_seen(found, engine)
     if found.over and first > found.count:
         return Response(status_code=204)
     without_limits(request)
