@@ -78,6 +78,14 @@ def test_what_may_be_looked_at_and_how_much_it_may_cost(filled: Shell, model: Ch
     assert model.calls[2].body["messages"][-1]["content"] == "printers"
 
 
+def test_all_collections_can_be_asked_at_once(filled: Shell, model: ChatServer, notes: Path) -> None:
+    filled("add", notes / "backups.md", "--collection", "other")
+    for where in ([], ["--where", "kind=page"]):
+        done = asked(filled, model, QUESTION, "--collection", "*", *where)
+        assert (done.code, done.err.count("error")) == (0, 0)
+        assert "every night at two" in model.calls[-1].body["messages"][-1]["content"]
+
+
 def test_an_answer_that_cites_nothing_says_so(filled: Shell) -> None:
     with vendor(["I do not know."]) as model:
         done = asked(filled, model, QUESTION)

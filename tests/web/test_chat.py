@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from conspectus.errors import ChatAuthFailed, ChatRateLimited, ChatUnreachable
+from conspectus.model.access import Grantee
+from conspectus.model.filter import Eq
 from conspectus.testing.chat_models import ScriptedChatModel
+from tests.server_events import parsed
 from tests.web.chatting import MESSAGE, Chats, chats, reading, text_of, until
 
 
@@ -45,6 +48,7 @@ async def test_as_one_object(site: Chats) -> None:
         "sources": json.loads(events[0].data),
         "citations": json.loads(events[4].data),
         "usage": json.loads(events[5].data),
+        "failure": None,
     }
 
 
@@ -190,3 +194,36 @@ async def test_a_client_that_waits_for_the_whole_and_goes_away(tmp_path: Path) -
             await asyncio.gather(asking, return_exceptions=True)
         await until(lambda: site.model.open == 0)
     assert site.model.broken_off == 1
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_an_answer_that_could_not_be_kept_is_told_and_so_is_that(tmp_path: Path, stream: bool) -> None:
+    model = ScriptedChatModel(["kept"], hangs=True)
+    async with chats(tmp_path, model) as site:
+        wiki = await site.engine.collection("wiki")
+        await site.engine.create_user("ann")
+        key = (await site.engine.create_key("ann")).secret
+        await site.engine.grant("wiki", Grantee("user", "ann"), "editor")
+        desk = await site.engine.source("desk", collection="wiki", kind="channel")
+        async with site.client(key) as client:
+            body = {**MESSAGE, "collection": wiki.id, "keep_in": desk.id, "stream": stream}
+            asking = asyncio.create_task(client.post("/chat", json=body))
+            await until(model.hanging.is_set)
+            await site.engine.grant("wiki", Grantee("user", "ann"), "viewer")
+            model.released.set()
+            answer = await asking
+            assert answer.status_code == 200
+        assert await site.engine.count(collection="wiki") == 0
+    if stream:
+        *_, piece, _, _, failure, end = parsed(answer.content)
+        assert (piece.data, failure.name, end.data) == ("kept", "error", "[DONE]")
+    else:
+        told = answer.json()
+        assert (told["answer"], "not be kept" in told["failure"]["message"]) == ("kept", True)
+
+
+async def test_message_and_answer_are_kept_where_that_is_asked_for(site: Chats) -> None:
+    await site.engine.source("desk", kind="channel")
+    await site.chat(keep_in="desk", collection="default")
+    said = await site.engine.list(where=Eq("kind", "message"))
+    assert {each.role for each in said.documents} == {None, "assistant"}

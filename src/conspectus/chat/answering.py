@@ -60,9 +60,10 @@ async def answered(
 
 async def _pieces(model: ChatModel | None, call: Call) -> AsyncGenerator[Delta | Usage | Failure, None]:
     """What the model says, and why it stops where it fails; nothing where no answer may cost anything."""
+    if model is None:
+        yield Failure(ChatNotConfigured.code, ChatNotConfigured.told)
+        return
     try:
-        if model is None:
-            raise ChatNotConfigured
         if call.most < 1:
             return
         stream = model.stream(call.messages, most=call.most, temperature=call.temperature)

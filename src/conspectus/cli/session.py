@@ -10,6 +10,7 @@ from conspectus.cli.options import Common, Selection
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.filter import And, Eq, Filter, In, Not, Or, Scalar
 from conspectus.model.filter_json import parse_filters
+from conspectus.model.query import EVERYWHERE
 from conspectus.settings import Settings
 from conspectus.sync import BlockingEngine
 
@@ -22,8 +23,12 @@ class Session:
     collection: str
 
     def where(self, chosen: Selection) -> Filter:
-        """The filter of a selection, with the names of sources replaced by their ids."""
-        ids = {each.name: str(each.id) for each in self.engine.sources(collection=self.collection)}
+        """The filter of a selection, with the names of sources replaced by their ids.
+
+        Where all collections are asked, a name may be that of many sources, and stands for none.
+        """
+        known = () if self.collection == EVERYWHERE else self.engine.sources(collection=self.collection)
+        ids = {each.name: str(each.id) for each in known}
         condition = _by_id(parse_filters(chosen.where), ids)
         if chosen.source is None:
             return condition

@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Final
 
 from conspectus.client.conversing import Conversing
@@ -40,7 +40,8 @@ class Chatting(Conversing):
         Raises InvalidInput, TooLarge, NotFound or NotAllowed, before the first event, for what was asked
         wrongly.
         """
-        async with aclosing(self._events(ask("/chat", chat_json(request)))) as events:
+        asked = replace(ask("/chat", chat_json(request)), once=request.keep_in is not None)
+        async with aclosing(self._events(asked)) as events:
             async for event in events:
                 if (told := self._told(event)) is not None:
                     yield told

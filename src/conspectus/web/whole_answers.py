@@ -10,15 +10,6 @@ from conspectus.web.problems import Refused, failed
 from conspectus.web.schemas.chat import ChatAnswer
 
 
-async def events_of(stream: ChatStream, receive: Receive) -> list[ChatEvent]:
-    """All events of an answer. Raises Refused where there is none."""
-    async with stream.read_by(receive) as reader:
-        events = list(await reader.rest())
-    if events and isinstance(events[-1], Failure):
-        raise Refused(failed(events[-1]))
-    return events
-
-
 def text_of(events: Iterable[ChatEvent]) -> str:
     """The whole text; halves of surrogate pairs that came apart are put together."""
     text = "".join(event.text for event in events if isinstance(event, Delta))
@@ -26,15 +17,20 @@ def text_of(events: Iterable[ChatEvent]) -> str:
 
 
 async def whole(stream: ChatStream, receive: Receive) -> ChatAnswer:
-    """The answer with everything that was told of it. Raises Refused where there is none."""
-    events = await events_of(stream, receive)
+    """The answer with everything that was told of it. Raises Refused where there is not all of it."""
+    async with stream.read_by(receive) as reader:
+        events = await reader.rest()
     told = {type(event): event for event in events}
+    failure = told.get(Failure)
+    if isinstance(failure, Failure) and Usage not in told:
+        raise Refused(failed(failure))
     return ChatAnswer.model_validate(
         {
             "answer": text_of(events),
             "sources": told.get(Sources, Sources("off")),
             "citations": told.get(Citations, Citations(())),
             "usage": told.get(Usage),
+            "failure": failure,
         },
         from_attributes=True,
     )

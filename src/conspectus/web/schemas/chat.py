@@ -120,9 +120,10 @@ class FailureAnswer(Answer):
 
 
 class ChatAnswer(Answer):
-    """A whole answer."""
+    """A whole answer; `failure` says what went wrong after it, as that it could not be kept."""
 
     answer: str
     sources: SourcesAnswer
     citations: CitationsAnswer
     usage: UsageAnswer | None
+    failure: FailureAnswer | None
