@@ -5,6 +5,7 @@ What a person may not see is NotFound with the words of what does not exist, aft
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from conspectus.access.policy import (
     access_of,
@@ -110,14 +111,12 @@ class Sight:
 
     async def sources(self, place: Place) -> list[Source]:
         """The sources of a collection that the person may see, by name."""
-        found = await self._records.sources(place.collection.id)
-        return [each for each in found if role_on(place.access, each.id) is not None]
+        return _granted(place, await self._records.sources(place.collection.id))
 
     async def source(self, place: Place, name: str) -> Source | None:
         """The source of that id or name; None if there is none to be seen."""
-        found = await self.sources(place)
-        by_name = {each.name: each for each in found}
-        return {str(each.id): each for each in found}.get(name) or by_name.get(name)
+        found = _granted(place, await self._records.sources(place.collection.id, called=name))
+        return max(found, key=lambda each: each.id == name, default=None)
 
     async def documents(self, ids: Sequence[str]) -> list[tuple[Document, Place]]:
         """Those documents that exist and may be seen, in the order asked, with their collections."""
@@ -129,6 +128,11 @@ class Sight:
         places = {name: Place(home, self._access(home, held)) for name, home in homes.items()}
         pairs = [(each, places[each.collection]) for each in found if each.collection in places]
         return [(each, place) for each, place in pairs if sees(place.access) and place.shows(each)]
+
+    async def inside(self, place: Place, ids: Sequence[str]) -> list[Document]:
+        """Those documents of a collection that exist and may be seen, in the order asked."""
+        found = await self._records.documents([DocumentId(each) for each in ids])
+        return [each for each in found if each.collection == place.collection.id and place.shows(each)]
 
     async def document(self, document: str) -> tuple[Document, Place]:
         """A document with its collection. Raises NotFound."""
@@ -174,14 +178,16 @@ class Sight:
 
     async def beginnings(self, ids: Sequence[str]) -> list[StoredChunk]:
         """The first chunk of each document that exists, has text and may be seen, in the order asked."""
-        seen = [document for document, _ in await self.documents(ids) if document.chunks]
-        return [(await self.chunks(each))[0] for each in seen]
+        seen = [document.id for document, _ in await self.documents(ids)]
+        return list(await self._records.beginnings(seen)) if seen else []
 
-    async def latest(self, place: Place, source: Source, *, limit: int) -> list[StoredChunk]:
+    async def latest(
+        self, place: Place, source: Source, *, limit: int, until: datetime | None = None
+    ) -> list[StoredChunk]:
         """The first chunks of the newest documents of a source that was seen, newest first."""
         if source.collection != place.collection.id or role_on(place.access, source.id) is None:
             raise NotFound("source", source.name)
-        return list(await self._records.latest(source.id, limit=limit))
+        return list(await self._records.latest(source.id, limit=limit, until=until))
 
     def rows(self, place: Place) -> Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChunk]]]:
         """How to read the chunks that an index of the collection found; what else it names is left out."""
@@ -210,3 +216,7 @@ class Sight:
 
     def _access(self, collection: Collection, held: Sequence[Grant]) -> Access:
         return access_of(self.person, collection, held)
+
+
+def _granted(place: Place, sources: Sequence[Source]) -> list[Source]:
+    return [each for each in sources if role_on(place.access, each.id) is not None]

@@ -9,7 +9,7 @@ from typing import Unpack
 from conspectus.client.encode import budget_json, encoded, metadata_json
 from conspectus.client.request import ask, get, path_of, work
 from conspectus.client.work import Work
-from conspectus.ingest.archives import Posting, handed_in, take_in
+from conspectus.ingest.archives import Posting, handed_in, named, take_in
 from conspectus.ingest.pipeline import batches
 from conspectus.ingest.prepare import period
 from conspectus.model.conversation import (
@@ -102,7 +102,8 @@ class Conversing(Work):
         home = await self.collection(collection)
         with TemporaryDirectory() as folder:
             path = handed_in(archive, Path(folder)) if isinstance(archive, Upload) else Path(archive)
-            read = await asyncio.to_thread(self._archives.read, path.expanduser(), kind=kind)
+            with named(archive):
+                read = await asyncio.to_thread(self._archives.read, path.expanduser(), kind=kind)
 
         async def put(channel: ChannelArchive, messages: Iterable[NewMessage]) -> Sequence[Written]:
             target = await self.source(

@@ -107,25 +107,40 @@ class Catalog(Desk):
         kind: SourceKind = "manual",
     ) -> Source:
         """The source of that name, made if it is new; `metadata`, where given, replaces what it has."""
+        return (await self._shelved(name, collection, metadata, kind))[0]
+
+    async def _shelved(
+        self, name: str, collection: str, metadata: Mapping[str, Any] | None, kind: SourceKind
+    ) -> tuple[Source, Place]:
+        """The source of that name with its collection, both made if they are new."""
         if kind not in SOURCE_KINDS:
             raise InvalidInput("kind", f"must be one of {', '.join(SOURCE_KINDS)}")
-        home = await self.collection(collection)
-        place = await self._sight.place(home.id)
+        place = await self._sight.find(collection)
+        if place is None:
+            home = await self.collection(collection)
+            place = await self._sight.place(home.id)
         found = await self._sight.source(place, name)
         if found is not None and metadata is None:
-            return found
+            return found, place
+        return await self._put_source(place, found, name, metadata=metadata or {}, kind=kind), place
+
+    async def _put_source(
+        self, place: Place, found: Source | None, name: str, *, metadata: Mapping[str, Any], kind: SourceKind
+    ) -> Source:
+        """A new source, or the one that was found with other metadata."""
         require_scope(self._person, "write", "write")
-        told = self._storable(metadata or {})
+        told = self._storable(metadata)
         if found is not None:
             place.require("manager", "change a source", source=found.id)
             _keep_known(place, found, told)
             return await self._core.records.change_source(found.id, metadata=told)
         place.require("manager", "make a source")
-        source_id = stable_id("source", home.id, name)
-        if source_id in {each.id for each in await self._sight.sources(place)}:
-            source_id = stable_id("source", home.id, name, self._parts.clock().isoformat())
+        home = place.collection.id
+        source_id = stable_id("source", home, name)
+        if await self._sight.source(place, source_id) is not None:
+            source_id = stable_id("source", home, name, self._parts.clock().isoformat())
         return await self._core.records.put_source(
-            Source(SourceId(source_id), home.id, named("source", name), told, kind)
+            Source(SourceId(source_id), home, named("source", name), told, kind)
         )
 
     async def sources(self, *, collection: str = "default") -> Sequence[Source]:

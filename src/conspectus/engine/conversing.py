@@ -11,7 +11,7 @@ from conspectus.access.sight import Place
 from conspectus.engine.asking import FLOOR
 from conspectus.engine.following import Following
 from conspectus.errors import InvalidInput, NotAllowed, NotFound
-from conspectus.ingest.archives import Posting, handed_in, take_in
+from conspectus.ingest.archives import Posting, handed_in, named, take_in
 from conspectus.ingest.messages import Threading, message_id
 from conspectus.ingest.pipeline import batches
 from conspectus.ingest.prepare import period
@@ -68,10 +68,10 @@ class Conversing(Following):
         progress = how.get("progress")
         written: list[Written] = []
         for batch in batches(given):
-            if not written and linker is not None:
+            stored = await self._stored(place, target, batch)
+            if not written and threading.guesses(batch, stored):
                 await self._recall(threading, place, target, batch)
-            known = await self._known(target, batch)
-            documents = await asyncio.to_thread(threading.documents, batch, known)
+            documents = await asyncio.to_thread(threading.documents, batch, stored)
             written += await self._write(documents, target)
             if embedder is not None:
                 self._core.backfill.wake(place.collection, embedder)
@@ -84,10 +84,10 @@ class Conversing(Following):
         """The document of a key in a source, such as a message of a channel. Raises NotFound."""
         place = await self._sight.place(collection)
         home = await self._seen(place, source)
-        found = await self._sight.documents([message_id(home.id, key)])
+        found = await self._sight.inside(place, [message_id(home.id, key)])
         if not found:
             raise NotFound("document", key)
-        return found[0][0]
+        return found[0]
 
     async def latest(self, *, channel: str, collection: str = "default", limit: int = 50) -> list[Said]:
         """What was said last in a channel, oldest first. Raises NotFound."""
@@ -95,7 +95,7 @@ class Conversing(Following):
             raise InvalidInput("limit", f"must be from 1 to {LATEST_LIMIT}")
         place = await self._sight.place(collection)
         rows = await self._sight.latest(place, await self._seen(place, channel), limit=limit)
-        return [await self._said(row) for row in reversed(rows)]
+        return await self._said(rows[::-1])
 
     async def chain(self, document: str, *, limit: int = 20) -> Chain:
         """A message with what it answers, up to the root, and with what follows from it. Raises NotFound."""
@@ -105,7 +105,7 @@ class Conversing(Following):
         message = await self.get(document)
         rows, total = await self._sight.thread(message, limit=self._parts.settings.max_thread_chunks)
         members, root, left_out = chain_of(message, rows, limit=limit, total=total)
-        return Chain(message.id, root, tuple([await self._said(row) for row in members]), left_out)
+        return Chain(message.id, root, tuple(await self._said(members)), left_out)
 
     async def channel_window(self, question: ChannelQuestion, budget: int | Budget) -> ChannelWindow:
         """Context for a question asked in a channel: messages with their chains, in their threads.
@@ -129,7 +129,7 @@ class Conversing(Following):
         )
         window = await self.window(query, budget)
         shown = list(dict.fromkeys(each.document for each in window.citations))
-        messages = tuple(document for document, _ in await self._sight.documents(shown))
+        messages = tuple(await self._sight.inside(place, shown))
         others = sorted({known[each.source].name for each in messages} - {here.name})
         return ChannelWindow(messages, window.tokens, (here.name, *others), window)
 
@@ -149,7 +149,8 @@ class Conversing(Following):
         home = await self.collection(collection)
         with TemporaryDirectory() as folder:
             path = await asyncio.to_thread(self._at_hand, archive, Path(folder))
-            read = await asyncio.to_thread(self._parts.archives.read, path, kind=kind)
+            with named(archive):
+                read = await asyncio.to_thread(self._parts.archives.read, path, kind=kind)
 
         async def put(channel: ChannelArchive, messages: Iterable[NewMessage]) -> Sequence[Written]:
             target = await self.source(
@@ -178,35 +179,39 @@ class Conversing(Following):
     async def _recall(
         self, threading: Threading, place: Place, channel: Source, batch: Sequence[NewMessage]
     ) -> None:
-        """Remember what was said before the first message, unless that is older than what is stored."""
-        latest = await self._sight.latest(place, channel, limit=RECALLED)
-        begins = period(batch[0].at)
-        newest = latest[0].document.occurred if latest else None
-        if newest is not None and (begins is None or begins.start >= newest.start):
-            threading.recall(latest)
+        """Remember what was said before the first message, where there are times to tell."""
+        first = batch[0]
+        begins = period(first.at)
+        if begins is None and first.sequence is not None:
+            return
+        until = self._parts.clock() if begins is None else begins.start
+        most = RECALLED if len(batch) == 1 else MEMORY
+        threading.recall(await self._sight.latest(place, channel, limit=most, until=until))
 
-    async def _known(self, channel: Source, batch: Sequence[NewMessage]) -> dict[str, Document]:
+    async def _stored(
+        self, place: Place, channel: Source, batch: Sequence[NewMessage]
+    ) -> dict[str, Document]:
         """Those of the keys of a batch, and of what it answers, that are stored."""
-        keys = {key for each in batch for key in (each.key, each.reply_to) if key is not None}
+        keys = {key for each in batch for key in (each.key, each.reply_to, each.thread) if key}
         ids = [message_id(channel.id, key) for key in sorted(keys)]
-        return {document.key: document for document, _ in await self._sight.documents(ids)} if ids else {}
+        return {each.key: each for each in await self._sight.inside(place, ids)} if ids else {}
 
     async def _related(self, question: ChannelQuestion, place: Place, here: Source) -> list[Source]:
         """Other channels that the person may see, that the member belongs to, and that have as good hits."""
         everything = [each for each in await self._sight.sources(place) if each.kind == "channel"]
         belongs = [each for each in everything if _is_member(each, question.member)]
-        asked = [here, *(each for each in belongs if each.id != here.id)]
+        everywhere = len(belongs) == len(everything)
         found = await self.retrieve(
             Query(
                 question.prompt,
                 collection=place.collection.id,
-                where=_said_in(asked),
+                where=SAID if everywhere else _said_in(belongs),
                 limit=CANDIDATES,
                 floor=FLOOR,
             )
         )
         near = related(found.hits, here.id)
-        return [each for each in asked if each.id in near]
+        return [each for each in belongs if each.id in near]
 
     async def _seen(self, place: Place, channel: str) -> Source:
         found = await self._sight.source(place, channel)
@@ -214,9 +219,13 @@ class Conversing(Following):
             raise NotFound("source", channel)
         return found
 
-    async def _said(self, row: StoredChunk) -> Said:
-        whole = row.document.chunks == 1
-        return Said(row.document, row.chunk.text if whole else await self._sight.text(row.document))
+    async def _said(self, rows: Sequence[StoredChunk]) -> list[Said]:
+        """Messages with their texts, given their first chunks; what is gone by now is left out."""
+        longer = [row.document for row in rows if row.document.chunks > 1]
+        texts = {row.document.id: row.chunk.text for row in rows if row.document.chunks == 1}
+        if longer:
+            texts |= await self._sight.texts(longer)
+        return [Said(row.document, texts[row.document.id]) for row in rows if row.document.id in texts]
 
 
 def _said_in(channels: Sequence[Source]) -> Filter:

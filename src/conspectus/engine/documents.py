@@ -247,8 +247,7 @@ class Documents(Catalog):
         self, source: str, collection: str, kind: SourceKind = "manual"
     ) -> tuple[Source, Place]:
         """A source to write into, made where the person may make it."""
-        found = await self.source(source, collection=collection, kind=kind)
-        place = await self._sight.place(found.collection)
+        found, place = await self._shelved(source, collection, None, kind)
         require_scope(self._person, "write", "write")
         place.require("editor", "add documents", source=found.id)
         return found, place

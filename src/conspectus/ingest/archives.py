@@ -3,16 +3,22 @@
 import shutil
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypedDict
 
+from conspectus.errors import UnreadableFile
 from conspectus.model.conversation import ChannelArchive, ChatArchive, ImportReport, NewMessage
 from conspectus.model.jobs import Upload
 from conspectus.model.records import Written
 from conspectus.ports import Progress
+from conspectus.text.clean import clean
 from conspectus.text.times import parse_instant
+
+LONGEST_FILE_NAME = 200
+"""In bytes; file systems take 255."""
 
 
 class Posting(TypedDict, total=False):
@@ -55,12 +61,31 @@ async def take_in(
 
 def handed_in(upload: Upload, folder: Path) -> Path:
     """The file of an upload, in a folder, under the last part of its name, which tells what it is."""
-    place = folder / (Path(upload.name.replace("\\", "/")).name or "archive")
+    place = folder / _file_name(upload.name)
     if isinstance(upload.data, bytes):
         place.write_bytes(upload.data)
     else:
         shutil.copyfile(upload.data, place)
     return place
+
+
+@contextmanager
+def named(archive: str | Path | Upload) -> Iterator[None]:
+    """What is wrong with an upload is said of the name that it came with, not of where it was put."""
+    try:
+        yield
+    except UnreadableFile as fault:
+        if not isinstance(archive, Upload):
+            raise
+        raise type(fault)(archive.name or "archive", fault.reason) from fault
+
+
+def _file_name(name: str) -> str:
+    """The end of a name, as every file system takes it."""
+    last = clean(name).replace("\\", "/").rpartition("/")[2]
+    printed = "".join(each for each in last if each.isprintable())
+    cut = printed.encode()[-LONGEST_FILE_NAME:].decode(errors="ignore")
+    return cut if cut.strip(". ") else "archive"
 
 
 def in_order(messages: Sequence[NewMessage]) -> Iterator[NewMessage]:

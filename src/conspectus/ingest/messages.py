@@ -1,7 +1,7 @@
 """From messages to documents: whom each answers, and which thread it stands in."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from uuid import uuid4
 
@@ -40,60 +40,99 @@ class Threading:
             self._threads[document.key] = document.thread or document.key
             self._hear(document.key, _uttered(document, row.chunk.text), str(told or document.key))
 
+    def guesses(self, batch: Sequence[NewMessage], stored: Mapping[str, Document]) -> bool:
+        """Whether it has to be found out what any message of a batch answers."""
+        told = (each.reply_to or each.thread or _key(each.key) in stored for each in batch)
+        return self.linker is not None and not all(told)
+
     def documents(self, batch: Sequence[NewMessage], stored: Mapping[str, Document]) -> list[NewDocument]:
         """The documents of a batch. `stored` are those of its keys, and of what it answers, that exist."""
         self._threads.update({key: each.thread or key for key, each in stored.items()})
-        return [self._document(each, stored) for each in batch]
+        before: dict[str, Document | NewDocument] = dict(stored)
+        made: list[NewDocument] = []
+        for each in batch:
+            key = _key(each.key) or str(uuid4())
+            made.append(self._document(each, key, before.get(key)))
+            before[key] = made[-1]
+        return made
 
-    def _document(self, new: NewMessage, stored: Mapping[str, Document]) -> NewDocument:
-        key = clean(new.key) if new.key is not None else str(uuid4())
-        before = stored.get(key)
+    def _document(self, new: NewMessage, key: str, before: Document | NewDocument | None) -> NewDocument:
         occurred = self._occurred(new, before)
-        thread, answers = self._place(new, key, before, occurred)
+        told = new if before is None else _completed(new, before)
+        said = Utterance(told.author, told.text, occurred.start if occurred else None, told.role == "system")
+        thread, answers = self._place(told, key, before, said)
         self._threads[key] = thread
-        links = {name: value for name, value in ((REPLY_TO, new.reply_to), (ANSWERS, answers)) if value}
+        links = {name: value for name, value in ((REPLY_TO, told.reply_to), (ANSWERS, answers)) if value}
         return NewDocument(
-            text=new.text,
+            text=told.text,
             kind="message",
             key=key,
-            author=new.author,
-            role=new.role,
+            author=told.author,
+            role=told.role,
             occurred=occurred,
-            sequence=new.sequence,
+            sequence=told.sequence,
             thread=thread,
-            metadata={**new.metadata, **links},
+            metadata={**told.metadata, **links},
         )
 
     def _place(
-        self, new: NewMessage, key: str, before: Document | None, occurred: Period | None
+        self, told: NewMessage, key: str, before: Document | NewDocument | None, said: Utterance
     ) -> tuple[str, str | None]:
         """The thread of a message, and the key of the one it seems to answer where nobody says."""
-        said = Utterance(new.author, new.text, occurred.start if occurred else None, new.role == "system")
-        if new.reply_to is not None or new.thread is not None:
-            answered = None if new.reply_to is None else clean(new.reply_to)
-            if new.thread is None or new.thread == key:
+        thread, answered = _key(told.thread), _key(told.reply_to)
+        if thread or answered:
+            if not thread or thread == key:
                 self._hear(key, said, answered or key)
-            return new.thread or self._threads.get(answered or key, answered or key), None
+            return key if thread == key else self._begun(thread or answered or key, before), None
         if before is not None:
-            told = before.metadata.get(ANSWERS)
-            self._hear(key, said, str(told or key))
-            return before.thread or key, None if told is None else str(told)
+            seems = before.metadata.get(ANSWERS)
+            self._hear(key, said, str(seems or key))
+            if seems is None:
+                return before.thread or key, None
+            return self._threads.get(str(seems)) or before.thread or key, str(seems)
+        if key in self._threads:
+            self._hear(key, said, key)
+            return self._threads[key], None
         answers = None if self.linker is None else self.linker.link(key, said)
-        if answers is None:
-            return key, None
-        return self._threads.get(answers, answers), answers
+        return (key, None) if answers is None else (self._threads.get(answers, answers), answers)
+
+    def _begun(self, name: str, before: Document | NewDocument | None) -> str:
+        """The thread of the message of a key; where that is not known, the one stored, or one of its name."""
+        if name not in self._threads:
+            self._threads[name] = (before.thread if before is not None else None) or name
+        return self._threads[name]
 
     def _hear(self, key: str, said: Utterance, answers: str) -> None:
         """What is known needs no guess; a message that answers itself begins a conversation."""
         if self.linker is not None:
             self.linker.link(key, said, answers=answers)
 
-    def _occurred(self, new: NewMessage, before: Document | None) -> Period | None:
+    def _occurred(self, new: NewMessage, before: Document | NewDocument | None) -> Period | None:
         if new.at is not None:
             return period(new.at)
         if before is not None:
-            return before.occurred
+            return period(before.occurred)
         return None if new.sequence is not None else period(self.now)
+
+
+def _key(name: str | None) -> str | None:
+    """As it is stored; what is empty names nothing."""
+    return clean(name) if name else None
+
+
+def _completed(new: NewMessage, before: Document | NewDocument) -> NewMessage:
+    """An edit, with what it does not tell as it was."""
+    answered = before.metadata.get(REPLY_TO)
+    plain = {name: value for name, value in before.metadata.items() if name not in {REPLY_TO, ANSWERS}}
+    dated = new.sequence is None and new.at is None
+    return replace(
+        new,
+        author=before.author if new.author is None else new.author,
+        role=before.role if new.role is None else new.role,
+        reply_to=new.reply_to or (None if answered is None else str(answered)),
+        metadata=new.metadata or plain,
+        sequence=before.sequence if dated else new.sequence,
+    )
 
 
 def _uttered(document: Document, text: str) -> Utterance:

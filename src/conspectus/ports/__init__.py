@@ -195,8 +195,8 @@ class Records(Protocol):
         """Delete it with its documents, chunks, vectors and grants in one transaction. Raises NotFound."""
         ...
 
-    async def sources(self, collection: CollectionId) -> Sequence[Source]:
-        """All sources of a collection by name."""
+    async def sources(self, collection: CollectionId, *, called: str | None = None) -> Sequence[Source]:
+        """All sources of a collection by name; with `called` those of that id or name, at most two."""
         ...
 
     async def write(self, documents: Sequence[PreparedDocument]) -> Sequence[Written]:
@@ -261,11 +261,19 @@ class Records(Protocol):
         """
         ...
 
-    async def latest(self, source: SourceId, *, limit: int) -> Sequence[StoredChunk]:
+    async def latest(
+        self, source: SourceId, *, limit: int, until: datetime | None = None
+    ) -> Sequence[StoredChunk]:
         """The first chunk of each of the newest documents of a source by event time, newest first.
 
-        Documents without an event time, or without text, are left out; of equal times, the larger id first.
+        Documents without text are left out, and those without an event time, unless there are no others: then
+        the order is that of sequences. Of equal times, the larger id comes first. With `until` only those of
+        that time or before.
         """
+        ...
+
+    async def beginnings(self, documents: Sequence[DocumentId]) -> Sequence[StoredChunk]:
+        """The first chunk of each of those documents that exist and have text, in the order asked."""
         ...
 
     async def state(self, collection: CollectionId) -> tuple[int, EmbeddingSpace | None]:

@@ -116,8 +116,10 @@ def put_source(connection: Connection, source: Source) -> Source:
     return source
 
 
-def sources_of(connection: Connection, collection: CollectionId) -> Sequence[Source]:
-    """All sources of a collection by name. Raises NotFound."""
+def sources_of(connection: Connection, collection: CollectionId, *, called: str | None) -> Sequence[Source]:
+    """All sources of a collection by name, or those of an id or a name. Raises NotFound."""
     state(connection, collection)
     chosen = select(*SOURCE_COLUMNS).where(sources.c.collection == collection)
+    if called is not None:
+        chosen = chosen.where(or_(sources.c.id == called, sources.c.name == called))
     return [to_source(row) for row in connection.execute(chosen.order_by(sources.c.name))]

@@ -10,6 +10,7 @@ import importlib
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -201,9 +202,9 @@ class SqlRecords:
         """Delete it with everything in it. Raises NotFound."""
         return await self._write(partial(deleting.delete_source, source=source))
 
-    async def sources(self, collection: CollectionId) -> Sequence[Source]:
-        """All sources of a collection by name. Raises NotFound."""
-        return await self._read(partial(catalog.sources_of, collection=collection))
+    async def sources(self, collection: CollectionId, *, called: str | None = None) -> Sequence[Source]:
+        """All sources of a collection by name, or those of an id or a name. Raises NotFound."""
+        return await self._read(partial(catalog.sources_of, collection=collection, called=called))
 
     async def write(self, documents: Sequence[PreparedDocument]) -> Sequence[Written]:
         """Add or replace documents, all or none. Raises NotFound, Conflict or InvalidInput."""
@@ -251,9 +252,15 @@ class SqlRecords:
         work = partial(threads.read_thread, source=source, thread=thread, limit=limit, around=around)
         return await self._read(work)
 
-    async def latest(self, source: SourceId, *, limit: int) -> Sequence[StoredChunk]:
+    async def latest(
+        self, source: SourceId, *, limit: int, until: datetime | None = None
+    ) -> Sequence[StoredChunk]:
         """The first chunk of each of the newest documents of a source by event time, newest first."""
-        return await self._read(partial(threads.latest, source=source, limit=limit))
+        return await self._read(partial(threads.latest, source=source, limit=limit, until=until))
+
+    async def beginnings(self, documents: Sequence[DocumentId]) -> Sequence[StoredChunk]:
+        """The first chunk of each of those documents that exist and have text, in the order asked."""
+        return await self._read(partial(threads.beginnings, ids=documents))
 
     async def state(self, collection: CollectionId) -> tuple[int, EmbeddingSpace | None]:
         """The newest change's sequence and the space that answers. Raises NotFound."""

@@ -1,6 +1,7 @@
 """Reading a thread, and the newest of a source."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, select
@@ -9,8 +10,11 @@ from conspectus.errors import InvalidInput
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.records import StoredChunk, StoredThread
 from conspectus.records.reading import WITH_NEIGHBOURS, stored_chunks
-from conspectus.records.rows import CHUNK_COLUMNS, DOCUMENT_COLUMNS
+from conspectus.records.rows import CHUNK_COLUMNS, DOCUMENT_COLUMNS, blocks
 from conspectus.records.tables import DATED, THREADED, chunks, documents
+from conspectus.text.times import to_microseconds
+
+END_OF_TIME = 2**63 - 1
 
 _ORDER = (documents.c.order_sequence, documents.c.order_start, documents.c.id)
 _HERE = documents.c.source == bindparam("source")
@@ -34,8 +38,13 @@ _AT_PLACES = select(_NUMBERED.c.id, _NUMBERED.c.place).where(
     _NUMBERED.c.place.in_(bindparam("places", expanding=True))
 )
 _LATEST = (
-    _FIRST_CHUNKS.where(_HERE, DATED)
+    _FIRST_CHUNKS.where(_HERE, DATED, documents.c.order_start <= bindparam("until"))
     .order_by(documents.c.order_start.desc(), documents.c.id.desc())
+    .limit(bindparam("most"))
+)
+_LAST = (
+    _FIRST_CHUNKS.where(_HERE)
+    .order_by(documents.c.order_sequence.desc(), documents.c.id.desc())
     .limit(bindparam("most"))
 )
 
@@ -66,10 +75,27 @@ def _linked(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
     return [(*row, *links) for row, *links in zip(rows, before, after, strict=False)]
 
 
-def latest(connection: Connection, source: SourceId, *, limit: int) -> Sequence[StoredChunk]:
+def latest(
+    connection: Connection, source: SourceId, *, limit: int, until: datetime | None
+) -> Sequence[StoredChunk]:
     """The first chunk of each of the newest documents of a source, newest first."""
     _require_positive(limit)
-    return stored_chunks(connection.execute(_LATEST, {"source": source, "most": limit}).all())
+    wanted = {"source": source, "most": limit}
+    bound = END_OF_TIME if until is None else to_microseconds(until)
+    found = connection.execute(_LATEST, {**wanted, "until": bound}).all()
+    if not found and until is None:
+        found = connection.execute(_LAST, wanted).all()
+    return stored_chunks(found)
+
+
+def beginnings(connection: Connection, ids: Sequence[DocumentId]) -> Sequence[StoredChunk]:
+    """The first chunk of each of those documents that exist and have text, in the order asked."""
+    found = {
+        each.document.id: each
+        for block in blocks(ids)
+        for each in stored_chunks(connection.execute(_SOME, {"ids": block}).all())
+    }
+    return [found[each] for each in ids if each in found]
 
 
 def _worth_reading(anchors: Sequence[int], limit: int, total: int) -> list[int]:
