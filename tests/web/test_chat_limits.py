@@ -87,6 +87,18 @@ async def test_who_takes_nothing_in_is_waited_for_only_so_long(tmp_path: Path) -
     assert (site.requests[0]["status"], await reader.read(5)) == (200, b"HTTP/")
 
 
+async def test_two_hundred_at_once(tmp_path: Path) -> None:
+    model = ScriptedChatModel(["x"] * 20)
+    async with chats(tmp_path, model, max_requests=8, max_waiting=200) as site, site.client() as client:
+        asking = [client.post("/chat", json={**MESSAGE, "message": f"backup {n}"}) for n in range(200)]
+        answers = await asyncio.gather(*asking)
+        assert {answer.status_code for answer in answers} == {200}
+        assert {parsed(answer.content)[-1].data for answer in answers} == {"[DONE]"}
+        assert {answer.text.count("data: x\n") for answer in answers} == {20}
+        assert len({answer.headers["x-chat-stream"] for answer in answers}) == 200
+        assert (model.open, len(model.asked), len(site.app.state.streams)) == (0, 200, 0)
+
+
 async def test_no_more_chats_than_there_may_be(tmp_path: Path) -> None:
     model = hanging()
     async with chats(tmp_path, model, chat_streams=2) as site, site.client() as client:
