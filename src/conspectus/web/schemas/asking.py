@@ -24,6 +24,7 @@ from conspectus.web.schemas.base import (
 from conspectus.web.schemas.records import ChunkAnswer, DocumentAnswer
 
 MOST_DIMENSIONS = 65_536
+USUAL_HITS = 20
 MOST_HITS = 100_000
 MOST_TOKENS = 100_000_000
 Floor = Annotated[Finite, Field(ge=-1.0, le=1.0, description="The least cosine similarity of a hit.")]
@@ -72,11 +73,11 @@ class QueryBody(Body):
 class SearchBody(QueryBody):
     """A search for the best passages."""
 
-    limit: int | None = Field(20, ge=0, le=MOST_HITS, description="Most hits.")
+    limit: int | None = Field(USUAL_HITS, ge=0, le=MOST_HITS, description="Most hits.")
 
     def query(self) -> Query:
         """The question as the engine takes it."""
-        return Query(**{"text": self.text, "limit": self.limit, **self.fields()})
+        return Query(**{"text": self.text, "limit": USUAL_HITS, **self.fields()})
 
 
 class BudgetBody(Body):

@@ -1,0 +1,68 @@
+"""A program to be killed, or to post beside another one: it says what was acknowledged.
+
+`post CHANNEL SEED COUNT` posts, edits and deletes messages and answers those of others; each line on standard
+output is an acknowledged operation: `put` or `delete`, its key, and the text. `import PATH` takes in an
+archive and says `imported`.
+"""
+
+import asyncio
+import random
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import conspectus
+from conspectus.engine import Engine
+from conspectus.model.conversation import NewMessage
+from conspectus.settings import Settings
+
+SETTINGS = replace(Settings(), embedder="none", tail_chunks=40, log_level="critical")
+WORDS = ["deploy", "billing", "restart", "key", "settings", "lunch", "soup", "server", "token", "login"]
+KNOWN = 30
+"""So many of the newest messages may be answered."""
+
+
+async def post(engine: Engine, channel: str, seed: int, count: int) -> None:
+    """Messages under keys of the seed's own, answers to those of all."""
+    chance = random.Random(seed)
+    mine: list[str] = []
+    for number in range(count):
+        key, text = f"{seed}-{number}", " ".join(chance.choices(WORDS, k=5)) + f" n{seed}x{number}"
+        said = await engine.latest(channel=channel, limit=KNOWN) if number % 5 == 1 else []
+        answered = chance.choice(said).document.key if said else None
+        if mine and chance.random() < 0.2:
+            key = chance.choice(mine)
+        print("try", "put", key, text, flush=True)
+        await engine.post(
+            NewMessage(text, key=key, author=f"author{seed}", reply_to=answered), channel=channel
+        )
+        print("done", "put", key, text, flush=True)
+        mine.append(key)
+        if chance.random() < 0.1:
+            await drop(engine, channel, mine.pop(chance.randrange(len(mine))))
+            mine = [each for each in mine if each != key] if key not in mine else mine
+
+
+async def drop(engine: Engine, channel: str, key: str) -> None:
+    """Delete a message, if it is there."""
+    stored = await engine.list(limit=1_000)
+    found = [each.id for each in stored.documents if each.key == key]
+    print("try", "delete", key, "-", flush=True)
+    await engine.delete(found)
+    print("done", "delete", key, "-", flush=True)
+
+
+async def main(store: str, what: str, *told: str) -> None:
+    async with conspectus.open(store, settings=SETTINGS) as engine:
+        if what == "import":
+            print("ready", flush=True)
+            await engine.import_chat(Path(told[0]))
+            print("imported", flush=True)
+        else:
+            await engine.source(told[0], kind="channel")
+            print("ready", flush=True)
+            await post(engine, told[0], int(told[1]), int(told[2]))
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

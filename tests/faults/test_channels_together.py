@@ -1,0 +1,139 @@
+"""Many people at once in one channel, from two processes: no message is lost, and replies stay together."""
+
+import asyncio
+import random
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from conspectus.engine import Engine
+from conspectus.errors import ConspectusError
+from conspectus.model.conversation import REPLY_TO, ChannelQuestion, NewMessage
+from conspectus.model.records import Document
+from tests.faults.poster import SETTINGS
+
+POSTER = Path(__file__).with_name("poster.py")
+CHANNEL = "help"
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with conspectus.open(tmp_path / "store", settings=SETTINGS) as engine:
+        yield engine
+
+
+async def documents(engine: Engine) -> dict[str, Document]:
+    page = await engine.list(limit=1_000)
+    assert page.next is None
+    assert len({each.key for each in page.documents}) == len(page.documents)
+    return {each.key: each for each in page.documents}
+
+
+def assert_together(found: dict[str, Document]) -> None:
+    """Every reply stands in the thread of what it answers, while that is there."""
+    for each in found.values():
+        answered = found.get(str(each.metadata.get(REPLY_TO)))
+        if answered is not None:
+            assert each.thread == answered.thread, (each.key, answered.key)
+
+
+async def test_many_tasks_answer_each_other(engine: Engine) -> None:
+    await engine.post(NewMessage("the first", key="0"), channel=CHANNEL)
+    said = ["0"]
+
+    async def person(name: int) -> None:
+        chance = random.Random(name)
+        for number in range(12):
+            key, answered = f"{name}-{number}", chance.choice(said)
+            [written] = await engine.post(
+                NewMessage(f"note {key} on {answered}", key=key, author=str(name), reply_to=answered),
+                channel=CHANNEL,
+            )
+            assert written.outcome == "added"
+            said.append(key)
+
+    await asyncio.gather(*map(person, range(8)))
+    found = await documents(engine)
+    assert found.keys() == set(said)
+    assert {each.thread for each in found.values()} == {"0"}
+    assert len((await engine.chain(found["7-11"].id, limit=100)).messages) == 97
+    assert (await engine.check()).clean
+
+
+async def test_the_same_keys_are_edited_and_deleted_at_once(engine: Engine) -> None:
+    faults: list[ConspectusError] = []
+
+    async def person(name: int) -> None:
+        chance = random.Random(name)
+        for number in range(15):
+            key = str(chance.randrange(4))
+            try:
+                if chance.random() < 0.3:
+                    await engine.delete((await engine.find_document(key, source=CHANNEL)).id)
+                elif chance.random() < 0.3:
+                    document = await engine.find_document(key, source=CHANNEL)
+                    await engine.update(
+                        document.id, text=f"changed {name} {number} " * chance.choice([1, 200])
+                    )
+                else:
+                    long = f"said {name} {number} " * chance.choice([1, 200])
+                    await engine.post(NewMessage(long, key=key, author=str(name)), channel=CHANNEL)
+                await engine.latest(channel=CHANNEL)
+                await engine.channel_window(ChannelQuestion("said", CHANNEL), 300)
+            except ConspectusError as fault:
+                faults.append(fault)
+
+    await engine.source(CHANNEL, kind="channel")
+    await asyncio.gather(*map(person, range(6)))
+    assert {type(each).__name__ for each in faults} <= {"NotFound", "Changed"}
+    for each in await engine.latest(channel=CHANNEL):
+        assert len(set(each.text.split())) == 3
+        assert each.text == await engine.text(each.document.id)
+    assert (await engine.check()).clean
+
+
+async def test_a_message_is_edited_while_it_is_answered(engine: Engine) -> None:
+    await engine.post(
+        [NewMessage("root", key="r"), NewMessage("in it", key="1", reply_to="r")], channel=CHANNEL
+    )
+    edits = [NewMessage(f"edited {number}", key="1") for number in range(10)]
+    replies = [NewMessage(f"reply {number}", key=f"a{number}", reply_to="1") for number in range(10)]
+    turns = [turn for pair in zip(edits, replies, strict=True) for turn in pair]
+    await asyncio.gather(*(engine.post(each, channel=CHANNEL) for each in turns))
+    found = await documents(engine)
+    assert len(found) == 12
+    assert {each.thread for each in found.values()} == {"r"}
+    assert found["1"].metadata == {REPLY_TO: "r"}
+
+
+async def test_two_processes_post_into_one_channel(engine: Engine, tmp_path: Path) -> None:
+    await engine.source(CHANNEL, kind="channel")
+    command = [str(POSTER), str(tmp_path / "store"), "post", CHANNEL]
+    others = [
+        await asyncio.create_subprocess_exec(sys.executable, *command, str(seed), "40", stdout=PIPE)
+        for seed in (1, 2)
+    ]
+    own = asyncio.gather(
+        *(
+            engine.post(NewMessage(f"own {number}", key=f"own-{number}", author="own"), channel=CHANNEL)
+            for number in range(40)
+        )
+    )
+    said = [
+        output.decode().splitlines()
+        for output, _ in await asyncio.gather(*(each.communicate() for each in others))
+    ]
+    await own
+    assert [each.returncode for each in others] == [0, 0]
+    there: set[str] = {f"own-{number}" for number in range(40)}
+    for line in (line for lines in said for line in lines if line.startswith("done ")):
+        _, operation, key, _ = line.split(" ", 3)
+        there = there | {key} if operation == "put" else there - {key}
+    found = await documents(engine)
+    assert found.keys() == there
+    assert_together(found)
+    assert (await engine.check()).clean
