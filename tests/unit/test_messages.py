@@ -118,3 +118,70 @@ def test_messages_of_the_same_minute_keep_their_order() -> None:
 def test_messages_of_which_some_have_no_time_are_numbered() -> None:
     given = [NewMessage("a", at=NOW), NewMessage("b"), NewMessage("c", at=NOW - timedelta(days=1))]
     assert [each.sequence for each in in_order(given)] == [0, 1, 2]
+
+
+def test_an_edit_keeps_what_it_does_not_tell() -> None:
+    before = kept(
+        "2", thread="0", author="ann", role="bot", sequence=7, metadata={REPLY_TO: "1", "pinned": True}
+    )
+    [edited] = documents(NewMessage("new text", key="2"), **{"2": before})
+    assert (edited.author, edited.role, edited.sequence) == ("ann", "bot", 7)
+    assert (edited.thread, edited.metadata) == ("0", before.metadata)
+    [told] = documents(
+        NewMessage("x", key="2", author="bo", reply_to="5", metadata={"a": 1}), **{"2": before}
+    )
+    assert (told.author, told.metadata) == ("bo", {"a": 1, REPLY_TO: "5"})
+
+
+def test_a_message_that_gets_a_time_is_ordered_by_it() -> None:
+    [dated] = documents(NewMessage("x", key="2", at=NOW), **{"2": kept("2", sequence=7)})
+    assert (dated.sequence, dated.occurred) == (None, Period(NOW, NOW))
+
+
+def test_a_message_that_is_edited_at_once_is_an_edit() -> None:
+    first, second = documents(
+        NewMessage("a", key="1", author="ann", reply_to="0"), NewMessage("b", key="1"), linker=Linker()
+    )
+    assert (second.author, second.thread, second.metadata) == ("ann", first.thread, first.metadata)
+
+
+def test_what_follows_a_moved_message_moves_with_it() -> None:
+    begun, follower = documents(
+        NewMessage("a", key="1", thread="1"),
+        NewMessage("b", key="2"),
+        linker=Linker(),
+        **{
+            "1": kept("1", thread="0", metadata={ANSWERS: "0"}),
+            "2": kept("2", thread="0", metadata={ANSWERS: "1"}),
+        },
+    )
+    assert (begun.thread, begun.metadata) == ("1", {})
+    assert (follower.thread, follower.metadata) == ("1", {ANSWERS: "1"})
+
+
+def test_a_thread_that_is_called_like_a_message_is_that_messages() -> None:
+    [reply] = documents(NewMessage("b", key="2", thread="1"), **{"1": kept("1", thread="0")})
+    assert reply.thread == "0"
+
+
+def test_a_reply_that_comes_before_what_it_answers_meets_it() -> None:
+    early, late = documents(NewMessage("b", key="2", reply_to="1"), NewMessage("a", key="1"), linker=Linker())
+    assert early.thread == late.thread == "1"
+
+
+def test_messages_that_answer_each_other_in_a_circle_are_one_thread() -> None:
+    circle = [NewMessage("x", key=str(n), reply_to=str((n + 1) % 3)) for n in range(3)]
+    assert len({each.thread for each in documents(*circle, linker=Linker())}) == 1
+
+
+def test_names_that_are_empty_name_nothing() -> None:
+    [message] = documents(NewMessage("a", key="1", reply_to="", thread=""))
+    assert (message.thread, message.metadata) == ("1", {})
+
+
+def test_only_what_is_not_told_is_guessed() -> None:
+    known = {"1": kept("1")}
+    told = [NewMessage("a", key="1"), NewMessage("b", reply_to="1"), NewMessage("c", thread="1")]
+    assert not Threading(Linker(), NOW).guesses(told, known)
+    assert Threading(Linker(), NOW).guesses([*told, NewMessage("d", key="4")], known)
+    assert not Threading(None, NOW).guesses([NewMessage("d")], {})

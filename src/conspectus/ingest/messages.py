@@ -83,7 +83,7 @@ class Threading:
         if thread or answered:
             if not thread or thread == key:
                 self._hear(key, said, answered or key)
-            return key if thread == key else self._begun(thread or answered or key, before), None
+            return key if thread == key else self._begun(thread or answered or key, key), None
         if before is not None:
             seems = before.metadata.get(ANSWERS)
             self._hear(key, said, str(seems or key))
@@ -96,10 +96,10 @@ class Threading:
         answers = None if self.linker is None else self.linker.link(key, said)
         return (key, None) if answers is None else (self._threads.get(answers, answers), answers)
 
-    def _begun(self, name: str, before: Document | NewDocument | None) -> str:
-        """The thread of the message of a key; where that is not known, the one stored, or one of its name."""
+    def _begun(self, name: str, key: str) -> str:
+        """The thread of the message `name`; where that is not known, where `key` stands, or one of that name."""
         if name not in self._threads:
-            self._threads[name] = (before.thread if before is not None else None) or name
+            self._threads[name] = self._threads.get(key, name)
         return self._threads[name]
 
     def _hear(self, key: str, said: Utterance, answers: str) -> None:

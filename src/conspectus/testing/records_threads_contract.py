@@ -97,3 +97,28 @@ class ThreadsContract:
         assert list(found) == await records.hydrate([each.chunk.id for each in found])
         assert texts(await records.latest(NOTES, limit=2)) == ["1 ", "3"]
         assert list(await records.latest(SourceId("gone"), limit=2)) == []
+
+    async def test_the_newest_until_some_time(self, records: Records, stocked: None) -> None:
+        """That time among them; what comes later does not push out what came before."""
+        await records.write([said(str(minute), str(minute), minute=minute) for minute in (1, 2, 90_000_000)])
+        for minute, expected in ((0, ""), (1, "1"), (2, "2 1"), (3, "2 1")):
+            until = NOON + timedelta(minutes=minute)
+            assert texts(await records.latest(NOTES, limit=2, until=until)) == expected.split()
+
+    async def test_the_newest_where_there_are_no_times(self, records: Records, stocked: None) -> None:
+        """By sequence, and only then."""
+        await records.write(
+            [said(f"{9 - place}", f"{place}", minute=None, sequence=place) for place in range(4)]
+        )
+        assert texts(await records.latest(NOTES, limit=3)) == ["3", "2", "1"]
+        assert list(await records.latest(NOTES, limit=3, until=NOON)) == []
+        await records.write([said("dated", "x")])
+        assert texts(await records.latest(NOTES, limit=3)) == ["x"]
+
+    async def test_how_documents_begin(self, records: Records, stocked: None) -> None:
+        """In the order asked, with neighbours; what is empty or not there is left out."""
+        await records.write([said("a", "1 ", "2"), said("empty"), said("b", "3", minute=1)])
+        found = await records.beginnings([DocumentId(each) for each in ("b", "gone", "empty", "a", "b")])
+        assert texts(found) == ["3", "1 ", "3"]
+        assert list(found) == await records.hydrate([each.chunk.id for each in found])
+        assert list(await records.beginnings([])) == []
