@@ -71,7 +71,7 @@ class Product:
 
 Profile: TypeAlias = Sum | Product
 
-TODAY = Weights()
+PLAIN = Sum(people=Weights(), assistant=Weights(neighbours=0.15, role=0.2, asking=0.0), hours=24.0)
 """For questions of which nobody says where and when they are asked."""
 
 DEFAULT = Sum(

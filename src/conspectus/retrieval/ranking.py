@@ -13,7 +13,7 @@ from conspectus.ports import Candidates, Embedder, Floats, Ids, Index, Probe
 from conspectus.retrieval.arms import widened
 from conspectus.retrieval.fuse import CONVERSATION, LEARNT, Fused, FusionProfile, fuse
 from conspectus.retrieval.plan import DEPTH
-from conspectus.retrieval.profiles import TODAY, Product, Sum, Weights
+from conspectus.retrieval.profiles import PLAIN, Product, Sum, Weights
 from conspectus.retrieval.situation import Standing, added, multiplied, weights_for
 from conspectus.retrieval.threads import exchange_parts, thread_parts
 
@@ -113,9 +113,10 @@ def _fused(union: Candidates, standing: Standing | None, usual: FusionProfile) -
 
 
 def _weights(standing: Standing | None, ranked: Ranked) -> Weights:
-    if standing is None or not isinstance(standing.profile, Sum):
-        return TODAY
-    return weights_for(standing.profile, [row.document for row in ranked.in_order])
+    profile = PLAIN if standing is None else standing.profile
+    if not isinstance(profile, Sum):
+        return PLAIN.people
+    return weights_for(profile, [row.document for row in ranked.in_order])
 
 
 def _added(ranked: Ranked, standing: Standing | None) -> Ranked:

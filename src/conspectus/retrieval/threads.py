@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from conspectus.model.records import Document, StoredChunk
 from conspectus.retrieval.boost import from_asking, from_role, from_speaker, from_thread
 from conspectus.retrieval.neighbours import from_chain, from_exchange, from_neighbours
-from conspectus.retrieval.profiles import TODAY, Weights
+from conspectus.retrieval.profiles import PLAIN, Weights
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -21,7 +21,7 @@ def thread_parts(
     links: Ids,
     *,
     rows: Sequence[StoredChunk],
-    weights: Weights = TODAY,
+    weights: Weights = PLAIN.people,
 ) -> dict[str, Floats]:
     """The parts of candidates (`ids` ascending, their rows in the same order); 0 for texts in no thread."""
     documents = [row.document for row in rows]
