@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import uuid4
 
 from conspectus.ingest.prepare import period
@@ -12,6 +12,8 @@ from conspectus.model.records import Document, NewDocument, Period, StoredChunk
 from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
 from conspectus.text.replies import Linker, Utterance
+
+TICK = timedelta(microseconds=1)
 
 
 def message_id(source: SourceId, key: str) -> DocumentId:
@@ -25,7 +27,7 @@ class Threading:
 
     What the platform says counts; where it says nothing, a message keeps the thread it was stored with, and
     a new one is given the thread of the message that `linker` takes it to answer (None: it begins its own).
-    A message without a time is of `now`, unless it has a sequence.
+    A message without a time is of `now`, or a microsecond after the one before it, unless it has a sequence.
     """
 
     linker: Linker | None
@@ -97,7 +99,7 @@ class Threading:
         return (key, None) if answers is None else (self._threads.get(answers, answers), answers)
 
     def _begun(self, name: str, key: str) -> str:
-        """The thread of the message `name`; where that is not known, where `key` stands, or one of that name."""
+        """The thread of the message `name`; where that is not known, that of `key`, or one of that name."""
         if name not in self._threads:
             self._threads[name] = self._threads.get(key, name)
         return self._threads[name]
@@ -112,7 +114,10 @@ class Threading:
             return period(new.at)
         if before is not None:
             return period(before.occurred)
-        return None if new.sequence is not None else period(self.now)
+        if new.sequence is not None:
+            return None
+        self.now += TICK
+        return period(self.now - TICK)
 
 
 def _key(name: str | None) -> str | None:
