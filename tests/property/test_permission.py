@@ -19,8 +19,9 @@ from conspectus.client.channel import Channel, Limits
 from conspectus.client.engine import RemoteEngine
 from conspectus.client.opening import authorization
 from conspectus.engine import Engine
-from conspectus.model.access import Person, User
+from conspectus.model.access import Person
 from conspectus.settings import Settings
+from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.testing.permission_doing import Door
 from conspectus.testing.permission_looking import Looking
@@ -91,13 +92,14 @@ async def served(engine: Engine) -> AsyncIterator[HttpDoor]:
 
 
 @asynccontextmanager
-async def opened(path: Path) -> AsyncIterator[Engine]:
-    async with conspectus.open(path, settings=SETTINGS, embedder=HashedEmbedder(16)) as engine:
-        yield engine
+async def opened(path: Path) -> AsyncIterator[tuple[Engine, ScriptedChatModel]]:
+    model = ScriptedChatModel()
+    embedder = HashedEmbedder(16)
+    async with conspectus.open(path, settings=SETTINGS, embedder=embedder, chat_model=model) as engine:
+        yield engine, model
 
 
-async def tell(door: Door, owner: User, seed: int, *, keys: bool) -> None:
-    history = Looking(door, owner, seed)
+async def tell(history: Looking, *, keys: bool) -> None:
     await history.begin()
     for number in range(STEPS):
         await history.step()
@@ -109,12 +111,14 @@ async def tell(door: Door, owner: User, seed: int, *, keys: bool) -> None:
                 await history.look_from_outside(user)
 
 
-async def tell_all(engine: Engine, door: Door, seeds: range, *, keys: bool = False) -> int:
+async def tell_all(
+    engine: Engine, model: ScriptedChatModel, door: Door, seeds: range, *, keys: bool = False
+) -> int:
     await engine.create_key()
     owner = await engine.find_user("local")
     for seed in seeds:
         try:
-            await tell(door, owner, seed, keys=keys)
+            await tell(Looking(door, owner, seed, model=model), keys=keys)
         except BaseException as fault:
             fault.add_note(f"history {seed} of {seeds}")
             raise
@@ -123,34 +127,34 @@ async def tell_all(engine: Engine, door: Door, seeds: range, *, keys: bool = Fal
 
 @pytest.mark.parametrize("first", range(0, QUICK, TOGETHER))
 async def test_no_history_leaks(tmp_path: Path, first: int) -> None:
-    async with opened(tmp_path) as engine:
-        told = await tell_all(engine, EngineDoor(engine), range(first, first + TOGETHER))
+    async with opened(tmp_path) as (engine, model):
+        told = await tell_all(engine, model, EngineDoor(engine), range(first, first + TOGETHER))
     assert told == TOGETHER
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(QUICK, ALL, TOGETHER))
 async def test_no_history_of_many_leaks(tmp_path: Path, first: int) -> None:
-    async with opened(tmp_path) as engine:
-        told = await tell_all(engine, EngineDoor(engine), range(first, first + TOGETHER))
+    async with opened(tmp_path) as (engine, model):
+        told = await tell_all(engine, model, EngineDoor(engine), range(first, first + TOGETHER))
     assert told == TOGETHER
 
 
 async def test_a_few_histories_of_people_with_keys_do_not_leak(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
-        told = await tell_all(engine, KeyDoor(engine), range(ALL, ALL + FEW), keys=True)
+    async with opened(tmp_path) as (engine, model):
+        told = await tell_all(engine, model, KeyDoor(engine), range(ALL, ALL + FEW), keys=True)
     assert told == FEW
 
 
 async def test_a_few_histories_over_http_do_not_leak(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine, served(engine) as door:
-        told = await tell_all(engine, door, range(FAR, FAR + FEW), keys=True)
+    async with opened(tmp_path) as (engine, model), served(engine) as door:
+        told = await tell_all(engine, model, door, range(FAR, FAR + FEW), keys=True)
     assert told == FEW
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(FAR + TOGETHER, FAR + 11 * TOGETHER, TOGETHER))
 async def test_no_history_over_http_leaks(tmp_path: Path, first: int) -> None:
-    async with opened(tmp_path) as engine, served(engine) as door:
-        told = await tell_all(engine, door, range(first, first + TOGETHER), keys=True)
+    async with opened(tmp_path) as (engine, model), served(engine) as door:
+        told = await tell_all(engine, model, door, range(first, first + TOGETHER), keys=True)
     assert told == TOGETHER

@@ -147,7 +147,8 @@ class Doing:
         if expected == "ok":
             room = self.world.rooms[made.id] = Room(made.id, made.name, who.user.id, embeds)
             for _ in range(2):
-                source = await view.source(self.word(), collection=room.id)
+                kind = self.chance.choice(["manual", "channel", "channel"])
+                source = await view.source(self.word(), collection=room.id, kind=kind)
                 room.sources[source.id] = source.name
 
     async def write(self) -> None:
@@ -196,7 +197,7 @@ class Doing:
                 paper.words += (word,)
 
     async def move(self) -> None:
-        """A document goes to another source, of the same collection or not."""
+        """A document goes to another source; a message under another key, as its replies name the old one."""
         room = self._some_room()
         for paper in self._some_papers(1):
             if room is None or not room.sources:
@@ -204,7 +205,8 @@ class Doing:
             await (await self._as_owner()).delete(paper.id)
             self.world.drop_papers(self.world.tree({paper.id}))
             target = self.chance.choice(list(room.sources))
-            moved = Paper("", room.id, target, paper.key, None, paper.words)
+            key, words = (self.word(), paper.words[:3]) if paper.message else (paper.key, paper.words)
+            moved = Paper("", room.id, target, key, None, words)
             await self._add(self.owner, moved, allowed=True)
 
     async def rename_part(self) -> None:

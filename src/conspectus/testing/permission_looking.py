@@ -11,7 +11,8 @@ from conspectus.model.conversation import ChannelQuestion, NewMessage
 from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, In, Not
 from conspectus.model.query import Query, Situation
 from conspectus.model.records import NewDocument
-from conspectus.testing.permission_doing import Doing, outcome
+from conspectus.testing.permission_doing import outcome
+from conspectus.testing.permission_listening import Listening
 from conspectus.testing.permission_model import RANK, Paper, Room, Visitor
 
 Attempt = Callable[[Any, str], Awaitable[Any]]
@@ -102,7 +103,7 @@ def on_a_document(room: Room, source: str) -> Mapping[str, Attempt]:
     }
 
 
-class Looking(Doing):
+class Looking(Listening):
     """The same history, with looks at it in between."""
 
     async def look(self) -> None:
@@ -123,6 +124,7 @@ class Looking(Doing):
                 await self._pry(view, (room.id, room.name), on_a_collection(self._someone()))
         for paper in self._few(self.world.papers.values(), 3):
             answers += await self._ask_about(who, view, paper)
+        answers += await self.listen(who, view)
         if who.user.id != self.owner.user.id:
             await self._pry_into_people(who, view)
         self._none_hidden(who, answers)
@@ -299,7 +301,7 @@ class Looking(Doing):
     def _none_hidden(self, who: Visitor, answers: list[Any]) -> None:
         told = repr(answers)
         leaks = [word for word in self.world.hidden_words(who.user.id) if word in told]
-        assert leaks == []
+        assert leaks == [], (leaks, told)
 
     def _visible(self, user: str, document: str) -> bool:
         paper = self.world.papers.get(document)

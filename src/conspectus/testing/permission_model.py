@@ -13,7 +13,7 @@ GIVES = {0: 0, 1: 0, 2: 0, 3: 2, 4: 4}
 
 @dataclass
 class Paper:
-    """A document: where it is, what hangs on it, and the words that nothing else holds."""
+    """A document: where it is, what hangs on it, and the words that nothing else holds; `message`: posted."""
 
     id: str
     collection: str
@@ -21,6 +21,7 @@ class Paper:
     key: str
     parent: str | None
     words: tuple[str, ...]
+    message: bool = False
 
 
 @dataclass

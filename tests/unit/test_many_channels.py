@@ -1,0 +1,99 @@
+"""A collection of a thousand channels: what is read for one message and for one question."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine as Database
+from sqlalchemy import event
+
+import conspectus
+from conspectus import Engine, Settings
+from conspectus.model.access import Grantee, Person
+from conspectus.model.conversation import ChannelQuestion, NewMessage
+from conspectus.testing.embedders import HashedEmbedder
+
+SETTINGS = replace(Settings(), log_level="critical")
+CHANNELS = 1_000
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with conspectus.open(tmp_path / "data", settings=SETTINGS, embedder=HashedEmbedder()) as engine:
+        yield engine
+
+
+@contextmanager
+def statements() -> Iterator[list[str]]:
+    """What the database is asked meanwhile."""
+    seen: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        seen.append(statement)
+
+    event.listen(Database, "before_cursor_execute", note)
+    try:
+        yield seen
+    finally:
+        event.remove(Database, "before_cursor_execute", note)
+
+
+def listings(seen: list[str]) -> int:
+    """How often all sources were read."""
+    every = [each for each in seen if "FROM sources" in each and "ORDER BY sources.name" in each]
+    return sum("sources.name = " not in each for each in every)
+
+
+async def test_a_thousand_channels_are_read_once_at_most(engine: Engine) -> None:
+    for number in range(CHANNELS):
+        await engine.source(f"channel {number}", kind="channel")
+    for number in range(5):
+        message = NewMessage(f"the deploy failed, {number}", key="1")
+        await engine.post(message, channel=f"channel {number}", wait=True)
+    with statements() as seen:
+        await engine.post(NewMessage("did it?", key="2", reply_to="1"), channel="channel 1")
+    assert listings(seen) == 0
+    question = ChannelQuestion("why did the deploy fail?", "channel 1", floor=0.0)
+    for related in (False, True):
+        with statements() as seen:
+            window = await engine.channel_window(replace(question, related=related), 4_000)
+        assert listings(seen) == int(related)
+        assert len(window.channels) == (4 if related else 1)
+
+
+async def test_who_sees_many_of_them_is_answered_within_those(engine: Engine) -> None:
+    ann = await engine.create_user("ann")
+    for number in range(60):
+        source = await engine.source(f"channel {number}", kind="channel")
+        await engine.post(NewMessage(f"the deploy failed, {number}", key="1"), channel=source.id)
+        if number % 2:
+            await engine.grant("default", Grantee("user", ann.id), "viewer", source=source.id)
+    await engine.settle()
+    theirs = engine.answering(Person("ann", id=ann.id))
+    question = ChannelQuestion("why did the deploy fail?", "channel 1", related=True, floor=0.0)
+    window = await theirs.channel_window(question, 4_000)
+    assert len(window.channels) == 4
+    assert all(int(name.split()[1]) % 2 for name in window.channels)
+
+
+async def test_sources_that_are_no_channels_are_not_related(engine: Engine) -> None:
+    await engine.post(NewMessage("the deploy failed", key="1"), channel="here", wait=True)
+    await engine.source("notes")
+    await engine.post(NewMessage("the deploy failed in the notes", key="1"), channel="notes", wait=True)
+    question = ChannelQuestion("why did the deploy fail?", "here", related=True, floor=0.0)
+    assert (await engine.channel_window(question, 4_000)).channels == ("here",)
+
+
+async def test_one_message_costs_a_few_reads(tmp_path: Path) -> None:
+    talk = [NewMessage(f"note {number}", key=str(number)) for number in range(60)]
+    async with conspectus.open(tmp_path / "words", settings=replace(SETTINGS, embedder="none")) as engine:
+        await engine.post(talk, channel="here")
+        with statements() as told:
+            await engine.post(NewMessage("told", key="a", reply_to="3"), channel="here")
+        with statements() as guessed:
+            await engine.post(NewMessage("guessed", key="b"), channel="here")
+    assert told.count("BEGIN") + told.count("BEGIN IMMEDIATE") <= 9
+    assert guessed.count("BEGIN") - told.count("BEGIN") == 1
