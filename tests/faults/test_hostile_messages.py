@@ -73,7 +73,7 @@ async def test_a_message_of_five_megabytes(engine: Engine) -> None:
     await engine.post(
         [NewMessage("before", key="1"), NewMessage(text, key="2", reply_to="1")], channel=CHANNEL
     )
-    await engine.post(NewMessage("after", key="3"), channel=CHANNEL)
+    await engine.post(NewMessage("after", key="3"), channel=CHANNEL, link=False)
     assert (await latest(engine))[1] == ("2", text)
     document = await engine.find_document("2", source=CHANNEL)
     assert [len(each.text) for each in (await engine.chain(document.id)).messages] == [6, len(text)]

@@ -56,3 +56,25 @@ async def test_the_latest_of_a_hidden_channel_are_not_told(records: SqlRecords) 
     for wrong in (notes(HIDDEN), notes(NOTES, collection="elsewhere")):
         with pytest.raises(NotFound):
             await sight.latest(place, wrong, limit=9)
+
+
+async def test_only_what_is_seen_begins(records: SqlRecords) -> None:
+    sight, owner = await sight_of(records, BOB), await sight_of(records, LOCAL_OWNER)
+    asked = [f"{HIDDEN}1", f"{NOTES}2", "nobody", f"{NOTES}1"]
+    assert [each.chunk.text for each in await sight.beginnings(asked)] == ["notes2", "notes1"]
+    assert [each.chunk.text for each in await owner.beginnings(asked)] == ["hidden1", "notes2", "notes1"]
+    place, everything = await sight.place(SHELF), await owner.place(SHELF)
+    assert [each.id for each in await sight.inside(place, asked)] == [f"{NOTES}2", f"{NOTES}1"]
+    assert len(await owner.inside(everything, asked)) == 3
+
+
+async def test_a_name_that_is_the_id_of_a_hidden_source_is_a_name(records: SqlRecords) -> None:
+    """An id comes before a name, but not one that is hidden."""
+    await records.change_source(HIDDEN, name="y")
+    await records.change_source(NOTES, name=HIDDEN)
+    sight, owner = await sight_of(records, BOB), await sight_of(records, LOCAL_OWNER)
+    for seer, expected in ((sight, NOTES), (owner, HIDDEN)):
+        found = await seer.source(await seer.place(SHELF), HIDDEN)
+        assert found is not None
+        assert found.id == expected
+    assert await sight.source(await sight.place(SHELF), "y") is None

@@ -130,6 +130,8 @@ class Catalog(Desk):
         """A new source, or the one that was found with other metadata."""
         require_scope(self._person, "write", "write")
         told = self._storable(metadata)
+        if found is not None and found.metadata == told:
+            return found
         if found is not None:
             place.require("manager", "change a source", source=found.id)
             _keep_known(place, found, told)

@@ -69,9 +69,9 @@ class Conversing(Following):
         written: list[Written] = []
         for batch in batches(given):
             stored = await self._stored(place, target, batch)
-            if not written and threading.guesses(batch, stored):
-                await self._recall(threading, place, target, batch)
-            documents = await asyncio.to_thread(threading.documents, batch, stored)
+            guesses = not written and threading.guesses(batch, stored)
+            said = await self._said_before(place, target, batch) if guesses else ()
+            documents = await asyncio.to_thread(threading.documents, batch, stored, said)
             written += await self._write(documents, target)
             if embedder is not None:
                 self._core.backfill.wake(place.collection, embedder)
@@ -176,17 +176,17 @@ class Conversing(Following):
             raise NotAllowed("read files of the machine that holds the store", "its owner account")
         return Path(archive).expanduser()
 
-    async def _recall(
-        self, threading: Threading, place: Place, channel: Source, batch: Sequence[NewMessage]
-    ) -> None:
-        """Remember what was said before the first message, where there are times to tell."""
+    async def _said_before(
+        self, place: Place, channel: Source, batch: Sequence[NewMessage]
+    ) -> Sequence[StoredChunk]:
+        """What was said before the first message, newest first, where there are times to tell."""
         first = batch[0]
         begins = period(first.at)
         if begins is None and first.sequence is not None:
-            return
+            return ()
         until = self._parts.clock() if begins is None else begins.start
         most = RECALLED if len(batch) == 1 else MEMORY
-        threading.recall(await self._sight.latest(place, channel, limit=most, until=until))
+        return await self._sight.latest(place, channel, limit=most, until=until)
 
     async def _stored(
         self, place: Place, channel: Source, batch: Sequence[NewMessage]

@@ -34,8 +34,8 @@ class Threading:
     now: datetime
     _threads: dict[str, str] = field(default_factory=dict)
 
-    def recall(self, latest: Sequence[StoredChunk]) -> None:
-        """Take in what was said last in the channel, newest first, as the records give it."""
+    def _recall(self, latest: Sequence[StoredChunk]) -> None:
+        """Hear what was said in the channel, given newest first."""
         for row in reversed(latest):
             document = row.document
             told = document.metadata.get(REPLY_TO) or document.metadata.get(ANSWERS)
@@ -47,8 +47,15 @@ class Threading:
         told = (each.reply_to or each.thread or _key(each.key) in stored for each in batch)
         return self.linker is not None and not all(told)
 
-    def documents(self, batch: Sequence[NewMessage], stored: Mapping[str, Document]) -> list[NewDocument]:
-        """The documents of a batch. `stored` are those of its keys, and of what it answers, that exist."""
+    def documents(
+        self, batch: Sequence[NewMessage], stored: Mapping[str, Document], said: Sequence[StoredChunk] = ()
+    ) -> list[NewDocument]:
+        """The documents of a batch.
+
+        `stored` are those of its keys, and of what it answers, that exist; `said` is what was said before the
+        first batch, newest first.
+        """
+        self._recall(said)
         self._threads.update({key: each.thread or key for key, each in stored.items()})
         before: dict[str, Document | NewDocument] = dict(stored)
         made: list[NewDocument] = []
