@@ -72,7 +72,7 @@ class Conversing(Following):
             guesses = not written and threading.guesses(batch, stored)
             said = await self._said_before(place, target, batch) if guesses else ()
             documents = await asyncio.to_thread(threading.documents, batch, stored, said)
-            written += await self._write(documents, target)
+            written += await self._write(documents, target, stored=list(stored.values()))
             if embedder is not None:
                 self._core.backfill.wake(place.collection, embedder)
             if progress is not None:

@@ -7,7 +7,7 @@ from conspectus.engine.parts import Core
 from conspectus.ingest.pipeline import write
 from conspectus.ingest.prepare import Preparation
 from conspectus.model.access import Person
-from conspectus.model.records import Collection, NewDocument, Source, Written
+from conspectus.model.records import Collection, Document, NewDocument, Source, Written
 from conspectus.ports import Embedder, Progress
 
 
@@ -21,10 +21,15 @@ class Desk:
         self._sight = Sight(person, core.records, core.parts.accounts)
 
     async def _write(
-        self, batch: Sequence[NewDocument], source: Source, *, expected: str | None = None
+        self,
+        batch: Sequence[NewDocument],
+        source: Source,
+        *,
+        expected: str | None = None,
+        stored: Sequence[Document] | None = None,
     ) -> Sequence[Written]:
         by = self._preparation(source)
-        written = await write(self._core.records, batch, by, expected=expected)
+        written = await write(self._core.records, batch, by, expected=expected, stored=stored)
         await self._core.shelves.keep_up(source.collection)
         return written
 

@@ -32,15 +32,23 @@ def batches(documents: Iterable[New]) -> Iterator[list[New]]:
 
 
 async def write(
-    records: Records, batch: Sequence[NewDocument], by: Preparation, *, expected: str | None = None
+    records: Records,
+    batch: Sequence[NewDocument],
+    by: Preparation,
+    *,
+    expected: str | None = None,
+    stored: Sequence[Document] | None = None,
 ) -> list[Written]:
     """Write a batch in one transaction; documents that are stored just so already cost nothing.
 
-    With `expected`, every document must be stored with that fingerprint. Raises InvalidInput, TooLarge,
+    `stored` are those of them that were just read, if they were. With `expected`, every document must be
+    stored with that fingerprint. Raises InvalidInput, TooLarge,
     NotFound or Changed, with the document's place as a note; then nothing is written.
     """
     described = await asyncio.to_thread(_describe_all, batch, by)
-    known = {document.id: document for document in await records.documents([each.id for each in described])}
+    if stored is None:
+        stored = await records.documents([each.id for each in described])
+    known = {document.id: document for document in stored}
     fresh = [
         (new, document)
         for new, document in zip(batch, described, strict=True)
