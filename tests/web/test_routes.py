@@ -76,6 +76,28 @@ CONVERSATIONS: Sequence[Step] = [
     ("DELETE", "/messages?channel=help&key=1&collection=wiki", None, 200),
     ("DELETE", "/messages?channel=help&key=1&collection=wiki", None, 404),
 ]
+CHATS: Sequence[Step] = [
+    ("POST", "/chat", {"message": "When do backups run?", "stream": False}, 503),
+    ("GET", "/chat/unknown", None, 404),
+    ("POST", "/chat/completions", {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}, 503),
+    ("GET", "/models", None, 200),
+]
+TASKS: Sequence[Step] = [
+    ("GET", "/search/semantic?q=login", None, 200),
+    ("POST", "/tasks", {"id": "auth-1", "title": "Fix login"}, 201),
+    ("POST", "/tasks/bulk", {"tasks": [{"id": "ui-1", "title": "Redesign", "status": "pending"}]}, 200),
+    ("PUT", "/tasks/auth-2", {"title": "Update JWT", "priority": "high"}, 200),
+    ("GET", "/tasks?status=pending", None, 200),
+    ("GET", "/tasks/auth-1", None, 200),
+    ("PATCH", "/tasks/auth-1", {"status": "completed"}, 200),
+    ("PUT", "/tasks/auth-1/attachments/log", {"text": "401 after the upgrade"}, 200),
+    ("GET", "/tasks/auth-1/attachments", None, 200),
+    ("GET", "/tasks/auth-1/attachments/log", None, 200),
+    ("POST", "/tasks/context", {"query": "login"}, 200),
+    ("GET", "/search/semantic?q=login&n=3", None, 200),
+    ("DELETE", "/tasks/auth-1/attachments/log", None, 200),
+    ("DELETE", "/tasks/auth-1", None, 200),
+]
 PEOPLE: Sequence[Step] = [
     ("POST", "/users", {"name": "alice"}, 201),
     ("GET", "/users", None, 200),
@@ -175,6 +197,8 @@ async def test_every_route_does_what_it_promises(open_site: OpenSite, tmp_path: 
         await walk(api, QUESTIONS, names)
         await walk(api, CONVERSATIONS, names)
         await import_archive(api)
+        await walk(api, TASKS, names)
+        await walk(api, CHATS, names)
         await ingest(api, str(tmp_path / "notes"), f"{web.base}/tides")
         made = (await api.post("/keys", json={})).json()["secret"]
         api.headers["Authorization"] = f"Bearer {made}"
