@@ -83,18 +83,19 @@ async def test_a_message_of_five_megabytes(engine: Engine) -> None:
         await engine.post(NewMessage("x" * (SETTINGS.max_document_characters + 1)), channel=CHANNEL)
 
 
-async def test_a_long_thread_is_bounded_and_counted(engine: Engine) -> None:
+@pytest.mark.parametrize("size", [2_000, pytest.param(20_000, marks=pytest.mark.slow)])
+async def test_a_long_thread_is_bounded_and_counted(engine: Engine, size: int) -> None:
     root = NewMessage("how do I restart the billing service", key="0", at=NOON)
     replies = [
         NewMessage(f"reply {n} of them", key=str(n), at=NOON + timedelta(seconds=n), reply_to="0")
-        for n in range(1, 2_000)
+        for n in range(1, size)
     ]
     needle = NewMessage("the needle xyzzy", key="n", at=NOON + timedelta(seconds=900.5), reply_to="899")
     await engine.post([root, *replies, needle], channel=CHANNEL, wait=True)
     document = await engine.find_document("n", source=CHANNEL)
     chain = await engine.chain(document.id, limit=10)
     keys = [each.document.key for each in chain.messages]
-    assert (len(keys), keys[0], chain.left_out) == (10, "0", 1_991)
+    assert (len(keys), keys[0], chain.left_out) == (10, "0", size - 9)
     assert {"n", "899"} <= set(keys)
     window = await engine.channel_window(ChannelQuestion("xyzzy", CHANNEL, floor=0.0), 300)
     assert window.tokens <= 300
