@@ -30,12 +30,13 @@ from conspectus.model.jobs import Upload
 from conspectus.model.query import Budget, Query, Situation
 from conspectus.model.records import Document, Source, StoredChunk, Written
 from conspectus.retrieval.chains import chain_of
+from conspectus.retrieval.profiles import profile_named
 from conspectus.retrieval.related import related
 from conspectus.text.replies import Linker
 
 MEMORY = 100
 """Among so many messages before it the one is looked for that a message answers."""
-RECALLED = 50
+RECALLED = 30
 """Of those that are stored already so many are read for a message that comes alone: they cost time."""
 LATEST_LIMIT = 1_000
 SAID = And((Eq("kind", "message"), Not(Eq("role", "system"))))
@@ -123,7 +124,7 @@ class Conversing(Following):
             question.prompt,
             collection=place.collection.id,
             where=_said_in(list(known.values())),
-            floor=question.floor,
+            floor=_floor(question),
             situation=Situation(here.id, question.thread, question.at, question.profile),
             chain=question.chain,
         )
@@ -226,6 +227,12 @@ class Conversing(Following):
         if longer:
             texts |= await self._sight.texts(longer)
         return [Said(row.document, texts[row.document.id]) for row in rows if row.document.id in texts]
+
+
+def _floor(question: ChannelQuestion) -> float | None:
+    """The least similarity asked for; None where the profile has one of its own."""
+    own = profile_named(question.profile).floor
+    return FLOOR if question.floor is None and own is None else question.floor
 
 
 def _said_in(channels: Sequence[Source]) -> Filter:
