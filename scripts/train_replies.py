@@ -8,8 +8,8 @@ weights come from `irc_disentanglement` (Kummerfeld et al., ACL 2019, CC BY 4.0)
 For each message a probability is given to every remembered message and to its beginning a conversation; two
 sums of oblivious trees, one for either, are boosted together to raise that of what people chose. Some figures
 depend on the links found before, so everything is learnt ROUNDS times, each time with the links of a judge
-that has not seen the channel. Other kinds of channels are made up from those that there are: with seconds,
-slower, without times, and with fewer names at the beginning of messages.
+that has not seen the channel. `channel_variants.py` makes up other kinds of channels: with seconds, slower,
+without times, with fewer names at the beginning of messages, and quiet ones.
 
 Without `--write` only the figures of channels left out are printed; with it the weights are written, too.
 """
@@ -18,18 +18,18 @@ import argparse
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from channel_variants import KINDS, Kind, origin, variants
 from numpy.typing import NDArray
 
 from conspectus.evals.thread_sets import JudgedChannel, read_judged_channels
 from conspectus.evals.threads import linked, measured, outcome
-from conspectus.text.replies import Linker, Utterance
-from conspectus.text.replies.features import HALF_DAY, features
+from conspectus.text.replies import Linker
+from conspectus.text.replies.features import features
 from conspectus.text.replies.forest import Judge, judge, tabulated
 from conspectus.text.replies.linker import seconds
 from conspectus.text.replies.past import Past
@@ -46,22 +46,22 @@ ANSWER_FIGURES = """
 between turns gap gap_to_pace asks commands length i_name_them i_name_another they_name_me they_name_another
 same_addressee later_to_them same_author my_last later_by_them later_by_me told_since talks_to_me answers_me
 same_partner similar rarest later_in_thread thread_size shared_in_thread my_thread mine_in_thread
-theirs_in_thread my_length i_ask i_react my_silence
+theirs_in_thread my_length i_ask i_react my_silence remembered lately open
 """
 START_FIGURES = """
 i_name stranger my_length i_ask i_greet i_appeal i_react my_silence my_gap channel_gap channel_gap_to_pace
-mine newest_mine left_behind
+mine newest_mine left_behind remembered lately voices open newest_asks newest_alone
 """
 ANSWER, START = ANSWER_FIGURES.split(), START_FIGURES.split()
 MEMORY = 100
 FOLDS = 5
 ROUNDS = 3
 TREES = 160
-FEWER_TREES = 60
+FEWER_TREES = 40
 DEPTHS = (5, 3)
 RATE = 0.15
 SHARE_OF_FIGURES = 0.5
-SHARE_OF_MESSAGES = 0.7
+SHARE_OF_MESSAGES = 0.5
 PENALTY = 3.0
 LEAST_WEIGHT = 2.0
 BINS = 48
@@ -70,7 +70,6 @@ SETTLED = 25
 HOPELESS = 2e-4
 SEED = 7
 HIGHEST = 1e30
-KINDS = ("as they are", "with seconds", "slower", "without times")
 
 
 @dataclass(frozen=True)
@@ -123,71 +122,6 @@ def replayed(channel: JudgedChannel, chooser: Judge | None, weight: float) -> It
                     weight,
                 )
         past.add(str(place), said.author, at, reading=reading, answers=answers)
-
-
-def variants(channels: Sequence[JudgedChannel]) -> list[tuple[float, list[JudgedChannel]]]:
-    """The channels as they are and as others might be, with the weight of each kind."""
-    chance = np.random.default_rng(SEED)
-    timed = [
-        _altered(each, _with_seconds(_unaddressed(each.said, 0.5, chance), 1.0, chance)) for each in channels
-    ]
-    slow = [
-        _altered(
-            each,
-            _with_seconds(
-                _unaddressed(each.said, 0.3, chance), float(np.exp(chance.uniform(0, 4.5))), chance
-            ),
-        )
-        for each in channels
-    ]
-    timeless = [
-        _altered(each, [replace(one, at=None) for one in _unaddressed(each.said, 0.3, chance)])
-        for each in channels
-    ]
-    return [(1.0, list(channels)), (0.5, timed), (0.5, slow), (0.3, timeless)]
-
-
-def _altered(channel: JudgedChannel, said: Sequence[Utterance]) -> JudgedChannel:
-    return replace(channel, said=tuple(said))
-
-
-def _unaddressed(said: Sequence[Utterance], share: float, chance: np.random.Generator) -> list[Utterance]:
-    """Without the names at the beginning of a share of the messages."""
-    authors = {one.author.casefold() for one in said if one.author}
-    return [
-        replace(one, text=one.text.split(None, 1)[1])
-        if _addresses(one, authors) and chance.random() < share
-        else one
-        for one in said
-    ]
-
-
-def _addresses(said: Utterance, authors: set[str]) -> bool:
-    pieces = said.text.split(None, 1)
-    return len(pieces) == 2 and pieces[0][-1] in ":," and pieces[0][:-1].casefold() in authors
-
-
-def _with_seconds(said: Sequence[Utterance], slower: float, chance: np.random.Generator) -> list[Utterance]:
-    """Times of whole minutes, spread over each minute in order, and everything slowed."""
-    minutes = list(_minutes(said))
-    spread = np.array([minute + chance.uniform(0, 60) for minute in minutes])
-    begins = spread.min()
-    instants = begins + (np.sort(spread) - begins) * slower
-    return [
-        replace(one, at=None if one.at is None else datetime.fromtimestamp(float(instant), UTC))
-        for one, instant in zip(said, instants, strict=True)
-    ]
-
-
-def _minutes(said: Sequence[Utterance]) -> Iterator[float]:
-    """The seconds of a clock that never goes back, also where the one that was shown has twelve hours."""
-    now, shown = 0.0, None
-    for one in said:
-        if one.at is not None:
-            then, shown = shown, one.at.timestamp()
-            passed = 0.0 if then is None else shown - then
-            now = shown if then is None else now + max(passed % HALF_DAY if passed < -600 else passed, 0.0)
-        yield now
 
 
 def learn(samples: Sequence[Sample], trees: int = TREES) -> Weights:
@@ -314,7 +248,7 @@ def _over(edges: Floats, most: int) -> float:
     return float(edges[most]) if most < len(edges) else HIGHEST
 
 
-def cross_fitted(kinds: Sequence[tuple[float, Sequence[JudgedChannel]]]) -> dict[str, Judge]:
+def cross_fitted(kinds: Sequence[Kind]) -> dict[str, Judge]:
     """For each channel a judge that has not seen it, in any kind."""
     names = [channel.name for channel in kinds[0][1]]
     judges: dict[str, Judge] = {}
@@ -327,20 +261,18 @@ def cross_fitted(kinds: Sequence[tuple[float, Sequence[JudgedChannel]]]) -> dict
     return judges
 
 
-def sampled(
-    kinds: Sequence[tuple[float, Sequence[JudgedChannel]]], judges: Mapping[str, Judge]
-) -> dict[str, list[Sample]]:
+def sampled(kinds: Sequence[Kind], judges: Mapping[str, Judge]) -> dict[str, list[Sample]]:
     """The samples of each channel, of all its kinds."""
     samples: dict[str, list[Sample]] = defaultdict(list)
     for weight, channels in kinds:
         for channel in channels:
-            samples[channel.name] += replayed(channel, judges.get(channel.name), weight)
+            samples[origin(channel.name)] += replayed(channel, judges.get(origin(channel.name)), weight)
     return samples
 
 
 def figures(channels: Sequence[JudgedChannel], judges: Mapping[str, Judge]) -> Iterator[str]:
     """How well each channel is linked by its judge."""
-    found = [outcome(each, linked(each.said, Linker(judge=judges[each.name]))) for each in channels]
+    found = [outcome(each, linked(each.said, Linker(judge=judges[origin(each.name)]))) for each in channels]
     reached = measured(found)
     yield f"link F {reached['links']['f1']:.1f}, one-to-one {reached['one_to_one']:.1f},"
     yield f"exact match {reached['exact_match_f1']:.1f}, information kept {reached['information_kept']:.1f}"

@@ -93,7 +93,7 @@ def test_an_edit_keeps_the_thread_that_was_found_before() -> None:
 def test_what_a_message_answers_is_found_where_nobody_says() -> None:
     question, other, answer = documents(
         NewMessage("how do I restart the billing service?", key="1", author="ann", at=NOW),
-        NewMessage("good morning everyone", key="2", author="cy", at=NOW + timedelta(seconds=20)),
+        NewMessage("hello everyone", key="2", author="cy", at=NOW + timedelta(seconds=20)),
         NewMessage(
             "ann: run systemctl restart billing", key="3", author="bo", at=NOW + timedelta(seconds=40)
         ),

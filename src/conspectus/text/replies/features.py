@@ -17,6 +17,9 @@ HALF_DAY = 43_200.0
 _BACKWARDS = 600.0
 _RECENT = 20
 _RARE = 0.25
+_FEW = 20
+_LATEST = 10
+_LATELY = math.log1p(600.0)
 UNKNOWN = -1.0
 
 
@@ -37,7 +40,9 @@ def features(past: Past, reading: Reading, author: str | None, at: float) -> Fea
     since, pace = _elapsed(past, at)
     message = _message(past, reading, last, None if last is None else float(since[last]))
     alike = _alikeness(past, reading)
+    lately = _lately(past, since)
     answer = {
+        **lately,
         **_nearness(past, since, pace),
         **_naming(past, reading, me),
         **_persons(past, me, mine, last),
@@ -45,7 +50,9 @@ def features(past: Past, reading: Reading, author: str | None, at: float) -> Fea
         **_conversations(past, reading, mine, alike["shared"]),
         **{name: message[name] for name in ("my_length", "i_ask", "i_react", "my_silence")},
     }
-    start = message | {
+    start = {
+        **message,
+        **lately,
         "channel_gap": float(since[-1]),
         "channel_gap_to_pace": float(since[-1]) - pace,
         "mine": float(len(own)),
@@ -78,6 +85,20 @@ def _message(past: Past, reading: Reading, last: int | None, since: float | None
         "i_react": float(reading.reacts),
         "my_silence": UNKNOWN if last is None else float(len(past) - 1 - last),
         "my_gap": UNKNOWN if since is None else since,
+    }
+
+
+def _lately(past: Past, since: Floats) -> dict[str, float]:
+    """How much is going on: with few conversations, or none yet, a message is more likely to be an answer."""
+    thread = past["thread"]
+    known = len(past) - np.count_nonzero(np.isnan(since))
+    return {
+        "remembered": float(len(past)),
+        "lately": float(np.count_nonzero(since < _LATELY)) if known else UNKNOWN,
+        "voices": float(len(set(past["author"][-_LATEST:].tolist()))),
+        "open": float(len(set(thread[-_LATEST:].tolist()))),
+        "newest_asks": float(past["asks"][-1]),
+        "newest_alone": float(np.count_nonzero(thread == thread[-1]) == 1),
     }
 
 
@@ -143,7 +164,7 @@ def _alikeness(past: Past, reading: Reading) -> dict[str, Figures]:
     for word in reading.words:
         found = past.usage.get(word, ())
         if 0 < len(found) <= most:
-            weight = math.log((len(past) + 1) / len(found))
+            weight = math.log((max(len(past), _FEW) + 1) / len(found))
             for sequence in found:
                 place = sequence - past.first
                 shared[place] += weight
