@@ -100,7 +100,7 @@ class ChannelQuestion:
 
     With `related`, at most three other channels that can be seen and are about the same thing are asked too;
     with `member`, only channels that do not name their members, or name this one among them. Without a
-    `floor` that of the `profile` holds, else 0.25; `chain` is the most messages that come along with each hit.
+    `floor` that of the `profile` holds, else 0.25; `chain` is the most messages that come along with a hit.
     """
 
     prompt: str
