@@ -222,6 +222,26 @@ async def test_an_answer_that_could_not_be_kept_is_told_and_so_is_that(tmp_path:
         assert (told["answer"], "not be kept" in told["failure"]["message"]) == ("kept", True)
 
 
+async def test_who_is_shut_out_meanwhile_keeps_nothing_anywhere(tmp_path: Path) -> None:
+    model = ScriptedChatModel(["kept"], hangs=True)
+    async with chats(tmp_path, model) as site:
+        await site.engine.collection("wiki")
+        await site.engine.create_user("ann")
+        key = (await site.engine.create_key("ann")).secret
+        await site.engine.grant("wiki", Grantee("user", "ann"), "editor")
+        await site.engine.source("desk", collection="wiki", kind="channel")
+        async with site.client(key) as client:
+            body = {**MESSAGE, "collection": "wiki", "keep_in": "desk", "stream": False}
+            asking = asyncio.create_task(client.post("/chat", json=body))
+            await until(model.hanging.is_set)
+            await site.engine.revoke("wiki", Grantee("user", "ann"))
+            model.released.set()
+            told = (await asking).json()
+        assert told["failure"]["code"] == "not_found"
+        assert await site.engine.count(collection="wiki") == 0
+        assert [each.name for each in await site.engine.collections()] == ["wiki"]
+
+
 async def test_message_and_answer_are_kept_where_that_is_asked_for(site: Chats) -> None:
     await site.engine.source("desk", kind="channel")
     await site.chat(keep_in="desk", collection="default")

@@ -20,6 +20,7 @@ from conspectus.model.chat import ChatEvent, ChatRequest, ChatSource, Failure, S
 from conspectus.model.conversation import NewMessage
 from conspectus.model.filter import And, Eq
 from conspectus.model.query import EVERYWHERE, Budget, Query
+from conspectus.model.records import Source
 from conspectus.model.results import Citation, Hit
 from conspectus.text.clean import clean, graphemes_prefix
 from conspectus.text.disarm import disarm
@@ -71,8 +72,9 @@ class Chatting(Conversing):
         count = self._parts.counter(model.tokenizer if model else settings.chat_tokenizer)
         window = model.window if model else settings.chat_window
         draft = drafted(request, settings, window=window, count=count)
+        channel = None
         if request.keep_in is not None:
-            await self._writable(request.keep_in, self._home(request), kind="channel")
+            channel, _ = await self._writable(request.keep_in, self._home(request), kind="channel")
         began = self._parts.clock()
         given = await self._given(request, draft)
         yield given.sources
@@ -81,17 +83,22 @@ class Chatting(Conversing):
             sources=given.sources.sources,
             most=request.allocation.answer,
             temperature=request.temperature,
-            keep=partial(self._keep, request, given.sources.sources, began),
+            keep=partial(self._keep, channel, request, given.sources.sources, began),
         )
         async with aclosing(answered(model, call, count)) as events:
             async for event in events:
                 yield event
 
     async def _keep(
-        self, request: ChatRequest, sources: Sequence[ChatSource], began: datetime, answer: str
+        self,
+        channel: Source | None,
+        request: ChatRequest,
+        sources: Sequence[ChatSource],
+        began: datetime,
+        answer: str,
     ) -> Failure | None:
-        """Store message and answer where the request says so, the answer with what it cites."""
-        if request.keep_in is None or not answer.strip():
+        """Store message and answer in the channel, if it can still be seen, the answer with what it cites."""
+        if channel is None or not answer.strip():
             return None
         model = self._parts.chat_model
         asked = NewMessage(clean(request.message), key=str(uuid4()), author=self._person.name, at=began)
@@ -104,9 +111,8 @@ class Chatting(Conversing):
             metadata=kept(answer, sources),
         )
         try:
-            await self.post(
-                (asked, said), channel=request.keep_in, collection=self._home(request), link=False
-            )
+            await self.find_source(channel.id, collection=channel.collection)
+            await self.post((asked, said), channel=channel.id, collection=channel.collection, link=False)
         except ConspectusError as fault:
             logger.warning("an answer was not kept: %s", fault)
             return Failure(fault.code, NOT_KEPT)
