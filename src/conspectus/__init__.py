@@ -13,8 +13,10 @@ from conspectus.client import RemoteEngine
 from conspectus.client import open as connect
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError
+from conspectus.model.chat import ChatRequest
+from conspectus.model.conversation import ChannelQuestion, NewMessage
 from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, Or, Overlaps
-from conspectus.model.query import Budget, Query
+from conspectus.model.query import Budget, Query, Situation
 from conspectus.model.records import Document, NewDocument, Period
 from conspectus.model.results import ContextWindow, Hit, Retrieval
 from conspectus.settings import Settings
@@ -23,6 +25,8 @@ __all__ = [
     "And",
     "Between",
     "Budget",
+    "ChannelQuestion",
+    "ChatRequest",
     "ConspectusError",
     "ContextWindow",
     "Document",
@@ -33,6 +37,7 @@ __all__ = [
     "Hit",
     "In",
     "NewDocument",
+    "NewMessage",
     "Not",
     "Or",
     "Overlaps",
@@ -41,6 +46,7 @@ __all__ = [
     "RemoteEngine",
     "Retrieval",
     "Settings",
+    "Situation",
     "connect",
     "open",
     "sync",

@@ -3,9 +3,10 @@
 import conspectus
 
 NAMES = {
-    *("And", "Between", "Budget", "ConspectusError", "ContextWindow", "Document", "Engine", "Eq", "Exists"),
-    *("Filter", "Hit", "In", "NewDocument", "Not", "Or", "Overlaps", "Period", "Query", "Retrieval"),
-    *("RemoteEngine", "Settings", "connect", "open", "sync"),
+    *("And", "Between", "Budget", "ChannelQuestion", "ChatRequest", "ConspectusError", "ContextWindow"),
+    *("Document", "Engine", "Eq", "Exists", "Filter", "Hit", "In", "NewDocument", "NewMessage", "Not", "Or"),
+    *("Overlaps", "Period", "Query", "RemoteEngine", "Retrieval", "Settings", "Situation", "connect", "open"),
+    "sync",
 }
 
 
