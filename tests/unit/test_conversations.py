@@ -1,14 +1,12 @@
 """Team chat as its users see it: the cases of the chat seed, and the mistakes not to repeat."""
 
-import re
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import conspectus
@@ -17,30 +15,11 @@ from conspectus.errors import NotFound, StorageError
 from conspectus.faces.conversation import Conversations
 from conspectus.model.access import Grantee, Person
 from conspectus.model.conversation import ChannelQuestion, NewMessage
-from conspectus.model.records import EmbeddingSpace
-from conspectus.ports import Vectors
 from conspectus.providers.tokenizers import counter
-from conspectus.testing.embedders import HashedEmbedder
+from conspectus.testing.embedders import HashedEmbedder, StatedEmbedder
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 SETTINGS = replace(Settings(), log_level="critical")
-STATED = re.compile(r"similarity ([01]\.\d+)")
-
-
-class StatedEmbedder:
-    """Texts say themselves how similar they are to every question; others are not similar at all."""
-
-    space = EmbeddingSpace("stated", 2)
-
-    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        cosines = [float(found[1]) if (found := STATED.search(text)) else 0.0 for text in texts]
-        return np.array([[each, (1 - each**2) ** 0.5] for each in cosines], dtype=np.float32).reshape(-1, 2)
-
-    async def embed_query(self, text: str) -> Vectors:
-        return np.array([1.0, 0.0], dtype=np.float32)
-
-    async def close(self) -> None:
-        return None
 
 
 @pytest.fixture
@@ -70,7 +49,7 @@ async def keys(engine: Engine, tokens: int = 4_000, **asked: object) -> list[str
 
 async def test_what_is_below_the_floor_is_left_out(stated: Engine) -> None:
     await stated.post(
-        [message("1", "similarity 0.9"), message("2", "similarity 0.5")],
+        [message("1", "cosine 0.9"), message("2", "cosine 0.5")],
         channel="here",
         link=False,
         wait=True,
@@ -81,9 +60,9 @@ async def test_what_is_below_the_floor_is_left_out(stated: Engine) -> None:
 async def test_a_reply_below_the_floor_is_kept_when_its_thread_is_above(stated: Engine) -> None:
     await stated.post(
         [
-            message("1", "similarity 0.71", minutes=3),
-            message("2", "similarity 0.6", minutes=2, reply_to="1"),
-            message("3", "similarity 0.3", minutes=1),
+            message("1", "cosine 0.71", minutes=3),
+            message("2", "cosine 0.6", minutes=2, reply_to="1"),
+            message("3", "cosine 0.3", minutes=1),
         ],
         channel="here",
         link=False,
@@ -98,7 +77,7 @@ async def test_a_match_brings_what_came_before_it(stated: Engine) -> None:
             message("1", "how do I set up my API key", minutes=9),
             message("2", "go to settings", minutes=8, reply_to="1"),
             message("3", "I do not see it there", minutes=7, reply_to="2"),
-            message("4", "under developer settings, similarity 0.95", minutes=6, reply_to="3"),
+            message("4", "under developer settings, cosine 0.95", minutes=6, reply_to="3"),
         ],
         channel="here",
         wait=True,
@@ -109,15 +88,15 @@ async def test_a_match_brings_what_came_before_it(stated: Engine) -> None:
 @pytest.mark.parametrize("profile", ["default", "multiplicative"])
 @pytest.mark.parametrize("days", [30, 3_650])
 async def test_a_perfect_match_is_found_however_old_it_is(stated: Engine, days: int, profile: str) -> None:
-    old = message("old", "similarity 0.99", minutes=days * 24 * 60)
-    noise = [message(str(n), f"similarity 0.3{n}", minutes=n) for n in range(9)]
+    old = message("old", "cosine 0.99", minutes=days * 24 * 60)
+    noise = [message(str(n), f"cosine 0.3{n}", minutes=n) for n in range(9)]
     await stated.post([old, *noise], channel="here", link=False, wait=True)
     assert "old" in await keys(stated, floor=0.7, profile=profile)
 
 
 async def test_never_a_token_over_and_never_empty_for_one_large_message(stated: Engine) -> None:
-    long = message("1", "similarity 0.99 " + "and so on. " * 500, minutes=1)
-    await stated.post([long, message("2", "similarity 0.9")], channel="here", link=False, wait=True)
+    long = message("1", "cosine 0.99 " + "and so on. " * 500, minutes=1)
+    await stated.post([long, message("2", "cosine 0.9")], channel="here", link=False, wait=True)
     for tokens in (0, 1, 40, 200):
         window = await stated.channel_window(ChannelQuestion("zzz", "here", at=NOW, floor=0.5), tokens)
         assert window.tokens <= tokens

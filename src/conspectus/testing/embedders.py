@@ -11,6 +11,7 @@ from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
 
 WORD = re.compile(r"\w+")
+STATED = re.compile(r"cosine ([01]\.\d+)")
 ROWS = 1 << 15
 
 
@@ -63,3 +64,21 @@ class PickyEmbedder(HashedEmbedder):
         if any(self._poison in text for text in texts):
             raise ProviderError("picky", "refused a text")
         return await super().embed_documents(texts)
+
+
+class StatedEmbedder:
+    """Texts say themselves how similar they are to every question, as `cosine 0.9`; others are not at all."""
+
+    space = EmbeddingSpace("stated", 2)
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Unit rows, each at the angle that its text states from the vector of every question."""
+        cosines = [float(found[1]) if (found := STATED.search(text)) else 0.0 for text in texts]
+        return np.array([[each, (1 - each**2) ** 0.5] for each in cosines], dtype=np.float32).reshape(-1, 2)
+
+    async def embed_query(self, text: str) -> Vectors:
+        """The first axis, whatever is asked."""
+        return np.array([1.0, 0.0], dtype=np.float32)
+
+    async def close(self) -> None:
+        """Nothing to release."""

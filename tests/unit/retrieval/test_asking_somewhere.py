@@ -1,12 +1,10 @@
 """Questions with a channel, a thread and a time, through the engine: what comes first and what is kept."""
 
-import re
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import conspectus
@@ -14,30 +12,12 @@ from conspectus import Engine, Hit, NewDocument, Settings
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.access import Grantee, Person
 from conspectus.model.query import EVERYWHERE, Situation
-from conspectus.model.records import EmbeddingSpace
-from conspectus.ports import Vectors
+from conspectus.testing.embedders import StatedEmbedder
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
-STATED = re.compile(r"cosine ([01]\.\d+)")
 QUESTION = "zzz"
 HERE = Situation(channel="here", at=NOW)
 PRODUCT = replace(HERE, profile="multiplicative")
-
-
-class StatedEmbedder:
-    """Texts say themselves how similar they are to every question."""
-
-    space = EmbeddingSpace("stated", 2)
-
-    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        cosines = [float(found[1]) if (found := STATED.search(text)) else 0.0 for text in texts]
-        return np.array([[each, (1 - each**2) ** 0.5] for each in cosines], dtype=np.float32).reshape(-1, 2)
-
-    async def embed_query(self, text: str) -> Vectors:
-        return np.array([1.0, 0.0], dtype=np.float32)
-
-    async def close(self) -> None:
-        return None
 
 
 @pytest.fixture
