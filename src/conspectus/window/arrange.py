@@ -93,6 +93,8 @@ def _with_gaps(passages: Sequence[Passage], threads: Threads) -> tuple[Passage, 
 
     Where the order of the thread is another than that of time, or where one of them is not known, none does.
     """
+    if not threads.known:
+        return tuple(passages)
     places = threads.places([passage.document for passage in passages])
     if places is None or places != sorted(places):
         return tuple(passages)

@@ -129,9 +129,11 @@ class Estimator:
         return self._renderer.render(layout).tokens(self._count)
 
     def _empty(self, hit: Hit, number: int) -> Passage:
-        chunk, answers = hit.chunk, self._threads.answers(hit.document)
-        empty = Passage(number, hit.document, 0, 0, "", (), page=chunk.page, heading=chunk.heading)
-        return replace(empty, answers=answers)
+        chunk, document = hit.chunk, hit.document
+        answers = self._threads.answers(document)
+        return Passage(
+            number, document, 0, 0, "", (), page=chunk.page, heading=chunk.heading, answers=answers
+        )
 
 
 def _word_end(text: str, begin: int, limit: int) -> int:

@@ -14,6 +14,11 @@ class Threads:
     def __init__(self, sketches: Iterable[ThreadSketch] = ()) -> None:
         self._sketches = {(each.source, each.thread): each for each in sketches}
 
+    @property
+    def known(self) -> bool:
+        """Whether there are any."""
+        return bool(self._sketches)
+
     def total(self, document: Document) -> int:
         """How many messages the thread of one has; 0 where that is not known."""
         sketch = self._of(document)
@@ -37,7 +42,7 @@ class Threads:
         return isinstance(told, str) and told not in {"", document.key}
 
     def _of(self, document: Document) -> ThreadSketch | None:
-        return self._sketches.get((document.source, document.thread or ""))
+        return self._sketches.get((document.source, document.thread or "")) if self._sketches else None
 
 
 class Gaps:
