@@ -124,6 +124,15 @@ def test_without_accounts_this_machine_needs_no_key(tmp_path: Path) -> None:
         assert client.get("/me", headers={"Origin": "https://evil.example"}).status_code == 403
 
 
+def test_without_accounts_a_key_that_a_client_cannot_leave_out_does_no_harm(tmp_path: Path) -> None:
+    with serving(tmp_path, "--keyless") as server, server.client("sk-anything") as client:
+        assert client.get("/me").json()["owner"] is True
+        assert client.get("/me", headers={"Origin": "https://evil.example"}).status_code == 403
+        assert client.get("/me", headers={"Host": "evil.example"}).status_code == 403
+        client.post("/users", json={"name": "ann"})
+        assert client.get("/me").status_code == 401
+
+
 def test_a_place_that_others_can_reach_needs_a_valid_key(tmp_path: Path) -> None:
     code, told = refused(tmp_path, "--host", "0.0.0.0", "--keyless")
     assert (code, "other machines" in told) == (2, True)

@@ -36,10 +36,10 @@ class Authentication:
 
     async def _person(self, headers: Headers) -> Person:
         secret = bearer(headers)
-        if secret is not None:
-            return await self._engine.authenticate(secret)
         if not is_loopback(self._settings.host) or await self._has_accounts():
-            raise Unauthenticated
+            if secret is None:
+                raise Unauthenticated
+            return await self._engine.authenticate(secret)
         require_own_site(headers, self._settings)
         return LOCAL_OWNER
 
