@@ -13,7 +13,7 @@ from lxml import etree
 from conspectus.sources.extract import Oversized, Refused
 
 MOST_PARTS = 20_000
-_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OSError)
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OverflowError, OSError)
 
 
 class Archive:
@@ -22,7 +22,7 @@ class Archive:
     def __init__(self, data: bytes, limit: int) -> None:
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
-        except _DAMAGED as error:
+        except DAMAGED as error:
             raise Refused(f"a damaged ZIP archive: {error}") from None
         entries = self._zip.infolist()
         if len(entries) > MOST_PARTS:
@@ -48,7 +48,7 @@ class Archive:
         try:
             with self._zip.open(entry) as stream:
                 data = stream.read(self._left + 1)
-        except _DAMAGED as error:
+        except DAMAGED as error:
             raise Refused(f"a damaged ZIP archive: {entry.filename[:100]}: {error}") from None
         self._left -= len(data)
         if self._left < 0:

@@ -7,7 +7,6 @@ export; links are not followed.
 import os
 import stat
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,13 +14,13 @@ from pathlib import Path
 from typing import IO
 
 from conspectus.errors import TooLarge, UnreadableFile
+from conspectus.sources.archive import DAMAGED
 from conspectus.sources.chats.notices import Notices
 
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 ENCRYPTED, UTF8_NAME = 0x1, 0x800
 RESOURCES = "__MACOSX"
-DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OverflowError, OSError)
 UNREADABLE = "files that are damaged or cannot be read, left out"
 OTHERS = "other files, not read"
 LINKS = "links, not followed"
