@@ -71,6 +71,21 @@ class Settings:
     max_thread_chunks: int = 500
     max_chain: int = 100
 
+    index: str = "segments"
+    milvus_uri: str = ""
+    milvus_token: str = field(default="", repr=False)
+    milvus_prefix: str = "conspectus"
+    milvus_seconds: int = 30
+
+    summary_attempts: int = 3
+    summary_concurrency: int = 4
+    max_summary_captions: int = 100_000
+    max_alerts: int = 1_000
+    alert_poll_milliseconds: int = 200
+    webhook_attempts: int = 8
+    webhook_seconds: int = 10
+    webhook_key: str = field(default="", repr=False)
+
     fetch_max_bytes: int = 50_000_000
     fetch_max_redirects: int = 5
     fetch_seconds: int = 30

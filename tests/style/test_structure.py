@@ -11,7 +11,19 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "conspectus"
 MODULES = sorted(PACKAGE.rglob("*.py"))
-CORE = {"access", "chat", "graph", "ingest", "memory", "model", "ports", "retrieval", "text", "window"}
+CORE = {
+    "access",
+    "chat",
+    "graph",
+    "ingest",
+    "memory",
+    "model",
+    "ports",
+    "retrieval",
+    "streams",
+    "text",
+    "window",
+}
 PORTS = {"Clock", "Embedder", "Files", "Index", "Reader", "Records"}
 PURE = ("window/", "retrieval/fuse", "retrieval/plan", "retrieval/boost", "retrieval/neighbours")
 FULLY_DOCUMENTED = ("ports.py", "engine.py", "sync.py", "errors.py", "settings.py", "model/")

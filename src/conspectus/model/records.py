@@ -9,10 +9,10 @@ from conspectus.model.ids import LOCAL, ChunkId, CollectionId, DocumentId, Sourc
 
 Json: TypeAlias = str | int | float | bool | list["Json"] | dict[str, "Json"] | None
 Metadata: TypeAlias = Mapping[str, Json]
-Kind = Literal["page", "message", "caption", "task", "memory"]
+Kind = Literal["page", "message", "caption", "task", "memory", "event"]
 Status = Literal["pending", "embedded", "error"]
 Syntax = Literal["plain", "markdown", "code"]
-SourceKind = Literal["manual", "upload", "web", "api", "wiki", "channel", "tasks"]
+SourceKind = Literal["manual", "upload", "web", "api", "wiki", "channel", "tasks", "stream"]
 SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
 
 

@@ -27,6 +27,7 @@ from conspectus.model.records import (
     StoredThread,
     Written,
 )
+from conspectus.ports.timelines import Timelines
 
 Floats: TypeAlias = NDArray[np.float64]
 Vectors: TypeAlias = NDArray[np.float32]
@@ -156,7 +157,7 @@ class Embedder(Protocol):
         ...
 
 
-class Records(Protocol):
+class Records(Timelines, Protocol):
     """The system of record. Every method is one transaction; every write appends its change rows."""
 
     async def create_collection(self, collection: Collection) -> Collection:

@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-VERSION = "0003"
+VERSION = "0006"
 """The newest migration; a stored version above it comes from a newer program."""
 
 Number = BigInteger().with_variant(Integer, "sqlite")
@@ -107,6 +107,7 @@ documents = Table(
 
 THREADED = text("thread IS NOT NULL AND chunks > 0")
 DATED = text("occurred_start IS NOT NULL AND chunks > 0")
+SEEN = text("kind = 'caption' OR kind = 'event'")
 CHILD = text("parent IS NOT NULL")
 PENDING = text("status = 'pending'")
 """Written out, because a database uses a partial index only where it can read the condition."""
@@ -128,6 +129,16 @@ Index(
     documents.c.id,
     sqlite_where=DATED,
     postgresql_where=DATED,
+)
+Index(
+    "ix_documents_timeline",
+    documents.c.source,
+    documents.c.occurred_start,
+    documents.c.occurred_end,
+    documents.c.sequence,
+    documents.c.key,
+    sqlite_where=SEEN,
+    postgresql_where=SEEN,
 )
 Index(
     "ix_documents_pending",

@@ -1,0 +1,1 @@
+"""An index in Milvus: Milvus Lite in a file, standalone, distributed, or hosted."""

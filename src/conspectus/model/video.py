@@ -1,0 +1,362 @@
+"""Streams of captions: what they are given, what is asked of them, and what comes back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from conspectus.model.filter import EVERYTHING, Filter
+from conspectus.model.ids import SourceId
+from conspectus.model.records import Document, Metadata, Source
+from conspectus.model.results import ContextWindow
+
+TRACK = "captions"
+"""The thread of all captions of a stream: the one before and the one after are neighbours."""
+ORIGIN = "origin"
+ZONE = "zone"
+LIVE = "live"
+TITLE = "title"
+"""Metadata of a stream's source: the instant of its second 0, its time zone, whether more is to come, and
+what it is called."""
+ENTITIES = "entities"
+EVENT_TYPE = "type"
+"""Metadata of captions and events: names of who and what is seen, and what kind of event it is."""
+
+When = datetime | str | float
+"""Seconds or a timecode (`mm:ss`, `hh:mm:ss`, `1h2m3s`) on the stream's clock, or an ISO 8601 instant."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewCaption:
+    """What is seen or said in a stretch of a stream.
+
+    `start` and `end` are on the stream's clock; without an end it is an instant, without both it has no time.
+    `index` is its number in the stream (chunk_idx), `key` the caller's own name for it. Without a key the
+    index names it, without both what it says and when: so the same caption given twice is stored once.
+    """
+
+    text: str
+    start: When | None = None
+    end: When | None = None
+    index: int | None = None
+    key: str | None = None
+    speaker: str | None = None
+    entities: tuple[str, ...] = ()
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    vector: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewStream:
+    """A stream as its owner describes it; what is None stays as it was.
+
+    `origin` is the instant of second 0: without one times are media time, and instants are counted from 1970.
+    `zone` is an IANA name for reading times of day in questions. `live` says that more captions will come.
+    """
+
+    name: str
+    collection: str = "default"
+    title: str | None = None
+    origin: datetime | str | None = None
+    zone: str | None = None
+    live: bool | None = None
+    metadata: Mapping[str, object] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A stream as it is stored: `first` and `last` bound the times of its captions, None without any.
+
+    `wall` says that its times are instants of the calendar, and not seconds of a recording.
+    """
+
+    source: Source
+    title: str
+    origin: datetime
+    zone: str
+    live: bool
+    captions: int
+    first: datetime | None
+    last: datetime | None
+
+    @property
+    def wall(self) -> bool:
+        """Whether the clock shows instants: an origin was given, or its times are not those of 1970."""
+        return self.origin.year != EPOCH_YEAR or (self.first is not None and self.first.year != EPOCH_YEAR)
+
+
+EPOCH_YEAR = 1970
+
+
+@dataclass(frozen=True, slots=True)
+class Caption:
+    """A stored caption (or event) with its text; `start` and `end` are seconds on its stream's clock."""
+
+    document: Document
+    text: str
+    start: float | None
+    end: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionRange:
+    """Which captions of one stream: those that share an instant with [start, end), where None is open.
+
+    With `contains` only those that lie wholly inside. `first` and `last` bound the index, both included.
+    Without any of these all captions belong, those without times too.
+    """
+
+    start: When | None = None
+    end: When | None = None
+    contains: bool = False
+    first: int | None = None
+    last: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionPage:
+    """Captions in the order of time, those without times last; `next` is the cursor of the next page."""
+
+    captions: tuple[Caption, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LiveCaption:
+    """A caption as it was written; `sequence` grows and is where to go on after a break."""
+
+    sequence: int
+    caption: Caption
+
+
+@dataclass(frozen=True, slots=True)
+class VideoQuestion:
+    """A question to one stream, to several, or with no names to all that can be seen.
+
+    `range` bounds the time; where it does not, and `read_times`, what the question itself says about time
+    does ("in the first five minutes"). `where` narrows further. `floor` is the least similarity, `limit` the
+    most that is found. `at` is the instant at which it is asked (None: now).
+    """
+
+    prompt: str
+    streams: tuple[str, ...] = ()
+    collection: str = "default"
+    range: CaptionRange = field(default_factory=CaptionRange)
+    read_times: bool = True
+    where: Filter = EVERYTHING
+    floor: float | None = None
+    limit: int = 10
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A stretch of a stream that answers a question: adjacent captions, and how well they do.
+
+    `start` and `end` are seconds on the stream's clock. `score` is the sum of `parts`.
+    """
+
+    stream: Source
+    start: float
+    end: float
+    captions: tuple[Caption, ...]
+    score: float
+    parts: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Moments:
+    """What a question found in streams, best first; `plan` says how it was read, the time range too."""
+
+    outcome: Literal["found", "nothing_relevant"]
+    moments: tuple[Moment, ...]
+    plan: Mapping[str, str] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class VideoWindow:
+    """Context for a question about streams: what is shown, in the order of the window, and from where."""
+
+    captions: tuple[Document, ...]
+    streams: tuple[Source, ...]
+    plan: Mapping[str, str]
+    window: ContextWindow
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionFiles:
+    """What an import did: streams by name with the number of their captions, and what became of them."""
+
+    streams: Mapping[str, int]
+    added: int
+    replaced: int
+    unchanged: int
+    failures: tuple[tuple[str, str], ...] = ()
+    notices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NewEvent:
+    """Something that happened in a stream, of a type; times as those of captions."""
+
+    type: str
+    start: When
+    end: When | None = None
+    description: str = ""
+    entities: tuple[str, ...] = ()
+    key: str | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EventSpan:
+    """One event as people mean it: reports of one type that overlap, or are close, taken together.
+
+    `start` and `end` are seconds on the clock of the stream; `documents` are the reports it is made of.
+    """
+
+    stream: SourceId
+    type: str
+    start: float
+    end: float
+    descriptions: tuple[str, ...]
+    entities: tuple[str, ...]
+    documents: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EntitySpan:
+    """A stretch in which somebody or something is seen, said to be there, or named."""
+
+    stream: SourceId
+    entity: str
+    start: float
+    end: float
+    documents: tuple[str, ...]
+
+
+SummaryMode = Literal["batches", "refine"]
+SummaryState = Literal["done", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryRequest:
+    """What to summarise: the captions of a range of one stream, `batch_size` at a time.
+
+    `batches` summarises each batch, and then all of these together; `refine` goes through the captions in
+    order and improves one summary with each batch. `prompt` says what matters; with a JSON `schema` the
+    answer is an object that satisfies it. Without a chat model, or with `extractive`, sentences are chosen
+    instead, at most `sentences` of them.
+    """
+
+    stream: str
+    collection: str = "default"
+    range: CaptionRange = field(default_factory=CaptionRange)
+    mode: SummaryMode = "batches"
+    batch_size: int = 6
+    prompt: str = ""
+    schema: Metadata | None = None
+    extractive: bool = False
+    sentences: int = 10
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSummary:
+    """One batch: from when to when (seconds), of how many captions, and what it came to.
+
+    A failed one has the code and the words of its error instead of a text.
+    """
+
+    number: int
+    start: float | None
+    end: float | None
+    captions: int
+    state: SummaryState
+    text: str
+    code: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a range of a stream came to, and how: `by` is a model's name, or `extractive`.
+
+    `outcome` is `empty` where there are no captions, and `partial` where `failures` are left out. `data` is
+    the object where a schema was given. `calls` counts those to the model that this answer took.
+    """
+
+    outcome: Literal["complete", "partial", "empty"]
+    text: str
+    by: str
+    batches: tuple[BatchSummary, ...]
+    data: Metadata | None = None
+    calls: int = 0
+
+    @property
+    def failures(self) -> tuple[BatchSummary, ...]:
+        """The batches that could not be summarised."""
+        return tuple(each for each in self.batches if each.state == "failed")
+
+
+@dataclass(frozen=True, slots=True)
+class NewAlert:
+    """A standing question: each new caption of the streams (none named: all that can be seen) is checked.
+
+    A caption matches when it satisfies `where`, and has all the words of `query` (by their stems) or is at
+    least as similar to it as `floor`. Matches of one stream closer than `gap_seconds` are one event, told
+    once: to whoever listens, and to the `webhook`.
+    """
+
+    name: str
+    query: str = ""
+    collection: str = "default"
+    streams: tuple[str, ...] = ()
+    where: Filter = EVERYTHING
+    floor: float | None = 0.5
+    gap_seconds: float = 4.0
+    webhook: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """A standing question as it is kept; `checked` is the change up to which captions were looked at."""
+
+    id: str
+    owner: str
+    collection: str
+    name: str
+    query: str
+    streams: tuple[SourceId, ...]
+    where: Filter
+    floor: float | None
+    gap_seconds: float
+    webhook: str | None
+    created: datetime
+    checked: int
+
+
+DeliveryState = Literal["none", "pending", "delivered", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class AlertEvent:
+    """One time that an alert went off. `number` grows, and is where a listener goes on after a break.
+
+    `delivery` is that of the webhook, `none` without one.
+    """
+
+    number: int
+    alert: str
+    name: str
+    stream: SourceId
+    start: float | None
+    end: float | None
+    document: str
+    text: str
+    reason: str
+    created: datetime
+    delivery: DeliveryState
+    attempts: int = 0
+    error: str | None = None

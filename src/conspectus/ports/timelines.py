@@ -1,0 +1,56 @@
+"""What a source of captions and events is read by: stretches of time, in their order."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from conspectus.model.ids import SourceId
+from conspectus.model.records import Document, Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Which of a source: what shares an instant with [start, end), or with `contains` lies wholly inside.
+
+    `first` and `last` bound the sequence, both included; None is open everywhere.
+    """
+
+    start: datetime | None = None
+    end: datetime | None = None
+    contains: bool = False
+    first: int | None = None
+    last: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimelinePage:
+    """Documents with their texts, and the cursor of the next page."""
+
+    documents: tuple[tuple[Document, str], ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The number of captions of a source, the first start and the last end among them, None without any."""
+
+    captions: int
+    first: datetime | None
+    last: datetime | None
+
+
+class Timelines(Protocol):
+    """A part of Records."""
+
+    async def timeline(
+        self, source: SourceId, span: Span, *, kind: Kind = "caption", after: str | None = None, limit: int
+    ) -> TimelinePage:
+        """Captions or events of a source with their whole texts, in the order of (start, end, sequence, key).
+
+        Those without event time come last, and only where the span names no time.
+        """
+        ...
+
+    async def extent(self, source: SourceId) -> Extent:
+        """How many captions a source has, and from when to when they go."""
+        ...

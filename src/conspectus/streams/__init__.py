@@ -1,0 +1,1 @@
+"""What streams need beyond finding: batches, summaries, events and alerts, as plain functions."""
