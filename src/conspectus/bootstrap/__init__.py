@@ -1,0 +1,70 @@
+"""The composition root: the only package that names adapters.
+
+Adapters are imported when they are first needed, so that a program pays only for what it uses.
+"""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from conspectus.bootstrap.indexes import build, index_folder
+from conspectus.bootstrap.models import GIVEN, Embedders, Models, Rerankers
+from conspectus.bootstrap.parts import local_archives, local_counter, local_files, now, parts_of
+from conspectus.engine import Engine
+from conspectus.ports import Embedder
+from conspectus.ports.chat import ChatModel
+from conspectus.ports.web import Reranker
+from conspectus.settings import Settings
+
+__all__ = [
+    "Embedders",
+    "Models",
+    "Rerankers",
+    "absolute",
+    "build",
+    "index_folder",
+    "local_archives",
+    "local_counter",
+    "local_files",
+    "now",
+    "open",
+]
+
+
+@asynccontextmanager
+async def open(
+    path: str | Path | None = None,
+    *,
+    settings: Settings | None = None,
+    embedder: Embedder | None = None,
+    reranker: Reranker | None = None,
+    chat_model: ChatModel | None = None,
+) -> AsyncIterator[Engine]:
+    """Open the store at `path` (made if it does not exist) and release everything at the end of the block.
+
+    `path` defaults to the one of the settings, the settings to the environment's; `embedder` is any object
+    of that protocol, used for its own space and for new collections instead of the settings' one, and
+    `reranker` and `chat_model` likewise. Raises StorageTooNew, StorageError, or MissingExtra for a model
+    whose library is not installed.
+    """
+    chosen = Settings.from_environment() if settings is None else settings
+    if embedder is not None:
+        chosen = replace(chosen, embedder=GIVEN)
+    folder = absolute(path or chosen.path)
+    models = Models(chosen, embedder)
+    judge = reranker or models.rerankers.named(chosen.reranker)
+    speaker = chat_model or models.speaker()
+    parts = replace(await parts_of(folder, chosen, models), reranker=judge, chat_model=speaker)
+    models.notes.write_to(parts.request_log)
+    engine = Engine(parts)
+    try:
+        await engine.resume()
+        yield engine
+    finally:
+        await engine.close()
+
+
+def absolute(path: str | Path) -> Path:
+    """The same place, whatever the working folder becomes."""
+    return Path(path).expanduser().absolute()

@@ -1,0 +1,84 @@
+"""The index of a collection: opened, built by a child process, and forgotten."""
+
+import asyncio
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from conspectus.errors import IndexDamaged, NotFound
+from conspectus.model.records import Collection, EmbeddingSpace
+from conspectus.ports import Index, Reader
+from conspectus.settings import Settings
+from conspectus.text.words import Analyzer
+
+RECORDS = "records.sqlite"
+INDEXES = "index"
+CHILD = "import asyncio, sys; from conspectus import bootstrap; asyncio.run(bootstrap.build(*sys.argv[1:]))"
+
+
+async def open_segments(
+    folder: Path, collection: Collection, space: EmbeddingSpace | None, reader: Reader, settings: Settings
+) -> Index:
+    """The embedded index, built anew from the records where its files cannot be trusted."""
+    from conspectus.index.segments.build import Options
+    from conspectus.index.segments.builders import SubprocessBuilder
+    from conspectus.index.segments.manifest import forget
+    from conspectus.index.segments.store import SegmentsIndex
+
+    directory = index_folder(folder, collection, space)
+    await asyncio.to_thread(_adopt, folder / INDEXES / collection.id, directory.parent)
+    command = [sys.executable, "-c", CHILD, str(folder), collection.id]
+    command += [json.dumps(None if space is None else asdict(space))]
+    analyse = Analyzer(language=collection.language).terms
+
+    async def attempt() -> Index:
+        return await SegmentsIndex.open(
+            directory,
+            reader,
+            analyse,
+            dimensions=space.dimensions if space else 0,
+            builder=SubprocessBuilder(command),
+            options=Options(tail_chunks=settings.tail_chunks),
+        )
+
+    try:
+        return await attempt()
+    except IndexDamaged:
+        await asyncio.to_thread(forget, directory)
+        return await attempt()
+
+
+async def build(folder: str, name: str, space: str) -> None:
+    """The child of a SubprocessBuilder: build what the line on standard input asks for."""
+    from conspectus.index.segments.builders import answer
+    from conspectus.records.store import open_records
+
+    def write(line: str) -> None:
+        sys.stdout.write(line)
+        sys.stdout.flush()
+
+    records = await open_records(Path(folder) / RECORDS)
+    try:
+        collection = await records.collection(name)
+        if collection is None:
+            raise NotFound("collection", name)
+        given = json.loads(space)
+        reader = records.reader(collection.id, None if given is None else EmbeddingSpace(**given))
+        analyse = Analyzer(language=collection.language).terms
+        await answer(reader, analyse, sys.stdin.readline(), write=write)
+    finally:
+        await records.close()
+
+
+def index_folder(folder: Path, collection: Collection, space: EmbeddingSpace | None) -> Path:
+    """Where the index of a collection in a space lies: not where that of a deleted namesake did."""
+    name = "words" if space is None else space.name
+    made = f"{collection.created:%Y%m%dT%H%M%S%f}"
+    return folder / INDEXES / f"{collection.id}-{made}" / "".join(c if c.isalnum() else "-" for c in name)
+
+
+def _adopt(old: Path, new: Path) -> None:
+    """Keep what an earlier version, in which no collection could be deleted, built under the id alone."""
+    if old.is_dir() and not new.exists():
+        old.rename(new)

@@ -1,0 +1,143 @@
+"""The models in use, each made when it is first needed."""
+
+from pathlib import Path
+
+from conspectus.errors import InvalidInput, MissingExtra, ProviderError
+from conspectus.model.patience import Patience
+from conspectus.model.records import EmbeddingSpace
+from conspectus.ports import Embedder
+from conspectus.ports.chat import ChatModel
+from conspectus.ports.web import Reranker
+from conspectus.providers.logged import Note, RequestNotes, drop
+from conspectus.settings import Settings
+
+MINILM = "minilm"
+MINILM_MODEL = "all-MiniLM-L6-v2"
+STATIC = "static:"
+GIVEN = "given"
+
+
+class Models:
+    """All models in use, and the notes of what vendors are asked."""
+
+    def __init__(self, settings: Settings, given: Embedder | None = None) -> None:
+        self.notes = RequestNotes()
+        self._settings = settings
+        self._speakers: list[ChatModel] = []
+        self.embedders = Embedders(settings, given, note=self.notes)
+        self.rerankers = Rerankers(settings, note=self.notes)
+
+    def speaker(self) -> ChatModel | None:
+        """The chat model of the settings; None for `none`. Raises InvalidInput or MissingExtra."""
+        if self._settings.chat_model == "none":
+            return None
+        from conspectus.providers.vendors import chat_model_of
+
+        made = chat_model_of(self._settings, note=self.notes)
+        self._speakers.append(made)
+        return made
+
+    async def close(self) -> None:
+        """Release the models, then write down what is still to note."""
+        for made in self._speakers:
+            await made.close()
+        await self.embedders.close()
+        await self.rerankers.close()
+        await self.notes.close()
+
+
+class Embedders:
+    """The embedders in use, each made when it is first needed."""
+
+    def __init__(self, settings: Settings, given: Embedder | None = None, *, note: Note = drop) -> None:
+        self._settings = settings
+        self._given = given
+        self._note = note
+        self._made: dict[str, Embedder] = {}
+
+    def named(self, name: str) -> Embedder | None:
+        """The embedder of a setting; None for `none`. Raises InvalidInput for a name of no known form.
+
+        `given` is the object that the caller handed in.
+        """
+        if name == "none":
+            return None
+        if name == GIVEN:
+            return self._given
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    def of(self, space: EmbeddingSpace) -> Embedder | None:
+        """The embedder whose vectors can be compared with those of the space; None if there is none here."""
+        for made in [self._given, *self._made.values()]:
+            if made is not None and made.space == space:
+                return made
+        try:
+            named = self.named(_setting(space))
+        except (InvalidInput, MissingExtra, ProviderError):
+            return None
+        return named if named is not None and named.space == space else None
+
+    async def close(self) -> None:
+        """Release those that were made here."""
+        for made in self._made.values():
+            await made.close()
+
+    def _make(self, name: str) -> Embedder:
+        if name == MINILM:
+            from conspectus.providers.onnx_embedder import OnnxEmbedder
+
+            return OnnxEmbedder(threads=self._settings.embedder_threads or None)
+        if name.startswith(STATIC):
+            from conspectus.providers.static_embedder import StaticEmbedder
+
+            return StaticEmbedder(Path(name.removeprefix(STATIC)))
+        if ":" not in name:
+            raise InvalidInput("embedder", f"{name!r} is not minilm, none, static:PATH or vendor:model")
+        from conspectus.ingest.embed_queue import EmbedQueue, Sharing
+        from conspectus.providers.vendors import embedder_of
+
+        chosen = self._settings
+        inner = embedder_of(name, timeout=float(chosen.provider_seconds), note=self._note)
+        sharing = Sharing(max(1, chosen.embed_batch), chosen.embed_wait_milliseconds / 1000)
+        return EmbedQueue(inner, sharing=sharing, patience=_patience(chosen))
+
+
+class Rerankers:
+    """The rerankers in use, each made when it is first needed."""
+
+    def __init__(self, settings: Settings, *, note: Note = drop) -> None:
+        self._settings = settings
+        self._note = note
+        self._made: dict[str, Reranker] = {}
+
+    def named(self, name: str) -> Reranker | None:
+        """The reranker of a setting; None for `none`. Raises InvalidInput for a name of no known form."""
+        if name == "none":
+            return None
+        if name not in self._made:
+            self._made[name] = self._make(name)
+        return self._made[name]
+
+    async def close(self) -> None:
+        """Release those that were made here."""
+        for made in self._made.values():
+            await made.close()
+
+    def _make(self, name: str) -> Reranker:
+        from conspectus.providers.vendors import reranker_of
+
+        timeout = float(self._settings.provider_seconds)
+        return reranker_of(name, patience=_patience(self._settings), timeout=timeout, note=self._note)
+
+
+def _patience(settings: Settings) -> Patience:
+    return Patience(settings.embed_attempts, longest_wait=float(settings.embed_longest_wait_seconds))
+
+
+def _setting(space: EmbeddingSpace) -> str:
+    """The setting whose embedder makes the vectors of a space."""
+    if space.model == MINILM_MODEL:
+        return MINILM
+    return space.model if space.model.startswith(STATIC) else f"{space.model}@{space.dimensions}"

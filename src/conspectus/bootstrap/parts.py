@@ -1,0 +1,149 @@
+"""Everything that an engine on this machine is put together from."""
+
+import asyncio
+import importlib
+import importlib.metadata
+import shutil
+from datetime import UTC, datetime
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from conspectus.bootstrap.indexes import RECORDS, index_folder, open_segments
+from conspectus.bootstrap.models import Models
+from conspectus.engine import Parts
+from conspectus.engine.parts import WorkParts
+from conspectus.errors import StorageError
+from conspectus.model.records import Collection, EmbeddingSpace
+from conspectus.model.wiki import Connection
+from conspectus.ports import CountTokens, Index, Reader
+from conspectus.ports.jobs import Jobs, Ledger
+from conspectus.ports.web import Connector, Fetcher
+from conspectus.records.turns import turn
+from conspectus.settings import Settings
+
+if TYPE_CHECKING:
+    from conspectus.sources.chats.archives import LocalArchives
+    from conspectus.sources.files import LocalFiles
+
+EMBEDDING = "embedding.lock"
+JOBS = "jobs.sqlite"
+JOBS_LOCK = "jobs.lock"
+COPIES = "wikis"
+
+
+async def parts_of(folder: Path, settings: Settings, models: Models) -> Parts:
+    from conspectus.index.segments.store import bytes_below
+    from conspectus.providers.tokenizers import counter
+    from conspectus.records.accounts import SqlAccounts
+    from conspectus.records.ledger import SqlLedger
+    from conspectus.records.replays import SqlReplays
+    from conspectus.records.request_log import SqlRequestLog
+    from conspectus.records.store import open_records
+
+    await asyncio.to_thread(_make, folder)
+
+    async def open_index(collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
+        return await open_segments(folder, collection, space, reader, settings)
+
+    async def forget_index(collection: Collection, space: EmbeddingSpace | None) -> None:
+        await asyncio.to_thread(shutil.rmtree, index_folder(folder, collection, space), ignore_errors=True)
+
+    records = await open_records(folder / RECORDS, busy_seconds=settings.busy_seconds)
+    return Parts(
+        path=str(folder),
+        version=importlib.metadata.version("conspectus"),
+        settings=settings,
+        records=records,
+        accounts=SqlAccounts(records.transactions),
+        files=local_files(settings),
+        archives=local_archives(settings),
+        clock=now,
+        turn=lambda: turn(folder / EMBEDDING),
+        open_index=open_index,
+        embedder_named=models.embedders.named,
+        embedder_for=models.embedders.of,
+        release=models.close,
+        counter=cache(counter),
+        size=partial(bytes_below, folder),
+        forget_index=forget_index,
+        request_log=SqlRequestLog(records.transactions),
+        replays=SqlReplays(records.transactions),
+        work=_work_parts(folder, settings, SqlLedger(records.transactions)),
+    )
+
+
+def local_files(settings: Settings) -> "LocalFiles":
+    """The files of this machine, read within the limits of the settings."""
+    from conspectus.sources.files import LocalFiles
+
+    return LocalFiles.under(settings)
+
+
+def local_counter(tokenizer: str) -> CountTokens:
+    """What counts tokens as that tokenizer does. Raises UnknownTokenizer."""
+    from conspectus.providers.tokenizers import counter
+
+    return counter(tokenizer)
+
+
+def local_archives(settings: Settings) -> "LocalArchives":
+    """The exports of chat platforms on this machine, read within the limits of the settings."""
+    from conspectus.sources.chats.archives import LocalArchives
+
+    return LocalArchives.under(settings)
+
+
+def _work_parts(folder: Path, settings: Settings, ledger: Ledger) -> WorkParts:
+    from conspectus.sources.job_files import LocalJobFiles
+
+    allow = tuple(filter(None, (entry.strip() for entry in settings.fetch_allow.split(","))))
+
+    def make_fetcher() -> Fetcher:
+        from conspectus.sources.web import FetchLimits, WebFetcher
+
+        size, redirects = settings.fetch_max_bytes, settings.fetch_max_redirects
+        return WebFetcher(FetchLimits(size, redirects, settings.fetch_seconds, allow))
+
+    def connector_for(connection: Connection, fetcher: Fetcher) -> Connector:
+        from conspectus.sources.addresses import Boundary
+        from conspectus.sources.connectors.choice import Connectors
+
+        made = Connectors(folder / COPIES, local_files(settings), Boundary.from_entries(allow))
+        return made.of(connection, fetcher)
+
+    async def forget_connection(connection: Connection) -> None:
+        await asyncio.to_thread(shutil.rmtree, folder / COPIES / connection.id, ignore_errors=True)
+
+    return WorkParts(
+        ledger=ledger,
+        files=LocalJobFiles(folder),
+        turn=lambda: turn(folder / JOBS_LOCK),
+        open_jobs=partial(_open_jobs, folder / JOBS, settings.job_workers),
+        make_fetcher=make_fetcher,
+        connector_for=connector_for,
+        forget_connection=forget_connection,
+    )
+
+
+async def _open_jobs(database: Path, workers: int) -> Jobs:
+    """DBOS, or where this process has it already, for another store, what needs no more than the ledger."""
+    from conspectus.ingest.job_runner import InProcessJobs
+
+    dbos_jobs = await asyncio.to_thread(importlib.import_module, "conspectus.providers.dbos_jobs")
+    url = f"sqlite:///{quote(str(database))}"
+    jobs: Jobs | None = await asyncio.to_thread(dbos_jobs.claimed, url, workers=workers)
+    return jobs or InProcessJobs(workers=workers)
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as fault:
+        raise StorageError(f"{folder} cannot be made a folder for the store: {fault.strerror}") from fault
+
+
+def now() -> datetime:
+    """The current instant."""
+    return datetime.now(UTC)
