@@ -25,8 +25,9 @@ class Settings:
     last `chat_stream_bytes` of its answer.
     Sizes are in bytes unless the name says otherwise. `fetch_allow` are names, addresses or networks,
     separated by commas, that may be fetched from although they are not public; `max_requests` are answered
-    at once, `max_waiting` more wait, others are turned away; `cors_origins` are separated by commas. `url`
-    and `key` are those of a server to ask instead of a folder, which has `answer_seconds` for each answer.
+    at once, `max_waiting` more wait, others are turned away; at most `max_listeners` are told of what comes,
+    each for `listen_seconds` until it has to ask again; `cors_origins` are separated by commas. `url` and
+    `key` are those of a server to ask instead of a folder, which has `answer_seconds` for each answer.
     """
 
     path: str = "conspectus-data"
@@ -104,6 +105,8 @@ class Settings:
     request_seconds: int = 60
     max_requests: int = 64
     max_waiting: int = 256
+    max_listeners: int = 200
+    listen_seconds: int = 600
     cors_origins: str = ""
     keep_answers_hours: int = 24
     log_level: str = "info"

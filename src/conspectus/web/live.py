@@ -1,0 +1,164 @@
+"""What comes from now on, as server-sent events: sent until the client leaves, or the server stops.
+
+A stream ends after a while in any case, and clients go on with another one: so a key that was revoked is
+known to be.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, Final, Generic, TypeVar
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from conspectus.errors import ConspectusError, InvalidInput, Overloaded
+from conspectus.settings import Settings
+from conspectus.web.documented import Responses, problems
+from conspectus.web.event_streams import HEADERS, HEARTBEAT, MEDIA_TYPE, frame
+from conspectus.web.problems import problem_of, refuse
+
+T = TypeVar("T")
+READY: Final = "ready"
+"""The first event: its id is where to go on if nothing else comes before the connection is lost."""
+FAILED: Final = "error"
+"""The last event, where there is a problem: its data are the problem document."""
+
+
+class Listeners:
+    """Those who listen now, no more than the settings say; all are let go when the server stops."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._stopped = asyncio.Event()
+        self._present = 0
+
+    def __len__(self) -> int:
+        return self._present
+
+    def stop(self) -> None:
+        """End all streams, and begin no more."""
+        self._stopped.set()
+
+    def require_room(self) -> None:
+        """Raise Overloaded or Refused where no one more may listen."""
+        if self._stopped.is_set():
+            refuse(503, "the server is about to stop")
+        if self._present >= self.settings.max_listeners:
+            raise Overloaded("as many listen as may at once")
+
+    @asynccontextmanager
+    async def ended(self, receive: Receive) -> AsyncIterator["asyncio.Task[None]"]:
+        """A task that is done when a listener, counted meanwhile, has left or is let go."""
+        ending = asyncio.create_task(self._end(receive))
+        self._present += 1
+        try:
+            yield ending
+        finally:
+            self._present -= 1
+            await _cancelled(ending)
+
+    async def _end(self, receive: Receive) -> None:
+        leaving = asyncio.create_task(_disconnected(receive))
+        stopping = asyncio.create_task(self._stopped.wait())
+        longest = self.settings.listen_seconds or None
+        try:
+            await asyncio.wait({leaving, stopping}, timeout=longest, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _cancelled(leaving)
+            await _cancelled(stopping)
+
+
+class LiveEvents(Response, Generic[T]):
+    """Sends events as they come, and a comment where none come for a while."""
+
+    def __init__(
+        self,
+        events: AsyncGenerator[T, None],
+        written: Callable[[T], bytes],
+        listeners: Listeners,
+        *,
+        after: int,
+    ) -> None:
+        super().__init__(headers=HEADERS, media_type=MEDIA_TYPE)
+        del self.headers["content-length"]
+        self._events = events
+        self._written = written
+        self._listeners = listeners
+        self._settings = listeners.settings
+        self._after = after
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer the request."""
+        async with aclosing(self._events) as events, self._listeners.ended(receive) as ended:
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            async with aclosing(self._pieces(events, ended)) as pieces:
+                async for piece in pieces:
+                    if not await self._taken(piece, send):
+                        return
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _taken(self, piece: bytes, send: Send) -> bool:
+        """Whether the client takes a piece in within the time that a request has to arrive."""
+        try:
+            async with asyncio.timeout(self._settings.request_seconds or None):
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        except TimeoutError:
+            return False
+        return True
+
+    async def _pieces(
+        self, events: AsyncGenerator[T, None], ended: "asyncio.Task[None]"
+    ) -> AsyncGenerator[bytes, None]:
+        yield frame("{}", name=READY, id=str(self._after))
+        silence = self._settings.chat_heartbeat_seconds or None
+        coming = asyncio.ensure_future(anext(events))
+        try:
+            while True:
+                await asyncio.wait({coming, ended}, timeout=silence, return_when=asyncio.FIRST_COMPLETED)
+                if ended.done():
+                    return
+                if not coming.done():
+                    yield HEARTBEAT
+                    continue
+                yield self._written(coming.result())
+                coming = asyncio.ensure_future(anext(events))
+        except StopAsyncIteration:
+            return
+        except ConspectusError as fault:
+            yield _problem(fault)
+        finally:
+            await _cancelled(coming)
+
+
+def streamed() -> Responses:
+    """What a route that answers with live events may answer."""
+    event = {name: {"type": "string"} for name in ("id", "event", "data")}
+    schema = {"type": "object", "properties": event, "required": ["data"]}
+    return {200: {"content": {MEDIA_TYPE: {"schema": schema}}}, **problems()}
+
+
+def resumed(last: str | None) -> int | None:
+    """The number in Last-Event-ID, None where there is none. Raises InvalidInput."""
+    if not last:
+        return None
+    if not (last.isascii() and last.isdecimal() and len(last) <= len(str(2**63))):
+        raise InvalidInput("Last-Event-ID", "is no id of an event of this stream")
+    return int(last)
+
+
+def _problem(fault: ConspectusError) -> bytes:
+    return frame(bytes(problem_of(fault).response().body).decode(), name=FAILED)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _cancelled(task: "asyncio.Future[Any]") -> None:
+    """End a task; what it was about to say is not asked for any more."""
+    task.cancel()
+    await asyncio.wait({task})
+    if not task.cancelled():
+        task.exception()
