@@ -26,11 +26,13 @@ from conspectus.web.event_streams import STREAM
 from conspectus.web.health import Readiness
 from conspectus.web.idempotency import HEADER, Idempotency
 from conspectus.web.limits import Limits
+from conspectus.web.live import Listeners
 from conspectus.web.logs import API, REQUEST_ID, RequestLog, logger
 from conspectus.web.metrics import Metrics
 from conspectus.web.problems import Refused, answer_error
 from conspectus.web.routes import (
     asking,
+    caption_lines,
     chat,
     collections,
     conversations,
@@ -41,6 +43,7 @@ from conspectus.web.routes import (
     people,
     server,
     sources,
+    streams,
     tasks,
     upkeep,
 )
@@ -49,9 +52,9 @@ FORGETTING = 3_600.0
 MOST_FIELDS = 20
 GROUPS = (
     people, grants, ingest, jobs, sources, conversations, documents, asking,
-    chat, tasks, upkeep, collections,
+    chat, tasks, upkeep, caption_lines, streams, collections,
 )  # fmt: skip
-"""Collections come last: a name may hold a slash, so their routes match all that is below them."""
+"""Streams and collections come last: names may hold a slash, so their routes match all that is below."""
 HANDLED = (ConspectusError, Refused, RequestValidationError, HTTPException)
 
 
@@ -68,9 +71,11 @@ def application(
     chosen_log = log or logger(settings.log_level)
     readiness = Readiness(engine, chosen_log)
     metrics = Metrics(version("conspectus"))
-    streams = ChatStreams(settings, chosen_log)
-    metrics.chats.set_function(lambda: len(streams))
-    readiness.when_stopping(streams.stop)
+    chats = ChatStreams(settings, chosen_log)
+    listeners = Listeners(settings)
+    metrics.chats.set_function(lambda: len(chats))
+    for each in (chats, listeners):
+        readiness.when_stopping(each.stop)
     app = Application(
         title="Conspectus",
         version=version("conspectus"),
@@ -80,11 +85,12 @@ def application(
         redirect_slashes=False,
         generate_unique_id_function=_operation,
         form_limits={"max_files": settings.max_upload_files, "max_fields": MOST_FIELDS},
-        lifespan=partial(_lifespan, Running(engine, readiness, streams, settings)),
+        lifespan=partial(_lifespan, Running(engine, readiness, chats, settings)),
     )
     app.state.readiness = readiness
     app.state.metrics = metrics
-    app.state.streams = streams
+    app.state.streams = chats
+    app.state.listeners = listeners
     for kind in HANDLED:
         app.add_exception_handler(kind, answer_error)
     _include(app)

@@ -7,8 +7,9 @@ known to be.
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
-from typing import Any, Final, Generic, TypeVar
+from typing import Annotated, Any, Final, Generic, TypeVar
 
+from fastapi import Depends, Header, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -19,6 +20,7 @@ from conspectus.web.event_streams import HEADERS, HEARTBEAT, MEDIA_TYPE, frame
 from conspectus.web.problems import problem_of, refuse
 
 T = TypeVar("T")
+LONGEST_EVENT_ID: Final = 100
 READY: Final = "ready"
 """The first event: its id is where to go on if nothing else comes before the connection is lost."""
 FAILED: Final = "error"
@@ -93,10 +95,13 @@ class LiveEvents(Response, Generic[T]):
         async with aclosing(self._events) as events, self._listeners.ended(receive) as ended:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             async with aclosing(self._pieces(events, ended)) as pieces:
-                async for piece in pieces:
-                    if not await self._taken(piece, send):
-                        return
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
+                await self._send(pieces, send)
+
+    async def _send(self, pieces: AsyncIterator[bytes], send: Send) -> None:
+        async for piece in pieces:
+            if not await self._taken(piece, send):
+                return
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
     async def _taken(self, piece: bytes, send: Send) -> bool:
         """Whether the client takes a piece in within the time that a request has to arrive."""
@@ -129,6 +134,18 @@ class LiveEvents(Response, Generic[T]):
             yield _problem(fault)
         finally:
             await _cancelled(coming)
+
+
+def _listeners(request: Request) -> Listeners:
+    listeners: Listeners = request.app.state.listeners
+    return listeners
+
+
+ListenersOf = Annotated[Listeners, Depends(_listeners)]
+LastEvent = Annotated[
+    str | None,
+    Header(alias="Last-Event-ID", max_length=LONGEST_EVENT_ID, description="The id of the last event read."),
+]
 
 
 def streamed() -> Responses:

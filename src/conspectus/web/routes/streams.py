@@ -1,0 +1,155 @@
+"""Streams: captions as they come and by the file, what was when, and what a question finds in them."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, File, Form, Request, Response, UploadFile
+
+from conspectus.model.records import Receipt
+from conspectus.model.video import CaptionFiles, LiveCaption
+from conspectus.streams.showing import clock_of
+from conspectus.text.clocks import StreamClock
+from conspectus.web.deps import After, EngineOf, Limit, Purge, Unhurried, without_limits
+from conspectus.web.documented import Responses, problems
+from conspectus.web.event_streams import frame
+from conspectus.web.lines import MEDIA_TYPE
+from conspectus.web.live import LastEvent, ListenersOf, LiveEvents, resumed, streamed
+from conspectus.web.schemas.base import NAME
+from conspectus.web.schemas.records import ReceiptAnswer
+from conspectus.web.schemas.streams import (
+    CaptionAnswer,
+    CaptionFilesAnswer,
+    CaptionPageAnswer,
+    CaptionsBody,
+    CaptionsWrittenAnswer,
+    LiveCaptionAnswer,
+    MomentsAnswer,
+    NewStreamBody,
+    StreamAnswer,
+    VideoContextBody,
+    VideoQuestionBody,
+    VideoWindowAnswer,
+)
+from conspectus.web.streams import CAPTIONS, STREAM, FoundStream, InCollection, StreamName, Within, found_by
+from conspectus.web.uploads import handed_in
+
+router = APIRouter(tags=["streams"])
+LINES: dict[str, Any] = {MEDIA_TYPE: {"schema": {"type": "string"}}}
+SENT_AS_LINES = {"requestBody": {"content": LINES}}
+OR_LINES: Responses = {200: {"content": LINES}, **problems()}
+
+
+@dataclass(frozen=True, slots=True)
+class Importing:
+    """How files of captions are taken in."""
+
+    collection: Annotated[str, Form(min_length=1, max_length=NAME)] = "default"
+    sentences: Annotated[bool, Form(description="Put sentences together over the borders of cues.")] = True
+    replace: Annotated[bool, Form(description="Let those of a stored key take its place.")] = True
+    wait: Annotated[bool, Form(description="Answer when everything is found by meaning too.")] = False
+
+
+@router.post("/streams", response_model=StreamAnswer, responses=problems())
+async def put_stream(body: NewStreamBody, engine: EngineOf) -> StreamAnswer:
+    """Make a stream, or describe one anew."""
+    return StreamAnswer.of(await engine.put_stream(body.stream()))
+
+
+@router.get("/streams", response_model=list[StreamAnswer], responses=problems())
+async def list_streams(engine: EngineOf, *, collection: InCollection = "default") -> Sequence[StreamAnswer]:
+    """The streams of a collection that can be seen, by name."""
+    return [StreamAnswer.of(each) for each in await engine.streams(collection=collection)]
+
+
+@router.post("/streams/moments", response_model=MomentsAnswer, responses=problems())
+async def find_moments(body: VideoQuestionBody, engine: EngineOf) -> MomentsAnswer:
+    """The stretches of streams that answer a question, best first."""
+    return MomentsAnswer.of(await engine.find_moments(body.question()))
+
+
+@router.post("/streams/context", response_model=VideoWindowAnswer, responses=problems())
+async def video_context(body: VideoContextBody, engine: EngineOf) -> VideoWindowAnswer:
+    """The captions that a question needs, with their times, never over the budget."""
+    found = await engine.video_window(body.question(), body.allowed(), renderer=body.renderer)
+    return VideoWindowAnswer.of(found)
+
+
+@router.post(
+    CAPTIONS, response_model=CaptionsWrittenAnswer, status_code=201, responses=problems(),
+    dependencies=[Unhurried], openapi_extra=SENT_AS_LINES,
+)  # fmt: skip
+async def add_captions(
+    stream: StreamName, body: CaptionsBody, engine: EngineOf, *, collection: InCollection = "default"
+) -> CaptionsWrittenAnswer:
+    """Store captions in any order, any number of times; the stream is made if it is new."""
+    captions = [each.caption() for each in body.captions]
+    written = await engine.add_captions(
+        captions, stream=stream, collection=collection, replace=body.replace, wait=body.wait
+    )
+    return CaptionsWrittenAnswer.of(written)
+
+
+@router.get(CAPTIONS, response_model=CaptionPageAnswer, responses=OR_LINES)
+async def list_captions(
+    found: FoundStream, within: Within, engine: EngineOf, *, after: After = None, limit: Limit = 100
+) -> CaptionPageAnswer:
+    """A page of the captions of a range in the order of time; as JSON lines, all of them."""
+    page = await engine.captions(**found_by(found), within=within, after=after, limit=limit)
+    return CaptionPageAnswer.of(page, clock_of(found.source))
+
+
+@router.delete(CAPTIONS, response_model=ReceiptAnswer, responses=problems(), dependencies=[Unhurried])
+async def clear_stream(
+    found: FoundStream, within: Within, engine: EngineOf, *, purge: Purge = False
+) -> Receipt:
+    """Delete the captions of a range; the stream stays."""
+    return await engine.clear_stream(**found_by(found), within=within, purge=purge)
+
+
+@router.post(
+    f"{CAPTIONS}/import", response_model=CaptionFilesAnswer, responses=problems(415), dependencies=[Unhurried]
+)
+async def import_captions(
+    stream: StreamName,
+    files: Annotated[list[UploadFile], File(min_length=1, description="Subtitles: SRT, VTT, ASS, JSON.")],
+    how: Annotated[Importing, Depends()],
+    engine: EngineOf,
+) -> CaptionFiles:
+    """Take in files of captions; again changes nothing."""
+    with TemporaryDirectory() as folder:
+        uploads = await handed_in(files, folder)
+        return await engine.import_captions(uploads, stream=stream, **asdict(how))
+
+
+@router.get(f"{STREAM}/live", response_class=Response, responses=streamed())
+async def follow_captions(
+    found: FoundStream, request: Request, engine: EngineOf, listeners: ListenersOf, last: LastEvent = None
+) -> Response:
+    """New captions as events, from now on or after the event of Last-Event-ID."""
+    listeners.require_room()
+    after = resumed(last)
+    if after is None:
+        after = (await engine.find_collection(found.source.collection)).sequence
+    clock = clock_of(found.source)
+    without_limits(request)
+    events = engine.follow_captions(**found_by(found), after=after)
+    return LiveEvents(events, lambda each: _event(each, clock), listeners, after=after)
+
+
+@router.get(STREAM, response_model=StreamAnswer, responses=problems())
+async def get_stream(found: FoundStream) -> StreamAnswer:
+    """The stream of that id or name, with the number and the bounds of its captions."""
+    return StreamAnswer.of(found)
+
+
+@router.delete(STREAM, response_model=ReceiptAnswer, responses=problems(), dependencies=[Unhurried])
+async def delete_stream(found: FoundStream, engine: EngineOf, *, purge: Purge = False) -> Receipt:
+    """Delete a stream with everything in it."""
+    return await engine.delete_source(found.source.id, purge=purge)
+
+
+def _event(live: LiveCaption, clock: StreamClock) -> bytes:
+    told = LiveCaptionAnswer(sequence=live.sequence, caption=CaptionAnswer.of(live.caption, clock))
+    return frame(told.model_dump_json(), name="caption", id=str(live.sequence))
