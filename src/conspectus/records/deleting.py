@@ -9,6 +9,7 @@ from conspectus.model.ids import CollectionId, DocumentId, SourceId
 from conspectus.model.records import Receipt
 from conspectus.records.catalog import state
 from conspectus.records.changes import Step, append
+from conspectus.records.forgetting import forget_summaries
 from conspectus.records.rows import blocks
 from conspectus.records.tables import chunks, collections, documents, sources, vectors
 
@@ -72,6 +73,7 @@ def delete_collection(connection: Connection, collection: CollectionId) -> Recei
 
 def _remove(connection: Connection, numbers: Sequence[int]) -> int:
     gone = 0
+    forget_summaries(connection, numbers)
     for block in blocks(numbers):
         gone += connection.execute(_VECTORS, {"numbers": block}).scalar_one()
     for block in blocks(numbers):
