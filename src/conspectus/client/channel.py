@@ -94,6 +94,10 @@ class Channel:
             except httpx.RequestError as fault:
                 raise self.lost(_reason(fault)) from fault
 
+    async def pause(self, attempt: int) -> None:
+        """Wait before a stream is asked for again."""
+        await self._limits.patience.sleep(self._limits.patience.wait(attempt, None))
+
     def lost(self, reason: str) -> ServerUnavailable:
         """The error of an answer that ended before its end."""
         return ServerUnavailable(self._url, f"the answer was lost: {reason}")

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any, Final, Literal
 from urllib.parse import quote
 
 from conspectus.errors import NotFound, UnreadableFile
@@ -13,6 +13,8 @@ from conspectus.model.jobs import Upload
 from conspectus.model.records import Json
 from conspectus.text.clean import clean
 
+SLASHED: Final = frozenset({"collection", "stream"})
+"""Kinds of things whose names may hold a slash."""
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
@@ -90,7 +92,7 @@ def _opened(data: bytes | Path, files: ExitStack) -> bytes | IO[bytes]:
 
 
 def _segment(kind: str, name: str) -> str:
-    if not name or ("/" in name and kind != "collection"):
+    if not name or ("/" in name and kind not in SLASHED):
         raise NotFound(kind, name)
     quoted = quote(clean(name), safe="")
     return quoted.replace(".", "%2E") if set(quoted) <= {"."} else quoted
