@@ -7,14 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.model.ids import SourceId
-from conspectus.streams.events import (
-    GAP_SECONDS,
-    Report,
-    belongs,
-    entity_spans,
-    event_spans,
-    stretches,
-)
+from conspectus.streams.events import Report, entity_spans, event_spans, stretches
+from conspectus.text.runs import GAP_SECONDS, belongs
 
 STREAM = SourceId("s")
 

@@ -10,6 +10,7 @@ from conspectus.errors import Conflict, NotFound
 from conspectus.model.access import Group, Key, User
 from conspectus.model.ids import GroupId, KeyId, UserId
 from conspectus.records.account_tables import groups, keys, members, users
+from conspectus.records.alert_tables import alerts
 from conspectus.records.job_tables import connections, jobs
 from conspectus.records.tables import collections
 from conspectus.text.times import from_microseconds, to_microseconds
@@ -40,7 +41,7 @@ def disable_user(connection: Connection, user: UserId, *, disabled: bool) -> Use
 
 
 def delete_user(connection: Connection, user: UserId, *, heir: UserId | None) -> None:
-    """Delete it with its keys, grants and memberships; its collections and jobs go to the heir.
+    """Delete it with its keys, grants, memberships and alerts; its collections and jobs go to the heir.
 
     Raises NotFound, or Conflict if it owns collections and there is no heir.
     """
@@ -56,6 +57,7 @@ def delete_user(connection: Connection, user: UserId, *, heir: UserId | None) ->
             _hand_over(connection, row, leaving, follower)
         for table in (jobs, connections):
             connection.execute(update(table).where(table.c.owner == user).values(owner=follower.id))
+    connection.execute(delete(alerts).where(alerts.c.owner == user))
     connection.execute(delete(users).where(users.c.id == user))
 
 

@@ -3,15 +3,10 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final
 
 from conspectus.model.ids import SourceId
 from conspectus.model.video import EntitySpan, EventSpan
-
-OVERLAP_SECONDS: Final = 0.1
-"""Reports that overlap for so long tell of the same event, however small a gap is allowed."""
-GAP_SECONDS: Final = 4.0
-"""Reports tell of the same event when no more than so much lies between them."""
+from conspectus.text.runs import GAP_SECONDS, runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +45,6 @@ def stretches(reports: Iterable[Report], *, gap: float = GAP_SECONDS) -> list[St
     return sorted(found, key=lambda each: (each.start, each.end, each.of))
 
 
-def belongs(end: float, start: float, *, gap: float = GAP_SECONDS) -> bool:
-    """Whether what begins at `start` goes on with what ended at `end` and began no later."""
-    return end - start >= OVERLAP_SECONDS or start - end <= gap
-
-
 def event_spans(stream: SourceId, reports: Iterable[Report]) -> list[EventSpan]:
     """Events of a stream, given reports of types, with every description and entity once."""
     return [
@@ -77,17 +67,10 @@ def entity_spans(stream: SourceId, reports: Iterable[Report]) -> list[EntitySpan
 
 
 def _joined(reports: Sequence[Report], gap: float) -> Iterator[Stretch]:
-    """Runs of reports of one thing, which are in the order of their beginnings."""
-    run = [reports[0]]
-    end = reports[0].end
-    for each in reports[1:]:
-        if belongs(end, each.start, gap=gap):
-            run.append(each)
-            end = max(end, each.end)
-        else:
-            yield Stretch(run[0].of, run[0].start, end, tuple(run))
-            run, end = [each], each.end
-    yield Stretch(run[0].of, run[0].start, end, tuple(run))
+    """Runs of reports of one thing."""
+    for run in runs([(each.start, each.end) for each in reports], gap=gap):
+        mine = tuple(reports[place] for place in run)
+        yield Stretch(mine[0].of, mine[0].start, max(each.end for each in mine), mine)
 
 
 def _distinct(values: Iterable[str]) -> tuple[str, ...]:

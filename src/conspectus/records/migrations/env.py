@@ -2,10 +2,10 @@
 
 from alembic import context
 
-from conspectus.records import account_tables, job_tables
+from conspectus.records import account_tables, alert_tables, job_tables
 from conspectus.records.tables import schema
 
-EVERY = (account_tables, job_tables)
+EVERY = (account_tables, alert_tables, job_tables)
 """Importing a module of tables adds them to the schema."""
 
 context.configure(

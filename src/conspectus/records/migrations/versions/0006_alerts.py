@@ -1,10 +1,79 @@
 """Standing alerts and what they told."""
 
+import sqlalchemy as sa
+from alembic import op
+
 revision = "0006"
 down_revision = "0005"
 branch_labels = None
 depends_on = None
 
+NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+PENDING = sa.text("delivery = 'pending'")
+
 
 def upgrade() -> None:
     """Add the tables."""
+    _make_alerts()
+    _make_events()
+    counters = sa.table("counters", sa.column("name"), sa.column("value"))
+    op.bulk_insert(counters, [{"name": "alert_event", "value": 0}])
+
+
+def _make_alerts() -> None:
+    op.create_table(
+        "alerts",
+        sa.Column("id", sa.String(), nullable=False),
+        sa.Column("owner", sa.String(), nullable=False),
+        sa.Column("collection", sa.String(), nullable=False),
+        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("query", sa.Text(), nullable=False),
+        sa.Column("streams", sa.Text(), nullable=False),
+        sa.Column("where", sa.Text(), nullable=False),
+        sa.Column("floor", sa.Float()),
+        sa.Column("gap_seconds", sa.Float(), nullable=False),
+        sa.Column("webhook", sa.Text()),
+        sa.Column("created", NUMBER, nullable=False),
+        sa.Column("checked", NUMBER, nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_alerts"),
+        sa.UniqueConstraint("owner", "collection", "name", name="uq_alerts_owner_collection_name"),
+        _reference("alerts", "collection", "collections.id"),
+    )
+    op.create_index("ix_alerts_collection_checked", "alerts", ["collection", "checked"])
+
+
+def _make_events() -> None:
+    op.create_table(
+        "alert_events",
+        sa.Column("number", NUMBER, nullable=False, autoincrement=False),
+        sa.Column("alert", sa.String(), nullable=False),
+        sa.Column("document", sa.String(), nullable=False),
+        sa.Column("source", sa.String(), nullable=False),
+        sa.Column("occurred_start", NUMBER),
+        sa.Column("occurred_end", NUMBER),
+        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("created", NUMBER, nullable=False),
+        sa.Column("delivery", sa.String(), nullable=False),
+        sa.Column("attempts", sa.Integer(), nullable=False),
+        sa.Column("error", sa.Text()),
+        sa.Column("due", NUMBER),
+        sa.PrimaryKeyConstraint("number", name="pk_alert_events"),
+        _reference("alert_events", "alert", "alerts.id"),
+        _reference("alert_events", "document", "documents.id"),
+    )
+    op.create_index(
+        "ix_alert_events_alert_source_occurred_end", "alert_events", ["alert", "source", "occurred_end"]
+    )
+    op.create_index("ix_alert_events_document", "alert_events", ["document"])
+    op.create_index(
+        "ix_alert_events_pending",
+        "alert_events",
+        ["alert", "due"],
+        sqlite_where=PENDING,
+        postgresql_where=PENDING,
+    )
+
+
+def _reference(table: str, column: str, target: str) -> sa.ForeignKeyConstraint:
+    name = f"fk_{table}_{column}_{target.split('.', maxsplit=1)[0]}"
+    return sa.ForeignKeyConstraint([column], [target], name=name, ondelete="CASCADE")

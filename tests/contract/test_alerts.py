@@ -1,0 +1,54 @@
+"""Every store of alerts, held to the contract, and what only a database can show."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conspectus.ports.alerts import Checked
+from conspectus.records.accounts import SqlAccounts
+from conspectus.records.alerts import SqlAlerts
+from conspectus.records.store import SqlRecords, open_records
+from conspectus.testing.accounts_contract import a_user
+from conspectus.testing.alerts_contract import ANNA, PLAIN, AlertsContract, filled, match, told
+from conspectus.testing.samples import NOON
+
+
+@pytest.fixture
+async def records(tmp_path: Path) -> AsyncIterator[SqlRecords]:
+    opened = await open_records(tmp_path / "records.sqlite")
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def alerts(records: SqlRecords) -> SqlAlerts:
+    return SqlAlerts(records.transactions)
+
+
+class TestSqlite(AlertsContract):
+    pass
+
+
+async def test_twenty_thousand_events_at_once_and_then_again(alerts: SqlAlerts, records: SqlRecords) -> None:
+    names = [f"d{number:04}" for number in range(1_000)]
+    await filled(records, *names)
+    matches = tuple(match(name, 60 * place, 60 * place + 1) for place, name in enumerate(names))
+    ids = [f"a{number:02}" for number in range(20)]
+    for name in ids:
+        await alerts.put(replace(PLAIN, id=name, name=name), most=20)
+    for expected in (20_000, 0):
+        checked = [Checked(each, each.checked + 1, matches) for each in await alerts.owned(ANNA)]
+        assert await alerts.record(checked, now=NOON) == expected
+    assert len(await told(alerts, alert="a07", limit=2_000)) == 1_000
+    assert (await records.check()) == []
+
+
+async def test_alerts_go_with_their_owner(alerts: SqlAlerts, records: SqlRecords) -> None:
+    await filled(records, "a")
+    accounts = SqlAccounts(records.transactions)
+    await accounts.add_user(replace(a_user("anna"), id=ANNA))
+    await alerts.put(PLAIN, most=1)
+    await accounts.delete_user(ANNA)
+    assert await alerts.owned(ANNA) == []
