@@ -1,0 +1,185 @@
+"""A picture of a stream for terminals: how densely it is captioned, and what happens when."""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from conspectus.cli.output import cell
+from conspectus.model.video import EPOCH_YEAR
+from conspectus.streams.showing import shown
+from conspectus.text.clocks import StreamClock, timecode
+
+BLOCKS: Final = " ▁▂▃▄▅▆▇█"
+PLAIN: Final = " .:-=+*#@"
+LONGEST_LABEL: Final = 24
+FEWEST_CELLS: Final = 10
+GAPS: Final = 4
+APART: Final = 2
+MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
+STEPS: Final = (
+    *(0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0),
+    *(MINUTE * each for each in (1, 2, 5, 10, 15, 30)),
+    *(HOUR * each for each in (1, 2, 3, 6, 12)),
+    *(DAY * each for each in (1, 2, 7, 14, 30, 90, 365, 3_650)),
+)
+"""Distances between two labels of the axis, in seconds."""
+
+Span = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """What one line shows: a name, and from when to when it is there, in seconds."""
+
+    name: str
+    spans: Sequence[Span]
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """A stretch of a stream from one second to another, with its captions and other things in it."""
+
+    title: str
+    clock: StreamClock
+    first: float
+    last: float
+    captions: Sequence[Span]
+    lanes: Sequence[Lane]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """The lines, as wide as there is room."""
+        names = ["captions", *(each.name for each in self.lanes)]
+        counts = [f"{len(each):,}" for each in (self.captions, *(lane.spans for lane in self.lanes))]
+        label = min(LONGEST_LABEL, max(map(cell_len, names)))
+        cells = max(FEWEST_CELLS, options.max_width - label - max(map(len, counts)) - GAPS)
+        scale = Scale(self.first, max(self.last, self.first + STEPS[0]), cells)
+        table = Table(box=None, pad_edge=False, show_header=False)
+        table.add_column(no_wrap=True, overflow="ellipsis", max_width=label)
+        table.add_column(no_wrap=True, overflow="crop", width=cells)
+        table.add_column(no_wrap=True, justify="right")
+        ramp = PLAIN if options.ascii_only else BLOCKS
+        bars = [Text(blocks(density(self.captions, scale), ramp), style="cyan")]
+        bars += [Text(blocks(coverage(each.spans, scale), ramp), style="green") for each in self.lanes]
+        for name, bar, count in zip(names, bars, counts, strict=True):
+            table.add_row(cell(name), bar, count)
+        ruler, labels = axis(scale, self.clock, ascii_only=options.ascii_only)
+        table.add_row("", Text(ruler, style="dim"))
+        table.add_row("", Text(labels))
+        yield cell(f"{self.title}, {shown(self.first, self.clock)} to {shown(self.last, self.clock)}")
+        yield table
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Which seconds each cell of a line stands for."""
+
+    first: float
+    last: float
+    cells: int
+
+    @property
+    def seconds(self) -> float:
+        """How many seconds one cell stands for."""
+        return (self.last - self.first) / self.cells
+
+    def place(self, second: float) -> float:
+        """Where a second is, in cells from the left."""
+        return (second - self.first) / self.seconds
+
+    def touched(self, span: Span) -> range:
+        """The cells in which some of a span is; an instant is in one."""
+        begins, ends = self.place(span[0]), self.place(span[1])
+        if begins > self.cells or ends < 0:
+            return range(0)
+        left = min(self.cells - 1, max(0, math.floor(begins)))
+        return range(left, max(left + 1, min(self.cells, math.ceil(ends))))
+
+
+def density(spans: Iterable[Span], scale: Scale) -> list[float]:
+    """How many spans touch each cell, as a share of the most that do."""
+    counts = [0] * scale.cells
+    for span in spans:
+        for number in scale.touched(span):
+            counts[number] += 1
+    most = max(counts) or 1
+    return [count / most for count in counts]
+
+
+def coverage(spans: Iterable[Span], scale: Scale) -> list[float]:
+    """Which share of each cell is covered; what is too short to be seen is seen all the same."""
+    shares = [0.0] * scale.cells
+    for start, end in _joined(spans):
+        for number in scale.touched((start, end)):
+            inside = min(scale.place(end), number + 1) - max(scale.place(start), number)
+            shares[number] = min(1.0, shares[number] + max(inside, 1e-9))
+    return shares
+
+
+def blocks(shares: Iterable[float], ramp: str = BLOCKS) -> str:
+    """Shares from 0 to 1 as blocks; only nothing at all is empty."""
+    most = len(ramp) - 1
+    return "".join(ramp[math.ceil(min(1.0, max(0.0, share)) * most)] for share in shares)
+
+
+def axis(scale: Scale, clock: StreamClock, *, ascii_only: bool = False) -> tuple[str, str]:
+    """A ruler, and under it times that are as round as there is room for."""
+    step = next((each for each in STEPS if _fits(each, scale, clock)), STEPS[-1])
+    ruler, labels = ["-" if ascii_only else "─"] * scale.cells, ""
+    for second in _ticks(step, scale, clock):
+        place, label = math.floor(scale.place(second)), _label(second, step, clock)
+        if place >= scale.cells:
+            break
+        ruler[place] = "+" if ascii_only else "┬"
+        if len(labels) <= place <= scale.cells - len(label):
+            labels = labels.ljust(place) + label + " " * APART
+    return "".join(ruler), labels.rstrip()
+
+
+def _fits(step: float, scale: Scale, clock: StreamClock) -> bool:
+    return step / scale.seconds >= len(_label(scale.last, step, clock)) + APART
+
+
+def _ticks(step: float, scale: Scale, clock: StreamClock) -> Iterator[float]:
+    """Seconds that are round on the clock: of a recording from its start, of a calendar from midnight."""
+    midnight = 0.0
+    if _is_calendar(scale.first, clock):
+        local = (clock.origin + timedelta(seconds=scale.first)).astimezone(clock.zone)
+        midnight = clock.seconds(local.replace(hour=0, minute=0, second=0, microsecond=0))
+    number = math.ceil((scale.first - midnight) / step)
+    while (second := midnight + number * step) <= scale.last:
+        yield second
+        number += 1
+
+
+def _label(second: float, step: float, clock: StreamClock) -> str:
+    if not _is_calendar(second, clock):
+        return timecode(second)
+    local = (clock.origin + timedelta(seconds=second)).astimezone(clock.zone)
+    if step >= DAY:
+        return f"{local:%Y-%m-%d}"
+    return f"{local:%H:%M}" if step >= MINUTE else f"{local:%H:%M:%S}"
+
+
+def _is_calendar(second: float, clock: StreamClock) -> bool:
+    return (clock.origin + timedelta(seconds=second)).year != EPOCH_YEAR
+
+
+def _joined(spans: Iterable[Span]) -> Iterator[Span]:
+    """Spans in order, those that overlap as one."""
+    last: Span | None = None
+    for start, end in sorted(spans):
+        if last is None or start > last[1]:
+            if last is not None:
+                yield last
+            last = (start, end)
+        else:
+            last = (last[0], max(last[1], end))
+    if last is not None:
+        yield last
