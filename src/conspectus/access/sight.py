@@ -19,9 +19,10 @@ from conspectus.errors import NotFound
 from conspectus.model.access import Access, Grant, Person, Role
 from conspectus.model.filter import EVERYTHING, Filter, document_row, matches
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
-from conspectus.model.records import Collection, Document, Source, StoredChunk, StoredThread
+from conspectus.model.records import Collection, Document, Kind, Source, StoredChunk, StoredThread
 from conspectus.ports import Records
 from conspectus.ports.accounts import Accounts
+from conspectus.ports.timelines import Extent, Span, TimelinePage
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,9 +186,27 @@ class Sight:
         self, place: Place, source: Source, *, limit: int, until: datetime | None = None
     ) -> list[StoredChunk]:
         """The first chunks of the newest documents of a source that was seen, newest first."""
-        if source.collection != place.collection.id or role_on(place.access, source.id) is None:
-            raise NotFound("source", source.name)
+        self._require_seen(place, source)
         return list(await self._records.latest(source.id, limit=limit, until=until))
+
+    async def timeline(
+        self,
+        place: Place,
+        source: Source,
+        span: Span,
+        *,
+        kind: Kind = "caption",
+        after: str | None,
+        limit: int,
+    ) -> TimelinePage:
+        """Captions or events of a source that was seen, in the order of time."""
+        self._require_seen(place, source)
+        return await self._records.timeline(source.id, span, kind=kind, after=after, limit=limit)
+
+    async def extent(self, place: Place, source: Source) -> Extent:
+        """How many captions a source that was seen has, and from when to when they go."""
+        self._require_seen(place, source)
+        return await self._records.extent(source.id)
 
     def rows(self, place: Place) -> Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChunk]]]:
         """How to read the chunks that an index of the collection found; what else it names is left out."""
@@ -209,6 +228,10 @@ class Sight:
     async def count(self, place: Place, where: Filter) -> int:
         """How many documents match and may be seen."""
         return await self._records.count(place.collection.id, place.narrowed(where))
+
+    def _require_seen(self, place: Place, source: Source) -> None:
+        if source.collection != place.collection.id or role_on(place.access, source.id) is None:
+            raise NotFound("source", source.name)
 
     async def _held(self) -> Sequence[Grant]:
         """Read each time, so that what was revoked is gone for the very next request."""

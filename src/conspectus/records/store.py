@@ -26,6 +26,7 @@ from conspectus.model.records import (
     Collection,
     Document,
     EmbeddingSpace,
+    Kind,
     Metadata,
     PreparedDocument,
     Receipt,
@@ -35,7 +36,18 @@ from conspectus.model.records import (
     Written,
 )
 from conspectus.ports import Reader
-from conspectus.records import catalog, changes, checking, deleting, embedding, reading, threads, writing
+from conspectus.ports.timelines import Extent, Span, TimelinePage
+from conspectus.records import (
+    catalog,
+    changes,
+    checking,
+    deleting,
+    embedding,
+    reading,
+    threads,
+    timeline,
+    writing,
+)
 from conspectus.records.sqlite import (
     WRITES,
     erase_free_space,
@@ -261,6 +273,17 @@ class SqlRecords:
     async def beginnings(self, documents: Sequence[DocumentId]) -> Sequence[StoredChunk]:
         """The first chunk of each of those documents that exist and have text, in the order asked."""
         return await self._read(partial(threads.beginnings, ids=documents))
+
+    async def timeline(
+        self, source: SourceId, span: Span, *, kind: Kind = "caption", after: str | None = None, limit: int
+    ) -> TimelinePage:
+        """Captions or events of a source with their texts, in the order of time. Raises InvalidInput."""
+        work = partial(timeline.timeline, source=source, span=span, kind=kind, after=after, limit=limit)
+        return await self._read(work)
+
+    async def extent(self, source: SourceId) -> Extent:
+        """How many captions a source has, and from when to when they go."""
+        return await self._read(partial(timeline.extent, source=source))
 
     async def state(self, collection: CollectionId) -> tuple[int, EmbeddingSpace | None]:
         """The newest change's sequence and the space that answers. Raises NotFound."""

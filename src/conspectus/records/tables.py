@@ -107,7 +107,7 @@ documents = Table(
 
 THREADED = text("thread IS NOT NULL AND chunks > 0")
 DATED = text("occurred_start IS NOT NULL AND chunks > 0")
-SEEN = text("kind = 'caption' OR kind = 'event'")
+SEEN = text("kind IN ('caption', 'event')")
 CHILD = text("parent IS NOT NULL")
 PENDING = text("status = 'pending'")
 """Written out, because a database uses a partial index only where it can read the condition."""
@@ -135,8 +135,16 @@ Index(
     documents.c.source,
     documents.c.occurred_start,
     documents.c.occurred_end,
-    documents.c.sequence,
+    documents.c.order_sequence,
     documents.c.key,
+    documents.c.kind,
+    sqlite_where=SEEN,
+    postgresql_where=SEEN,
+)
+Index(
+    "ix_documents_longest",
+    documents.c.source,
+    documents.c.occurred_end - documents.c.occurred_start,
     sqlite_where=SEEN,
     postgresql_where=SEEN,
 )

@@ -14,6 +14,7 @@ from conspectus.model.records import Document, Period, PreparedChunk, PreparedDo
 from conspectus.ports import Records
 from conspectus.testing.records_history_contract import HistoryContract
 from conspectus.testing.records_threads_contract import ThreadsContract
+from conspectus.testing.records_timeline_contract import TimelineContract
 from conspectus.testing.samples import NOON, NOTES, SHELF, SPACE, notes, prepared, shelf, vector
 
 NOBODY = DocumentId("nobody")
@@ -46,7 +47,7 @@ async def keys_of(records: Records) -> list[str]:
             return found
 
 
-class RecordsContract(HistoryContract, ThreadsContract):
+class RecordsContract(HistoryContract, ThreadsContract, TimelineContract):
     """The behaviour of every record store, as tests. Fixture to override: `records`, an empty store."""
 
     async def test_collections_are_found_by_name(self, records: Records) -> None:
