@@ -113,6 +113,10 @@ class CaptionRange:
     last: int | None = None
 
 
+WHOLE = CaptionRange()
+"""All of a stream."""
+
+
 @dataclass(frozen=True, slots=True)
 class CaptionPage:
     """Captions in the order of time, those without times last; `next` is the cursor of the next page."""
@@ -141,7 +145,7 @@ class VideoQuestion:
     prompt: str
     streams: tuple[str, ...] = ()
     collection: str = "default"
-    range: CaptionRange = field(default_factory=CaptionRange)
+    range: CaptionRange = WHOLE
     read_times: bool = True
     where: Filter = EVERYTHING
     floor: float | None = None
@@ -183,6 +187,16 @@ class VideoWindow:
     streams: tuple[Source, ...]
     plan: Mapping[str, str]
     window: ContextWindow
+
+
+@dataclass(frozen=True, slots=True)
+class CaptionTrack:
+    """What a file of captions holds, in its order; `notice` says what was left out of it or changed."""
+
+    captions: tuple[NewCaption, ...]
+    title: str = ""
+    language: str | None = None
+    notice: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +267,7 @@ class SummaryRequest:
 
     stream: str
     collection: str = "default"
-    range: CaptionRange = field(default_factory=CaptionRange)
+    range: CaptionRange = WHOLE
     mode: SummaryMode = "batches"
     batch_size: int = 6
     prompt: str = ""
