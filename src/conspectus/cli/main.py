@@ -20,6 +20,7 @@ from conspectus.cli import (
     serving,
     tasks,
     upkeep,
+    video,
     work,
 )
 from conspectus.cli.failures import INTERRUPTED, INVALID, MEANINGS, fail
@@ -77,6 +78,7 @@ def build_app() -> typer.Typer:
     work.add_work(app)
     tasks.add_tasks(app)
     conversations.add_messages(app)
+    video.add_video(app)
     for name, group in people.groups_of_commands().items():
         app.add_typer(group, name=name)
     return app

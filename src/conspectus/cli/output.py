@@ -44,6 +44,12 @@ def dump(value: object) -> None:
     print(json.dumps(plain(value), ensure_ascii=ascii_only, indent=2))
 
 
+def dump_line(value: object) -> None:
+    """Print one JSON document on a line of its own, at once."""
+    ascii_only = "utf" not in (sys.stdout.encoding or "").lower()
+    print(json.dumps(plain(value), ensure_ascii=ascii_only), flush=True)
+
+
 def show(value: object, picture: RenderableType, *, as_json: bool) -> None:
     """Print the value as JSON, or its picture."""
     if as_json:

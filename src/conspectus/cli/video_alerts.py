@@ -1,0 +1,125 @@
+"""video alerts: standing questions, and when they went off."""
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+
+from conspectus.cli.failures import NOTHING
+from conspectus.cli.options import WHERE_HELP, Common, spread
+from conspectus.cli.output import cell, dump_line, note, show, write
+from conspectus.cli.reporting import plain_table
+from conspectus.cli.session import opened
+from conspectus.model.filter_json import parse_filters
+from conspectus.model.video import Alert, AlertEvent, NewAlert
+from conspectus.text.clocks import timecode
+
+TEXT = 200
+USUAL = NewAlert("")
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Which captions are looked at, and what is done when one matches."""
+
+    stream: Annotated[
+        list[str], typer.Option(help="Only this stream (name or id); may be repeated. Default: all.")
+    ] = field(default_factory=list)
+    where: Annotated[list[str], typer.Option(help=WHERE_HELP)] = field(default_factory=list)
+    floor: Annotated[float, typer.Option(help="Least similarity of a caption that matches, 0 to 1.")] = 0.5
+    words_only: Annotated[
+        bool, typer.Option("--words-only", help="Only captions that have all the words match.")
+    ] = False
+    gap: Annotated[float, typer.Option(min=0.0, help="Seconds between two matches that are one event.")] = (
+        USUAL.gap_seconds
+    )
+    webhook: Annotated[str | None, typer.Option(help="Address that is told by POST.")] = None
+
+
+def add(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is called.")],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="What captions are looked at for.")],
+    common: Common,
+    watched: Watched,
+) -> None:
+    """Keep a standing question: each new caption is checked, and told of when it matches."""
+    with opened(common, new=True) as session:
+        alert = NewAlert(
+            name,
+            query,
+            session.collection,
+            tuple(watched.stream),
+            parse_filters(watched.where),
+            None if watched.words_only else watched.floor,
+            watched.gap,
+            watched.webhook,
+        )
+        made = session.engine.put_alert(alert)
+    show(made, f"watching: {made.id}", as_json=common.json)
+
+
+def list_alerts(common: Common) -> None:
+    """List standing questions."""
+    with opened(common) as session:
+        found = session.engine.alerts(collection=common.collection)
+    show(found, _alerts_table(found), as_json=common.json)
+    if not found:
+        raise typer.Exit(NOTHING)
+
+
+def delete(
+    alert: Annotated[str, typer.Argument(metavar="ALERT", help="Its id.")],
+    common: Common,
+) -> None:
+    """Delete a standing question with what it told."""
+    with opened(common) as session:
+        session.engine.delete_alert(alert)
+    show({"deleted": alert}, f"deleted {alert}", as_json=common.json)
+
+
+def listen(
+    common: Common,
+    *,
+    alert: Annotated[str | None, typer.Option(help="Only this one, by its id.")] = None,
+    after: Annotated[int | None, typer.Option(help="Begin after the event of this number.")] = None,
+    count: Annotated[int | None, typer.Option(min=1, help="End after so many events.")] = None,
+) -> None:
+    """Print each time that a standing question goes off, until it is interrupted."""
+    with opened(common) as session, closing(session.engine.listen(alert=alert, after=after)) as events:
+        for number, event in enumerate(events, 1):
+            if common.json:
+                dump_line(event)
+            else:
+                write(_told(event))
+            if number == count:
+                return
+    note("nothing more will come")
+
+
+def group() -> typer.Typer:
+    """The commands."""
+    made = typer.Typer(help="Standing questions.", rich_markup_mode=None)
+    commands: Mapping[str, Callable[..., None]] = {
+        "add": add, "list": list_alerts, "delete": delete, "listen": listen
+    }  # fmt: skip
+    for name, command in commands.items():
+        made.command(name)(spread(command))
+    return made
+
+
+def _told(event: AlertEvent) -> str:
+    when = "" if event.start is None else f" at {timecode(event.start)}"
+    return f"{event.number} {event.name}{when}: {' '.join(event.text.split())} ({event.reason})"
+
+
+def _alerts_table(found: Iterable[Alert]) -> RenderableType:
+    table = plain_table("id", "name", "query", "streams", "floor", "webhook")
+    for each in found:
+        floor = "words" if each.floor is None else f"{each.floor:.2f}"
+        streams = str(len(each.streams)) if each.streams else "all"
+        query = cell(each.query, limit=TEXT)
+        table.add_row(cell(each.id), cell(each.name), query, streams, floor, cell(each.webhook or ""))
+    return table

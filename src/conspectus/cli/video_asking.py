@@ -1,0 +1,154 @@
+"""video ask and video summary."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+
+from conspectus.cli.failures import FAILED, NOTHING, PARTIAL
+from conspectus.cli.options import Common
+from conspectus.cli.output import cell, dump, note, progress, show, write
+from conspectus.cli.reporting import plain_table
+from conspectus.cli.session import Session, opened
+from conspectus.cli.video_options import Stream, Within
+from conspectus.model.video import Moments, Summary, SummaryRequest, VideoQuestion, VideoWindow
+from conspectus.streams.showing import clock_of, shown
+
+TEXT = 400
+USUAL = SummaryRequest("")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What may be found, and how much of it."""
+
+    stream: Annotated[
+        list[str], typer.Option(help="Only this stream (name or id); may be repeated. Default: all.")
+    ] = field(default_factory=list)
+    limit: Annotated[int, typer.Option(min=1, help="Most moments.")] = 5
+    floor: Annotated[
+        float | None, typer.Option(help="Leave out what is less similar than this (cosine, 0 to 1).")
+    ] = None
+    read_times: Annotated[
+        bool, typer.Option("--times/--no-times", help="Read times in the question, such as 'around 12:30'.")
+    ] = True
+    window: Annotated[
+        bool, typer.Option("--window", help="Print the captions as context for a model instead.")
+    ] = False
+    budget: Annotated[int, typer.Option(min=0, help="With --window: most tokens.")] = 4_000
+
+    def question(self, prompt: str, session: Session, within: Within) -> VideoQuestion:
+        """The question as the engine takes it."""
+        return VideoQuestion(
+            prompt,
+            tuple(self.stream),
+            session.collection,
+            within.range(),
+            self.read_times,
+            floor=self.floor,
+            limit=self.limit,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How a summary is made."""
+
+    refine: Annotated[
+        bool, typer.Option("--refine", help="Improve one summary with each batch, in order.")
+    ] = False
+    extractive: Annotated[
+        bool, typer.Option("--extractive", help="Choose sentences instead of asking a model.")
+    ] = False
+    batch_size: Annotated[int, typer.Option(min=1, help="Captions in a batch.")] = USUAL.batch_size
+    prompt: Annotated[str, typer.Option(help="What matters.")] = ""
+    sentences: Annotated[int, typer.Option(min=1, help="Most sentences that are chosen.")] = USUAL.sentences
+
+
+def ask(
+    prompt: Annotated[str, typer.Argument(metavar="QUESTION", help="What is asked.")],
+    common: Common,
+    within: Within,
+    wanted: Wanted,
+) -> None:
+    """Find the moments of streams that answer a question, with their times."""
+    with opened(common) as session:
+        question = wanted.question(prompt, session, within)
+        if wanted.window:
+            _show_window(session.engine.video_window(question, wanted.budget), common)
+        else:
+            _show_moments(session.engine.find_moments(question), common)
+
+
+def summary(stream: Stream, common: Common, within: Within, how: How) -> None:
+    """Say what happens in a stream, or in a stretch of it."""
+    with opened(common) as session, progress() as bars:
+        request = SummaryRequest(
+            stream,
+            session.collection,
+            within.range(),
+            "refine" if how.refine else "batches",
+            how.batch_size,
+            how.prompt,
+            extractive=how.extractive,
+            sentences=how.sentences,
+        )
+        made = session.engine.summarise(request, progress=bars)
+    if common.json:
+        dump(made)
+    else:
+        _show_summary(made)
+    if made.outcome == "empty":
+        raise typer.Exit(NOTHING)
+    if made.failures:
+        raise typer.Exit(PARTIAL if made.text else FAILED)
+
+
+def _show_summary(made: Summary) -> None:
+    if made.text:
+        write(made.text)
+    for each in made.failures:
+        note(f"batch {each.number} failed: {each.error}")
+    captions = sum(each.captions for each in made.batches)
+    note("there are no captions" if made.outcome == "empty" else f"of {captions:,} captions, by {made.by}")
+
+
+def _show_moments(found: Moments, common: Common) -> None:
+    show(found, _moments_table(found), as_json=common.json)
+    if not common.json:
+        _show_plan(found.plan, found.notices)
+    if not found.moments:
+        raise typer.Exit(NOTHING)
+
+
+def _show_window(found: VideoWindow, common: Common) -> None:
+    if common.json:
+        dump(found)
+    elif found.window.text:
+        write(found.window.text)
+    if not common.json:
+        _show_plan(found.plan, found.window.notices)
+        note(f"{found.window.tokens} of {found.window.allowed} tokens")
+    if not found.captions:
+        raise typer.Exit(NOTHING)
+
+
+def _show_plan(plan: Mapping[str, str], notices: tuple[str, ...]) -> None:
+    if "time" in plan:
+        note(f"time: {plan['time']}")
+    for notice in notices:
+        note(notice)
+
+
+def _moments_table(found: Moments) -> RenderableType:
+    table = plain_table("#", "score", "stream", "from", "to", "text")
+    for number, each in enumerate(found.moments, 1):
+        clock = clock_of(each.stream)
+        times = [cell(shown(second, clock)) for second in (each.start, each.end)]
+        text = " ".join(caption.text for caption in each.captions)
+        table.add_row(
+            str(number), f"{each.score:.3f}", cell(each.stream.name), *times, cell(text, limit=TEXT)
+        )
+    return table

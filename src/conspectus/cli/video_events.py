@@ -1,0 +1,82 @@
+"""video events: what happened in a stream."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import typer
+from rich.console import RenderableType
+
+from conspectus.cli.failures import NOTHING
+from conspectus.cli.options import Common, spread
+from conspectus.cli.output import cell, show
+from conspectus.cli.reporting import plain_table
+from conspectus.cli.session import opened
+from conspectus.cli.video_options import TIME, Stream, Within
+from conspectus.model.video import EventSpan, NewEvent
+from conspectus.streams.showing import clock_of, shown
+from conspectus.text.clocks import StreamClock
+
+TEXT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What is said of an event."""
+
+    end: Annotated[str | None, typer.Option("--to", help="Until when, as --from.")] = None
+    description: Annotated[str, typer.Option(help="What happened, in words.")] = ""
+    entity: Annotated[list[str], typer.Option(help="Who or what took part; may be repeated.")] = field(
+        default_factory=list
+    )
+    key: Annotated[str | None, typer.Option(help="Its id; one that is there already is changed.")] = None
+
+
+def add(
+    stream: Stream,
+    type: Annotated[str, typer.Argument(metavar="TYPE", help="What kind of event it is.")],
+    common: Common,
+    told: Told,
+    *,
+    start: Annotated[str, typer.Option("--from", help=f"When it began: {TIME}.")],
+) -> None:
+    """Note an event in a stream."""
+    event = NewEvent(type, start, told.end, told.description, tuple(told.entity), told.key)
+    with opened(common, new=True) as session:
+        [written] = session.engine.add_events(event, stream=stream, collection=session.collection)
+    show(written, f"{written.outcome} {written.id}", as_json=common.json)
+
+
+def list_events(
+    stream: Stream,
+    common: Common,
+    within: Within,
+    *,
+    type: Annotated[str | None, typer.Option(help="Only events of this type.")] = None,
+) -> None:
+    """List events, those of one type that overlap or are close as one."""
+    with opened(common) as session:
+        clock = clock_of(session.engine.find_stream(stream, collection=session.collection).source)
+        found = session.engine.events(
+            stream=stream, collection=session.collection, within=within.range(), type=type
+        )
+    show(found, _table(found, clock), as_json=common.json)
+    if not found:
+        raise typer.Exit(NOTHING)
+
+
+def group() -> typer.Typer:
+    """The commands."""
+    made = typer.Typer(help="What happened in streams.", rich_markup_mode=None)
+    made.command("add")(spread(add))
+    made.command("list")(spread(list_events))
+    return made
+
+
+def _table(found: Iterable[EventSpan], clock: StreamClock) -> RenderableType:
+    table = plain_table("type", "from", "to", "reports", "entities", "description")
+    for each in found:
+        times = [cell(shown(second, clock)) for second in (each.start, each.end)]
+        said = cell("; ".join(each.descriptions), limit=TEXT)
+        table.add_row(cell(each.type), *times, str(len(each.documents)), cell(", ".join(each.entities)), said)
+    return table
