@@ -9,16 +9,16 @@ that it is reported and not forgotten.
 
 import os
 import stat
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from conspectus.errors import TooLarge, UnreadableFile, UnsupportedContent
+from conspectus.errors import TooLarge, UnreadableFile
 from conspectus.ports import FoundFile, ParsedFile
 from conspectus.settings import Settings
 from conspectus.sources.child import Children, Limits
-from conspectus.sources.encoding import Decoded, decode
 from conspectus.sources.parsers import extracted, is_known, parse_text
+from conspectus.sources.text_files import plain_text
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "CVS", "_darcs"})
 VIRTUAL_ENVIRONMENT = "pyvenv.cfg"
@@ -30,18 +30,6 @@ NAMED = {
     ".pdf": "pdf", ".docx": "zip", ".docm": "zip", ".pptx": "zip", ".pptm": "zip", ".xlsx": "zip",
     ".xlsm": "zip", ".xlsb": "zip", ".ods": "zip", ".epub": "zip", ".xls": "workbook", ".eml": "mail",
 }  # fmt: skip
-MAGIC = (
-    (b"{\\rtf", "RTF"),
-    (b"\x89PNG", "a PNG image"), (b"\xff\xd8\xff", "a JPEG image"), (b"GIF89a", "a GIF image"),
-    (b"II*\x00", "a TIFF image"), (b"MM\x00*", "a TIFF image"), (b"OggS\x00", "Ogg audio or video"),
-    (b"ID3\x03", "MP3 audio"), (b"ID3\x04", "MP3 audio"), (b"fLaC\x00", "FLAC audio"),
-    (b"\x1f\x8b", "gzip data"), (b"\xfd7zXZ\x00", "xz data"), (b"(\xb5/\xfd", "Zstandard data"),
-    (b"7z\xbc\xaf\x27\x1c", "a 7z archive"), (b"Rar!\x1a", "a RAR archive"), (b"\x7fELF", "a program"),
-    (b"\xca\xfe\xba\xbe", "a program"), (b"\x00asm", "WebAssembly"), (b"wOFF\x00", "a font"),
-    (b"wOF2\x00", "a font"), (b"SQLite format 3\x00", "an SQLite database"),
-)  # fmt: skip
-CONTROL = tuple(map(chr, {*range(1, 32)} - {8, 9, 10, 12, 13, 27}))
-SCANNED = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,16 +183,10 @@ def _binary_kind(data: bytes, name: str) -> str | None:
 
 
 def _parsed_text(data: bytes, name: str, *, path: str, charset: str | None) -> ParsedFile:
-    _refuse_binary(name, data)
-    decoded = decode(data, charset)
-    if decoded is None or _looks_binary(decoded.text, 0.1 if is_known(name) else 0.0):
-        raise UnreadableFile(name, "binary data, not text in any encoding known here")
-    text = decoded.text.replace("\r\n", "\n").replace("\r", "\n")
-    zeros = text.count("\0")
-    text = text.removeprefix("\ufeff").replace("\0", "\ufffd")
-    documents, notice = parse_text(text, name=name, path=path)
-    notices = "; ".join([*_doubts(decoded, zeros), *([notice] if notice else [])])
-    return ParsedFile(documents, decoded.encoding, notices or None)
+    plain = plain_text(data, name, known=is_known(name), charset=charset)
+    documents, notice = parse_text(plain.text, name=name, path=path)
+    notices = "; ".join([*plain.doubts, *([notice] if notice else [])])
+    return ParsedFile(documents, plain.encoding, notices or None)
 
 
 def _size(path: Path) -> int:
@@ -222,27 +204,3 @@ def _refuse_special(found: FoundFile, mode: int) -> bytes:
     )
     what = next((what for test, what in kinds if test(mode)), "a device")
     raise UnreadableFile(found.name, f"{what}, not a file")
-
-
-def _refuse_binary(name: str, data: bytes) -> None:
-    what = next((what for mark, what in MAGIC if data.startswith(mark)), None)
-    if what is None and data[4:8] == b"ftyp":
-        what = "MP4 audio or video"
-    if what:
-        raise UnsupportedContent(name, f"{what} is not supported")
-
-
-def _looks_binary(text: str, zeros: float) -> bool:
-    """Whether there are more zero characters than the given share, or many other control characters."""
-    sample = text[:SCANNED]
-    control = sum(map(sample.count, CONTROL))
-    return sample.count("\0") > zeros * len(sample) or control > 0.02 * len(sample) + 3
-
-
-def _doubts(decoded: Decoded, zeros: int) -> Iterable[str]:
-    if decoded.guessed:
-        yield f"the encoding was guessed: {decoded.encoding}"
-    if decoded.damaged:
-        yield f"{decoded.damaged} characters are not valid {decoded.encoding} and were replaced"
-    if zeros:
-        yield f"{zeros} zero characters were replaced"

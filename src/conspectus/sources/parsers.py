@@ -13,7 +13,9 @@ from conspectus.sources.extract import Extract
 from conspectus.sources.markup import markdown_title, read_html, rst_title
 from conspectus.sources.notebooks import notebook_text
 from conspectus.sources.records_files import json_documents, json_lines_documents
-from conspectus.sources.subtitles import captions
+from conspectus.sources.subtitles.json_captions import is_captions
+from conspectus.sources.subtitles.reading import captions
+from conspectus.sources.subtitles.ttml import is_ttml
 
 Parsed: TypeAlias = tuple[tuple[NewDocument, ...], str | None]
 Reader: TypeAlias = Callable[[str, str], Parsed]
@@ -23,7 +25,10 @@ MEDIA_TYPES: Mapping[str, str] = {
     ".rest": "text/x-rst", ".html": "text/html", ".htm": "text/html", ".xhtml": "text/html",
     ".json": "application/json", ".jsonl": "application/jsonl", ".ndjson": "application/jsonl",
     ".ipynb": "application/x-ipynb+json",
-    ".srt": "application/x-subrip", ".vtt": "text/vtt", ".csv": "text/csv",
+    ".srt": "application/x-subrip", ".vtt": "text/vtt", ".ass": "text/x-ssa", ".ssa": "text/x-ssa",
+    ".sbv": "text/x-sbv", ".smi": "application/x-sami", ".sami": "application/x-sami",
+    ".ttml": "application/ttml+xml", ".dfxp": "application/ttml+xml", ".scc": "text/x-scc",
+    ".json3": "application/json", ".csv": "text/csv",
     ".tsv": "text/tab-separated-values", ".xml": "text/xml", ".rss": "text/xml", ".atom": "text/xml",
 }  # fmt: skip
 TITLE_LENGTH = 300
@@ -112,7 +117,13 @@ def _html(text: str, name: str) -> Parsed:
     return (_page(page.text, name, title=page.title, syntax="markdown"),), notice
 
 
+def _xml(text: str, name: str) -> Parsed:
+    return _captions(text, name) if is_ttml(text) else _plain(text, name)
+
+
 def _json(text: str, name: str) -> Parsed:
+    if is_captions(text):
+        return _captions(text, name)
     documents, notice = json_documents(text, name)
     if documents:
         return documents, notice
@@ -135,9 +146,7 @@ def _json_lines(text: str, name: str) -> Parsed:
 
 def _captions(text: str, name: str) -> Parsed:
     documents, notice = captions(text, name, PurePath(name).stem)
-    if documents or (notice is None and text.lstrip().startswith("WEBVTT")):
-        return documents, notice or (None if documents else "the file has no captions")
-    raise UnreadableFile(name, f"no caption was found; {notice or 'all of them are empty'}")
+    return documents, notice or (None if documents else "the file has no captions")
 
 
 def _suffix(name: str) -> str:
@@ -151,5 +160,7 @@ def _is_code(name: str) -> bool:
 READERS: Mapping[str, Reader] = {
     "text/markdown": _markdown, "text/x-rst": _restructured, "text/html": _html, "application/json": _json,
     "application/x-ipynb+json": _notebook, "application/jsonl": _json_lines,
-    "application/x-subrip": _captions, "text/vtt": _captions,
+    "application/x-subrip": _captions, "text/vtt": _captions, "text/x-ssa": _captions,
+    "text/x-sbv": _captions, "application/x-sami": _captions, "application/ttml+xml": _captions,
+    "text/x-scc": _captions, "text/xml": _xml,
 }  # fmt: skip

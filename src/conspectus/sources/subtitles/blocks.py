@@ -1,0 +1,93 @@
+"""Blocks of lines: a cue is what follows a line with two times, with or without a blank line before it."""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from conspectus.sources.subtitles.cues import clocked
+
+_TIME = r"(?:(-?\d{1,20}):)?(\d{1,9}):(\d{1,9})(?:[.,:](\d{1,9}))?"
+ARROW = re.compile(rf"\s*{_TIME}\s*+-{{1,2}}>\s*+{_TIME}(?:\s.*|)", re.ASCII)
+TORN_ARROW = re.compile("-->")
+COMMA = re.compile(rf"\s*{_TIME}\s*+,\s*+{_TIME}\s*", re.ASCII)
+
+
+@dataclass(slots=True)
+class Block:
+    """Seconds from the start, and the lines as they stand in the file."""
+
+    start: float
+    end: float
+    lines: list[str] = field(default_factory=list)
+
+
+def never(line: str) -> bool:
+    """No line begins something that is no caption."""
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How a format writes times, and what times look like that cannot be read.
+
+    `is_aside` tells by its first line that a block is no caption; `named` that a name may stand above times.
+    """
+
+    timing: re.Pattern[str]
+    torn: re.Pattern[str]
+    is_aside: Callable[[str], bool] = never
+    named: bool = False
+
+
+def read_blocks(text: str, form: Form) -> tuple[list[Block], int]:
+    """All cues of a text with the number of lines that belong to none.
+
+    A block without times goes on with the cue before it, unless it looks like a cue of its own.
+    """
+    cues: list[Block] = []
+    stray = 0
+    for block in _blocks(text):
+        times = [number for number, line in enumerate(block) if form.timing.fullmatch(line)]
+        if times:
+            stray += _before(block[: times[0]], form)
+            cues.extend(_cues(block, times, form.timing))
+        elif form.is_aside(block[0]):
+            continue
+        elif cues and not _torn(block, form):
+            cues[-1].lines.extend(block)
+        else:
+            stray += len(block)
+    return cues, stray
+
+
+def _blocks(text: str) -> Iterator[list[str]]:
+    block: list[str] = []
+    for line in [*text.split("\n"), ""]:
+        if line.strip():
+            block.append(line)
+        elif block:
+            yield block
+            block = []
+
+
+def _before(lines: list[str], form: Form) -> int:
+    """How many lines above the first times are neither a name or number nor a header."""
+    if not lines or form.is_aside(lines[0]):
+        return 0
+    return len(lines) - (form.named or lines[-1].strip().isdigit())
+
+
+def _torn(block: list[str], form: Form) -> bool:
+    """Whether a block was meant as a cue of its own, but has no times that can be read."""
+    return block[0].strip().isdigit() or any(form.torn.search(line) for line in block)
+
+
+def _cues(block: list[str], times: list[int], timing: re.Pattern[str]) -> Iterator[Block]:
+    """The cues of a block; a number alone before the next cue's times is that cue's, not text."""
+    for here, after in zip(times, [*times[1:], len(block)], strict=True):
+        lines = block[here + 1 : after]
+        if after < len(block) and lines and lines[-1].strip().isdigit():
+            lines.pop()
+        found = timing.fullmatch(block[here])
+        parts = found.groups(default="") if found else ("",) * 8
+        yield Block(clocked(*parts[:4]), clocked(*parts[4:]), lines)

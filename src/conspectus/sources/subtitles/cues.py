@@ -1,0 +1,78 @@
+"""What every format is read into: cues with their times, and counts of what was left out or changed."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from conspectus.errors import InvalidInput
+from conspectus.text.times import parse_instant
+
+Time = float | str | None
+"""Seconds from the start of the recording, an ISO 8601 instant as the file has it, or unknown."""
+
+NO_TEXT = "captions without text, left out"
+NO_CAPTION = "lines that belong to no caption, left out"
+NO_TIME = "captions with times that cannot be read, kept without"
+
+
+@dataclass(slots=True)
+class Cue:
+    """One caption of a file. `track` tells what runs side by side: languages, channels, recordings."""
+
+    start: Time
+    end: Time
+    text: str
+    speaker: str | None = None
+    track: str = ""
+    number: int | None = None
+    entities: tuple[str, ...] = ()
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Reading:
+    """The cues of a file in its order, what it calls itself, and how much was left out, by reason.
+
+    `numbered` says that the numbers of the cues are the file's own.
+    """
+
+    cues: list[Cue] = field(default_factory=list)
+    title: str = ""
+    language: str | None = None
+    numbered: bool = False
+    left: Counter[str] = field(default_factory=Counter)
+
+    def notice(self) -> str | None:
+        """One line for people, None where nothing is to be said."""
+        return "; ".join(f"{reason}: {count}" for reason, count in self.left.items() if count) or None
+
+
+def clocked(hours: str, minutes: str, seconds: str, fraction: str = "") -> float:
+    """Seconds of the fields of a timecode, exact to the microsecond; a sign may stand before the hours."""
+    whole = (int(hours.lstrip("-") or 0) * 60 + int(minutes or 0)) * 60 + int(seconds or 0)
+    total = (whole * 1_000_000 + int((fraction or "0")[:6].ljust(6, "0"))) / 1_000_000
+    return -total if hours.startswith("-") else total
+
+
+def second_of(time: Time) -> float | None:
+    """A time on a line that all times of a file share; None where it is unknown."""
+    return parse_instant(time).timestamp() if isinstance(time, str) else time
+
+
+def is_instant(text: str) -> bool:
+    """Whether a text is an ISO 8601 instant, and not a number."""
+    if not text[:4].isdigit() or text[4:5] not in "-01" or not text[4:]:
+        return False
+    try:
+        parse_instant(text)
+    except InvalidInput:
+        return False
+    return True
+
+
+def by_track(cues: list[Cue]) -> Iterator[list[Cue]]:
+    """The cues of each track, in the order in which the tracks begin."""
+    tracks: dict[str, list[Cue]] = {}
+    for cue in cues:
+        tracks.setdefault(cue.track, []).append(cue)
+    return iter(tracks.values())

@@ -1,0 +1,118 @@
+"""Captions as JSON: YouTube's events, what recognisers of speech write, lists of captions, and JSON Lines."""
+
+from collections.abc import Iterable
+
+from conspectus.sources.chats.values import NotJson, items, load, mapping, mappings, text_in
+from conspectus.sources.subtitles.cues import NO_TIME, Cue, Reading
+from conspectus.sources.subtitles.json_items import Item, has_times, item_cue
+
+LISTS = ("captions", "cues", "segments", "transcript", "transcription", "chunks", "subtitles")
+_RECOGNISED = frozenset({"segments", "transcription", "chunks"})
+_NO_OBJECT = "items that are no caption, left out"
+_NO_JSON = "lines that are not JSON, left out"
+
+
+def read_json(text: str) -> Reading:
+    """The captions of one JSON value. Raises ValueError where it is none, or holds none."""
+    value = _load(text)
+    reading = _events(value) or _listed(value)
+    if reading is None:
+        raise ValueError("no list of captions is in this JSON")
+    return reading
+
+
+def read_json_lines(text: str) -> Reading:
+    """A caption for each line. Raises ValueError where no line is a JSON object."""
+    reading = Reading()
+    good = 0
+    for line in text.split("\n"):
+        if not line.strip():
+            continue
+        try:
+            value = load(line)
+        except NotJson:
+            reading.left[_NO_JSON] += 1
+            continue
+        good += isinstance(value, dict)
+        _take(reading, [value], recognised=False)
+    if not good:
+        raise ValueError("no line is a JSON object")
+    return reading
+
+
+def is_captions(text: str) -> bool:
+    """Whether a JSON text is captions without doubt, and no other data with texts in them."""
+    try:
+        value = _load(text)
+    except ValueError:
+        return False
+    if _events(value):
+        return True
+    found = _list_in(value)[0] or []
+    return bool(found) and all(map(has_times, found))
+
+
+def _load(text: str) -> object:
+    try:
+        return load(text)
+    except NotJson as error:
+        raise ValueError(f"not valid JSON: {error}") from None
+
+
+def _events(value: object) -> Reading | None:
+    """YouTube's own form: events with pieces of text; those that only break the line are no captions."""
+    events = list(mappings(mapping(value).get("events")))
+    if not any(isinstance(event.get("segs"), list) for event in events):
+        return None
+    reading = Reading()
+    for event in events:
+        words = "".join(text_in(piece, "utf8") or _blank(piece) for piece in mappings(event.get("segs")))
+        if words.strip():
+            times = {name: event.get(name) for name in ("tStartMs", "dDurationMs")}
+            _take(reading, [{**times, "text": words.strip()}], recognised=True)
+    return reading
+
+
+def _blank(piece: Item) -> str:
+    blank = piece.get("utf8")
+    return blank if isinstance(blank, str) else ""
+
+
+def _listed(value: object) -> Reading | None:
+    found, name = _list_in(value)
+    if found is None:
+        return None
+    described = mapping(value)
+    reading = Reading(
+        title=text_in(described, "title").strip(),
+        language=text_in(described, "language", "lang", "language_code").strip() or None,
+    )
+    _take(reading, found, recognised=name in _RECOGNISED)
+    return reading
+
+
+def _list_in(value: object) -> tuple[list[object] | None, str]:
+    """The list of captions in a JSON value, or one level deeper, and the name it stands under."""
+    if isinstance(value, list):
+        return value, ""
+    outer = mapping(value)
+    for holder in (outer, mapping(outer.get("transcript")), mapping(outer.get("result"))):
+        for name in LISTS:
+            if any(isinstance(each, dict) for each in items(holder.get(name))):
+                return items(holder[name]), name
+    return None, ""
+
+
+def _take(reading: Reading, values: Iterable[object], *, recognised: bool) -> None:
+    for value in values:
+        if not isinstance(value, dict):
+            reading.left[_NO_OBJECT] += 1
+            continue
+        cue, readable = item_cue(value, recognised=recognised)
+        reading.left[NO_TIME] += not readable
+        reading.cues.append(_trimmed(cue))
+
+
+def _trimmed(cue: Cue) -> Cue:
+    cue.text = cue.text.strip()
+    return cue

@@ -1,0 +1,113 @@
+"""SAMI: text of each class (a language, mostly) from one SYNC to the next that has something of the class."""
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from conspectus.sources.subtitles.cues import NO_TIME, Cue, Reading
+
+_TAG = re.compile(r"<(/?[A-Za-z][^<>]*|![^<>]*)>")
+_ATTRIBUTE = re.compile(r"([A-Za-z]++)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'>]++))")
+_CLASS = re.compile(r"\.([\w-]+)\s*\{([^{}]*)\}")
+_LANGUAGE = re.compile(r"(?:^|[;\s])lang\s*:\s*([\w-]+)", re.IGNORECASE)
+_TITLE = re.compile(r"<title>([^<]*)</title>", re.IGNORECASE)
+_BREAKS = frozenset({"br", "br/", "div", "/div", "/p"})
+_MILLISECONDS = re.compile(r"-?\d{1,15}", re.ASCII)
+
+
+@dataclass(slots=True)
+class _Track:
+    """The caption of a class that is on the screen."""
+
+    start: float | None = None
+    words: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Sami:
+    """Where the reading stands: the time of the last SYNC, the class of the last P, and all tracks."""
+
+    languages: dict[str, str]
+    reading: Reading
+    now: float | None = None
+    inside: bool = False
+    name: str = ""
+    tracks: dict[str, _Track] = field(default_factory=dict)
+
+    def tag(self, tag: str) -> None:
+        name = tag.split(None, 1)[0].lower()
+        if name == "sync":
+            self._sync(tag)
+        elif name == "p" and self.inside:
+            self.name = _attributes(tag).get("class", "").lower()
+            self._begin()
+        elif name in _BREAKS and self.inside:
+            self._track().words.append("\n")
+        elif name in {"/body", "/sami"}:
+            self.inside = False
+
+    def text(self, text: str) -> None:
+        words = " ".join(html.unescape(text).split())
+        if self.inside and words:
+            self._track().words.append(f" {words} ")
+
+    def _sync(self, tag: str) -> None:
+        given = _attributes(tag).get("start", "").removesuffix("ms").strip()
+        if _MILLISECONDS.fullmatch(given):
+            self.now = int(given) / 1000
+        else:
+            self.reading.left[NO_TIME] += 1
+            self.now = None
+        self.inside, self.name = True, ""
+
+    def _track(self) -> _Track:
+        return self.tracks[self.name] if self.name in self.tracks else self._begin()
+
+    def _begin(self) -> _Track:
+        """Take what the class showed before off the screen."""
+        shown = self.tracks.get(self.name)
+        if shown is not None and (shown.start != self.now or self.now is None):
+            self._close(self.name, shown, self.now)
+            shown = None
+        self.tracks[self.name] = shown or _Track(self.now)
+        return self.tracks[self.name]
+
+    def _close(self, name: str, track: _Track, end: float | None) -> None:
+        lines = (" ".join(line.split()) for line in "".join(track.words).split("\n"))
+        text = "\n".join(line for line in lines if line)
+        if text:
+            language = self.languages.get(name)
+            metadata = {"language": language} if language else {}
+            end = None if track.start is None else end
+            self.reading.cues.append(Cue(track.start, end, text, track=name, metadata=metadata))
+
+    def close(self) -> None:
+        for name, track in self.tracks.items():
+            self._close(name, track, None)
+
+
+def read_sami(text: str) -> Reading:
+    """The captions of all classes, in the order of time; the last ones have no end."""
+    named = ((name.lower(), _LANGUAGE.search(style)) for name, style in _CLASS.findall(text[:100_000]))
+    languages = {name: found[1] for name, found in named if found}
+    title = _TITLE.search(text[:100_000])
+    reading = Reading(title=html.unescape(title[1]).strip() if title else "")
+    sami = _Sami(languages, reading)
+    for number, part in enumerate(_TAG.split("".join(_without_comments(text)))):
+        (sami.tag if number % 2 else sami.text)(part)
+    sami.close()
+    reading.cues.sort(key=lambda cue: cue.start if isinstance(cue.start, float) else float("inf"))
+    reading.language = next(iter(languages.values())) if len(languages) == 1 else None
+    return reading
+
+
+def _attributes(tag: str) -> dict[str, str]:
+    return {name.lower(): a or b or c for name, a, b, c in _ATTRIBUTE.findall(tag[:1000])}
+
+
+def _without_comments(text: str) -> Iterator[str]:
+    first, *rest = text.split("<!--")
+    yield first
+    for part in rest:
+        yield part.partition("-->")[2]

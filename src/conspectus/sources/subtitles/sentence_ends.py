@@ -1,0 +1,115 @@
+"""Where sentences end in the text of captions, in any script, and where somebody else begins to speak."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final, Literal
+
+End = Literal["none", "open", "closed"]
+"""How a piece of text ends: within a sentence, at a mark that a small letter may go on after, or for good."""
+
+_CLOSERS = "\"'\u201d\u2019\u00bb\u203a)\\]\u3011\u300d\u300f\uff09\u300b\u3009♪"
+_MARKS = "\u2026.!?\u203d\u061f\u06d4\u0964\u0965\u1362\u0589။\u17d6"
+_WIDE = "\u3002\uff01\uff1f\uff61\ufe12"
+_END = re.compile(
+    rf"(?<![{_MARKS}])[{_MARKS}]++[{_CLOSERS}]*+(?=\s|$)"
+    rf"|(?<=[!?])[{_CLOSERS}]*+(?=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
+    rf"|(?<![{_WIDE}])[{_WIDE}]++(?:[{_CLOSERS}]++(?=\s|$)|(?![{_CLOSERS}]))"
+)
+_ABBREVIATED = re.compile(
+    r"(?:^|[\s(\[\"'\u201c\u2018\u00ab])(?:mrs?|ms|mme|mlle|dr|prof|st|jr|sr|vs|etc|approx|no|vol|fig|eq|cf|sen|gov|gen|col"
+    r"|lt|capt|rev|hon|inc|ltd|co|e\.g|i\.e|a\.k\.a|bzw|usw|z\.b|d\.h|nr|ca|sra?|srta|ing|lic|ст|гл|рис)\.$",
+    re.IGNORECASE,
+)
+_INITIAL = re.compile(r"(?:^|[A-ZÀ-ÖØ-Þ][\w.\u2019'-]*\s)[A-HJ-ZÀ-ÖØ-Þ]\.$")
+_GOES_ON = re.compile(r"[\s\"'\u201c\u2018\u00ab(\[\u00bf\u00a1-]*+([^\W\d_])")
+_SPEAKS = re.compile(r"\s*(?:>>+|[-\u2010\u2013\u2014]\s*(?=[^\W\d_]|[\u00bf\u00a1\"\u201c\u00ab]))")
+_NO_SPACES = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]"
+)
+_LOOK_BACK = 24
+_SAMPLE: Final = 200_000
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """How a text is written: whether small letters mean anything in it, and whether sentences are marked."""
+
+    cased: bool
+    marked: bool
+
+    @classmethod
+    def of(cls, text: str) -> "Script":
+        """Judged by the beginning of a text: one capital in 200 letters, one mark in 400 characters."""
+        sample = text[:_SAMPLE]
+        capitals = sum(map(str.isupper, sample))
+        small = sum(map(str.islower, sample))
+        marks = sum(map(sample.count, _MARKS + _WIDE))
+        return cls(capitals * 200 >= capitals + small, marks * 400 >= len(sample))
+
+
+def pieces(text: str, script: Script) -> Iterator[tuple[str, End]]:
+    """The text cut behind each sentence, without the white space between; the last may go on."""
+    begin = 0
+    for match in _END.finditer(text):
+        end = match.end()
+        if end == begin or _is_short(text, end):
+            continue
+        if not match[0] or match[0][0] in _WIDE:
+            yield text[begin:end].strip(), "closed"
+        elif end == len(text):
+            yield text[begin:].strip(), "open"
+            return
+        elif not goes_on(text[end : end + _LOOK_BACK], script):
+            yield text[begin:end].strip(), "closed"
+        else:
+            continue
+        begin = end
+    if rest := text[begin:].strip():
+        yield rest, "none"
+
+
+def goes_on(text: str, script: Script) -> bool:
+    """Whether a text begins with a small letter, and so may go on with the sentence before it."""
+    found = _GOES_ON.match(text)
+    return script.cased and found is not None and found[1].islower()
+
+
+def turns(text: str, script: Script) -> Iterator[tuple[str, bool]]:
+    """The lines of a caption joined, but for those that somebody else says: then the second is true."""
+    joined: list[str] = []
+    other = False
+    for line in text.split("\n"):
+        begins = _SPEAKS.match(line)
+        if begins is not None and (">" in begins[0] or not goes_on(line[begins.end() :], script)):
+            if joined:
+                yield flat(joined), other
+            joined, other = [], True
+        joined.append(line)
+    yield flat(joined), other
+
+
+def flat(lines: list[str]) -> str:
+    """The lines as one, with one space for each stretch of white space."""
+    parts = [part for line in lines if (part := " ".join(line.split()))]
+    if not parts:
+        return ""
+    joined = [parts[0]]
+    for before, part in pairwise(parts):
+        joined.append(space_between(before, part))
+        joined.append(part)
+    return "".join(joined)
+
+
+def space_between(before: str, after: str) -> str:
+    """One space, but none where both sides are of scripts that are written without."""
+    if not before or not after or (_NO_SPACES.match(before[-1]) and _NO_SPACES.match(after[0])):
+        return ""
+    return " "
+
+
+def _is_short(text: str, end: int) -> bool:
+    """Whether the full stop there is that of an abbreviation or an initial."""
+    before = text[max(0, end - _LOOK_BACK) : end]
+    return before.endswith(".") and bool(_ABBREVIATED.search(before) or _INITIAL.search(before))

@@ -1,0 +1,136 @@
+"""Captions put together to sentences over the borders of cues, each with the exact times of its cues.
+
+A sentence ends at a full stop of its language (unless a small letter goes on), where somebody else speaks,
+before a pause, and before it grows too long. Where sentences are not marked, as automatic captions do not,
+shorter pauses and lengths cut. Nothing but white space is added or lost.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from conspectus.model.video import NewCaption
+from conspectus.sources.subtitles.cues import Cue, Time, by_track, second_of
+from conspectus.sources.subtitles.sentence_ends import End, Script, goes_on, pieces, space_between, turns
+from conspectus.text.graphemes import last_border
+
+CUES: Final = "cues"
+"""Metadata of a sentence: [offset in characters, start, end] of each cue it is made of, in their order."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The most characters and seconds of a sentence, and the longest pause inside, in seconds."""
+
+    characters: int
+    seconds: float
+    pause: float
+
+
+MARKED: Final = Limits(500, 60.0, 4.0)
+UNMARKED: Final = Limits(200, 20.0, 1.0)
+
+
+def sentences(cues: Iterable[Cue], name: str) -> tuple[NewCaption, ...]:
+    """The sentences of the cues, track by track, numbered from 1; keys are made of the name."""
+    found = (each for track in by_track(list(cues)) for each in _of_track(track))
+    return tuple(each.caption(number, name) for number, each in enumerate(found, 1))
+
+
+@dataclass(slots=True)
+class _Sentence:
+    """A sentence so far: its pieces, and the cues that they are of with their offsets."""
+
+    parts: list[str] = field(default_factory=list)
+    length: int = 0
+    marks: list[tuple[int, Cue]] = field(default_factory=list)
+    end: End = "none"
+
+    def add(self, piece: str, cue: Cue, end: End) -> None:
+        space = space_between(self.parts[-1], piece) if self.parts else ""
+        if not self.marks or self.marks[-1][1] is not cue:
+            self.marks.append((self.length + len(space), cue))
+        self.parts.extend((space, piece) if space else (piece,))
+        self.length += len(space) + len(piece)
+        self.end = end
+
+    def takes(self, piece: str, cue: Cue, script: Script, limits: Limits) -> bool:
+        """Whether a piece still belongs to it."""
+        if not self.parts:
+            return True
+        last = self.marks[-1][1]
+        if self.end == "closed" or (self.end == "open" and not goes_on(piece, script)):
+            return False
+        if self.length + 1 + len(piece) > limits.characters or cue.speaker != last.speaker:
+            return False
+        return cue is last or self._is_near(last, cue, limits)
+
+    def _is_near(self, last: Cue, cue: Cue, limits: Limits) -> bool:
+        """Whether the next cue comes soon, not before the last one, and not too long after the first."""
+        starts, before = second_of(cue.start), second_of(last.start)
+        first = second_of(self.marks[0][1].start)
+        if starts is None or before is None or first is None:
+            return starts is None and before is None
+        ended = second_of(last.end)
+        soon = starts - (before if ended is None else ended) <= limits.pause
+        ends = second_of(cue.end)
+        return soon and before <= starts and (starts if ends is None else ends) - first <= limits.seconds
+
+    def caption(self, number: int, name: str) -> NewCaption:
+        first, last = self.marks[0][1], self.marks[-1][1]
+        marks: list[list[int | Time]] = [[offset, cue.start, cue.end] for offset, cue in self.marks]
+        return NewCaption(
+            "".join(self.parts),
+            start=first.start,
+            end=last.end,
+            index=number,
+            key=f"{name}#{number}",
+            speaker=first.speaker,
+            entities=tuple(dict.fromkeys(each for _, cue in self.marks for each in cue.entities)),
+            metadata={**_common([cue.metadata for _, cue in self.marks]), CUES: marks},
+        )
+
+
+def _of_track(cues: list[Cue]) -> Iterator[_Sentence]:
+    script = Script.of("\n".join(cue.text for cue in cues[:5_000]))
+    limits = MARKED if script.marked else UNMARKED
+    current = _Sentence()
+    for cue in cues:
+        for piece, end, other in _pieces(cue, script, limits):
+            if current.parts and (other or not current.takes(piece, cue, script, limits)):
+                yield current
+                current = _Sentence()
+            current.add(piece, cue, end)
+    if current.parts:
+        yield current
+
+
+def _pieces(cue: Cue, script: Script, limits: Limits) -> Iterator[tuple[str, End, bool]]:
+    """The pieces of a cue, how each ends, and whether somebody else begins to speak with it."""
+    for turn, other in turns(cue.text, script):
+        begins = other
+        for piece, end in pieces(turn, script):
+            *longer, last = _cut(piece, limits.characters)
+            for part in longer:
+                yield part, "closed", begins
+                begins = False
+            yield last, end, begins
+            begins = False
+
+
+def _cut(text: str, most: int) -> Iterator[str]:
+    """The text in parts of at most so many characters, cut at white space where there is any."""
+    begin = 0
+    while len(text) - begin > most:
+        space = text.rfind(" ", begin + 1, begin + most + 1)
+        end = space if space > begin else last_border(text, begin + most, begin)
+        end = end if end > begin else begin + most
+        yield text[begin:end].strip()
+        begin = end
+    yield text[begin:].strip()
+
+
+def _common(metadata: list[Mapping[str, object]]) -> Mapping[str, object]:
+    """What all of several cues have alike."""
+    first, *others = metadata
+    return {name: value for name, value in first.items() if all(one.get(name) == value for one in others)}

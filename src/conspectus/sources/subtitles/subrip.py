@@ -1,0 +1,18 @@
+"""SubRip, read leniently: numbers may be missing or wrong, times may have any fraction and either arrow."""
+
+from conspectus.sources.subtitles.blocks import ARROW, TORN_ARROW, Form, read_blocks
+from conspectus.sources.subtitles.cues import NO_CAPTION, Cue, Reading
+from conspectus.sources.subtitles.spoken import spoken
+
+SUBRIP = Form(ARROW, TORN_ARROW)
+
+
+def read_subrip(text: str) -> Reading:
+    """The cues of a SubRip text."""
+    blocks, stray = read_blocks(text, SUBRIP)
+    reading = Reading()
+    for block in blocks:
+        for speaker, words in spoken("\n".join(block.lines)):
+            reading.cues.append(Cue(block.start, block.end, words, speaker))
+    reading.left[NO_CAPTION] += stray
+    return reading

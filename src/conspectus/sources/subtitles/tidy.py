@@ -1,0 +1,93 @@
+"""What is done with the cues of any format: texts that can be stored, times that can be kept, no doubles."""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Final
+
+from conspectus.sources.records_files import UNSTORABLE
+from conspectus.sources.subtitles.cues import NO_TEXT, Cue, Reading, Time, second_of
+
+LONGEST: Final = 1_000_000 * 3600.0
+"""A million hours, in seconds: no recording is longer."""
+
+_REPLACED = "captions with characters that cannot be stored, which were replaced"
+_TOO_LATE = "captions with times beyond a million hours, kept without"
+_TOO_EARLY = "captions with times before 0, kept at 0"
+_NO_START = "captions with an end but no start, kept without times"
+_BACKWARDS = "captions that end before they start, kept as instants"
+_DOUBLES = "captions that stand twice with the same times, taken once"
+_SAME_NUMBER = "captions with a number that another has, counted anew"
+
+
+def tidy(reading: Reading) -> None:
+    """Keep the cues with text, each once; all of them get a number, and what was done is counted."""
+    _number(reading)
+    kept: list[Cue] = []
+    seen: set[tuple[str, Time, Time, str | None, str]] = set()
+    for cue in reading.cues:
+        _clean(cue, reading.left)
+        if not cue.text.strip():
+            reading.left[NO_TEXT] += 1
+            continue
+        cue.start, cue.end = _times(cue.start, cue.end, reading.left)
+        same = (cue.track, cue.start, cue.end, cue.speaker, cue.text)
+        if cue.start is not None and same in seen:
+            reading.left[_DOUBLES] += 1
+            continue
+        seen.add(same)
+        kept.append(cue)
+    reading.cues = kept
+
+
+def _number(reading: Reading) -> None:
+    """Number them from 1 in the order of the file, unless each has a number of its own."""
+    given = [cue.number for cue in reading.cues if cue.number is not None]
+    reading.numbered = bool(given) and len(set(given)) == len(reading.cues)
+    if reading.numbered:
+        return
+    if given:
+        reading.left[_SAME_NUMBER] += len(given) - len(set(given))
+    for number, cue in enumerate(reading.cues, 1):
+        cue.number = number
+
+
+def _clean(cue: Cue, left: Counter[str]) -> None:
+    if UNSTORABLE.search(cue.text) or UNSTORABLE.search(cue.speaker or ""):
+        left[_REPLACED] += 1
+        cue.text = UNSTORABLE.sub("\ufffd", cue.text)
+        cue.speaker = UNSTORABLE.sub("\ufffd", cue.speaker) if cue.speaker else None
+    if cue.metadata:
+        cue.metadata = _storable(cue.metadata)
+    cue.entities = tuple(UNSTORABLE.sub("\ufffd", name) for name in cue.entities)
+
+
+def _storable(metadata: Mapping[str, object]) -> dict[str, object]:
+    return {
+        UNSTORABLE.sub("\ufffd", name): UNSTORABLE.sub("\ufffd", value) if isinstance(value, str) else value
+        for name, value in metadata.items()
+        if not isinstance(value, float) or abs(value) < float("inf")
+    }
+
+
+def _times(start: Time, end: Time, left: Counter[str]) -> tuple[Time, Time]:
+    """Times that a stream's clock can hold, changed as little as that takes."""
+    start, end = (_bounded(time, left) for time in (start, end))
+    if start is None:
+        left[_NO_START] += end is not None
+        return None, None
+    begins, ends = second_of(start), second_of(end)
+    if begins is not None and ends is not None and ends < begins:
+        left[_BACKWARDS] += 1
+        return start, start
+    return start, end
+
+
+def _bounded(time: Time, left: Counter[str]) -> Time:
+    if not isinstance(time, float):
+        return time
+    if time > LONGEST:
+        left[_TOO_LATE] += 1
+        return None
+    if time < 0:
+        left[_TOO_EARLY] += 1
+    return max(time, 0.0)
