@@ -41,6 +41,7 @@ async def parts_of(folder: Path, settings: Settings, models: Models) -> Parts:
     from conspectus.records.replays import SqlReplays
     from conspectus.records.request_log import SqlRequestLog
     from conspectus.records.store import open_records
+    from conspectus.records.summaries import SqlSummaries
 
     await asyncio.to_thread(_make, folder)
 
@@ -70,6 +71,7 @@ async def parts_of(folder: Path, settings: Settings, models: Models) -> Parts:
         forget_index=forget_index,
         request_log=SqlRequestLog(records.transactions),
         replays=SqlReplays(records.transactions),
+        summaries=SqlSummaries(records.transactions),
         work=_work_parts(folder, settings, SqlLedger(records.transactions)),
     )
 

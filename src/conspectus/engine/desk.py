@@ -1,6 +1,7 @@
 """What every group of operations works with: the store, the person, and what that person sees."""
 
 from collections.abc import Sequence
+from typing import Self
 
 from conspectus.access.sight import Sight
 from conspectus.engine.parts import Core
@@ -19,6 +20,12 @@ class Desk:
         self._parts = core.parts
         self._person = person
         self._sight = Sight(person, core.records, core.parts.accounts)
+
+    def _as(self, person: Person) -> Self:
+        """The same store, as that person may use it."""
+        view = object.__new__(type(self))
+        Desk.__init__(view, self._core, person)
+        return view
 
     async def _write(
         self,

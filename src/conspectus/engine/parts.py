@@ -1,7 +1,9 @@
 """What an engine is put together from, and what its views for different people share."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from weakref import WeakValueDictionary
 
 from conspectus.access.keys import Keys
 from conspectus.ingest.backfill import Backfill, Turn
@@ -14,6 +16,7 @@ from conspectus.ports import Archives, Clock, CountTokens, Embedder, Files, Reco
 from conspectus.ports.accounts import Accounts
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.jobs import JobFiles, Ledger, Replays, RequestLog
+from conspectus.ports.summaries import Summaries
 from conspectus.ports.web import Connector, Fetcher, Reranker
 from conspectus.settings import Settings
 
@@ -62,6 +65,7 @@ class Parts:
     forget_index: Callable[[Collection, EmbeddingSpace | None], Awaitable[None]]
     request_log: RequestLog
     replays: Replays
+    summaries: Summaries
     work: WorkParts
     release: Callable[[], Awaitable[None]]
     reranker: Reranker | None = None
@@ -81,6 +85,8 @@ class Core:
         self.jobs = JobService(
             work.ledger, work.files, turn=work.turn, open_jobs=work.open_jobs, clock=parts.clock
         )
+        self.summary_turns = asyncio.Semaphore(max(1, parts.settings.summary_concurrency))
+        self.summary_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._fetcher: Fetcher | None = None
         self._followers: Followers | None = None
 

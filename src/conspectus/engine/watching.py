@@ -165,7 +165,7 @@ class Watching(Chores):
     async def _as_its_owner(self, job: Job, tell: Tell) -> Outcome:
         """Do a job's work as whoever asked for it, with the rights of this moment."""
         person = await self._person_of(job.owner)
-        return await Chores(self._core, person)._perform(job, tell)
+        return await self._as(person)._perform(job, tell)
 
     async def _person_of(self, owner: UserId) -> Person:
         """The person behind an account, with the rights of this moment. Raises NotFound."""

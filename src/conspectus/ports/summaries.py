@@ -62,8 +62,8 @@ class Summaries(Protocol):
         """Where the batches of a request were cut, in order."""
         ...
 
-    async def keep_border(self, source: SourceId, recipe: str, border: Border) -> None:
-        """Store it in place of all that begin inside it."""
+    async def keep_borders(self, source: SourceId, recipe: str, borders: Sequence[Border]) -> None:
+        """Store them in place of those that there were."""
         ...
 
     async def tidy(self, source: SourceId, recipe: str, used: Collection[str]) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from sqlalchemy import BindParameter, Connection, bindparam, delete, insert, literal, select, tuple_
+from sqlalchemy import BindParameter, Connection, bindparam, delete, insert, select
 
 from conspectus.errors import Changed, NotFound
 from conspectus.model.ids import DocumentId, SourceId, UserId
@@ -35,7 +35,12 @@ _VECTORS = (
     .where(documents.c.id.in_(_IDS), chunks.c.position == 0, vectors.c.space == bindparam("space"))
 )
 _DELETE = delete(summaries).where(summaries.c.id.in_(_IDS))
-_BEGINNING = tuple_(summary_borders.c.first, summary_borders.c.first_id)
+_DROP_BORDER = delete(summary_borders).where(
+    summary_borders.c.source == bindparam("source"),
+    summary_borders.c.recipe == bindparam("recipe"),
+    summary_borders.c.first == bindparam("at"),
+    summary_borders.c.first_id == bindparam("at_id"),
+)
 
 
 class SqlSummaries:
@@ -57,9 +62,9 @@ class SqlSummaries:
         """Where the batches of a request were cut, in order."""
         return await self._read(partial(_borders, source=source, recipe=recipe))
 
-    async def keep_border(self, source: SourceId, recipe: str, border: Border) -> None:
-        """Store it in place of all that begin inside it."""
-        await self._write(partial(_keep_border, source=source, recipe=recipe, border=border))
+    async def keep_borders(self, source: SourceId, recipe: str, borders: Sequence[Border]) -> None:
+        """Store them in place of those that there were."""
+        await self._write(partial(_keep_borders, source=source, recipe=recipe, borders=borders))
 
     async def tidy(self, source: SourceId, recipe: str, used: Collection[str]) -> int:
         """Delete the summaries that a request had made and does not use any more; how many."""
@@ -120,23 +125,24 @@ def _borders(connection: Connection, source: SourceId, recipe: str) -> list[Bord
     ]
 
 
-def _keep_border(connection: Connection, source: SourceId, recipe: str, border: Border) -> None:
-    inside = (
-        tuple_(*map(literal, border.first)) <= _BEGINNING,
-        tuple_(*map(literal, border.last)) >= _BEGINNING,
-    )
-    own = (summary_borders.c.source == source, summary_borders.c.recipe == recipe)
-    connection.execute(delete(summary_borders).where(*own, *inside))
-    row = {
-        "source": source,
-        "recipe": recipe,
-        "first": border.first[0],
-        "first_id": border.first[1],
-        "last": border.last[0],
-        "last_id": border.last[1],
-        "full": int(border.full),
-    }
-    connection.execute(insert(summary_borders), row)
+def _keep_borders(connection: Connection, source: SourceId, recipe: str, borders: Sequence[Border]) -> None:
+    before, after = set(_borders(connection, source, recipe)), set(borders)
+    own = {"source": source, "recipe": recipe}
+    gone = [{**own, "at": each.first[0], "at_id": each.first[1]} for each in before - after]
+    fresh = [
+        {
+            **own,
+            "first": each.first[0],
+            "first_id": each.first[1],
+            "last": each.last[0],
+            "last_id": each.last[1],
+            "full": int(each.full),
+        }
+        for each in after - before
+    ]
+    for statement, rows in ((_DROP_BORDER, gone), (insert(summary_borders), fresh)):
+        if rows:
+            connection.execute(statement, rows)
 
 
 def _tidy(connection: Connection, source: SourceId, recipe: str, used: Collection[str]) -> int:

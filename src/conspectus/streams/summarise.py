@@ -118,21 +118,16 @@ class Style:
             said = " ".join(each.text.split())
             speaker = each.document.author
             text = disarm(f"{' '.join(speaker.split())}: {said}" if speaker else said)
-            for part in self._fitting(text, room, self._times(each.start, each.end)):
+            for part in self._fitting(text, room, between(each.start, each.end, self.shown)):
                 made.append(Piece(part, self.count(part) + 1, caption=each.document.id))
         return made
 
     def of_summary(self, told: Told, batch: Batch | None, room: int) -> list[Piece]:
         """A summary as material."""
-        times = "" if batch is None else self._times(*batch.times)
+        times = "" if batch is None else between(*batch.times, self.shown)
         text = disarm("\n".join(line for line in told.text.splitlines() if line.strip()))
         parts = self._fitting(text, room, times)
         return [Piece(each, self.count(each) + 1, part=told.name) for each in parts]
-
-    def _times(self, start: float | None, end: float | None) -> str:
-        if start is None:
-            return ""
-        return f"[{self.shown(start)} - {self.shown(start if end is None else end)}] "
 
     def _fitting(self, text: str, room: int, head: str) -> list[str]:
         """The text behind its times, in as many pieces as it takes for each to fit."""
@@ -205,6 +200,13 @@ class Writer:
         parts = tuple(dict.fromkeys(each.part for each in group if each.part is not None))
         messages = self.style.messages(task, [each.line for each in group])
         return await self.ask(Question(messages, self.style.most, captions, parts))
+
+
+def between(start: float | None, end: float | None, shown: Callable[[float], str]) -> str:
+    """From when to when, before what is said of it; nothing where that is not known."""
+    if start is None:
+        return ""
+    return f"[{shown(start)} - {shown(start if end is None else end)}] "
 
 
 def packed(pieces: Sequence[Piece], room: int) -> list[list[Piece]]:

@@ -1,0 +1,108 @@
+"""Batch after batch to a summary of all, with what failed on the way."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from conspectus.errors import ChatAuthFailed, ChatError, ChatModelUnknown, ChatNotConfigured
+from conspectus.model.video import BatchSummary
+from conspectus.streams.batches import Batch
+from conspectus.streams.summarise import Told, Writer
+
+logger = logging.getLogger(__name__)
+
+HOPELESS: Final = (ChatAuthFailed, ChatModelUnknown, ChatNotConfigured)
+"""Errors after which no other question will be answered either."""
+
+
+class NotKept(Exception):
+    """A summary is not stored, and no model is to be asked for it."""
+
+    code: Final = "not_summarised"
+    told: Final = "It was not summarised yet, or could not be."
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What became of each batch, and of all together; `fault` is the first error, if there was one."""
+
+    batches: tuple[BatchSummary, ...]
+    whole: Told | None
+    fault: ChatError | NotKept | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    batch: Batch
+    told: Told | None
+    fault: ChatError | NotKept | None = None
+
+    def summary(self) -> BatchSummary:
+        """As it is reported; the error in words without internals."""
+        start, end = self.batch.times
+        number, captions = self.batch.number, len(self.batch.captions)
+        if self.told is not None:
+            return BatchSummary(number, start, end, captions, "done", self.told.text)
+        code, error = (None, None) if self.fault is None else (self.fault.code, self.fault.told)
+        return BatchSummary(number, start, end, captions, "failed", "", code, error)
+
+
+async def in_batches(
+    writer: Writer, batches: Sequence[Batch], done: Callable[[int], None], *, together: bool = True
+) -> Finished:
+    """Each batch by itself, as many at once as the model is asked at once; then all, if `together`."""
+    count = 0
+
+    async def one(batch: Batch) -> _Ended:
+        nonlocal count
+        ended = await _attempt(batch, writer.batch(batch))
+        count += 1
+        done(count)
+        return ended
+
+    ended = await _all([one(each) for each in batches])
+    told = [(each.told, each.batch) for each in ended if each.told is not None]
+    whole = await writer.whole(told) if together and told else None
+    return _finished(ended, whole)
+
+
+async def in_turn(writer: Writer, batches: Sequence[Batch], done: Callable[[int], None]) -> Finished:
+    """One batch after the other, each with the summary of those before it."""
+    told: Told | None = None
+    ended: list[_Ended] = []
+    for batch in batches:
+        ended.append(await _attempt(batch, writer.refined(told, batch)))
+        told = ended[-1].told or told
+        done(len(ended))
+    return _finished(ended, told)
+
+
+def _finished(ended: Sequence[_Ended], whole: Told | None) -> Finished:
+    fault = next((each.fault for each in ended if each.fault is not None), None)
+    return Finished(tuple(each.summary() for each in ended), whole, fault)
+
+
+async def _attempt(batch: Batch, work: Awaitable[Told]) -> _Ended:
+    try:
+        return _Ended(batch, await work)
+    except HOPELESS:
+        raise
+    except ChatError as fault:
+        logger.warning("batch %d was not summarised: %s", batch.number, fault)
+        return _Ended(batch, None, fault)
+    except NotKept as fault:
+        return _Ended(batch, None, fault)
+
+
+async def _all(works: Sequence[Awaitable[_Ended]]) -> list[_Ended]:
+    """All of them; where one raises, the others are stopped first."""
+    tasks = [asyncio.ensure_future(each) for each in works]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
