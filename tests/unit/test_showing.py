@@ -1,0 +1,72 @@
+"""Captions as people and files read them."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from conspectus.model.ids import CollectionId, DocumentId, SourceId
+from conspectus.model.records import Document, Period, Source
+from conspectus.model.video import Caption
+from conspectus.streams.showing import clock_of, line_of, shown
+from conspectus.text.clocks import EPOCH, StreamClock
+
+NOW = datetime(2026, 3, 2, tzinfo=UTC)
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+def stream(**metadata: str) -> Source:
+    return Source(SourceId("s"), CollectionId("c"), "cam", metadata, "stream")
+
+
+def caption(
+    text: str, start: float | None, end: float | None, clock: StreamClock, **fields: object
+) -> Caption:
+    occurred = None
+    if start is not None and end is not None:
+        occurred = Period(clock.origin + timedelta(seconds=start), clock.origin + timedelta(seconds=end))
+    given = {"key": "k", "title": "", "content_hash": "h", "fingerprint": "f", **fields}
+    document = Document(
+        DocumentId("d"), CollectionId("c"), SourceId("s"), "caption",
+        recorded=NOW, updated=NOW, occurred=occurred, **given,
+    )  # fmt: skip
+    return Caption(document, text, start, end)
+
+
+def test_a_clock_is_that_of_the_metadata() -> None:
+    assert clock_of(stream()) == StreamClock(EPOCH)
+    told = clock_of(stream(origin="2026-03-02T08:00:00", zone="Europe/Berlin"))
+    assert told == StreamClock(datetime(2026, 3, 2, 7, tzinfo=UTC), BERLIN)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "clock", "text"),
+    [
+        (0.0, StreamClock(), "00:00:00"),
+        (750.5, StreamClock(), "00:12:30.500"),
+        (750.0, StreamClock(datetime(2026, 3, 2, 7, tzinfo=UTC), BERLIN), "2026-03-02T08:12:30+01:00"),
+        (1_772_438_400.0, StreamClock(), "2026-03-02T08:00:00+00:00"),
+        (0.0, StreamClock(datetime(9999, 12, 31, 23, tzinfo=UTC), BERLIN), "9999-12-31T23:00:00+00:00"),
+    ],
+)
+def test_times_are_shown_on_their_clock(seconds: float, clock: StreamClock, text: str) -> None:
+    assert shown(seconds, clock) == text
+
+
+def test_a_line_holds_what_was_said_and_no_more() -> None:
+    full = caption(
+        "Grüße\n🎉", 1.5, 3.0, StreamClock(), key="7", sequence=7, author="ann",
+        metadata={"entities": ["red car"], "confidence": 0.5},
+    )  # fmt: skip
+    assert line_of(full) == (
+        '{"end":3.0,"entities":["red car"],"index":7,"metadata":{"confidence":0.5},"speaker":"ann",'
+        '"start":1.5,"text":"Grüße\\n🎉"}'
+    )
+    assert json.loads(line_of(caption("x", None, None, StreamClock()))) == {"text": "x", "key": "k"}
+
+
+def test_instants_of_the_calendar_are_given_as_such() -> None:
+    clock = StreamClock(datetime(2026, 3, 2, 7, tzinfo=UTC), BERLIN)
+    told = json.loads(line_of(caption("x", 60.0, 61.0, clock)))
+    assert (told["start"], told["end"]) == ("2026-03-02T07:01:00+00:00", "2026-03-02T07:01:01+00:00")

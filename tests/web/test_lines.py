@@ -1,0 +1,61 @@
+"""JSON lines as they arrive, however they are cut."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.requests import ClientDisconnect
+
+from conspectus.errors import TooLarge
+from conspectus.web.lines import LONGEST_LINE, arriving, lines_in
+from conspectus.web.problems import Refused
+
+
+async def sent(*pieces: bytes) -> AsyncIterator[bytes]:
+    for piece in pieces:
+        yield piece
+
+
+async def read(*pieces: bytes) -> list[tuple[int, bytes]]:
+    return [line async for line in lines_in(sent(*pieces))]
+
+
+@given(st.binary(max_size=60).map(lambda body: body.replace(b"a", b"\n")), st.lists(st.integers(0, 60)))
+def test_cuts_change_nothing(body: bytes, cuts: list[int]) -> None:
+    bounds = [0, *sorted(min(cut, len(body)) for cut in cuts), len(body)]
+    pieces = [body[start:end] for start, end in pairwise(bounds)]
+    assert asyncio.run(read(*pieces)) == asyncio.run(read(body))
+
+
+async def test_lines_keep_their_numbers() -> None:
+    assert await read(b"\xef\xbb\xbf{}\r\n\n  \n", b"[", b"1]") == [(1, b"{}"), (4, b"[1]")]
+    assert await read() == await read(b"\n\n") == []
+
+
+@pytest.mark.parametrize("ended", [b"", b"\n"])
+async def test_a_line_that_is_too_long_is_refused(ended: bytes) -> None:
+    piece = b"x" * 100_000
+    with pytest.raises(TooLarge) as caught:
+        await read(b"{}\n", *[piece] * 11, ended)
+    assert (caught.value.field, caught.value.limit) == ("line 2", LONGEST_LINE)
+
+
+async def test_a_body_that_stops_is_refused() -> None:
+    async def stuck() -> AsyncIterator[bytes]:
+        yield b"{}"
+        await asyncio.Event().wait()
+
+    async def gone() -> AsyncIterator[bytes]:
+        yield b"{}"
+        raise ClientDisconnect
+
+    for pieces in (stuck(), gone()):
+        seen = []
+        with pytest.raises(Refused) as caught:
+            async for piece in arriving(pieces, 0.01):
+                seen.append(piece)
+        assert (seen, caught.value.problem.status) == ([b"{}"], 408)
+    assert [each async for each in arriving(sent(b"a", b"b"), 0)] == [b"a", b"b"]

@@ -1,0 +1,134 @@
+"""Live events over a real connection: none is lost, and all who listen are let go."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI, Request, Response
+
+from conspectus.errors import ConspectusError, InvalidInput, NotFound, Overloaded
+from conspectus.settings import Settings
+from conspectus.testing.served import served
+from conspectus.web.event_streams import frame
+from conspectus.web.live import Listeners, LiveEvents, resumed
+from conspectus.web.problems import Refused
+from tests.server_events import Event, parsed
+
+SETTINGS = Settings(max_listeners=2, chat_heartbeat_seconds=0)
+
+
+class Source:
+    """Says what a test says, and knows whether anybody still hears it."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.listeners = Listeners(replace(SETTINGS, **settings))
+        self.said: asyncio.Queue[int | ConspectusError | None] = asyncio.Queue()
+        self.left = asyncio.Event()
+
+    def say(self, *what: int | ConspectusError | None) -> None:
+        for each in what:
+            self.said.put_nowait(each)
+
+    async def events(self) -> AsyncGenerator[int, None]:
+        try:
+            while (each := await self.said.get()) is not None:
+                if isinstance(each, ConspectusError):
+                    raise each
+                yield each
+        finally:
+            self.left.set()
+
+    @asynccontextmanager
+    async def heard(self) -> AsyncIterator[tuple[httpx.Response, AsyncIterator[str]]]:
+        app = FastAPI()
+
+        @app.get("/live")
+        async def live(request: Request) -> Response:
+            return LiveEvents(
+                self.events(), lambda n: frame(str(n), name="n", id=str(n)), self.listeners, after=7
+            )
+
+        async with (
+            served(app) as url,
+            httpx.AsyncClient(timeout=30) as http,
+            http.stream("GET", f"{url}/live") as response,
+        ):
+            yield response, response.aiter_text()
+
+
+async def rest(pieces: AsyncIterator[str]) -> list[Event]:
+    return parsed("".join([piece async for piece in pieces]).encode())
+
+
+async def test_the_first_event_says_where_to_go_on() -> None:
+    source = Source()
+    source.say(8, 9, None)
+    async with source.heard() as (response, pieces):
+        assert response.headers["content-type"].startswith("text/event-stream")
+        assert await rest(pieces) == [Event("ready", "{}", "7"), Event("n", "8", "8"), Event("n", "9", "9")]
+
+
+async def test_what_goes_wrong_is_the_last_event() -> None:
+    source = Source()
+    source.say(8, NotFound("source", "cam"))
+    async with source.heard() as (_, pieces):
+        last = (await rest(pieces))[-1]
+    assert (last.name, last.id, json.loads(last.data)["code"]) == ("error", "8", "not_found")
+
+
+async def test_who_leaves_is_let_go() -> None:
+    source = Source()
+    async with source.heard() as (_, pieces):
+        await anext(pieces)
+        assert len(source.listeners) == 1
+    await source.left.wait()
+    assert len(source.listeners) == 0
+
+
+async def test_all_are_let_go_when_the_server_stops() -> None:
+    source = Source()
+    async with source.heard() as (_, pieces):
+        await anext(pieces)
+        source.listeners.stop()
+        assert await rest(pieces) == []
+    await source.left.wait()
+    with pytest.raises(Refused):
+        source.listeners.require_room()
+
+
+async def test_a_stream_ends_after_its_time() -> None:
+    source = Source(listen_seconds=1)
+    async with source.heard() as (_, pieces):
+        assert [each.name for each in await rest(pieces)] == ["ready"]
+
+
+async def test_silence_is_filled() -> None:
+    source = Source(chat_heartbeat_seconds=1)
+    async with source.heard() as (_, pieces):
+        await anext(pieces)
+        assert (await anext(pieces)).startswith(":")
+
+
+async def test_there_is_room_for_so_many() -> None:
+    source = Source()
+    waiting = asyncio.Event()
+
+    async def receive() -> Any:
+        await waiting.wait()
+
+    async with source.listeners.ended(receive), source.listeners.ended(receive):
+        with pytest.raises(Overloaded):
+            source.listeners.require_room()
+    source.listeners.require_room()
+
+
+@pytest.mark.parametrize("text", ["x", "-1", "1.0", "٣", "9" * 40, " 1"])
+def test_what_is_no_number_of_an_event(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        resumed(text)
+    assert (resumed(None), resumed(""), resumed("12")) == (None, None, 12)
