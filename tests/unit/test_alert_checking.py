@@ -1,0 +1,271 @@
+"""Alerts checked along the history of changes and delivered to a real receiver, on a real store."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conspectus.errors import ProviderError, ProviderUnavailable
+from conspectus.ingest.backfill import packed
+from conspectus.model.filter import Eq
+from conspectus.model.ids import ChunkId, DocumentId, SourceId
+from conspectus.model.patience import Patience
+from conspectus.model.records import Collection, Document, PreparedDocument
+from conspectus.model.video import Alert
+from conspectus.ports import Vectors
+from conspectus.ports.alerts import Told
+from conspectus.records.alerts import SqlAlerts
+from conspectus.records.store import SqlRecords, open_records
+from conspectus.sources.addresses import Boundary
+from conspectus.sources.webhooks import WebhookPoster
+from conspectus.streams.checking import Checker
+from conspectus.streams.delivery import HIDDEN, Deliverer
+from conspectus.testing.alerts_contract import ANNA, HOOK, PLAIN, at, told
+from conspectus.testing.samples import NOON, SHELF, SPACE, notes, prepared, shelf
+from conspectus.testing.web_server import Answer, ScriptedServer
+
+FIRE = replace(PLAIN, query="a fire", floor=0.5)
+TOWARDS = np.array([1, 0, 0, 0], dtype=np.float32)
+
+
+class Store:
+    """A store with a checker whose world can be changed: who sees what, and what questions mean."""
+
+    def __init__(self, records: SqlRecords) -> None:
+        self.records = records
+        self.alerts = SqlAlerts(records.transactions)
+        self.shows: Callable[[Document], bool] | None = lambda _document: True
+        self.fault: ProviderError | None = None
+        self.meant = 0
+        self.now = NOON
+        self.checker = self.fresh_checker()
+
+    def fresh_checker(self) -> Checker:
+        return Checker(
+            self.records, self.alerts, eyes=self.eyes, meaning=self.meaning, clock=lambda: self.now
+        )
+
+    async def eyes(self, _alert: Alert) -> Callable[[Document], bool] | None:
+        return self.shows
+
+    async def meaning(self, _home: Collection, _query: str) -> Vectors:
+        self.meant += 1
+        if self.fault is not None:
+            raise self.fault
+        return TOWARDS
+
+    async def say(self, *captions: PreparedDocument) -> None:
+        await self.records.write(captions)
+
+    async def embed(self, *cosines: float) -> None:
+        waiting = await self.records.unembedded(SHELF, SPACE, limit=len(cosines))
+        rows = np.array([[c, (1 - c * c) ** 0.5, 0, 0] for c in cosines], dtype=np.float32)
+        ids = [ChunkId(each.chunk.id) for each in waiting]
+        await self.records.put_vectors(SPACE, list(zip(ids, packed(rows), strict=True)))
+
+    async def check(self) -> list[str]:
+        while await self.checker.round():
+            pass
+        return [each.document for each in await told(self.alerts)]
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    records = await open_records(tmp_path / "records.sqlite")
+    await records.create_collection(shelf())
+    await records.put_source(notes())
+    yield Store(records)
+    await records.close()
+
+
+def caption(name: str, *texts: str, start: float = 0.0, **fields) -> PreparedDocument:
+    return prepared(name, *texts, kind="caption", occurred=at(start, start + 5), **fields)
+
+
+async def test_words_count_at_once_and_likeness_when_there_is_a_vector(store: Store) -> None:
+    await store.alerts.put(FIRE, most=1)
+    await store.say(caption("a", "a fire!"), caption("b", "flames", start=60), caption("c", "sea", start=120))
+    assert await store.check() == ["a"]
+    assert store.meant == 0
+    await store.embed(0.9, 0.6, 0.2)
+    assert await store.check() == ["a", "b"]
+    assert store.meant == 1
+    assert [each.reason for each in await told(store.alerts)] == ["words: fire", "similarity: 0.60"]
+
+
+async def test_only_captions_and_only_what_came_later(store: Store) -> None:
+    await store.say(caption("old", "a fire"))
+    await store.alerts.put(FIRE, most=1)
+    await store.say(prepared("page", "a fire"), prepared("event", "a fire", kind="event"))
+    assert await store.check() == []
+    await store.say(caption("new", "a fire", start=60))
+    assert await store.check() == ["new"]
+
+
+async def test_words_may_stand_in_different_pieces(store: Store) -> None:
+    await store.alerts.put(replace(FIRE, query="smoke in the harbour"), most=1)
+    await store.say(caption("a", "smoke over ", "the harbour"), caption("b", "smoke", start=60))
+    assert await store.check() == ["a"]
+
+
+async def test_fields_and_streams_narrow(store: Store) -> None:
+    await store.records.put_source(notes("gate"))
+    where = replace(FIRE, id="w", name="w", query="", where=Eq(("n",), 2))
+    await store.alerts.put(replace(FIRE, streams=(SourceId("gate"),)), most=2)
+    await store.alerts.put(where, most=2)
+    at_gate = caption("g", "a fire", source=SourceId("gate"))
+    await store.say(caption("a", "a fire", metadata={"n": 2}), at_gate)
+    assert await store.check() == ["g", "a"] or await store.check() == ["a", "g"]
+    assert {each.document: each.alert.id for each in await told(store.alerts)} == {"a": "w", "g": "a"}
+
+
+async def test_what_the_owner_may_not_see_at_this_moment_is_passed_over(store: Store) -> None:
+    await store.alerts.put(FIRE, most=1)
+    store.shows = None
+    await store.say(caption("a", "a fire"))
+    assert await store.check() == []
+    store.shows = lambda document: document.author == "ann"
+    await store.say(caption("b", "a fire"), caption("c", "a fire", start=60, author="ann"))
+    assert await store.check() == ["c"]
+    store.shows = lambda _document: True
+    assert await store.check() == ["c"]
+
+
+async def test_a_provider_that_is_away_delays_and_loses_nothing(store: Store) -> None:
+    await store.alerts.put(FIRE, most=1)
+    store.fault = ProviderUnavailable("x", "is away")
+    await store.say(caption("a", "a fire"), caption("b", "flames", start=60))
+    await store.embed(0.1, 0.9)
+    assert await store.check() == ["a"]
+    assert await store.alerts.behind() != []
+    store.fault = None
+    store.checker = store.fresh_checker()
+    assert await store.check() == ["a", "b"]
+    assert await store.alerts.behind() == []
+
+
+async def test_a_question_that_is_refused_still_has_its_words(store: Store) -> None:
+    await store.alerts.put(FIRE, most=1)
+    store.fault = ProviderError("x", "refused")
+    await store.say(caption("a", "flames"), caption("b", "fire", start=60))
+    await store.embed(0.9, 0.9)
+    assert await store.check() == ["b"]
+    assert await store.alerts.behind() == []
+
+
+async def test_a_long_history_in_parts_and_captions_gone_meanwhile(store: Store) -> None:
+    await store.alerts.put(FIRE, most=1)
+    for number in range(450):
+        await store.say(caption(f"{number:03}", "a fire" if number % 90 == 0 else "sea", start=60 * number))
+    await store.records.delete([DocumentId("090"), DocumentId("091")])
+    assert await store.check() == ["000", "180", "270", "360"]
+
+
+async def test_an_edit_is_looked_at_again_and_told_once(store: Store) -> None:
+    await store.alerts.put(FIRE, most=1)
+    await store.say(caption("a", "sea"))
+    await store.say(caption("a", "a fire at sea"))
+    assert await store.check() == ["a"]
+    await store.say(caption("a", "a great fire at sea", title="another"))
+    assert await store.check() == ["a"]
+
+
+class Sending:
+    """A deliverer to a local server, with a clock of its own."""
+
+    def __init__(self, store: Store, server: ScriptedServer) -> None:
+        self.store = store
+        self.hook = f"{server.base}/hook"
+        self.hidden: set[str] = set()
+        self.poster = WebhookPoster(Boundary.from_entries(["127.0.0.1"]), seconds=5)
+        patience = Patience(attempts=3, first_wait=10.0, chance=lambda: 1.0)
+        self.deliverer = Deliverer(
+            store.alerts, self.poster, body=self.body, patience=patience, clock=lambda: store.now
+        )
+
+    async def body(self, event: Told) -> bytes | None:
+        return None if event.document in self.hidden else str(event.document).encode()
+
+    async def round(self) -> list[tuple[str, int]]:
+        await self.deliverer.round()
+        for _ in range(1_000):
+            if await self.store.alerts.due("a", now=self.store.now) is None:
+                break
+            await asyncio.sleep(0.01)
+        await self.deliverer.stop(grace=60)
+        return [(each.delivery, each.attempts) for each in await told(self.store.alerts)]
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ScriptedServer]:
+    async with ScriptedServer({"/hook": Answer(b"")}) as running:
+        yield running
+
+
+@pytest.fixture
+async def sending(store: Store, server: ScriptedServer) -> AsyncIterator[Sending]:
+    made = Sending(store, server)
+    await store.alerts.put(replace(FIRE, webhook=made.hook), most=1)
+    await store.say(caption("a", "a fire"))
+    await store.check()
+    yield made
+    await made.poster.close()
+
+
+async def test_what_is_delivered_is_sent_once(sending: Sending, server: ScriptedServer) -> None:
+    assert await sending.round() == [("delivered", 1)]
+    assert await sending.round() == [("delivered", 1)]
+    [event] = await told(sending.store.alerts)
+    assert [(each.body, each.headers["conspectus-id"]) for each in server.requests] == [(b"a", event.id)]
+
+
+async def test_a_receiver_that_is_away_is_tried_again_and_then_no_more(
+    sending: Sending, server: ScriptedServer
+) -> None:
+    server.answers["/hook"] = Answer(b"", 503)
+    assert await sending.round() == [("pending", 1)]
+    assert await sending.round() == [("pending", 1)]
+    sending.store.now += timedelta(seconds=10)
+    assert await sending.round() == [("pending", 2)]
+    sending.store.now += timedelta(seconds=19)
+    assert await sending.round() == [("pending", 2)]
+    sending.store.now += timedelta(seconds=1)
+    assert await sending.round() == [("failed", 3)]
+    assert len({each.headers["conspectus-id"] for each in server.requests}) == 1
+    assert len(server.requests) == 3
+    assert "HTTP 503" in str((await told(sending.store.alerts))[0].error)
+
+
+async def test_a_refusal_for_good_fails_at_once(sending: Sending, server: ScriptedServer) -> None:
+    server.answers["/hook"] = Answer(b"", 410)
+    assert await sending.round() == [("failed", 1)]
+
+
+async def test_what_may_not_be_seen_any_more_is_not_sent(sending: Sending, server: ScriptedServer) -> None:
+    sending.hidden.add("a")
+    assert await sending.round() == [("failed", 0)]
+    assert (await told(sending.store.alerts))[0].error == HIDDEN
+    assert server.requests == []
+
+
+async def test_one_slow_receiver_holds_up_no_other(sending: Sending, server: ScriptedServer) -> None:
+    other = replace(FIRE, id="b", name="b", webhook=HOOK.replace("https://example.com", server.base))
+    await sending.store.alerts.put(other, most=2)
+    await sending.store.say(caption("b", "a fire", start=60))
+    await sending.store.check()
+    server.answers["/hook"] = lambda each: Answer(b"", delay=0.0 if "token" in each.target else 120)
+    await sending.deliverer.round()
+    for _ in range(500):
+        await sending.deliverer.round()
+        if server.count("/hook") == 2 and not await sending.store.alerts.due("b", now=sending.store.now):
+            break
+    deliveries = await told(sending.store.alerts, alert="b")
+    assert [each.delivery for each in deliveries] == ["delivered"]
+    waiting = await told(sending.store.alerts, alert="a")
+    assert [each.delivery for each in waiting] == ["pending", "pending"]
+    await sending.deliverer.stop(grace=0)
+    assert [each.alert.owner for each in waiting] == [ANNA, ANNA]
