@@ -114,10 +114,11 @@ def require_owner(person: Person, action: str) -> None:
 def require_embedder(person: Person, embedder: str, usual: str) -> None:
     """Raise NotAllowed for an embedder that may read the machine's files, or cost what nobody agreed to.
 
-    Everyone may have the usual one, at any size of vector, the shipped one, or none.
+    Everyone may have the usual one, at any size of vector, the shipped one, none, or vectors of their own.
     """
     names = {usual, usual.partition("@")[0], "minilm", "none"}
-    if not person.owner and names.isdisjoint({embedder, embedder.partition("@")[0]}):
+    own_vectors = embedder.startswith("vectors:")
+    if not (person.owner or own_vectors) and names.isdisjoint({embedder, embedder.partition("@")[0]}):
         raise NotAllowed("choose another embedder than the store's", "the owner account")
 
 

@@ -58,10 +58,14 @@ class Embedders:
     def named(self, name: str) -> Embedder | None:
         """The embedder of a setting; None for `none`. Raises InvalidInput for a name of no known form.
 
-        `given` is the object that the caller handed in.
+        `given` is the object that the caller handed in, `vectors:N` stands for none at all.
         """
         if name == "none":
             return None
+        if name.startswith("vectors:"):
+            from conspectus.ingest.given_vectors import GivenVectors
+
+            return GivenVectors(name)
         if name == GIVEN:
             return self._given
         if name not in self._made:
@@ -94,7 +98,9 @@ class Embedders:
 
             return StaticEmbedder(Path(name.removeprefix(STATIC)))
         if ":" not in name:
-            raise InvalidInput("embedder", f"{name!r} is not minilm, none, static:PATH or vendor:model")
+            raise InvalidInput(
+                "embedder", f"{name!r} is not minilm, none, static:PATH, vendor:model or vectors:N"
+            )
         from conspectus.ingest.embed_queue import EmbedQueue, Sharing
         from conspectus.providers.vendors import embedder_of
 

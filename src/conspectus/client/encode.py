@@ -14,6 +14,7 @@ from conspectus.model.query import Budget, Query
 from conspectus.model.records import Json, Metadata, NewDocument
 from conspectus.text.clean import clean
 from conspectus.text.places import checked
+from conspectus.text.vectors import unit
 
 UNLIMITED: Final = Limits(characters=sys.maxsize, metadata_bytes=sys.maxsize, metadata_depth=100)
 """The server has the word on sizes; the depth only keeps the encoding itself within bounds."""
@@ -44,7 +45,7 @@ def encoded(value: object) -> Json:
 
 
 def document_json(new: NewDocument) -> dict[str, Json]:
-    """A document to be written. Raises InvalidInput for metadata, a time or places that cannot be stored."""
+    """A document to be written. Raises InvalidInput for what cannot be stored of it."""
     return changes_json(_given(new))
 
 
@@ -59,6 +60,9 @@ def changes_json(changes: Mapping[str, Any]) -> dict[str, Json]:
         told["places"] = checked(told["places"], told["text"])
     if "text" in told and "spans" in told and len(clean(told["text"])) != len(told["text"]):
         raise InvalidInput("spans", "refer to a text that cannot be stored as it is")
+    if told.get("vector") is not None:
+        unit(told["vector"])
+        told["vector"] = [float(number) for number in told["vector"]]
     return {name: encoded(value) for name, value in told.items()}
 
 

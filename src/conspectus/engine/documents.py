@@ -39,7 +39,7 @@ from conspectus.ports import Progress
 
 LIST_LIMIT = 1_000
 FIELDS = NewDocument.__dataclass_fields__.keys() - {"key", "expected"}
-TEXT = {"text", "places", "spans"}
+TEXT = {"text", "places", "spans", "vector"}
 STOPPED = "some of the collection could not be embedded; whoever manages it is told why"
 
 

@@ -28,6 +28,7 @@ from conspectus.text.hashing import content_hash, stable_id
 from conspectus.text.places import checked, combined, markdown_headings, path_of, place_at
 from conspectus.text.split import Piece, SplitOptions, split
 from conspectus.text.times import canonical, parse_instant
+from conspectus.text.vectors import unit
 
 NAME_LENGTH = 1_000
 
@@ -99,8 +100,8 @@ def describe(new: NewDocument, by: Preparation) -> Document:
         syntax=new.syntax,
         characters=len(text),
     )
-    cut = [checked(new.places, new.text), new.spans]
-    return replace(described, fingerprint=_fingerprint(described, cut, by))
+    beside = [checked(new.places, new.text), new.spans, _packed(new)]
+    return replace(described, fingerprint=_fingerprint(described, beside, by))
 
 
 def prepare(
@@ -115,6 +116,7 @@ def prepare(
     return PreparedDocument(
         document=document,
         expected=expected,
+        vector=_packed(new),
         chunks=tuple(
             _chunk(piece, place_at(places, _first_visible(text, piece, began[piece.position])), by.count)
             for piece in pieces
@@ -167,14 +169,19 @@ def named(kind: str, name: str) -> str:
     return name
 
 
-def _fingerprint(document: Document, cut: Sequence[Sequence[object]], by: Preparation) -> str:
-    """A hash of every field that a caller gives and of how the text is split."""
+def _packed(new: NewDocument) -> bytes | None:
+    """The vector that was handed in, as Records keep it."""
+    return None if new.vector is None else unit(new.vector).astype("<f2").tobytes()
+
+
+def _fingerprint(document: Document, beside: Sequence[object], by: Preparation) -> str:
+    """A hash of every field that a caller gives, of how the text is split, and of a vector handed in."""
     parts: list[object] = [document.content_hash, document.title, document.kind, document.author]
     parts += [document.role, document.sequence, document.parent, document.thread, document.syntax]
     parts += [document.metadata, by.chunk_size, by.chunk_overlap]
     if document.occurred is not None:
         parts += [canonical(document.occurred.start), canonical(document.occurred.end)]
-    parts += [repr(each) for each in cut if each]
+    parts += [repr(each) for each in beside if each]
     return content_hash(json.dumps(parts, sort_keys=True))
 
 

@@ -1,6 +1,7 @@
 """Upkeep of a store: status, check, purge, and the move into another embedding space."""
 
 from conspectus.ingest.backfill import embed_pending
+from conspectus.ingest.given_vectors import GivenVectors
 from conspectus.ingest.shelves import Shelves
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection
@@ -53,7 +54,8 @@ async def move(
 ) -> int:
     """Make every vector of the new space, build an index over them, then let that space answer.
 
-    Vectors are kept as they come, so a run that was killed goes on where it was. Returns how many were made.
+    Vectors are kept as they come, so a run that was killed goes on where it was. Returns how many were made:
+    none in a space whose vectors callers hand in.
     """
     made = await _fill(records, collection, embedder, progress)
     shelf = await shelves.another(collection, embedder.space)
@@ -70,6 +72,8 @@ async def move(
 async def _fill(
     records: Records, collection: Collection, embedder: Embedder, progress: Progress | None
 ) -> int:
+    if isinstance(embedder, GivenVectors):
+        return 0
     total = await records.count_unembedded(collection.id, embedder.space)
     done = 0
 

@@ -141,7 +141,9 @@ class NewDocument:
     document is new each time. `places`, in order, say where pages and sections begin; those of Markdown
     are found without. `spans`, where given, are the chunks to cut the text into: they begin at 0, leave no
     gap, and end with the text. With `expected`, the fingerprint that the caller read, nothing of the batch is
-    written unless the stored one still has it.
+    written unless the stored one still has it. `vector` is one of the collection's space that the caller has
+    already: it stands for every chunk, at unit length, and nothing is left to embed. Written again without
+    one, the same text keeps the vector that it has.
     """
 
     text: str
@@ -159,6 +161,7 @@ class NewDocument:
     places: tuple[Place, ...] = ()
     spans: tuple[tuple[int, int], ...] = ()
     expected: str | None = None
+    vector: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,12 +182,14 @@ class PreparedChunk:
 class PreparedDocument:
     """A document with its chunks, ready to be written in one transaction.
 
-    `expected` is the fingerprint that the stored one must still have (None: any, or none stored).
+    `expected` is the fingerprint that the stored one must still have (None: any, or none stored), `vector` is
+    that of every chunk as little-endian float16 (None: what is stored stays).
     """
 
     document: Document
     chunks: tuple[PreparedChunk, ...]
     expected: str | None = None
+    vector: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)

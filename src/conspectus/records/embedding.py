@@ -1,6 +1,7 @@
 """Which chunks lack a vector, and what happens when vectors come or the space changes."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from sqlalchemy import (
     ColumnElement,
@@ -76,6 +77,39 @@ def put_vectors(
     _mark_complete(connection, space=space, numbers={row.document for row in owners})
     append(connection, [Step(row.collection, "put", row.id, row.id, space.name) for row in owners])
     return len(owners)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A vector that came with its document, for all of its chunks."""
+
+    first: int
+    last: int
+    space: str
+    vector: bytes
+
+
+def keep_given(connection: Connection, given: Sequence[Given]) -> None:
+    """Store vectors of chunks that are written in the same transaction, in place of those they have."""
+    rows = [
+        {"chunk": chunk, "space": each.space, "vector": each.vector}
+        for each in given
+        for chunk in range(each.first, each.last + 1)
+    ]
+    for space in sorted({each.space for each in given}):
+        for block in blocks([row["chunk"] for row in rows if row["space"] == space]):
+            connection.execute(_OLD, {"called": space, "ids": block})
+    if rows:
+        connection.execute(insert(vectors), rows)
+
+
+def check_given(vector: bytes, space: EmbeddingSpace | None) -> None:
+    """Raise InvalidInput unless a vector that came with a document can be one of the space."""
+    if space is None:
+        raise InvalidInput("vector", "the collection keeps no vectors; make one with an embedder")
+    size = len(vector) // BYTES_PER_NUMBER
+    if size != space.dimensions:
+        raise InvalidInput("vector", f"has {size} numbers, the space of the collection {space.dimensions}")
 
 
 def fail(connection: Connection, document: DocumentId, *, error: str) -> None:

@@ -8,9 +8,11 @@ from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from conspectus.errors import Changed, Conflict, InvalidInput, NotFound
 from conspectus.model.ids import CollectionId, DocumentId
-from conspectus.model.records import Document, PreparedChunk, PreparedDocument, Written
+from conspectus.model.records import Document, EmbeddingSpace, PreparedDocument, Written
 from conspectus.records.catalog import state
 from conspectus.records.changes import Step, allocate, append
+from conspectus.records.embedding import Given, check_given, keep_given
+from conspectus.records.forgetting import forget_summaries
 from conspectus.records.rows import BLOCK, blocks, chunk_values, document_values
 from conspectus.records.tables import chunks, documents, sources
 
@@ -47,6 +49,7 @@ _CHANGE = update(documents).where(documents.c.number == bindparam("at"))
 _DROP = delete(chunks).where(chunks.c.document.in_(bindparam("numbers", expanding=True)))
 
 Span = tuple[int, int, str, int | None, str | None]
+Spaces = Mapping[CollectionId, EmbeddingSpace | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,31 +90,60 @@ class Planned:
         """What the caller is told."""
         return Written(self.prepared.document.id, self.outcome, len(self.prepared.chunks))
 
+    def given(self, space: EmbeddingSpace | None) -> Given | None:
+        """The vector that an update brought for the chunks that stay."""
+        vector, stored = self.prepared.vector, self.stored
+        if space is None or vector is None or stored is None or stored.last_chunk is None:
+            return None
+        return Given(stored.last_chunk - stored.chunks + 1, stored.last_chunk, space.name, vector)
+
+    def progress(self, space: EmbeddingSpace | None, given: Given | None) -> dict[str, object]:
+        """The columns that say how far an updated document is: one that failed is tried again."""
+        if given is not None:
+            return {"status": "embedded", "error": None, "embedded_in": given.space}
+        status = "embedded" if self.stored is None else self.stored.status
+        if status == "error":
+            status = "embedded" if space is None else "pending"
+        return {"status": status, "error": None}
+
 
 @dataclass(frozen=True, slots=True)
 class Placed:
     """A document with the numbers that it and its first chunk get."""
 
-    document: Document
-    chunks: Sequence[PreparedChunk]
+    prepared: PreparedDocument
     number: int
     first: int
     is_new: bool
 
     @property
+    def document(self) -> Document:
+        """The document."""
+        return self.prepared.document
+
+    @property
     def last(self) -> int:
         """The number of the last chunk."""
-        return self.first + len(self.chunks) - 1
+        return self.first + len(self.prepared.chunks) - 1
 
-    def progress(self, pending: Mapping[CollectionId, str]) -> dict[str, object]:
-        """The columns that say how far the document is: its chunks are there, its vectors are not."""
+    def progress(self, space: EmbeddingSpace | None) -> dict[str, object]:
+        """The columns that say how far it is: its chunks are there, their vectors if it brought one."""
+        chunks = len(self.prepared.chunks)
+        given = self.given(space)
         return {
-            "status": pending[self.document.collection] if self.chunks else "embedded",
+            "status": "pending" if chunks and space is not None and given is None else "embedded",
             "error": None,
-            "chunks": len(self.chunks),
-            "last_chunk": self.last if self.chunks else None,
-            "embedded_in": None,
+            "chunks": chunks,
+            "last_chunk": self.last if chunks else None,
+            "embedded_in": given.space if given is not None else None,
         }
+
+    def given(self, space: EmbeddingSpace | None) -> Given | None:
+        """The vector that it brought for its chunks."""
+        vector = self.prepared.vector
+        if space is None or vector is None or not self.prepared.chunks:
+            return None
+        return Given(self.first, self.last, space.name, vector)
 
 
 def write(connection: Connection, batch: Sequence[PreparedDocument]) -> list[Written]:
@@ -179,35 +211,44 @@ def _spans(
 
 
 def _apply(connection: Connection, plan: Sequence[Planned]) -> list[Step]:
-    pending = _pending_status(connection, plan)
+    spaces = _spaces_of(connection, plan)
+    for each in plan:
+        if each.prepared.vector is not None:
+            check_given(each.prepared.vector, spaces[each.prepared.document.collection])
     replaced = [each.stored for each in plan if each.stored and each.outcome == "replaced"]
     kept = [each.stored for each in plan if each.stored and each.outcome == "updated"]
-    for block in blocks([stored.number for stored in replaced]):
+    gone = [stored.number for stored in replaced]
+    forget_summaries(connection, gone)
+    for block in blocks(gone):
         connection.execute(_DROP, {"numbers": block})
     fresh = [each for each in plan if each.outcome in {"added", "replaced"}]
     steps = [step for stored in replaced for step in stored.step("remove")]
-    steps += _insert(connection, fresh, pending)
-    _update_fields(connection, [each for each in plan if each.outcome == "updated"], pending)
+    steps += _insert(connection, fresh, spaces)
+    _update_fields(connection, [each for each in plan if each.outcome == "updated"], spaces)
     return steps + [step for stored in kept for step in stored.step("put")]
 
 
-def _insert(
-    connection: Connection, fresh: Sequence[Planned], pending: Mapping[CollectionId, str]
-) -> list[Step]:
+def _insert(connection: Connection, fresh: Sequence[Planned], spaces: Spaces) -> list[Step]:
     """Insert new documents and chunks under new numbers; say which chunks there are now."""
     placed = _place(connection, fresh)
-    rows = [(each, {**document_values(each.document), **each.progress(pending)}) for each in placed]
+    spaced = [(each, spaces[each.document.collection]) for each in placed]
+    rows = [(each, {**document_values(each.document), **each.progress(space)}) for each, space in spaced]
     added = [{**row, "number": each.number} for each, row in rows if each.is_new]
     replaced = [{**_changeable(row), "at": each.number} for each, row in rows if not each.is_new]
     pieces = [
         chunk_values(chunk, each.first + chunk.position, each.number)
         for each in placed
-        for chunk in each.chunks
+        for chunk in each.prepared.chunks
     ]
     for statement, values in ((insert(documents), added), (_CHANGE, replaced), (insert(chunks), pieces)):
         if values:
             connection.execute(statement, values)
-    return [Step(each.document.collection, "put", each.first, each.last) for each in placed if each.chunks]
+    keep_given(connection, [given for each, space in spaced if (given := each.given(space))])
+    return [
+        Step(each.document.collection, "put", each.first, each.last)
+        for each in placed
+        if each.prepared.chunks
+    ]
 
 
 def _place(connection: Connection, fresh: Sequence[Planned]) -> list[Placed]:
@@ -217,38 +258,35 @@ def _place(connection: Connection, fresh: Sequence[Planned]) -> list[Placed]:
     for each in fresh:
         own = number if each.stored is None else each.stored.number
         number += each.stored is None
-        placed.append(
-            Placed(each.prepared.document, each.prepared.chunks, own, chunk, is_new=each.stored is None)
-        )
+        placed.append(Placed(each.prepared, own, chunk, is_new=each.stored is None))
         chunk += len(each.prepared.chunks)
     return placed
 
 
-def _update_fields(
-    connection: Connection, updated: Sequence[Planned], pending: Mapping[CollectionId, str]
-) -> None:
-    rows = []
+def _update_fields(connection: Connection, updated: Sequence[Planned], spaces: Spaces) -> None:
+    given: list[Given] = []
+    rows: dict[bool, list[dict[str, object]]] = {True: [], False: []}
     for each in updated:
         if each.stored is None:
             continue
-        document, status = each.prepared.document, each.stored.status
-        if status == "error":
-            status = pending[document.collection]
-        values = {**document_values(document), "status": status, "error": None}
-        rows.append({**_changeable(values), "at": each.stored.number})
-    if rows:
-        connection.execute(_CHANGE, rows)
+        space = spaces[each.prepared.document.collection]
+        brought = each.given(space)
+        given += [brought] if brought else []
+        values = {**document_values(each.prepared.document), **each.progress(space, brought)}
+        rows[brought is not None].append({**_changeable(values), "at": each.stored.number})
+    for alike in filter(None, rows.values()):
+        connection.execute(_CHANGE, alike)
+    keep_given(connection, given)
 
 
 def _changeable(values: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in values.items() if name not in {"id", "recorded"}}
 
 
-def _pending_status(connection: Connection, plan: Sequence[Planned]) -> dict[CollectionId, str]:
-    """What a document with chunks waits for, by collection: nothing where there are no vectors."""
+def _spaces_of(connection: Connection, plan: Sequence[Planned]) -> Spaces:
+    """The space that answers in each collection that is written into."""
     found = {each.prepared.document.collection for each in plan}
-    spaces = {collection: state(connection, collection)[1] for collection in found}
-    return {collection: "embedded" if space is None else "pending" for collection, space in spaces.items()}
+    return {collection: state(connection, collection)[1] for collection in found}
 
 
 def _check_references(

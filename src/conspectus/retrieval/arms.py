@@ -10,6 +10,7 @@ from conspectus.model.ids import ChunkId
 from conspectus.model.query import Query
 from conspectus.ports import Candidates, Embedder, Ids, Index, Probe, Vectors
 from conspectus.retrieval.plan import Plan
+from conspectus.text.vectors import unit
 
 
 async def probe(query: Query, plan: Plan, where: Filter, embedder: Embedder | None) -> Probe:
@@ -49,11 +50,7 @@ async def widened(index: Index, asked: Probe, found: Candidates, ids: Ids) -> Ca
 async def _vector(query: Query, embedder: Embedder | None) -> Vectors | None:
     if query.vector is None:
         return await embedder.embed_query(query.text) if embedder is not None else None
-    vector = np.asarray(query.vector, dtype=np.float64)
+    vector = unit(query.vector)
     if embedder is not None and len(vector) != embedder.space.dimensions:
         raise InvalidInput("vector", f"has {len(vector)} numbers, the space {embedder.space.dimensions}")
-    largest = float(np.abs(vector).max(initial=0.0))
-    if not np.isfinite(largest) or largest == 0.0:
-        raise InvalidInput("vector", "must be finite and not zero")
-    unit: Vectors = (vector / largest / np.linalg.norm(vector / largest)).astype(np.float32)
-    return unit
+    return vector

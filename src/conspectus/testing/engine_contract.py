@@ -9,11 +9,13 @@ from conspectus.testing.engine_asking_contract import AskingContract, UpkeepCont
 from conspectus.testing.engine_conversing_contract import ConversingContract
 from conspectus.testing.engine_documents_contract import CatalogContract, DocumentsContract
 from conspectus.testing.engine_people_contract import PeopleContract, WorkContract
+from conspectus.testing.engine_vectors_contract import VectorsContract
 
 
 class EngineContract(
     CatalogContract,
     DocumentsContract,
+    VectorsContract,
     AskingContract,
     UpkeepContract,
     ConversingContract,

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, Field
 
 from conspectus.model.records import Kind, NewDocument, Period, Place, SourceKind, Status, Syntax
+from conspectus.text.vectors import MOST_DIMENSIONS
 from conspectus.web.schemas.base import (
     MOST_IDS,
     NAME,
@@ -198,6 +199,11 @@ class DocumentFields(Body):
     spans: list[tuple[Int64, Int64]] = Field(
         default=[], max_length=MOST_PLACES, description="The chunks to cut the text into, without a gap."
     )
+    vector: list[Finite] | None = Field(
+        None,
+        max_length=MOST_DIMENSIONS,
+        description="A vector of the collection's space, if the client has one: it is not embedded then.",
+    )
 
     def given(self) -> dict[str, Any]:
         """The fields that the client named, as the engine takes them."""
@@ -208,6 +214,8 @@ class DocumentFields(Body):
             fields["places"] = tuple(Place(at.start, at.page, tuple(at.headings)) for at in self.places)
         if "spans" in fields:
             fields["spans"] = tuple(self.spans)
+        if self.vector is not None:
+            fields["vector"] = tuple(self.vector)
         return fields
 
 

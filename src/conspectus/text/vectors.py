@@ -1,0 +1,26 @@
+"""Vectors that callers hand in."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conspectus.errors import InvalidInput
+
+MOST_DIMENSIONS = 65_536
+
+
+def unit(numbers: Sequence[float]) -> NDArray[np.float32]:
+    """The vector with length 1. Raises InvalidInput where it is not one, not finite, or points nowhere."""
+    try:
+        vector = np.asarray(numbers, dtype=np.float64)
+    except (TypeError, ValueError) as fault:
+        raise InvalidInput("vector", "must be a row of numbers") from fault
+    if vector.ndim != 1 or not 1 <= vector.size <= MOST_DIMENSIONS:
+        raise InvalidInput("vector", f"must be one row of 1 to {MOST_DIMENSIONS} numbers")
+    largest = float(np.abs(vector).max())
+    if not np.isfinite(largest) or largest == 0.0:
+        raise InvalidInput("vector", "must be finite and not zero")
+    scaled = vector / largest
+    result: NDArray[np.float32] = (scaled / np.linalg.norm(scaled)).astype(np.float32)
+    return result
