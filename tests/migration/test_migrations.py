@@ -83,6 +83,7 @@ def shape(url: str) -> dict[str, object]:
 
 
 @pytest.mark.filterwarnings("ignore:Skipped unsupported reflection of expression-based index")
+@pytest.mark.filterwarnings("ignore:autogenerate skipping metadata-specified expression-based index")
 def test_migrating_from_nothing_equals_the_tables(tmp_path: Path) -> None:
     migrate_to(tmp_path / "migrated", "head")
     migrated, made = (f"sqlite:///{tmp_path / name}" for name in ("migrated", "made"))

@@ -22,7 +22,7 @@ from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
 from conspectus.model.records import Collection, Document, Kind, Source, StoredChunk, StoredThread
 from conspectus.ports import Records
 from conspectus.ports.accounts import Accounts
-from conspectus.ports.timelines import Extent, Span, TimelinePage
+from conspectus.ports.timelines import Extent, Mention, Span, TimelinePage
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,10 +203,40 @@ class Sight:
         self._require_seen(place, source)
         return await self._records.timeline(source.id, span, kind=kind, after=after, limit=limit)
 
+    async def mentions(self, place: Place, source: Source, span: Span) -> Sequence[Mention]:
+        """The names that the captions and events of a source that was seen give."""
+        self._require_seen(place, source)
+        return await self._records.mentions(source.id, span)
+
     async def extent(self, place: Place, source: Source) -> Extent:
         """How many captions a source that was seen has, and from when to when they go."""
         self._require_seen(place, source)
         return await self._records.extent(source.id)
+
+    async def newest_change(self, place: Place) -> int:
+        """The number of the newest change of a collection: where to go on from."""
+        return await self._records.reader(place.collection.id, None).last_sequence()
+
+    async def written_since(
+        self, place: Place, source: Source, sequence: int, *, limit: int
+    ) -> tuple[int, list[tuple[int, Document]]]:
+        """The documents of a source that were written after a change, each with where to go on after it.
+
+        And where to go on after all of these. A break in the middle of what one change wrote goes on
+        with all of it.
+        """
+        self._require_seen(place, source)
+        reader = self._records.reader(place.collection.id, None)
+        found: list[tuple[int, Document]] = []
+        for change in await reader.changes_since(sequence, limit=limit):
+            if change.operation == "put" and change.first <= change.last:
+                rows = await reader.chunks(change.first, change.last)
+                seen = dict.fromkeys(each.document for each in rows if each.document.source == source.id)
+                found += [(sequence, each) for each in seen]
+            sequence = change.sequence
+            if found and found[-1][0] < sequence:
+                found[-1] = (sequence, found[-1][1])
+        return sequence, found
 
     def rows(self, place: Place) -> Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChunk]]]:
         """How to read the chunks that an index of the collection found; what else it names is left out."""

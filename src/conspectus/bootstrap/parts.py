@@ -42,6 +42,7 @@ async def parts_of(folder: Path, settings: Settings, models: Models) -> Parts:
     from conspectus.records.request_log import SqlRequestLog
     from conspectus.records.store import open_records
     from conspectus.records.summaries import SqlSummaries
+    from conspectus.sources.subtitles.reader import LocalCaptions
 
     await asyncio.to_thread(_make, folder)
 
@@ -60,6 +61,7 @@ async def parts_of(folder: Path, settings: Settings, models: Models) -> Parts:
         accounts=SqlAccounts(records.transactions),
         files=local_files(settings),
         archives=local_archives(settings),
+        captions=LocalCaptions.under(settings),
         clock=now,
         turn=lambda: turn(folder / EMBEDDING),
         open_index=open_index,

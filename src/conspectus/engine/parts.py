@@ -14,6 +14,7 @@ from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.model.wiki import Connection
 from conspectus.ports import Archives, Clock, CountTokens, Embedder, Files, Records
 from conspectus.ports.accounts import Accounts
+from conspectus.ports.captions import CaptionReader
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.jobs import JobFiles, Ledger, Replays, RequestLog
 from conspectus.ports.summaries import Summaries
@@ -55,6 +56,7 @@ class Parts:
     accounts: Accounts
     files: Files
     archives: Archives
+    captions: CaptionReader
     clock: Clock
     turn: Turn
     open_index: OpenIndex

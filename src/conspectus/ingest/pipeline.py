@@ -9,16 +9,17 @@ from conspectus.ingest.prepare import Preparation, describe, prepare
 from conspectus.model.conversation import NewMessage
 from conspectus.model.ids import DocumentId
 from conspectus.model.records import Document, NewDocument, PreparedDocument, Written
+from conspectus.model.video import NewCaption
 from conspectus.ports import Records
 
-New = TypeVar("New", NewDocument, NewMessage)
+New = TypeVar("New", NewDocument, NewMessage, NewCaption)
 
 BATCH_DOCUMENTS = 500
 BATCH_CHARACTERS = 4_000_000
 
 
 def batches(documents: Iterable[New]) -> Iterator[list[New]]:
-    """Documents or messages in the order given, in batches bounded by number and by size of text."""
+    """Documents, messages or captions in the order given, in batches bounded by number and by size of text."""
     batch: list[New] = []
     size = 0
     for document in documents:

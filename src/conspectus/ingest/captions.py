@@ -1,0 +1,158 @@
+"""Captions as they come, in any order and more than once, to documents in the order of time."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import PurePath
+from typing import Final, TypedDict
+
+from conspectus.errors import Conflict, InvalidInput
+from conspectus.model.ids import SourceId
+from conspectus.model.records import Document, Metadata, NewDocument, Period, Source
+from conspectus.model.video import (
+    ENTITIES,
+    ORIGIN,
+    TITLE,
+    TRACK,
+    ZONE,
+    CaptionRange,
+    CaptionTrack,
+    NewCaption,
+)
+from conspectus.ports import Progress
+from conspectus.ports.timelines import Span
+from conspectus.text.clean import clean
+from conspectus.text.clocks import EPOCH, StreamClock, zone_named
+from conspectus.text.hashing import content_hash, stable_id
+from conspectus.text.times import canonical, parse_instant
+
+FILE: Final = "file"
+"""Metadata of a caption: the file that it was read from."""
+VIDEO: Final = "video"
+"""Metadata of a caption in a file of many videos: which one it is of."""
+
+
+class Taking(TypedDict, total=False):
+    """How files of captions are taken in.
+
+    With `sentences` (the default) cues are put together to sentences; without `replace` a caption that
+    is stored otherwise is an error. `wait` returns when all can be found by meaning.
+    """
+
+    sentences: bool
+    replace: bool
+    wait: bool
+    progress: Progress
+
+
+def clock_of(stream: Source) -> StreamClock:
+    """The clock that a stream's metadata describe."""
+    origin, zone = stream.metadata.get(ORIGIN), stream.metadata.get(ZONE)
+    known = zone_named(zone if isinstance(zone, str) else "UTC")
+    return StreamClock(parse_instant(origin, known) if isinstance(origin, str) else EPOCH, known)
+
+
+def span_of(within: CaptionRange, clock: StreamClock) -> Span:
+    """A range read on a stream's clock. Raises InvalidInput for one that ends before it starts."""
+    start = None if within.start is None else clock.instant(within.start)
+    end = None if within.end is None else clock.instant(within.end)
+    if start is not None and end is not None and end < start:
+        raise InvalidInput("end", "is before the start")
+    last = None if within.last is None or within.last < 0 else within.last
+    if within.last is not None and within.last < -1:
+        raise InvalidInput("last", "must be an index, or -1 for the end")
+    if within.first is not None and last is not None and last < within.first:
+        raise InvalidInput("last", "is before the first")
+    return Span(start, end, within.contains, within.first, last)
+
+
+def caption_id(stream: SourceId, key: str) -> str:
+    """The id of the caption of that key."""
+    return stable_id("document", stream, key)
+
+
+def caption_document(new: NewCaption, stream: Source, clock: StreamClock) -> NewDocument:
+    """The document of a caption. Raises InvalidInput for times or numbers that cannot be."""
+    if new.start is None and new.end is not None:
+        raise InvalidInput("start", "is needed where there is an end")
+    if new.index is not None and new.index < 0:
+        raise InvalidInput("index", "must be 0 or more")
+    occurred = None if new.start is None else clock.period(new.start, new.end)
+    title = stream.metadata.get(TITLE)
+    entities = {ENTITIES: list(new.entities)} if new.entities else {}
+    return NewDocument(
+        text=new.text,
+        title=title if isinstance(title, str) else "",
+        kind="caption",
+        key=_key(new, occurred),
+        metadata={**new.metadata, **entities},
+        author=new.speaker,
+        occurred=occurred,
+        sequence=new.index,
+        thread=TRACK,
+        vector=new.vector,
+    )
+
+
+def checked_against(
+    documents: Sequence[NewDocument], stored: Mapping[str, Document], stream: Source, *, replacing: bool
+) -> list[NewDocument]:
+    """Each document once, the last one given. Raises Conflict where one says something else than before.
+
+    `stored` are those of the same ids that are there already.
+    """
+    said = {name: (each.content_hash, each.occurred) for name, each in stored.items()}
+    chosen: dict[str, NewDocument] = {}
+    for each in documents:
+        name = caption_id(stream.id, each.key or "")
+        saying = content_hash(clean(each.text)), _occurred(each)
+        if not replacing and said.get(name, saying) != saying:
+            raise Conflict("caption", each.key or "", f"is stored in {stream.name!r} and says something else")
+        said[name] = saying
+        chosen[name] = each
+    return list(chosen.values())
+
+
+def stream_metadata(
+    stored: Metadata, given: Mapping[str, object | None], more: Mapping[str, object] | None
+) -> dict[str, object]:
+    """A stream's metadata with what is given in the place of what was there; None leaves it as it was."""
+    own = {name: value for name, value in stored.items() if name in given}
+    rest = stored if more is None else more
+    told = {name: value for name, value in given.items() if value is not None}
+    return {**{name: value for name, value in rest.items() if name not in given}, **own, **told}
+
+
+def origin_of(value: datetime | str | None, zone: str | None) -> str | None:
+    """An origin as it is stored. Raises InvalidInput."""
+    return None if value is None else canonical(parse_instant(value, zone_named(zone or "UTC")))
+
+
+def by_video(track: CaptionTrack, name: str, stream: str | None) -> dict[str, list[NewCaption]]:
+    """The captions of a file by stream: the one that is named, that of each video in it, or of the file.
+
+    Each knows its file and its number in it, so that it is found again when the file is read anew.
+    """
+    found: dict[str, list[NewCaption]] = {}
+    for number, each in enumerate(track.captions, 1):
+        video = each.metadata.get(VIDEO)
+        of = stream or (video if isinstance(video, str) and video else PurePath(name).stem)
+        kept = {key: value for key, value in each.metadata.items() if key != VIDEO or of != video}
+        key = each.key or f"{name}#{number}"
+        one = replace(each, key=key, metadata={**kept, FILE: name})
+        found.setdefault(of, []).append(one if stream is None else replace(one, index=None))
+    return found
+
+
+def _key(new: NewCaption, occurred: Period | None) -> str:
+    """The name that the same caption has again."""
+    if new.key is not None:
+        return new.key
+    if new.index is not None:
+        return str(new.index)
+    times = ("", "") if occurred is None else (canonical(occurred.start), canonical(occurred.end))
+    return stable_id("caption", *times, clean(new.speaker or ""), clean(new.text))
+
+
+def _occurred(new: NewDocument) -> Period | None:
+    return new.occurred if isinstance(new.occurred, Period) else None
