@@ -203,10 +203,17 @@ class Sight:
         self._require_seen(place, source)
         return await self._records.timeline(source.id, span, kind=kind, after=after, limit=limit)
 
-    async def mentions(self, place: Place, source: Source, span: Span) -> Sequence[Mention]:
-        """The names that the captions and events of a source that was seen give."""
+    async def names(self, place: Place, source: Source, span: Span) -> Mapping[str, int]:
+        """How often the captions and events of a source that was seen give each name."""
         self._require_seen(place, source)
-        return await self._records.mentions(source.id, span)
+        return await self._records.names(source.id, span)
+
+    async def mentions(
+        self, place: Place, source: Source, span: Span, *, called: Sequence[str]
+    ) -> Sequence[Mention]:
+        """Where a source that was seen gives any of these names."""
+        self._require_seen(place, source)
+        return await self._records.mentions(source.id, span, called=called)
 
     async def extent(self, place: Place, source: Source) -> Extent:
         """How many captions a source that was seen has, and from when to when they go."""

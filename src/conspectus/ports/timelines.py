@@ -1,11 +1,12 @@
 """What a source of captions and events is read by: stretches of time, in their order."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from conspectus.model.ids import SourceId
-from conspectus.model.records import Document, Kind
+from conspectus.model.ids import DocumentId, SourceId
+from conspectus.model.records import Document, Kind, Period
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,15 @@ class Extent:
     last: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A name that a caption or an event gives: among its entities, or as its speaker."""
+
+    document: DocumentId
+    name: str
+    occurred: Period | None
+
+
 class Timelines(Protocol):
     """A part of Records."""
 
@@ -49,6 +59,14 @@ class Timelines(Protocol):
 
         Those without event time come last, and only where the span names no time.
         """
+        ...
+
+    async def names(self, source: SourceId, span: Span) -> Mapping[str, int]:
+        """In how many captions and events of a source each name is given, as it is spelt."""
+        ...
+
+    async def mentions(self, source: SourceId, span: Span, *, called: Sequence[str]) -> Sequence[Mention]:
+        """Where any of these names is given, in no order."""
         ...
 
     async def extent(self, source: SourceId) -> Extent:

@@ -36,13 +36,14 @@ from conspectus.model.records import (
     Written,
 )
 from conspectus.ports import Reader
-from conspectus.ports.timelines import Extent, Span, TimelinePage
+from conspectus.ports.timelines import Extent, Mention, Span, TimelinePage
 from conspectus.records import (
     catalog,
     changes,
     checking,
     deleting,
     embedding,
+    names,
     reading,
     threads,
     timeline,
@@ -280,6 +281,14 @@ class SqlRecords:
         """Captions or events of a source with their texts, in the order of time. Raises InvalidInput."""
         work = partial(timeline.timeline, source=source, span=span, kind=kind, after=after, limit=limit)
         return await self._read(work)
+
+    async def names(self, source: SourceId, span: Span) -> Mapping[str, int]:
+        """In how many captions and events of a source each name is given."""
+        return await self._read(partial(names.names, source=source, span=span))
+
+    async def mentions(self, source: SourceId, span: Span, *, called: Sequence[str]) -> Sequence[Mention]:
+        """Where any of these names is given."""
+        return await self._read(partial(names.mentions, source=source, span=span, called=called))
 
     async def extent(self, source: SourceId) -> Extent:
         """How many captions a source has, and from when to when they go."""

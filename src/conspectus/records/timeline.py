@@ -48,11 +48,11 @@ def timeline(
     here = {"source": str(source), "kind": str(kind)}
     rows: list[Any] = []
     if place is None or len(place) == len(_BY_TIME):
-        condition = [*_numbered(span), *_timed(connection, source, span), _DATED]
+        condition = [*numbered(span), *timed(connection, source, span), _DATED]
         rows += _page(connection, here, condition, order=_BY_TIME, place=place, limit=limit + 1)
         place = None
     if span.start is None and span.end is None and len(rows) <= limit:
-        condition = [*_numbered(span), ~_DATED]
+        condition = [*numbered(span), ~_DATED]
         rest = limit + 1 - len(rows)
         rows += _page(connection, here, condition, order=_BY_NUMBER, place=place, limit=rest)
     found = [to_document(row) for row in rows[:limit]]
@@ -86,7 +86,8 @@ def _page(
     return connection.execute(chosen.order_by(*order).limit(limit), here).all()
 
 
-def _numbered(span: Span) -> list[ColumnElement[bool]]:
+def numbered(span: Span) -> list[ColumnElement[bool]]:
+    """What has a number within the bounds of the span."""
     bounds = []
     if span.first is not None:
         bounds.append(documents.c.sequence >= span.first)
@@ -95,7 +96,7 @@ def _numbered(span: Span) -> list[ColumnElement[bool]]:
     return bounds
 
 
-def _timed(connection: Connection, source: SourceId, span: Span) -> list[ColumnElement[bool]]:
+def timed(connection: Connection, source: SourceId, span: Span) -> list[ColumnElement[bool]]:
     """What shares an instant with the span, or lies in it; an instant counts as itself."""
     start, end = documents.c.occurred_start, documents.c.occurred_end
     bounds = []

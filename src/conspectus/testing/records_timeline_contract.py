@@ -117,3 +117,29 @@ class TimelineContract:
 def names(found: Sequence[tuple[object, str]]) -> list[str]:
     """The texts of a page."""
     return [text for _, text in found]
+
+    async def test_names_are_those_of_entities_and_speakers(self, records: Records, stocked: None) -> None:
+        """Each counts once for a caption or an event, as it is spelt; other streams and kinds do not count."""
+        given = {"metadata": {"entities": ["Ann", "Bo", "Ann", 7, None]}}
+        await records.put_source(notes("elsewhere"))
+        await records.write(
+            [
+                seen("one", 0, 5, author="Ann", **given),
+                seen("two", 10, 15, author="ann"),
+                seen("three", None, author="Bo", metadata={"entities": "Ö 'x' %"}),
+                seen("event", 20, kind="event", metadata={"entities": ["Bo"]}),
+                seen("page", 0, kind="page", **given),
+                seen("other", 0, source=SourceId("elsewhere"), **given),
+            ]
+        )
+        assert await records.names(NOTES, Span()) == {"Ann": 1, "Bo": 3, "ann": 1, "Ö 'x' %": 1}
+        assert await records.names(NOTES, between(12, 21)) == {"ann": 1, "Bo": 1}
+        assert await records.names(SourceId("nothing"), Span()) == {}
+        found = await records.mentions(NOTES, Span(), called=["Bo", "ann", "nobody"])
+        assert sorted((each.document, each.name, each.occurred is None) for each in found) == [
+            ("event", "Bo", False),
+            ("one", "Bo", False),
+            ("three", "Bo", True),
+            ("two", "ann", False),
+        ]
+        assert await records.mentions(NOTES, Span(), called=[]) == []
