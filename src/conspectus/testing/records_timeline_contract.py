@@ -107,29 +107,38 @@ class TimelineContract:
         with pytest.raises(InvalidInput, match="limit"):
             await records.timeline(NOTES, Span(), limit=0)
 
+    async def test_several_stretches_at_once(self, records: Records, stocked: None) -> None:
+        """Each caption once, in the order of time; the first or the last of them; events too."""
+        await records.write([seen(f"k{n}", 10 * n, 10 * n + 10) for n in range(9)])
+        await records.write([seen("e", 12, 13, kind="event"), seen("none", None)])
+        spans = [between(5, 15), between(11, 25), between(80, None), between(50, 50)]
+        for limit, last, expected in (
+            (9, False, "k0 k1 e k2 k5 k8"),
+            (2, False, "k0 k1"),
+            (2, True, "k5 k8"),
+        ):
+            found = await records.stretches(NOTES, spans, limit=limit, last=last)
+            assert names(found) == expected.split()
+        assert await records.stretches(NOTES, [], limit=5) == []
+
     async def test_events_are_apart(self, records: Records, stocked: None) -> None:
         """A timeline is of one kind."""
         await records.write([seen("a", 0, 1), seen("e", 0, 2, kind="event")])
         page = await records.timeline(NOTES, Span(), kind="event", limit=10)
         assert names(page.documents) == ["e"]
 
-
-def names(found: Sequence[tuple[object, str]]) -> list[str]:
-    """The texts of a page."""
-    return [text for _, text in found]
-
     async def test_names_are_those_of_entities_and_speakers(self, records: Records, stocked: None) -> None:
-        """Each counts once for a caption or an event, as it is spelt; other streams and kinds do not count."""
-        given = {"metadata": {"entities": ["Ann", "Bo", "Ann", 7, None]}}
+        """Each counts once for a caption or an event, as it is spelt; other streams and kinds are apart."""
+        given = {"entities": ["Ann", "Bo", "Ann", 7, None]}
         await records.put_source(notes("elsewhere"))
         await records.write(
             [
-                seen("one", 0, 5, author="Ann", **given),
+                seen("one", 0, 5, author="Ann", metadata=given),
                 seen("two", 10, 15, author="ann"),
                 seen("three", None, author="Bo", metadata={"entities": "Ö 'x' %"}),
                 seen("event", 20, kind="event", metadata={"entities": ["Bo"]}),
-                seen("page", 0, kind="page", **given),
-                seen("other", 0, source=SourceId("elsewhere"), **given),
+                seen("page", 0, kind="page", metadata=given),
+                seen("other", 0, source=SourceId("elsewhere"), metadata=given),
             ]
         )
         assert await records.names(NOTES, Span()) == {"Ann": 1, "Bo": 3, "ann": 1, "Ö 'x' %": 1}
@@ -143,3 +152,8 @@ def names(found: Sequence[tuple[object, str]]) -> list[str]:
             ("two", "ann", False),
         ]
         assert await records.mentions(NOTES, Span(), called=[]) == []
+
+
+def names(found: Sequence[tuple[object, str]]) -> list[str]:
+    """The texts of a page."""
+    return [text for _, text in found]
