@@ -1,0 +1,141 @@
+"""From scored captions to the stretches of their streams that answer a question best.
+
+A question is answered by a stretch, but a caption is what has a score. A good caption says where to look: an
+answer mostly begins shortly before the caption that is most like the question, and goes on after it. How the
+lengths, weights and this way itself were chosen, and what did worse, is in docs/benchmarks.md.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+TYPICAL_SECONDS = 36.0
+"""A stretch is about so long; a caption that is longer is a stretch by itself."""
+BEFORE = 1.0 / 3.0
+"""How much of what is missing to that length is taken from before the best caption."""
+AROUND = 3
+"""So many captions on either side speak for a caption."""
+AROUND_WEIGHT = 0.5
+MOST_OVERLAP = 0.3
+"""Two stretches that share more of the time they cover together are one and the same answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A caption with its score: the words' and the vectors' share of it alone, NaN where it has none."""
+
+    stream: str
+    start: float
+    end: float
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Captions of one stream that stand together, by their places among those seen, in the order of time.
+
+    `score` is the sum of `parts`: that of the best of them, and what those around it add.
+    """
+
+    stream: str
+    start: float
+    end: float
+    members: tuple[int, ...]
+    score: float
+    parts: Mapping[str, float]
+
+
+def moments(seen: Sequence[Seen], *, limit: int) -> list[Stretch]:
+    """The best stretches, best first, at most `limit`; none overlaps a better one of its stream by much.
+
+    Captions may come in any order, of several streams; the more of those around the good ones are among
+    them, with or without a score, the better. One without a score counts as the worst that has one.
+    """
+    row = _in_a_row(seen)
+    around = AROUND_WEIGHT * _means(row)
+    chosen: list[Stretch] = []
+    order = np.argsort(-(row.scores + around), kind="stable")
+    for place in order[row.scored[order]].tolist():
+        if len(chosen) >= limit:
+            break
+        parts = {"best caption": float(row.scores[place]), "around it": float(around[place])}
+        stretch = _stretch(row, place, seen[row.seen[place]].stream, parts)
+        if not any(_same(stretch, other) for other in chosen):
+            chosen.append(stretch)
+    return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """All captions, one stream after the other, each in the order of their middles.
+
+    `seen` are their places as they were given; those of their stream stand from `first` up to `after`.
+    """
+
+    seen: Places
+    starts: Floats
+    ends: Floats
+    scores: Floats
+    scored: NDArray[np.bool_]
+    first: Places
+    after: Places
+
+
+def _in_a_row(seen: Sequence[Seen]) -> _Row:
+    given = np.array([(each.start, each.end, each.score) for each in seen], dtype=np.float64).reshape(-1, 3)
+    _, streams = np.unique([each.stream for each in seen], return_inverse=True)
+    order = np.lexsort((given[:, 2], given[:, 0], given[:, 0] + given[:, 1], streams))
+    streams, (starts, ends, scores) = streams[order], given[order].T
+    scored = ~np.isnan(scores)
+    worst = scores[scored].min() if scored.any() else 0.0
+    return _Row(
+        seen=order,
+        starts=starts,
+        ends=ends,
+        scores=np.where(scored, scores, worst),
+        scored=scored,
+        first=np.searchsorted(streams, streams, side="left"),
+        after=np.searchsorted(streams, streams, side="right"),
+    )
+
+
+def _means(row: _Row) -> Floats:
+    """The mean of each score and of those around it."""
+    sums = np.concatenate([[0.0], np.cumsum(row.scores)])
+    places = np.arange(len(row.seen))
+    first = np.maximum(places - AROUND, row.first)
+    after = np.minimum(places + AROUND + 1, row.after)
+    means: Floats = (sums[after] - sums[first]) / (after - first)
+    return means
+
+
+def _stretch(row: _Row, place: int, stream: str, parts: Mapping[str, float]) -> Stretch:
+    """The captions around a place of which at least half lies in the typical time around it."""
+    own = slice(row.first[place], row.after[place])
+    missing = max(TYPICAL_SECONDS - float(row.ends[place] - row.starts[place]), 0.0)
+    since = row.starts[place] - BEFORE * missing
+    until = row.ends[place] + (1.0 - BEFORE) * missing
+    middles = (row.starts[own] + row.ends[own]) / 2.0
+    first = own.start + np.searchsorted(middles, since, side="left")
+    after = own.start + np.searchsorted(middles, until, side="right")
+    inside = slice(min(first, place), max(after, place + 1))
+    return Stretch(
+        stream=stream,
+        start=float(row.starts[inside].min()),
+        end=float(row.ends[inside].max()),
+        members=tuple(row.seen[inside].tolist()),
+        score=sum(parts.values()),
+        parts=parts,
+    )
+
+
+def _same(one: Stretch, other: Stretch) -> bool:
+    """Whether both share so much of the time they cover together that they are one answer."""
+    shared = min(one.end, other.end) - max(one.start, other.start)
+    together = max(one.end, other.end) - min(one.start, other.start)
+    return one.stream == other.stream and shared >= MOST_OVERLAP * together

@@ -1,0 +1,121 @@
+"""Stretches of streams out of scored captions."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conspectus.retrieval.moments import MOST_OVERLAP, TYPICAL_SECONDS, Seen, moments
+
+UNSCORED = math.nan
+TIMES = st.floats(-1e6, 1e6)
+SEEN = st.builds(
+    lambda stream, start, length, score: Seen(stream, start, start + length, score),
+    st.sampled_from("ab"),
+    TIMES,
+    st.floats(0.0, 200.0),
+    st.floats(-1.0, 1.0) | st.just(UNSCORED),
+)
+
+
+def every_six_seconds(*scores: float, stream: str = "talk") -> list[Seen]:
+    return [Seen(stream, 6.0 * place, 6.0 * place + 6.0, score) for place, score in enumerate(scores)]
+
+
+def test_a_stretch_begins_before_its_best_caption_and_goes_on_after_it():
+    best, *_ = moments(every_six_seconds(*[0.1] * 10, 0.9, *[0.1] * 10), limit=1)
+    assert best.members == (8, 9, 10, 11, 12, 13)
+    assert (best.start, best.end) == (48.0, 84.0)
+
+
+def test_a_score_is_the_sum_of_its_parts():
+    best, *_ = moments(every_six_seconds(0.2, 0.2, 0.2, 0.9, 0.2, 0.2, 0.2, 0.0), limit=1)
+    assert best.parts == {"best caption": 0.9, "around it": pytest.approx(0.5 * (0.9 + 6 * 0.2) / 7)}
+    assert best.score == sum(best.parts.values())
+
+
+def test_of_equal_captions_the_one_in_good_company_wins():
+    best, *_ = moments(every_six_seconds(0.7, *[0.1] * 20, 0.3, 0.3, 0.7, 0.3, 0.3), limit=1)
+    assert 23 in best.members
+    assert 0 not in best.members
+
+
+def test_captions_as_long_as_an_answer_stand_alone():
+    minutes = [Seen("camera", 60.0 * place, 60.0 * place + 62.0, 0.1 * place) for place in range(5)]
+    found = moments(minutes, limit=10)
+    assert [each.members for each in found] == [(4,), (3,), (2,), (1,), (0,)]
+    assert (found[0].start, found[0].end) == (240.0, 302.0)
+
+
+def test_captions_over_one_another_are_answers_of_their_own():
+    whole, part = Seen("day", 0.0, 300.0, 0.4), Seen("day", 20.0, 60.0, 0.6)
+    assert [each.members for each in moments([whole, part], limit=5)] == [(1,), (1, 0)]
+
+
+def test_streams_do_not_speak_for_each_other():
+    alone = moments(every_six_seconds(0.5, 0.1, stream="b"), limit=1)
+    both = moments(
+        [*every_six_seconds(0.4, 0.4, stream="a"), *every_six_seconds(0.5, 0.1, stream="b")], limit=2
+    )
+    assert {each.stream for each in both} == {"a", "b"}
+    assert next(each for each in both if each.stream == "b").score == alone[0].score
+
+
+def test_what_has_no_score_is_in_stretches_but_never_makes_one():
+    found = moments(every_six_seconds(UNSCORED, 0.8, UNSCORED, UNSCORED, *[UNSCORED] * 20), limit=10)
+    assert [each.members for each in found] == [(0, 1, 2, 3, 4)]
+    assert moments(every_six_seconds(UNSCORED, UNSCORED), limit=10) == []
+
+
+def test_instants_at_one_time_are_one_answer():
+    (found,) = moments([Seen("a", 5.0, 5.0, 0.3), Seen("a", 5.0, 5.0, 0.4)], limit=10)
+    assert found.members == (0, 1)
+    assert (found.start, found.end) == (5.0, 5.0)
+
+
+def test_nothing_seen_and_nothing_wanted():
+    assert moments([], limit=10) == []
+    assert moments(every_six_seconds(0.5), limit=0) == []
+
+
+def test_far_captions_of_one_stream_are_not_of_one_stretch():
+    (first, second) = moments([Seen("a", 0.0, 2.0, 0.5), Seen("a", 9_000.0, 9_002.0, 0.5)], limit=10)
+    assert (first.members, second.members) == ((0,), (1,))
+
+
+@given(st.lists(SEEN, max_size=30), st.integers(0, 12))
+def test_stretches_are_sound_whatever_is_seen(seen, limit):
+    found = moments(seen, limit=limit)
+    assert len(found) <= limit
+    assert [each.score for each in found] == sorted((each.score for each in found), reverse=True)
+    for each in found:
+        members = [seen[place] for place in each.members]
+        assert {one.stream for one in members} == {each.stream}
+        assert each.start == min(one.start for one in members)
+        assert each.end == max(one.end for one in members)
+        assert any(not math.isnan(one.score) for one in members)
+    for place, one in enumerate(found):
+        for other in found[:place]:
+            shared = min(one.end, other.end) - max(one.start, other.start)
+            together = max(one.end, other.end) - min(one.start, other.start)
+            assert one.stream != other.stream or shared < MOST_OVERLAP * together
+
+
+@given(st.lists(SEEN, max_size=20, unique_by=lambda each: (each.start, each.end)), st.randoms())
+def test_the_order_in_which_captions_are_seen_does_not_matter(seen, random):
+    places = list(range(len(seen)))
+    random.shuffle(places)
+    turned = moments([seen[place] for place in places], limit=50)
+    assert [{places[member] for member in each.members} for each in turned] == [
+        set(each.members) for each in moments(seen, limit=50)
+    ]
+
+
+def test_a_day_of_captions_is_looked_at_at_once():
+    day = [
+        Seen("camera", 4.0 * place, 4.0 * place + 4.0, (place * 7_919 % 997) / 997) for place in range(21_600)
+    ]
+    found = moments(day, limit=100)
+    assert len(found) == 100
+    assert all(each.end - each.start <= TYPICAL_SECONDS + 8.0 for each in found)
