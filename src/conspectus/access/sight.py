@@ -215,6 +215,13 @@ class Sight:
         self._require_seen(place, source)
         return await self._records.mentions(source.id, span, called=called)
 
+    async def stretches(
+        self, place: Place, source: Source, spans: Sequence[Span], *, limit: int, last: bool = False
+    ) -> Sequence[tuple[Document, str]]:
+        """What lies in any of the spans of a source that was seen, in the order of time."""
+        self._require_seen(place, source)
+        return await self._records.stretches(source.id, spans, limit=limit, last=last)
+
     async def extent(self, place: Place, source: Source) -> Extent:
         """How many captions a source that was seen has, and from when to when they go."""
         self._require_seen(place, source)

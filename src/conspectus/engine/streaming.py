@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as changed
 from pathlib import Path
 from typing import Unpack
 
@@ -301,7 +302,8 @@ class Streaming(Chatting):
         chosen = checked_against(documents, stored, stream, replacing=replacing)
         written = await self._write(chosen, stream, stored=list(stored.values()))
         by_id = {str(each.id): each for each in written}
-        return [by_id[name] for name in names]
+        again = {name: changed(each, outcome="unchanged") for name, each in by_id.items()}
+        return [(by_id if name not in names[:at] else again)[name] for at, name in enumerate(names)]
 
     async def _shelf_for(self, collection: str) -> None:
         """Make the collection if it is new."""

@@ -19,7 +19,7 @@ BATCH_CHARACTERS = 4_000_000
 
 
 def batches(documents: Iterable[New]) -> Iterator[list[New]]:
-    """Documents, messages or captions in the order given, in batches bounded by number and by size of text."""
+    """What is given, in its order, in batches bounded by number and by size of text."""
     batch: list[New] = []
     size = 0
     for document in documents:

@@ -61,6 +61,15 @@ class Timelines(Protocol):
         """
         ...
 
+    async def stretches(
+        self, source: SourceId, spans: Sequence[Span], *, limit: int, last: bool = False
+    ) -> Sequence[tuple[Document, str]]:
+        """Captions and events with times that lie in any of the spans, each once, in the order of time.
+
+        The first `limit` of them, or with `last` the last ones.
+        """
+        ...
+
     async def names(self, source: SourceId, span: Span) -> Mapping[str, int]:
         """In how many captions and events of a source each name is given, as it is spelt."""
         ...

@@ -290,6 +290,13 @@ class SqlRecords:
         """Where any of these names is given."""
         return await self._read(partial(names.mentions, source=source, span=span, called=called))
 
+    async def stretches(
+        self, source: SourceId, spans: Sequence[Span], *, limit: int, last: bool = False
+    ) -> Sequence[tuple[Document, str]]:
+        """What lies in any of the spans, the first or the last of it, in the order of time."""
+        work = partial(timeline.stretches, source=source, spans=spans, limit=limit, last=last)
+        return await self._read(work)
+
     async def extent(self, source: SourceId) -> Extent:
         """How many captions a source has, and from when to when they go."""
         return await self._read(partial(timeline.extent, source=source))

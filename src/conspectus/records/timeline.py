@@ -6,11 +6,11 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, func, literal, or_, select, tuple_
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, false, func, literal, or_, select, tuple_
 
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import SourceId
-from conspectus.model.records import Kind
+from conspectus.model.records import Document, Kind
 from conspectus.ports.timelines import Extent, Span, TimelinePage
 from conspectus.records.reading import texts_of
 from conspectus.records.rows import DOCUMENT_COLUMNS, to_document
@@ -59,6 +59,19 @@ def timeline(
     texts = texts_of(connection, [each.id for each in found])
     cursor = _to_cursor(rows[limit - 1]) if len(rows) > limit else None
     return TimelinePage(tuple((each, texts.get(each.id, "")) for each in found), cursor)
+
+
+def stretches(
+    connection: Connection, source: SourceId, spans: Sequence[Span], *, limit: int, last: bool
+) -> list[tuple[Document, str]]:
+    """What lies in any of the spans, each once, in the order of time."""
+    inside = or_(false(), *(and_(*numbered(span), *timed(connection, source, span)) for span in spans))
+    chosen = select(*DOCUMENT_COLUMNS).where(documents.c.source == source, SEEN, _DATED, inside)
+    order = [column.desc() for column in _BY_TIME] if last else _BY_TIME
+    rows = connection.execute(chosen.order_by(*order).limit(limit)).all()
+    found = [to_document(row) for row in (reversed(rows) if last else rows)]
+    texts = texts_of(connection, [each.id for each in found])
+    return [(each, texts.get(each.id, "")) for each in found]
 
 
 def extent(connection: Connection, source: SourceId) -> Extent:
