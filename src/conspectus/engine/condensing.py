@@ -12,6 +12,7 @@ from conspectus.access.sight import Place
 from conspectus.engine.scribe import Paper, Scribe
 from conspectus.engine.streaming import Streaming
 from conspectus.errors import Changed, ChatError, TooLarge
+from conspectus.ingest.captions import clock_of, span_of
 from conspectus.model.patience import Patience
 from conspectus.model.video import BatchSummary, Caption, Stream, Summary, SummaryRequest
 from conspectus.ports import Progress, Vectors
@@ -21,7 +22,7 @@ from conspectus.streams.batches import Batch, batches, by_index
 from conspectus.streams.extract import extracted
 from conspectus.streams.requests import checked, recipe
 from conspectus.streams.running import Finished, in_batches, in_turn
-from conspectus.streams.showing import clock_of, shown
+from conspectus.streams.showing import shown
 from conspectus.streams.structured import Form
 from conspectus.streams.summarise import Style, Writer, between
 from conspectus.text.words import Analyzer
@@ -68,7 +69,8 @@ class Condensing(Streaming):
         ready = checked(request, most_characters=settings.max_chat_characters)
         form = None if ready.schema is None else Form(ready.schema)
         stream, place = await self._stream_place(ready.stream, ready.collection)
-        return Asked(ready, stream, place, await self._span(stream, ready.range), form)
+        span = span_of(ready.range, clock_of(stream.source))
+        return Asked(ready, stream, place, span, form)
 
     async def _summed(self, asked: Asked, how: How) -> Summary:
         """What is asked for, by the model where there is one; each request by one task at a time."""
@@ -89,7 +91,7 @@ class Condensing(Streaming):
         """One attempt, with the captions as they are now."""
         name, store = asked.named(model.name), self._parts.summaries
         captions = await self._captions_of(asked)
-        parts = await self._cut(asked, name, captions, how)
+        parts = await self._batches(asked, name, captions, how)
         if not parts:
             return Summary("empty", "", model.name, ())
         scribe = self._scribe(asked, model, captions, reading=how.reading)
@@ -107,7 +109,7 @@ class Condensing(Streaming):
             await store.tidy(asked.stream.source.id, name, scribe.used)
         return reported(finished, model.name, asked.form, calls=scribe.calls)
 
-    async def _cut(self, asked: Asked, name: str, captions: Sequence[Caption], how: How) -> list[Batch]:
+    async def _batches(self, asked: Asked, name: str, captions: Sequence[Caption], how: How) -> list[Batch]:
         """The batches to summarise; where they were cut by time is kept before anything is asked."""
         source, size = asked.stream.source.id, asked.request.batch_size
         if by_index(captions):
@@ -122,7 +124,7 @@ class Condensing(Streaming):
 
     async def _captions_of(self, asked: Asked) -> list[Caption]:
         most = self._parts.settings.max_summary_captions
-        found = await self._timeline(asked.stream, asked.span)
+        found = await self._timeline(asked.place, asked.stream.source, asked.span)
         if len(found) > most:
             raise TooLarge("range", size=len(found), limit=most, unit="captions")
         return [each for each in found if each.text.strip()]

@@ -58,18 +58,22 @@ class Scribe:
 
     async def ask(self, question: Question) -> Told:
         """The answer that is kept, else a new one, kept. Raises ChatError, Changed, or NotKept."""
-        paper = self.paper
         name = self._name(question)
-        text = await paper.store.text(name)
+        text = await self.paper.store.text(name)
         if text is None:
             if self.reading:
                 raise NotKept
-            text = await self._patiently(question, question)
-            captions = tuple((each, paper.fingerprints[each]) for each in question.captions)
-            new = NewSummary(name, paper.recipe, text, captions, question.parts)
-            await paper.store.keep(paper.source, new)
+            async with self.turns:
+                text = await self._patiently(question, question)
+                await self._keep(name, text, question)
         self.used.add(name)
         return Told(name, text)
+
+    async def _keep(self, name: str, text: str, question: Question) -> None:
+        paper = self.paper
+        captions = tuple((each, paper.fingerprints[each]) for each in question.captions)
+        new = NewSummary(name, paper.recipe, text, captions, question.parts)
+        await paper.store.keep(paper.source, new)
 
     async def _patiently(self, question: Question, asked: Question, attempt: int = 1) -> str:
         """An answer that can be used, asked for again as long as that may help."""
@@ -95,8 +99,8 @@ class Scribe:
         return wait
 
     async def _once(self, question: Question) -> str:
-        async with self.turns, aclosing(self.model.stream(question.messages, most=question.most)) as pieces:
-            self.calls += 1
+        self.calls += 1
+        async with aclosing(self.model.stream(question.messages, most=question.most)) as pieces:
             said = [piece.text async for piece in pieces if isinstance(piece, Delta)]
         text = clean("".join(said)).strip()
         if not text:

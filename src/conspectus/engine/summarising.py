@@ -6,6 +6,7 @@ from dataclasses import replace as changed
 from conspectus.access.policy import require_scope
 from conspectus.engine.condensing import Asked, Condensing, How
 from conspectus.errors import ChatNotConfigured, InvalidInput
+from conspectus.ingest.captions import clock_of
 from conspectus.ingest.jobs import Outcome, Tell
 from conspectus.model.jobs import Job
 from conspectus.model.records import Json, Written
@@ -17,7 +18,6 @@ from conspectus.ports.timelines import Span
 from conspectus.streams.batches import spot
 from conspectus.streams.requests import request_from_json, request_to_json
 from conspectus.streams.running import NotKept
-from conspectus.streams.showing import clock_of
 
 
 class Summarising(Condensing):
@@ -130,22 +130,22 @@ class Summarising(Condensing):
     async def _is_due(self, asked: Asked, indexes: Collection[int | None]) -> bool:
         """Whether a batch may be full that was not before; looks only at the end, or where indexes point."""
         size, model = asked.request.batch_size, self._parts.chat_model
+        source = asked.stream.source
         numbers = {each // size for each in indexes if each is not None}
         if None not in indexes:
             for number in sorted(numbers):
                 span = Span(first=number * size, last=number * size + size - 1)
-                if len(await self._timeline(asked.stream, span)) == size:
+                if len(await self._timeline(asked.place, source, span)) == size:
                     return True
             return False
-        source = asked.stream.source
         borders = await self._parts.summaries.borders(source.id, asked.named(model.name if model else ""))
         if not borders:
-            return len(await self._timeline(asked.stream, Span())) >= size
+            return len(await self._timeline(asked.place, source, Span())) >= size
         last = borders[-1]
         begin = last.last if last.full else last.first
         timed = begin[0] < float("inf")
         span = Span(start=clock_of(source).instant(begin[0])) if timed else Span()
-        after = [each for each in await self._timeline(asked.stream, span) if spot(each) >= begin]
+        after = [each for each in await self._timeline(asked.place, source, span) if spot(each) >= begin]
         return len(after) - last.full >= size
 
     async def _fill(self, asked: Asked, standing: Standing) -> None:

@@ -1,5 +1,6 @@
 """A summary without a model: captions that say most of what the others say, from every part of a stream."""
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final, TypeAlias
@@ -82,19 +83,16 @@ def _stretches(captions: Sequence[Caption], count: int) -> list[list[int]]:
 
 
 def _of_words(words: Sequence[Sequence[str]]) -> Rows:
-    """Unit rows of the terms that captions share, rarer ones weighing more."""
+    """Rows of the terms that captions share, as parts of unit rows of all their terms."""
     counts = Counter(term for each in words for term in set(each))
-    shared = [term for term, count in counts.most_common(MOST_TERMS) if count > 1] or list(counts)[
-        :MOST_TERMS
-    ]
+    shared = [term for term, count in counts.most_common(MOST_TERMS) if count > 1]
     place = {term: at for at, term in enumerate(shared)}
     rows = np.zeros((len(words), max(len(shared), 1)), np.float32)
-    for row, terms in enumerate(words):
-        for term in set(terms) & place.keys():
-            rows[row, place[term]] = 1.0 / np.sqrt(counts[term])
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    scaled: Rows = rows / np.maximum(lengths, 1e-9)
-    return scaled
+    for row, each in enumerate(words):
+        length = math.sqrt(sum(1.0 / counts[term] for term in set(each)))
+        for term in set(each) & place.keys():
+            rows[row, place[term]] = 1.0 / (math.sqrt(counts[term]) * length)
+    return rows
 
 
 def _said(text: str, weight: Counter[str], terms: Terms) -> str:

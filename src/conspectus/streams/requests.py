@@ -15,11 +15,10 @@ from conspectus.text.hashing import stable_id
 
 MOST_BATCH: Final = 1_024
 MOST_SENTENCES: Final = 1_000
-TO_THE_END: Final = -1
 
 
 def checked(request: SummaryRequest, *, most_characters: int) -> SummaryRequest:
-    """The request with its range as it is meant. Raises InvalidInput or TooLarge."""
+    """The request as it can be stored. Raises InvalidInput or TooLarge."""
     if request.mode not in {"batches", "refine"}:
         raise InvalidInput("mode", f"{request.mode!r} is none; there are batches and refine")
     if not 1 <= request.batch_size <= MOST_BATCH:
@@ -28,7 +27,7 @@ def checked(request: SummaryRequest, *, most_characters: int) -> SummaryRequest:
         raise InvalidInput("sentences", f"must be from 1 to {MOST_SENTENCES}")
     if len(request.prompt) > most_characters:
         raise TooLarge("prompt", size=len(request.prompt), limit=most_characters, unit="characters")
-    return replace(request, prompt=clean(request.prompt), range=_ordered(request.range))
+    return replace(request, prompt=clean(request.prompt))
 
 
 def recipe(request: SummaryRequest, span: Span, model: str) -> str:
@@ -68,13 +67,6 @@ def request_from_json(told: Metadata) -> SummaryRequest:
     return SummaryRequest(
         **given, range=CaptionRange(**within) if isinstance(within, Mapping) else CaptionRange()
     )
-
-
-def _ordered(within: CaptionRange) -> CaptionRange:
-    last = None if within.last == TO_THE_END else within.last
-    if last is not None and within.first is not None and within.first > last:
-        raise InvalidInput("range.last", f"{last} is before the first, {within.first}")
-    return replace(within, last=last)
 
 
 def _time(when: When | None) -> Json:

@@ -1,0 +1,78 @@
+"""A summary without a model: what most is about, from every part, nothing twice."""
+
+import numpy as np
+
+from conspectus.model.video import Caption
+from conspectus.streams.extract import LONGEST, extracted
+from conspectus.testing.caption_samples import caption
+from conspectus.text.words import Analyzer
+
+TERMS = Analyzer("english").terms
+
+
+def chosen(captions: list[Caption], most: int, rows: list[list[float]] | None = None) -> list[str]:
+    vectors = None if rows is None else np.asarray(rows, np.float32)
+    return [said for _, said in extracted(captions, most, terms=TERMS, vectors=vectors)]
+
+
+def test_nothing_comes_of_nothing() -> None:
+    assert chosen([], 5) == []
+    assert chosen([caption("  ", 0), caption("\n", 1)], 5) == []
+    assert chosen([caption("a car", 0)], 0) == []
+
+
+def test_what_most_captions_are_about_is_chosen() -> None:
+    captions = [
+        caption("The forklift lifts a pallet.", 0),
+        caption("The forklift carries the pallet to the truck.", 10),
+        caption("A bird.", 20),
+        caption("The pallet falls from the forklift.", 30),
+    ]
+    assert "forklift" in chosen(captions, 1)[0]
+    assert "A bird." not in chosen(captions, 3)
+
+
+def test_every_part_of_the_stream_has_its_share() -> None:
+    captions = [caption(f"The goal number {each} is scored.", each) for each in range(90)]
+    captions += [caption("The audience leaves the stadium.", 590), caption("It is dark.", 600)]
+    found = extracted(captions, 3, terms=TERMS)
+    assert len(found) == 3
+    assert [each.start for each, _ in found] == sorted(each.start or 0.0 for each, _ in found)
+    assert found[-1][0].start in {590, 600}
+
+
+def test_nothing_is_said_twice() -> None:
+    captions = [caption("No motion in the hall.", each, key=str(each)) for each in range(50)]
+    captions.append(caption("A man enters the hall.", 60))
+    assert chosen(captions, 10) == ["No motion in the hall.", "A man enters the hall."]
+
+
+def test_vectors_count_where_all_have_one() -> None:
+    captions = [caption(f"word{each}", each) for each in range(4)]
+    rows = [[1.0, 0.0], [0.0, 1.0], [0.8, 0.6], [0.6, 0.8]]
+    assert chosen(captions, 1, rows) == ["word2"]
+    assert chosen(captions, 1, rows[:2]) == chosen(captions, 1)
+
+
+def test_captions_without_words_and_without_times_are_chosen_by_place() -> None:
+    assert chosen([caption("!!!", key="a"), caption("???", key="b")], 2) == ["!!!", "???"]
+    assert len(chosen([caption(f"\u4f60\u597d {each}") for each in range(6)], 3)) == 3
+
+
+def test_of_a_long_caption_one_sentence_is_shown() -> None:
+    filler = "Something else happens that nobody speaks of again in here. " * 10
+    long = caption(f"{filler}The goalkeeper saves the penalty.\nOne more thing.", 0)
+    assert len(long.text) > LONGEST
+    others = [caption("The goalkeeper saves a penalty.", 1), caption("Penalty! The goalkeeper!", 2)]
+    assert chosen([long, *others], 3)[0] in {
+        "The goalkeeper saves the penalty.",
+        "Something else happens that nobody speaks of again in here.",
+    }
+    assert all("\n" not in each for each in chosen([long, *others], 3))
+
+
+def test_the_order_given_is_kept() -> None:
+    captions = [caption(f"Scene {each} with words of its own {each}.", each) for each in range(30)]
+    found = [each for each, _ in extracted(captions, 7, terms=TERMS)]
+    assert found == sorted(found, key=captions.index)
+    assert len({each.document.id for each in found}) == len(found)
