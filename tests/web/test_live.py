@@ -1,6 +1,7 @@
 """Live events over a real connection: none is lost, and all who listen are let go."""
 
 import asyncio
+import io
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,11 +12,12 @@ import httpx
 import pytest
 from fastapi import FastAPI, Request, Response
 
-from conspectus.errors import ConspectusError, InvalidInput, NotFound, Overloaded
+from conspectus.errors import InvalidInput, NotFound, Overloaded
 from conspectus.settings import Settings
 from conspectus.testing.served import served
 from conspectus.web.event_streams import frame
 from conspectus.web.live import Listeners, LiveEvents, resumed
+from conspectus.web.logs import logger
 from conspectus.web.problems import Refused
 from tests.server_events import Event, parsed
 
@@ -26,18 +28,19 @@ class Source:
     """Says what a test says, and knows whether anybody still hears it."""
 
     def __init__(self, **settings: Any) -> None:
-        self.listeners = Listeners(replace(SETTINGS, **settings))
-        self.said: asyncio.Queue[int | ConspectusError | None] = asyncio.Queue()
+        self.log = io.StringIO()
+        self.listeners = Listeners(replace(SETTINGS, **settings), logger("info", self.log))
+        self.said: asyncio.Queue[int | Exception | None] = asyncio.Queue()
         self.left = asyncio.Event()
 
-    def say(self, *what: int | ConspectusError | None) -> None:
+    def say(self, *what: int | Exception | None) -> None:
         for each in what:
             self.said.put_nowait(each)
 
     async def events(self) -> AsyncGenerator[int, None]:
         try:
             while (each := await self.said.get()) is not None:
-                if isinstance(each, ConspectusError):
+                if isinstance(each, Exception):
                     raise each
                 yield each
         finally:
@@ -79,6 +82,15 @@ async def test_what_goes_wrong_is_the_last_event() -> None:
     async with source.heard() as (_, pieces):
         last = (await rest(pieces))[-1]
     assert (last.name, last.id, json.loads(last.data)["code"]) == ("error", "8", "not_found")
+
+
+async def test_a_fault_of_the_server_says_nothing_of_itself() -> None:
+    source = Source()
+    source.say(8, TypeError("secret"))
+    async with source.heard() as (_, pieces):
+        last = (await rest(pieces))[-1]
+    assert (last.name, json.loads(last.data)["code"], "secret" in last.data) == ("error", "internal", False)
+    assert '"TypeError"' in source.log.getvalue()
 
 
 async def test_who_leaves_is_let_go() -> None:

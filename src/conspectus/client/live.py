@@ -14,7 +14,7 @@ from conspectus.errors import ServerUnavailable, TooLarge
 
 T = TypeVar("T")
 TIMES: Final = 3
-"""How often in a row a server is asked again with which there is no connection."""
+"""How often in a row a server is asked again after a connection that brought nothing and was lost."""
 READY: Final = "ready"
 FAILED: Final = "error"
 
@@ -66,8 +66,10 @@ class _Connections:
         try:
             async with aclosing(self._channel.pieces(request)) as pieces:
                 async for event in events_in(pieces):
-                    self._last, self._vain = event.id, 0
+                    self._last = event.id
+                    self._vain = self._vain if event.name == READY else 0
                     yield event
+            self._vain = 0
         except (ServerUnavailable, TooLarge):
             self._vain += 1
             if not self._last or self._vain > TIMES:

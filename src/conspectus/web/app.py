@@ -72,7 +72,7 @@ def application(
     readiness = Readiness(engine, chosen_log)
     metrics = Metrics(version("conspectus"))
     chats = ChatStreams(settings, chosen_log)
-    listeners = Listeners(settings)
+    listeners = Listeners(settings, chosen_log)
     metrics.chats.set_function(lambda: len(chats))
     for each in (chats, listeners):
         readiness.when_stopping(each.stop)

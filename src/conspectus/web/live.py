@@ -7,17 +7,20 @@ known to be.
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import aclosing, asynccontextmanager
+from http import HTTPStatus
 from typing import Annotated, Any, Final, Generic, TypeVar
 
 from fastapi import Depends, Header, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
+from structlog.typing import FilteringBoundLogger
 
 from conspectus.errors import ConspectusError, InvalidInput, Overloaded
 from conspectus.settings import Settings
 from conspectus.web.documented import Responses, problems
 from conspectus.web.event_streams import HEADERS, HEARTBEAT, MEDIA_TYPE, frame
-from conspectus.web.problems import problem_of, refuse
+from conspectus.web.logs import fault_facts
+from conspectus.web.problems import internal, problem_of, refuse
 
 T = TypeVar("T")
 LONGEST_EVENT_ID: Final = 100
@@ -30,8 +33,9 @@ FAILED: Final = "error"
 class Listeners:
     """Those who listen now, no more than the settings say; all are let go when the server stops."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, log: FilteringBoundLogger) -> None:
         self.settings = settings
+        self.log = log
         self._stopped = asyncio.Event()
         self._present = 0
 
@@ -89,9 +93,11 @@ class LiveEvents(Response, Generic[T]):
         self._listeners = listeners
         self._settings = listeners.settings
         self._after = after
+        self._request_id = ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer the request."""
+        self._request_id = str(scope.get("state", {}).get("request_id", ""))
         async with aclosing(self._events) as events, self._listeners.ended(receive) as ended:
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             async with aclosing(self._pieces(events, ended)) as pieces:
@@ -126,14 +132,26 @@ class LiveEvents(Response, Generic[T]):
                 if not coming.done():
                     yield HEARTBEAT
                     continue
+                if (fault := coming.exception()) is not None:
+                    yield self._last(fault)
+                    return
                 yield self._written(coming.result())
                 coming = asyncio.ensure_future(anext(events))
-        except StopAsyncIteration:
-            return
-        except ConspectusError as fault:
-            yield _problem(fault)
         finally:
             await _cancelled(coming)
+
+    def _last(self, fault: BaseException) -> bytes:
+        """What is sent at the end: nothing more where all is said, else the problem."""
+        match fault:
+            case StopAsyncIteration():
+                return b""
+            case ConspectusError():
+                problem = problem_of(fault)
+            case _:
+                problem = internal(self._request_id)
+        if problem.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+            self._listeners.log.error("fault", request_id=self._request_id, **fault_facts(fault))
+        return frame(bytes(problem.response().body).decode(), name=FAILED)
 
 
 def _listeners(request: Request) -> Listeners:
@@ -162,10 +180,6 @@ def resumed(last: str | None) -> int | None:
     if not (last.isascii() and last.isdecimal() and len(last) <= len(str(2**63))):
         raise InvalidInput("Last-Event-ID", "is no id of an event of this stream")
     return int(last)
-
-
-def _problem(fault: ConspectusError) -> bytes:
-    return frame(bytes(problem_of(fault).response().body).decode(), name=FAILED)
 
 
 async def _disconnected(receive: Receive) -> None:

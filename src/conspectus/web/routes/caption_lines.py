@@ -30,7 +30,7 @@ async def add_lines(
 ) -> CaptionsWrittenAnswer:
     """Store captions, batch by batch."""
     pieces = arriving(request.stream(), request.app.state.listeners.settings.request_seconds)
-    taken = await take_lines(pieces, engine, stream=stream, collection=collection, replace=replace)
+    taken = await take_lines(pieces, engine, stream=stream, collection=collection, replacing=replace)
     if wait:
         await engine.settle(collection=collection)
     return taken

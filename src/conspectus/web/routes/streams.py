@@ -7,10 +7,10 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, File, Form, Request, Response, UploadFile
 
+from conspectus.engine import Engine
 from conspectus.model.records import Receipt
 from conspectus.model.video import CaptionFiles, LiveCaption
-from conspectus.streams.showing import clock_of
-from conspectus.text.clocks import StreamClock
+from conspectus.text.clocks import StreamClock, clock_of
 from conspectus.web.deps import After, EngineOf, Limit, Purge, Unhurried, without_limits
 from conspectus.web.documented import Responses, problems
 from conspectus.web.event_streams import frame
@@ -49,6 +49,10 @@ class Importing:
     sentences: Annotated[bool, Form(description="Put sentences together over the borders of cues.")] = True
     replace: Annotated[bool, Form(description="Let those of a stored key take its place.")] = True
     wait: Annotated[bool, Form(description="Answer when everything is found by meaning too.")] = False
+
+
+Files = Annotated[list[UploadFile], File(min_length=1, description="Captions: SRT, VTT, ASS, JSON, ...")]
+How = Annotated[Importing, Depends()]
 
 
 @router.post("/streams", response_model=StreamAnswer, responses=problems())
@@ -109,18 +113,25 @@ async def clear_stream(
 
 
 @router.post(
+    "/streams/import", response_model=CaptionFilesAnswer, responses=problems(415), dependencies=[Unhurried]
+)
+async def import_streams(
+    files: Files,
+    how: How,
+    engine: EngineOf,
+    *,
+    stream: Annotated[str | None, Form(min_length=1, max_length=NAME)] = None,
+) -> CaptionFiles:
+    """Take in files of captions, each as a stream of its own where none is named."""
+    return await _taken_in(files, engine, stream, how)
+
+
+@router.post(
     f"{CAPTIONS}/import", response_model=CaptionFilesAnswer, responses=problems(415), dependencies=[Unhurried]
 )
-async def import_captions(
-    stream: StreamName,
-    files: Annotated[list[UploadFile], File(min_length=1, description="Subtitles: SRT, VTT, ASS, JSON.")],
-    how: Annotated[Importing, Depends()],
-    engine: EngineOf,
-) -> CaptionFiles:
-    """Take in files of captions; again changes nothing."""
-    with TemporaryDirectory() as folder:
-        uploads = await handed_in(files, folder)
-        return await engine.import_captions(uploads, stream=stream, **asdict(how))
+async def import_captions(stream: StreamName, files: Files, how: How, engine: EngineOf) -> CaptionFiles:
+    """Take in files of captions of one stream; again changes nothing."""
+    return await _taken_in(files, engine, stream, how)
 
 
 @router.get(f"{STREAM}/live", response_class=Response, responses=streamed())
@@ -148,6 +159,14 @@ async def get_stream(found: FoundStream) -> StreamAnswer:
 async def delete_stream(found: FoundStream, engine: EngineOf, *, purge: Purge = False) -> Receipt:
     """Delete a stream with everything in it."""
     return await engine.delete_source(found.source.id, purge=purge)
+
+
+async def _taken_in(
+    files: Sequence[UploadFile], engine: Engine, stream: str | None, how: Importing
+) -> CaptionFiles:
+    with TemporaryDirectory() as folder:
+        uploads = await handed_in(files, folder)
+        return await engine.import_captions(uploads, stream=stream, **asdict(how))
 
 
 def _event(live: LiveCaption, clock: StreamClock) -> bytes:

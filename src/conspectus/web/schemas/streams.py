@@ -21,8 +21,8 @@ from conspectus.model.video import (
     VideoQuestion,
     VideoWindow,
 )
-from conspectus.streams.showing import clock_of, shown
-from conspectus.text.clocks import StreamClock
+from conspectus.streams.showing import shown
+from conspectus.text.clocks import StreamClock, clock_of
 from conspectus.web.schemas.asking import (
     MOST_DIMENSIONS,
     MOST_HITS,
@@ -33,6 +33,7 @@ from conspectus.web.schemas.asking import (
     budget_of,
 )
 from conspectus.web.schemas.base import (
+    INT64,
     Answer,
     Body,
     Count,
@@ -106,7 +107,7 @@ class CaptionBody(Body):
     text: Text = Field(examples=["A red car turns left."])
     start: When | None = None
     end: When | None = None
-    index: Int64 | None = Field(None, description="Its number in the stream.")
+    index: int | None = Field(None, ge=0, lt=INT64, description="Its number in the stream.")
     key: Label | None = None
     speaker: Label | None = None
     entities: list[Label] = Field(default=[], max_length=MOST_ENTITIES, examples=[["red car"]])

@@ -1,0 +1,234 @@
+"""Streams of captions of a server."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import Final, Unpack
+
+from conspectus.client.chatting import Chatting
+from conspectus.client.encode import budget_json, encoded, metadata_json
+from conspectus.client.live import live, read_event
+from conspectus.client.request import Request, ask, get, path_of, remove, work
+from conspectus.ingest.captions import Taking
+from conspectus.ingest.pipeline import batches
+from conspectus.model.filter_json import filter_to_json
+from conspectus.model.jobs import Upload
+from conspectus.model.query import Budget
+from conspectus.model.records import Json, Receipt, Written
+from conspectus.model.video import (
+    WHOLE,
+    CaptionFiles,
+    CaptionPage,
+    CaptionRange,
+    LiveCaption,
+    Moments,
+    NewCaption,
+    NewStream,
+    Stream,
+    VideoQuestion,
+    VideoWindow,
+)
+from conspectus.ports import Progress
+from conspectus.text.clean import clean
+
+CAPTION: Final = "caption"
+
+
+class Streaming(Chatting):
+    """What is seen and said in streams, and when."""
+
+    async def put_stream(self, stream: NewStream | str) -> Stream:
+        """Make a stream, or describe one anew."""
+        new = NewStream(stream) if isinstance(stream, str) else stream
+        body: Json = {
+            "name": encoded(new.name),
+            "collection": encoded(new.collection),
+            "title": encoded(new.title),
+            "origin": encoded(new.origin),
+            "zone": encoded(new.zone),
+            "live": new.live,
+            "metadata": None if new.metadata is None else dict(metadata_json(new.metadata)),
+        }
+        return await self._channel.one(Stream, work("/streams", body))
+
+    async def streams(self, *, collection: str = "default") -> list[Stream]:
+        """The streams of a collection that can be seen, by name."""
+        return await self._channel.several(Stream, get("/streams", collection=collection))
+
+    async def find_stream(self, stream: str, *, collection: str = "default") -> Stream:
+        """The stream of that id or name. Raises NotFound."""
+        return await self._channel.one(Stream, get(in_stream(stream), collection=collection))
+
+    async def add_captions(
+        self,
+        captions: NewCaption | Iterable[NewCaption],
+        *,
+        stream: str,
+        collection: str = "default",
+        replace: bool = False,
+        wait: bool = False,
+        progress: Progress | None = None,
+    ) -> list[Written]:
+        """Store captions."""
+        given = [captions] if isinstance(captions, NewCaption) else captions
+        path, query = in_stream(stream, "captions"), {"collection": clean(collection)}
+        written: list[Written] = []
+        for batch in batches(given):
+            body: Json = {"captions": [_caption_json(each) for each in batch], "replace": replace}
+            request = Request("POST", path, body, query=query, writes=True, unhurried=True)
+            written += await self._channel.member(tuple[Written, ...], "written", request)
+            if progress is not None:
+                progress("writing", len(written), 0)
+        if wait:
+            await self.settle(collection=collection, progress=progress)
+        return written
+
+    async def captions(
+        self,
+        *,
+        stream: str,
+        collection: str = "default",
+        within: CaptionRange = WHOLE,
+        after: str | None = None,
+        limit: int = 1000,
+    ) -> CaptionPage:
+        """A page of the captions of a range."""
+        told = {**range_query(within), "collection": collection, "after": after, "limit": limit}
+        return await self._channel.one(CaptionPage, get(in_stream(stream, "captions"), **told))
+
+    async def clear_stream(
+        self,
+        stream: str,
+        *,
+        collection: str = "default",
+        within: CaptionRange = WHOLE,
+        purge: bool = False,
+    ) -> Receipt:
+        """Delete the captions of a range."""
+        told = {**range_query(within), "collection": collection, "purge": purge}
+        return await self._channel.one(Receipt, remove(in_stream(stream, "captions"), **told))
+
+    async def find_moments(self, question: VideoQuestion) -> Moments:
+        """The stretches of streams that answer a question, best first."""
+        return await self._channel.one(Moments, ask("/streams/moments", question_json(question)))
+
+    async def video_window(
+        self, question: VideoQuestion, budget: int | Budget, *, renderer: str = "text"
+    ) -> VideoWindow:
+        """Context for a question about streams."""
+        body = {**question_json(question), "budget": budget_json(budget), "renderer": renderer}
+        return await self._channel.one(VideoWindow, ask("/streams/context", body))
+
+    async def import_captions(
+        self,
+        files: Sequence[str | Path | Upload],
+        *,
+        stream: str | None = None,
+        collection: str = "default",
+        **how: Unpack[Taking],
+    ) -> CaptionFiles:
+        """Take in files of captions of this machine, each as a stream of its own unless `stream` names one.
+
+        A stream is called as its file without the ending; a file with captions of many videos makes one
+        for each. Taking a file in again follows what has changed in it. A file that fails is named in the
+        report and stops no other.
+        """
+        given = await asyncio.to_thread(self._caption_files, files)
+        progress = how.get("progress")
+        form: dict[str, Json] = {"collection": clean(collection)}
+        form |= {name: str(how.get(name, True)).lower() for name in ("sentences", "replace")}
+        form |= {} if stream is None else {"stream": clean(stream)}
+        reports = []
+        for number, each in enumerate(given):
+            if progress is not None:
+                progress(f"sending {each.name}", number, len(given))
+            request = Request("POST", "/streams/import", form, uploads=[each], writes=True, unhurried=True)
+            reports.append(await self._channel.one(CaptionFiles, request))
+        if how.get("wait", False) and any(each.streams for each in reports):
+            await self.settle(collection=collection, progress=progress)
+        return _together(reports)
+
+    async def follow_captions(
+        self, *, stream: str, collection: str = "default", after: int | None = None
+    ) -> AsyncGenerator[LiveCaption, None]:
+        """New captions of a stream as they are written; where the connection is lost, it goes on."""
+        query = {"collection": clean(collection)}
+        async with aclosing(live(self._channel, in_stream(stream, "live"), query, after=after)) as events:
+            async for event in events:
+                if event.name == CAPTION:
+                    yield read_event(self._channel, LiveCaption, event)
+
+    def _caption_files(self, files: Sequence[str | Path | Upload]) -> list[Upload]:
+        """All files with their names; folders are looked through."""
+        found: list[Upload] = []
+        for each in files:
+            if isinstance(each, Upload):
+                found.append(each)
+                continue
+            inside = self._files.discover([Path(each).expanduser()])
+            found += [Upload(one.name, one.path) for one in inside]
+        return found
+
+
+def in_stream(stream: str, *parts: str) -> str:
+    """The path of something in a stream. Raises NotFound for what no name of a stream is."""
+    return path_of("streams", ("stream", stream), *parts)
+
+
+def range_query(within: CaptionRange) -> dict[str, Json]:
+    """A range as parameters of an address."""
+    told = {name: encoded(getattr(within, name)) for name in ("start", "end", "first", "last")}
+    return {**told, "contains": within.contains or None}
+
+
+def range_json(within: CaptionRange) -> Json:
+    """A range as JSON."""
+    return encoded(within)
+
+
+def question_json(question: VideoQuestion) -> dict[str, Json]:
+    """A question as the server takes it."""
+    return {
+        "prompt": encoded(question.prompt),
+        "streams": encoded(question.streams),
+        "collection": encoded(question.collection),
+        "range": encoded(question.range),
+        "read_times": question.read_times,
+        "where": filter_to_json(question.where),
+        "floor": encoded(question.floor),
+        "limit": question.limit,
+        "at": encoded(question.at),
+    }
+
+
+def _together(reports: Iterable[CaptionFiles]) -> CaptionFiles:
+    """What became of all files."""
+    streams: Counter[str] = Counter()
+    total = CaptionFiles({}, 0, 0, 0)
+    for each in reports:
+        streams.update(each.streams)
+        total = CaptionFiles(
+            dict(streams),
+            total.added + each.added,
+            total.replaced + each.replaced,
+            total.unchanged + each.unchanged,
+            total.failures + each.failures,
+            total.notices + each.notices,
+        )
+    return total
+
+
+def _caption_json(caption: NewCaption) -> Json:
+    return {
+        "text": encoded(caption.text),
+        "start": encoded(caption.start),
+        "end": encoded(caption.end),
+        "index": caption.index,
+        "key": encoded(caption.key),
+        "speaker": encoded(caption.speaker),
+        "entities": encoded(caption.entities),
+        "metadata": dict(metadata_json(caption.metadata)),
+        "vector": encoded(caption.vector),
+    }
