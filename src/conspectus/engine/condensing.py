@@ -12,7 +12,7 @@ from conspectus.access.sight import Place
 from conspectus.engine.scribe import Paper, Scribe
 from conspectus.engine.streaming import Streaming
 from conspectus.errors import Changed, ChatError, TooLarge
-from conspectus.ingest.captions import clock_of, span_of
+from conspectus.ingest.captions import span_of
 from conspectus.model.patience import Patience
 from conspectus.model.video import BatchSummary, Caption, Stream, Summary, SummaryRequest
 from conspectus.ports import Progress, Vectors
@@ -25,6 +25,7 @@ from conspectus.streams.running import Finished, in_batches, in_turn
 from conspectus.streams.showing import shown
 from conspectus.streams.structured import Form
 from conspectus.streams.summarise import Style, Writer, between
+from conspectus.text.clocks import clock_of
 from conspectus.text.words import Analyzer
 
 ROUNDS = 3

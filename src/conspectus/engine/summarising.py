@@ -6,7 +6,6 @@ from dataclasses import replace as changed
 from conspectus.access.policy import require_scope
 from conspectus.engine.condensing import Asked, Condensing, How
 from conspectus.errors import ChatNotConfigured, InvalidInput
-from conspectus.ingest.captions import clock_of
 from conspectus.ingest.jobs import Outcome, Tell
 from conspectus.model.jobs import Job
 from conspectus.model.records import Json, Written
@@ -18,6 +17,7 @@ from conspectus.ports.timelines import Span
 from conspectus.streams.batches import spot
 from conspectus.streams.requests import request_from_json, request_to_json
 from conspectus.streams.running import NotKept
+from conspectus.text.clocks import clock_of
 
 
 class Summarising(Condensing):
