@@ -16,8 +16,8 @@ from conspectus.cli.session import Session, opened
 from conspectus.cli.video_options import Stream, Within, captions_of
 from conspectus.model.video import Caption, CaptionFiles, NewStream
 from conspectus.model.video import Stream as StoredStream
-from conspectus.streams.showing import clock_of, line_of, shown
-from conspectus.text.clocks import StreamClock
+from conspectus.streams.showing import line_of, shown
+from conspectus.text.clocks import StreamClock, clock_of
 
 TEXT = 200
 NOTICES = 10

@@ -14,7 +14,8 @@ from conspectus.cli.reporting import plain_table
 from conspectus.cli.session import Session, opened
 from conspectus.cli.video_options import Stream, Within
 from conspectus.model.video import Moments, Summary, SummaryRequest, VideoQuestion, VideoWindow
-from conspectus.streams.showing import clock_of, shown
+from conspectus.streams.showing import shown
+from conspectus.text.clocks import clock_of
 
 TEXT = 400
 USUAL = SummaryRequest("")

@@ -14,8 +14,8 @@ from conspectus.cli.reporting import plain_table
 from conspectus.cli.session import opened
 from conspectus.cli.video_options import TIME, Stream, Within
 from conspectus.model.video import EventSpan, NewEvent
-from conspectus.streams.showing import clock_of, shown
-from conspectus.text.clocks import StreamClock
+from conspectus.streams.showing import shown
+from conspectus.text.clocks import StreamClock, clock_of
 
 TEXT = 200
 

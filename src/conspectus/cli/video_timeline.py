@@ -15,8 +15,7 @@ from conspectus.cli.session import Session, opened
 from conspectus.cli.video_options import Stream, Within, captions_of
 from conspectus.model.video import Caption, CaptionRange
 from conspectus.model.video import Stream as StoredStream
-from conspectus.streams.showing import clock_of
-from conspectus.text.clocks import StreamClock
+from conspectus.text.clocks import StreamClock, clock_of
 
 MOST_ENTITIES = 8
 

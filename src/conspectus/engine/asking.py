@@ -1,6 +1,6 @@
 """Questions: hits, windows, and why."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from time import perf_counter
 from typing import Any
@@ -51,20 +51,11 @@ class Asking(Documents):
         at as it takes to fill the budget.
         """
         wanted = Budget(budget) if isinstance(budget, int) else budget
-        count = self._parts.counter(wanted.tokenizer)
-        chosen = renderer_named(renderer)
-        most = self._parts.settings.max_limit
-        limit = min(max(FEWEST, wanted.tokens // SHORT), most)
-        while True:
-            found = await self._search(asked(query, {"limit": limit, **fields}, self._parts.settings))
-            start = perf_counter()
-            window = build_window(found, wanted, chosen, count)
-            took = {"pack and render": (perf_counter() - start) * 1_000}
-            own = sum(hit.along_with is None for hit in found.hits)
-            enough = window.tokens >= FULL * window.allowed or own < limit
-            if enough or "limit" in fields or limit == most:
-                return replace(window, timings={**window.timings, **took})
-            limit = min(4 * limit, most)
+
+        async def search(limit: int) -> Retrieval:
+            return await self._search(asked(query, {"limit": limit, **fields}, self._parts.settings))
+
+        return await self._filled(search, wanted, renderer, once="limit" in fields)
 
     async def explain(
         self, /, query: str | Query, budget: int | Budget, *, document: str | None = None, **fields: Any
@@ -104,6 +95,30 @@ class Asking(Documents):
     ) -> ContextWindow:
         """The window over everything that can be seen, without what is less similar than the floor."""
         return await self.window(query, budget, **{"collection": EVERYWHERE, "floor": floor, **fields})
+
+    async def _filled(
+        self,
+        search: Callable[[int], Awaitable[Retrieval]],
+        budget: Budget,
+        renderer: str,
+        *,
+        once: bool = False,
+        labels: Mapping[str, str] | None = None,
+    ) -> ContextWindow:
+        """The window of as many hits as it takes to fill it; `labels` name sources."""
+        count, chosen = self._parts.counter(budget.tokenizer), renderer_named(renderer)
+        most = self._parts.settings.max_limit
+        limit = min(max(FEWEST, budget.tokens // SHORT), most)
+        while True:
+            found = await search(limit)
+            start = perf_counter()
+            window = build_window(found, budget, chosen, count)
+            took = {"pack and render": (perf_counter() - start) * 1_000}
+            own = sum(hit.along_with is None for hit in found.hits)
+            enough = window.tokens >= FULL * window.allowed or own < limit
+            if enough or once or limit == most:
+                return replace(window, timings={**window.timings, **took})
+            limit = min(4 * limit, most)
 
     async def _search(self, query: Query, also: Document | None = None) -> Retrieval:
         found = await self._find(query, also)

@@ -10,7 +10,7 @@ import numpy as np
 
 from conspectus.access.sight import Place
 from conspectus.engine.scribe import Paper, Scribe
-from conspectus.engine.streaming import Streaming
+from conspectus.engine.seeing import Seeing
 from conspectus.errors import Changed, ChatError, TooLarge
 from conspectus.ingest.captions import span_of
 from conspectus.model.patience import Patience
@@ -62,7 +62,7 @@ class How:
             self.progress("summarising", count, total)
 
 
-class Condensing(Streaming):
+class Condensing(Seeing):
     """The work behind a summary."""
 
     async def _asked(self, request: SummaryRequest) -> Asked:

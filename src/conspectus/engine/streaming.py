@@ -17,7 +17,6 @@ from conspectus.ingest.captions import (
     caption_document,
     caption_id,
     checked_against,
-    clock_of,
     origin_of,
     span_of,
     stream_metadata,
@@ -43,7 +42,7 @@ from conspectus.model.video import (
 )
 from conspectus.ports import Progress
 from conspectus.ports.timelines import Span
-from conspectus.text.clocks import StreamClock, zone_named
+from conspectus.text.clocks import StreamClock, clock_of, zone_named
 
 PAGE = 1_000
 CHANGES = 100

@@ -11,10 +11,8 @@ from conspectus.model.ids import SourceId
 from conspectus.model.records import Document, Metadata, NewDocument, Period, Source
 from conspectus.model.video import (
     ENTITIES,
-    ORIGIN,
     TITLE,
     TRACK,
-    ZONE,
     CaptionRange,
     CaptionTrack,
     NewCaption,
@@ -22,7 +20,7 @@ from conspectus.model.video import (
 from conspectus.ports import Progress
 from conspectus.ports.timelines import Span
 from conspectus.text.clean import clean
-from conspectus.text.clocks import EPOCH, StreamClock, zone_named
+from conspectus.text.clocks import StreamClock, zone_named
 from conspectus.text.hashing import content_hash, stable_id
 from conspectus.text.times import canonical, parse_instant
 
@@ -43,13 +41,6 @@ class Taking(TypedDict, total=False):
     replace: bool
     wait: bool
     progress: Progress
-
-
-def clock_of(stream: Source) -> StreamClock:
-    """The clock that a stream's metadata describe."""
-    origin, zone = stream.metadata.get(ORIGIN), stream.metadata.get(ZONE)
-    known = zone_named(zone if isinstance(zone, str) else "UTC")
-    return StreamClock(parse_instant(origin, known) if isinstance(origin, str) else EPOCH, known)
 
 
 def span_of(within: CaptionRange, clock: StreamClock) -> Span:

@@ -3,16 +3,9 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-from conspectus.model.records import Json, Source
-from conspectus.model.video import ENTITIES, EPOCH_YEAR, ORIGIN, ZONE, Caption
-from conspectus.text.clocks import EPOCH, StreamClock, timecode, zone_named
-from conspectus.text.times import parse_instant
-
-
-def clock_of(stream: Source) -> StreamClock:
-    """The clock that a stream's metadata describe."""
-    origin, zone = stream.metadata.get(ORIGIN), zone_named(str(stream.metadata.get(ZONE) or "UTC"))
-    return StreamClock(parse_instant(origin, zone) if isinstance(origin, str) else EPOCH, zone)
+from conspectus.model.records import Json
+from conspectus.model.video import ENTITIES, EPOCH_YEAR, Caption
+from conspectus.text.clocks import StreamClock, timecode
 
 
 def shown(seconds: float, clock: StreamClock) -> str:

@@ -111,7 +111,7 @@ class TimelineContract:
         """Each caption once, in the order of time; the first or the last of them; events too."""
         await records.write([seen(f"k{n}", 10 * n, 10 * n + 10) for n in range(9)])
         await records.write([seen("e", 12, 13, kind="event"), seen("none", None)])
-        spans = [between(5, 15), between(11, 25), between(80, None), between(50, 50)]
+        spans = [between(5, 15), between(11, 25), between(80, None), between(50, 51)]
         for limit, last, expected in (
             (9, False, "k0 k1 e k2 k5 k8"),
             (2, False, "k0 k1"),

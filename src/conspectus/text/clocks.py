@@ -7,7 +7,8 @@ from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from conspectus.errors import InvalidInput
-from conspectus.model.records import Period
+from conspectus.model.records import Period, Source
+from conspectus.model.video import ORIGIN, ZONE
 from conspectus.text.times import parse_instant, parse_offset
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -42,6 +43,12 @@ class StreamClock:
     def seconds(self, moment: datetime) -> float:
         """Seconds from the origin, negative before it, exact to the microsecond."""
         return (moment - self.origin) / timedelta(seconds=1)
+
+
+def clock_of(stream: Source) -> StreamClock:
+    """The clock that a stream's metadata describe."""
+    origin, zone = stream.metadata.get(ORIGIN), zone_named(str(stream.metadata.get(ZONE) or "UTC"))
+    return StreamClock(parse_instant(origin, zone) if isinstance(origin, str) else EPOCH, zone)
 
 
 def zone_named(name: str) -> tzinfo:

@@ -1,0 +1,194 @@
+"""Questions to streams: what is said or seen, where, and in the time that the question names."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from math import nan
+from time import perf_counter
+
+from conspectus.access.sight import Place
+from conspectus.engine.streaming import Streaming, as_caption
+from conspectus.engine.viewing import NEARING, AskedStreams, Looked, moment_of, narrowed, ranges
+from conspectus.ingest.captions import span_of
+from conspectus.model.filter import document_row, matches
+from conspectus.model.query import Budget, Query
+from conspectus.model.records import Document, Source
+from conspectus.model.results import Hit, Retrieval
+from conspectus.model.video import Caption, Moment, Moments, VideoQuestion, VideoWindow
+from conspectus.ports.timelines import Span
+from conspectus.retrieval.moments import TYPICAL_SECONDS, Seen, moments
+from conspectus.retrieval.plan import asked as checked
+from conspectus.text.clocks import clock_of
+from conspectus.text.moments import ClockFace, time_said
+
+CANDIDATES = 100
+"""So many captions are looked at, at the least."""
+READ_AROUND = 3
+"""For each moment that is wanted the captions around so many hits are read."""
+MOST_AROUND = 5_000
+IN_RANGE = "in the time range"
+"""The part of a score that says no more than that."""
+AROUND = "beside what was found"
+"""The part of the score of a caption that only its moment brings along."""
+
+
+class Seeing(Streaming):
+    """What streams have to say."""
+
+    async def find_moments(self, question: VideoQuestion) -> Moments:
+        """The stretches of streams that answer a question, best first.
+
+        A question that only names a time gets what lies in it. Raises NotFound for a stream that cannot be
+        seen, InvalidInput for a range that is none.
+        """
+        asked = await self._read(question)
+        looked = await self._candidates(asked, max(CANDIDATES, 10 * question.limit))
+        start = perf_counter()
+        best = await self._moments(asked, looked.hits, question.limit)
+        took = {"put together": (perf_counter() - start) * 1_000}
+        return Moments(
+            outcome="found" if best else "nothing_relevant",
+            moments=tuple(best),
+            plan={**looked.plan, **asked.plan},
+            notices=looked.notices,
+            timings={**looked.timings, **took},
+        )
+
+    async def video_window(
+        self, question: VideoQuestion, budget: int | Budget, *, renderer: str = "text"
+    ) -> VideoWindow:
+        """The context for a question to streams: its moments in the order of time, never over the budget.
+
+        Raises what `find_moments` does.
+        """
+        wanted = Budget(budget) if isinstance(budget, int) else budget
+        asked = await self._read(question)
+        labels = {name: looked.name for name, looked in asked.streams.items()}
+
+        async def search(limit: int) -> Retrieval:
+            return await self._with_moments(asked, await self._candidates(asked, limit), limit)
+
+        window = await self._filled(search, wanted, renderer, labels=labels if len(labels) > 1 else None)
+        shown = list(dict.fromkeys(each.document for each in window.citations))
+        captions = tuple(await self._sight.inside(asked.place, shown))
+        streams = {each.source: asked.streams[each.source].stream.source for each in captions}
+        return VideoWindow(captions, tuple(streams.values()), asked.plan, window)
+
+    async def _read(self, question: VideoQuestion) -> AskedStreams:
+        """The question as it is meant: which streams, which stretch of each, and what to search for."""
+        checked(question.prompt, {"limit": question.limit, "floor": question.floor}, self._parts.settings)
+        place = await self._sight.place(question.collection)
+        if question.streams:
+            names = dict.fromkeys(question.streams)
+            found = [(await self._stream_source(name, question.collection))[1] for name in names]
+        else:
+            found = [each for each in await self._sight.sources(place) if each.kind == "stream"]
+        at = question.at or self._parts.clock()
+        looked = {str(each.id): await self._looked(question, place, each, at) for each in found}
+        rest = (each.said.rest for each in looked.values() if each.said is not None)
+        shown = ranges(looked)
+        plan = {} if shown is None else {"time range": shown}
+        return AskedStreams(question, place, next(rest, question.prompt).strip(), looked, plan)
+
+    async def _looked(self, question: VideoQuestion, place: Place, source: Source, at: datetime) -> Looked:
+        stream, clock = await self._as_stream(place, source), clock_of(source)
+        face = ClockFace(clock, stream.wall, stream.first, stream.last, at, stream.live)
+        span = span_of(question.range, clock)
+        if question.read_times and span.start is None and span.end is None:
+            said = time_said(question.prompt, face)
+            if said is not None:
+                return Looked(stream, clock, replace(span, start=said.start, end=said.end), face, said)
+        return Looked(stream, clock, span, face)
+
+    async def _candidates(self, asked: AskedStreams, limit: int) -> Retrieval:
+        """The captions that are found; where there is nothing to search for, those that lie in the range."""
+        question = asked.question
+        most = min(limit, self._parts.settings.max_limit)
+        if not asked.streams:
+            return Retrieval("nothing_relevant", ())
+        if not asked.text:
+            return await self._in_range(asked, most)
+        query = Query(asked.text, question.collection, asked.where, limit=most, floor=question.floor)
+        return await self.retrieve(query)
+
+    async def _in_range(self, asked: AskedStreams, limit: int) -> Retrieval:
+        """The captions in the stretches that are meant, nearest first to what was said."""
+        found: list[tuple[float, Hit]] = []
+        for looked in asked.streams.values():
+            last = looked.said is not None and looked.said.relation in NEARING
+            source = looked.stream.source
+            rows = await self._sight.stretches(asked.place, source, [looked.span], limit=limit, last=last)
+            kept = [document for document, _ in rows if _matches(asked, document)]
+            for place, hit in enumerate(await self._hits_of([each.id for each in kept])):
+                far = len(kept) - place if last else place
+                found.append((-far, replace(hit, score=1.0 / (1 + far), parts={IN_RANGE: 1.0 / (1 + far)})))
+        hits = [hit for _, hit in sorted(found, key=lambda each: -each[0])][:limit]
+        return Retrieval("found" if hits else "nothing_relevant", tuple(hits), plan={"arms": "time"})
+
+    async def _hits_of(self, documents: Sequence[str]) -> list[Hit]:
+        rows = await self._sight.beginnings(documents)
+        return [Hit(row.chunk, row.document, 0.0, {}, None, None) for row in rows]
+
+    async def _with_moments(self, asked: AskedStreams, found: Retrieval, limit: int) -> Retrieval:
+        """What was found, moment by moment, each with the captions between those that were found."""
+        if not asked.text:
+            return found
+        by_document: dict[str, Hit] = {}
+        for hit in found.hits:
+            by_document.setdefault(hit.document.id, hit)
+        brought: dict[str, Hit] = {}
+        for moment in await self._moments(asked, found.hits, max(limit // 5, 1)):
+            names = [each.document.id for each in moment.captions]
+            best = max((by_document[name] for name in names if name in by_document), key=_score)
+            brought = {name: best for name in names if name not in by_document} | brought
+        beside = [
+            replace(hit, score=best.score, parts={AROUND: best.score}, along_with=best.chunk.id)
+            for hit in await self._hits_of(list(brought))
+            for best in (brought[hit.document.id],)
+        ]
+        return replace(found, hits=(*found.hits, *beside))
+
+    async def _moments(self, asked: AskedStreams, hits: Sequence[Hit], limit: int) -> list[Moment]:
+        """The best stretches around what was found, with the captions there that were not."""
+        scores: dict[str, float] = {}
+        captions: dict[str, Caption] = {}
+        for hit in hits:
+            scores.setdefault(hit.document.id, _own_score(hit))
+            clock = asked.streams[hit.document.source].clock
+            captions.setdefault(hit.document.id, as_caption(hit.document, hit.chunk.text, clock))
+        captions |= {each.document.id: each for each in await self._around(asked, hits, limit)}
+        dated = [each for each in captions.values() if each.start is not None and each.end is not None]
+        seen = [
+            Seen(each.document.source, each.start or 0.0, each.end or 0.0, scores.get(each.document.id, nan))
+            for each in dated
+        ]
+        return [moment_of(asked, each, dated) for each in moments(seen, limit=limit)]
+
+    async def _around(self, asked: AskedStreams, hits: Sequence[Hit], limit: int) -> list[Caption]:
+        """What is captioned near the best hits, in the stretches that are meant."""
+        near = timedelta(seconds=TYPICAL_SECONDS)
+        spans: dict[str, list[Span]] = {}
+        for hit in hits[: READ_AROUND * max(limit, 1)]:
+            period, looked = hit.document.occurred, asked.streams[hit.document.source]
+            if period is not None:
+                span = narrowed(looked.span, period.start - near, period.end + near)
+                spans.setdefault(hit.document.source, []).append(span)
+        found: list[Caption] = []
+        for name, wanted in spans.items():
+            looked = asked.streams[name]
+            rows = await self._sight.stretches(asked.place, looked.stream.source, wanted, limit=MOST_AROUND)
+            found += [as_caption(*row, looked.clock) for row in rows if _matches(asked, row[0])]
+        return found
+
+
+def _matches(asked: AskedStreams, document: Document) -> bool:
+    return matches(asked.question.where, document_row(document))
+
+
+def _score(hit: Hit) -> float:
+    return hit.score
+
+
+def _own_score(hit: Hit) -> float:
+    """What a caption itself has to do with the question: what stands beside it is weighed anew."""
+    return hit.parts.get("words", 0.0) + hit.parts.get("vectors", 0.0) + hit.parts.get(IN_RANGE, 0.0)

@@ -1,0 +1,113 @@
+"""A question to streams as it was read: which streams, which stretch of each, and what to search for."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from conspectus.access.policy import among
+from conspectus.access.sight import Place
+from conspectus.model.filter import EVERYTHING, And, Between, Eq, Filter, In, Not, Or, Overlaps
+from conspectus.model.video import Caption, Moment, Stream, VideoQuestion
+from conspectus.ports.timelines import Span
+from conspectus.retrieval.moments import Stretch
+from conspectus.text.clocks import StreamClock, timecode
+from conspectus.text.moments import ClockFace, TimeSaid, described
+
+SEEN = In("kind", ("caption", "event"))
+NEARING = frozenset({"before", "until", "by"})
+"""What is nearest to a time that something was before is the last, and not the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """A stream that is asked, and the stretch of it that is meant; `said` where the question names it."""
+
+    stream: Stream
+    clock: StreamClock
+    span: Span
+    face: ClockFace
+    said: TimeSaid | None = None
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.stream.title or self.stream.source.name
+
+    @property
+    def range(self) -> str | None:
+        """The stretch for people; None for all of the stream."""
+        if self.said is not None:
+            return described(self.said, self.face)
+        if self.span.start is None and self.span.end is None:
+            return None
+        start, end = (self._shown(each) for each in (self.span.start, self.span.end))
+        return f"{start or 'the beginning'} to {end or 'the end'}"
+
+    def _shown(self, moment: datetime | None) -> str | None:
+        if moment is None:
+            return None
+        return moment.isoformat() if self.face.wall else timecode(self.clock.seconds(moment))
+
+
+@dataclass(frozen=True, slots=True)
+class AskedStreams:
+    """What is left to search for, and where; `streams` by the ids of their sources."""
+
+    question: VideoQuestion
+    place: Place
+    text: str
+    streams: Mapping[str, Looked]
+    plan: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def where(self) -> Filter:
+        """What can be an answer: captions and events of the streams, each within its own stretch."""
+        narrow = (SEEN,) if self.question.where == EVERYTHING else (SEEN, self.question.where)
+        stretches = {name: inside(looked.span) for name, looked in self.streams.items()}
+        if not any(stretches.values()):
+            return And((among(looked.stream.source.id for looked in self.streams.values()), *narrow))
+        each = tuple(And((Eq("source", name), *bounds)) for name, bounds in stretches.items())
+        return And((Or(each), *narrow))
+
+
+def inside(span: Span) -> tuple[Filter, ...]:
+    """The filters of a span; what lies within it shares nothing with what is around it."""
+    bounds: list[Filter] = []
+    if span.start is not None or span.end is not None:
+        bounds.append(Overlaps(span.start, span.end))
+        if span.contains and span.start is not None:
+            bounds.append(Not(Overlaps(None, span.start)))
+        if span.contains and span.end is not None:
+            bounds.append(Not(Overlaps(span.end, None)))
+    if span.first is not None or span.last is not None:
+        after = None if span.last is None else span.last + 1
+        bounds.append(Between("sequence", span.first, after))
+    return tuple(bounds)
+
+
+def narrowed(bounds: Span, start: datetime, end: datetime) -> Span:
+    """What of [start, end) lies within bounds."""
+    first = start if bounds.start is None else max(start, bounds.start)
+    last = end if bounds.end is None else min(end, bounds.end)
+    return Span(first, max(first, last), bounds.contains, bounds.first, bounds.last)
+
+
+def ranges(streams: Mapping[str, Looked]) -> str | None:
+    """The stretches for people: one, where it is the same for all, else that of each."""
+    shown = {looked.name: looked.range for looked in streams.values()}
+    different = set(shown.values())
+    if len(different) == 1:
+        return different.pop()
+    return "; ".join(f"{name}: {each or 'all'}" for name, each in sorted(shown.items()))
+
+
+def moment_of(asked: AskedStreams, stretch: Stretch, captions: Sequence[Caption]) -> Moment:
+    """A stretch with its captions."""
+    return Moment(
+        stream=asked.streams[stretch.stream].stream.source,
+        start=stretch.start,
+        end=stretch.end,
+        captions=tuple(captions[place] for place in stretch.members),
+        score=stretch.score,
+        parts=stretch.parts,
+    )
