@@ -13,11 +13,12 @@ from urllib.parse import quote
 from conspectus.bootstrap.indexes import RECORDS, index_folder, open_segments
 from conspectus.bootstrap.models import Models
 from conspectus.engine import Parts
-from conspectus.engine.parts import WorkParts
+from conspectus.engine.parts import AlertParts, WorkParts
 from conspectus.errors import StorageError
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.model.wiki import Connection
 from conspectus.ports import CountTokens, Index, Reader
+from conspectus.ports.alerts import Alerts, Poster
 from conspectus.ports.jobs import Jobs, Ledger
 from conspectus.ports.web import Connector, Fetcher
 from conspectus.records.turns import turn
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 EMBEDDING = "embedding.lock"
 JOBS = "jobs.sqlite"
 JOBS_LOCK = "jobs.lock"
+ALERTS_LOCK = "alerts.lock"
 COPIES = "wikis"
 
 
@@ -37,6 +39,7 @@ async def parts_of(folder: Path, settings: Settings, models: Models) -> Parts:
     from conspectus.index.segments.store import bytes_below
     from conspectus.providers.tokenizers import counter
     from conspectus.records.accounts import SqlAccounts
+    from conspectus.records.alerts import SqlAlerts
     from conspectus.records.ledger import SqlLedger
     from conspectus.records.replays import SqlReplays
     from conspectus.records.request_log import SqlRequestLog
@@ -74,6 +77,7 @@ async def parts_of(folder: Path, settings: Settings, models: Models) -> Parts:
         request_log=SqlRequestLog(records.transactions),
         replays=SqlReplays(records.transactions),
         summaries=SqlSummaries(records.transactions),
+        alerts=_alert_parts(folder, settings, SqlAlerts(records.transactions)),
         work=_work_parts(folder, settings, SqlLedger(records.transactions)),
     )
 
@@ -102,7 +106,7 @@ def local_archives(settings: Settings) -> "LocalArchives":
 def _work_parts(folder: Path, settings: Settings, ledger: Ledger) -> WorkParts:
     from conspectus.sources.job_files import LocalJobFiles
 
-    allow = tuple(filter(None, (entry.strip() for entry in settings.fetch_allow.split(","))))
+    allow = _allowed(settings)
 
     def make_fetcher() -> Fetcher:
         from conspectus.sources.web import FetchLimits, WebFetcher
@@ -129,6 +133,22 @@ def _work_parts(folder: Path, settings: Settings, ledger: Ledger) -> WorkParts:
         connector_for=connector_for,
         forget_connection=forget_connection,
     )
+
+
+def _alert_parts(folder: Path, settings: Settings, rows: Alerts) -> AlertParts:
+    def make_poster() -> Poster:
+        from conspectus.sources.addresses import Boundary
+        from conspectus.sources.webhooks import WebhookPoster
+
+        boundary = Boundary.from_entries(_allowed(settings))
+        return WebhookPoster(boundary, key=settings.webhook_key, seconds=settings.webhook_seconds)
+
+    return AlertParts(rows, lambda: turn(folder / ALERTS_LOCK), make_poster)
+
+
+def _allowed(settings: Settings) -> tuple[str, ...]:
+    """What may be asked although it is not public."""
+    return tuple(filter(None, (entry.strip() for entry in settings.fetch_allow.split(","))))
 
 
 async def _open_jobs(database: Path, workers: int) -> Jobs:

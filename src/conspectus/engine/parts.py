@@ -14,12 +14,14 @@ from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.model.wiki import Connection
 from conspectus.ports import Archives, Clock, CountTokens, Embedder, Files, Records
 from conspectus.ports.accounts import Accounts
+from conspectus.ports.alerts import Alerts, Poster
 from conspectus.ports.captions import CaptionReader
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.jobs import JobFiles, Ledger, Replays, RequestLog
 from conspectus.ports.summaries import Summaries
 from conspectus.ports.web import Connector, Fetcher, Reranker
 from conspectus.settings import Settings
+from conspectus.streams.standing import AlertService
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +39,18 @@ class WorkParts:
     make_fetcher: Callable[[], Fetcher]
     connector_for: Callable[[Connection, Fetcher], Connector]
     forget_connection: Callable[[Connection], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class AlertParts:
+    """What alerts need; `turn` is held by the process that checks them.
+
+    `make_poster` is called when a webhook is first named or sent to.
+    """
+
+    rows: Alerts
+    turn: Turn
+    make_poster: Callable[[], Poster]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +82,7 @@ class Parts:
     request_log: RequestLog
     replays: Replays
     summaries: Summaries
+    alerts: AlertParts
     work: WorkParts
     release: Callable[[], Awaitable[None]]
     reranker: Reranker | None = None
@@ -91,12 +106,26 @@ class Core:
         self.summary_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._fetcher: Fetcher | None = None
         self._followers: Followers | None = None
+        self._poster: Poster | None = None
+        self._alerting: AlertService | None = None
 
     def follow(self, followers: Followers) -> None:
         """Keep followers running until the store is closed; the first ones given stay."""
         if self._followers is None:
             self._followers = followers
             followers.start()
+
+    def alert(self, make: Callable[[], AlertService]) -> None:
+        """Keep alerts checked until the store is closed; the first service stays. Raises what ended it."""
+        if self._alerting is None:
+            self._alerting = make()
+        self._alerting.start()
+
+    def poster(self) -> Poster:
+        """What webhooks are sent with, made when it is first needed."""
+        if self._poster is None:
+            self._poster = self.parts.alerts.make_poster()
+        return self._poster
 
     def fetcher(self) -> Fetcher:
         """What pages are asked for with, made when it is first needed."""
@@ -108,6 +137,10 @@ class Core:
         """Stop background work and release every store; what is unfinished goes on at the next opening."""
         if self._followers is not None:
             await self._followers.close()
+        if self._alerting is not None:
+            await self._alerting.close()
+        if self._poster is not None:
+            await self._poster.close()
         await self.jobs.close(grace=self.parts.settings.job_grace_seconds)
         if self._fetcher is not None:
             await self._fetcher.close()

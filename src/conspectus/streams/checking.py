@@ -21,7 +21,7 @@ from conspectus.streams.matching import Heard, Language, Question, heard, questi
 
 Shows = Callable[[Document], bool]
 Eyes = Callable[[Alert], Awaitable[Shows | None]]
-"""What the owner of an alert may see at this moment, as a test of documents; None if nothing at all."""
+"""What the owner of an alert may see of its collection at this moment; None if nothing at all."""
 Meaning = Callable[[Collection, str], Awaitable[Vectors | None]]
 """The vector of a question in the space of a collection, None without one. Raises ProviderError."""
 
@@ -67,13 +67,19 @@ class Checker:
         if not changes:
             return
         captions = await self._captions(reader, changes, self._language(home.language))
-        results = [await self._result(alert, changes[-1].sequence, captions, home) for alert in alerts]
+        until = changes[-1].sequence
+        views = {each.owner: await self._eyes(each) for each in alerts} if captions else {}
+        results = [
+            await self._result(alert, until, captions, home=home, shows=views.get(alert.owner))
+            for alert in alerts
+        ]
         await self._alerts.record(results, now=self._clock())
 
-    async def _result(self, alert: Alert, until: int, captions: Sequence[Heard], home: Collection) -> Checked:
+    async def _result(
+        self, alert: Alert, until: int, captions: Sequence[Heard], *, home: Collection, shows: Shows | None
+    ) -> Checked:
         mine = [each for each in captions if not alert.streams or each.document.source in alert.streams]
-        shows = await self._eyes(alert) if mine else None
-        if shows is None:
+        if shows is None or not mine:
             return Checked(alert, until)
         vector, known = await self._vector(alert, mine, home)
         asked = question(
@@ -125,7 +131,9 @@ class Checker:
 def _put(changes: Sequence[Change]) -> Iterator[tuple[int, int]]:
     """What was put, in ranges that do not overlap and are not too long to be read at once."""
     found: list[tuple[int, int]] = []
-    for first, last in sorted((int(each.first), int(each.last)) for each in changes if each.operation == "put"):
+    for first, last in sorted(
+        (int(each.first), int(each.last)) for each in changes if each.operation == "put"
+    ):
         if found and first <= found[-1][1] + 1:
             found[-1] = (found[-1][0], max(found[-1][1], last))
         else:
