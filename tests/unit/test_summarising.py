@@ -1,13 +1,13 @@
 """Summaries of streams with a model: each caption once, nothing lost, no failure shown as a success."""
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.films import asked_about, indexed, scenes, told
 
 import conspectus
 from conspectus import Engine, Settings
@@ -30,17 +30,6 @@ SETTINGS = replace(
     Settings(), embedder="none", log_level="critical", job_wait_milliseconds=1, job_grace_seconds=1
 )
 REQUEST = SummaryRequest("film")
-TIME = re.compile(r"\[\d\d:\d\d:\d\d[^\]]*\]")
-
-
-def indexed(*indexes: int) -> list[NewCaption]:
-    return [NewCaption(f"scene {each}.", 60.0 * each, 60.0 * each + 60, index=each) for each in indexes]
-
-
-def told(messages: Sequence[Message]) -> list[str]:
-    """Answers with what was to be summarised, in short."""
-    scenes = re.findall(r"scene \d+", messages[-1].content.partition("</retrieved>")[0])
-    return [f"[{', '.join(dict.fromkeys(scenes))}]"]
 
 
 @asynccontextmanager
@@ -48,18 +37,6 @@ async def opened(path: Path, model: ScriptedChatModel | None, **settings: int) -
     chosen = replace(SETTINGS, **settings)
     async with conspectus.open(path / "data", settings=chosen, chat_model=model) as engine:
         yield engine
-
-
-def asked_about(model: ScriptedChatModel) -> list[list[str]]:
-    """The scenes of each question, in the order in which they were put."""
-    return [
-        re.findall(r"scene \d+", each.messages[-1].content.partition("</retrieved>")[0])
-        for each in model.asked
-    ]
-
-
-def scenes(*numbers: int) -> list[str]:
-    return [f"scene {each}" for each in numbers]
 
 
 async def test_without_captions_nothing_is_asked(tmp_path: Path) -> None:

@@ -1,0 +1,147 @@
+"""Summaries that are objects of a schema, and those without a model."""
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from conspectus import Engine, Settings
+from conspectus.errors import ChatBadAnswer, InvalidInput
+from conspectus.model.records import Metadata
+from conspectus.model.results import Message
+from conspectus.model.video import NewCaption, SummaryRequest
+from conspectus.ports import Embedder
+from conspectus.streams.structured import Form, Unsatisfied
+from conspectus.testing.chat_models import ScriptedChatModel
+from conspectus.testing.embedders import HashedEmbedder
+
+SETTINGS = replace(Settings(), embedder="none", log_level="critical", job_wait_milliseconds=1)
+SCHEMA: Metadata = {
+    "type": "object",
+    "properties": {"people": {"type": "array", "items": {"type": "string"}}},
+    "required": ["people"],
+    "additionalProperties": False,
+}
+REQUEST = SummaryRequest("film", schema=SCHEMA)
+ANN = '{"people": ["Ann"]}'
+
+
+@asynccontextmanager
+async def opened(
+    path: Path, model: ScriptedChatModel | None = None, embedder: Embedder | None = None
+) -> AsyncIterator[Engine]:
+    async with conspectus.open(
+        path / "data", settings=SETTINGS, chat_model=model, embedder=embedder
+    ) as engine:
+        yield engine
+
+
+def captions(count: int) -> list[NewCaption]:
+    return [NewCaption(f"Ann opens door {each}.", 10 * each, 10 * each + 10) for each in range(count)]
+
+
+@pytest.mark.parametrize(
+    "said", [ANN, f"\n {ANN}\n", f"```json\n{ANN}\n```", f"Here it is:\n```\n{ANN}\n```\nWas that right?"]
+)
+async def test_an_answer_is_read_in_the_forms_that_models_give_it(tmp_path: Path, said: str) -> None:
+    async with opened(tmp_path, ScriptedChatModel([said])) as engine:
+        await engine.add_captions(captions(1), stream="film")
+        made = await engine.summarise(REQUEST)
+        assert made.data == {"people": ["Ann"]}
+        assert json.loads(made.text) == made.data
+        assert await engine.summary(REQUEST) == replace(made, calls=0)
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("Ann opens a door.", "not JSON"),
+        ('["Ann"]', "not a JSON object"),
+        ('{"people": [3]}', "/people/0"),
+        ('{"people": [], "more": 1}', "more"),
+        ('{"people": NaN}', "NaN"),
+        (f"```\n{ANN}\n```\n```\n{ANN}\n```", "not JSON"),
+        ("json{}", "not JSON"),
+        ("[" * 100_000, "not JSON"),
+    ],
+)
+async def test_an_answer_that_does_not_fit_is_asked_again_with_the_reason(
+    tmp_path: Path, said: str, reason: str
+) -> None:
+    answers = [said, ANN]
+    model = ScriptedChatModel(lambda _: [answers.pop(0)])
+    async with opened(tmp_path, model) as engine:
+        await engine.add_captions(captions(1), stream="film")
+        assert (await engine.summarise(REQUEST)).data == {"people": ["Ann"]}
+        assert reason not in model.asked[0].messages[-1].content
+        assert reason in model.asked[1].messages[-1].content
+
+
+async def test_answers_that_never_fit_are_a_failure(tmp_path: Path) -> None:
+    def says(messages: Sequence[Message]) -> list[str]:
+        return ["no"] if "door 7." in messages[-1].content else [ANN]
+
+    model = ScriptedChatModel(says)
+    async with opened(tmp_path, model) as engine:
+        await engine.add_captions(captions(12), stream="film")
+        made = await engine.summarise(REQUEST)
+        assert (made.outcome, [each.number for each in made.failures]) == ("partial", [1])
+        assert made.data == {"people": ["Ann"]}
+        model.says = ["no"]
+        with pytest.raises(ChatBadAnswer):
+            await engine.summarise(replace(REQUEST, prompt="otherwise"))
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "nothing"},
+        {"$ref": "http://127.0.0.1:9/schema"},
+        {"$ref": "file:///etc/passwd"},
+        {"properties": {"a": {"pattern": "(?=a)b"}}},
+        {"required": "people"},
+    ],
+)
+async def test_what_is_no_schema_of_its_own_is_refused(tmp_path: Path, schema: Metadata) -> None:
+    model = ScriptedChatModel([ANN])
+    async with opened(tmp_path, model) as engine:
+        await engine.add_captions(captions(1), stream="film")
+        with pytest.raises(InvalidInput, match="schema"):
+            await engine.summarise(replace(REQUEST, schema=schema))
+        assert model.asked == []
+
+
+def test_no_pattern_takes_long() -> None:
+    form = Form({"properties": {"a": {"pattern": "^(a+)+$"}}})
+    with pytest.raises(Unsatisfied):
+        form.read(json.dumps({"a": "a" * 50_000 + "!"}))
+
+
+async def test_without_a_model_captions_are_chosen(tmp_path: Path) -> None:
+    async with opened(tmp_path, embedder=HashedEmbedder()) as engine:
+        await engine.add_captions(captions(30), stream="film")
+        await engine.add_captions(NewCaption("A ship sinks.", 5_000, 5_010), stream="film", wait=True)
+        made = await engine.summarise(SummaryRequest("film", sentences=3))
+        assert (made.by, made.outcome, made.calls) == ("extractive", "complete", 0)
+        assert [each.captions for each in made.batches] == [31]
+        lines = made.text.splitlines()
+        assert len(lines) <= 3
+        assert lines[-1] == "[01:23:20 - 01:23:30] A ship sinks."
+        assert lines == sorted(lines)
+        assert await engine.summary(SummaryRequest("film", sentences=3)) == made
+        empty = await engine.put_stream("empty")
+        nothing = await engine.summarise(SummaryRequest(empty.source.id))
+        assert (nothing.outcome, nothing.by, nothing.text) == ("empty", "extractive", "")
+
+
+async def test_a_model_is_not_asked_where_sentences_are_to_be_chosen(tmp_path: Path) -> None:
+    model = ScriptedChatModel([ANN])
+    async with opened(tmp_path, model) as engine:
+        await engine.add_captions(captions(3), stream="film")
+        made = await engine.summarise(SummaryRequest("film", extractive=True))
+        assert made.by == "extractive"
+        assert model.asked == []

@@ -1,0 +1,177 @@
+"""Summaries by jobs, and of live streams as they grow."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.films import asked_about, indexed, scenes, told
+
+import conspectus
+from conspectus import Engine, Settings
+from conspectus.errors import (
+    ChatAuthFailed,
+    ChatBadAnswer,
+    ChatNotConfigured,
+    InvalidInput,
+    NotAllowed,
+    NotFound,
+)
+from conspectus.model.access import Grantee
+from conspectus.model.jobs import Job
+from conspectus.model.results import Message
+from conspectus.model.video import CaptionRange, NewCaption, NewStream, SummaryRequest
+from conspectus.testing.chat_models import ScriptedChatModel
+
+SETTINGS = replace(
+    Settings(), embedder="none", log_level="critical", job_wait_milliseconds=1, job_grace_seconds=1
+)
+REQUEST = SummaryRequest("film")
+
+
+@asynccontextmanager
+async def opened(path: Path, model: ScriptedChatModel | None) -> AsyncIterator[Engine]:
+    async with conspectus.open(path / "data", settings=SETTINGS, chat_model=model) as engine:
+        yield engine
+
+
+async def settled(engine: Engine) -> list[Job]:
+    """All jobs, when they have ended."""
+    jobs = (await engine.jobs()).jobs
+    return [await engine.wait_job(each.id) for each in jobs]
+
+
+async def test_a_job_makes_a_summary_and_does_not_hold_it(tmp_path: Path) -> None:
+    model = ScriptedChatModel(told)
+    request = replace(REQUEST, range=CaptionRange("00:00", 720.0), prompt="who", schema=None)
+    async with opened(tmp_path, model) as engine:
+        await engine.add_captions(indexed(*range(18)), stream="film")
+        job = await engine.start_summary(request)
+        ended = await engine.wait_job(job.id)
+        assert (ended.kind, ended.state, ended.done, ended.total) == ("summary", "succeeded", 2, 2)
+        assert ended.result == {
+            "outcome": "complete", "by": "scripted:model", "captions": 12, "batches": 2, "calls": 3,
+            "failures": [],
+        }  # fmt: skip
+        made = await engine.summary(request)
+        assert made is not None
+        assert "scene 11" in made.text
+        assert "scene" not in repr((ended.result, ended.arguments))
+
+
+async def test_a_job_that_fails_says_why_and_runs_again(tmp_path: Path) -> None:
+    model = ScriptedChatModel(told, fails=ChatAuthFailed("scripted", "no"))
+    async with opened(tmp_path, model) as engine:
+        await engine.add_captions(indexed(0), stream="film")
+        ended = await engine.wait_job((await engine.start_summary(REQUEST)).id)
+        assert (ended.state, ended.code) == ("failed", "LLM_AUTH_FAILED")
+        model.fails = None
+        again = await engine.wait_job((await engine.retry_job(ended.id)).id)
+        assert again.state == "succeeded"
+        with pytest.raises(NotFound):
+            await engine.start_summary(SummaryRequest("nothing"))
+
+
+async def test_a_job_names_the_batches_that_failed(tmp_path: Path) -> None:
+    def says(messages: Sequence[Message]) -> list[str]:
+        if "scene 3." in messages[-1].content:
+            raise ChatBadAnswer("scripted", "no")
+        return told(messages)
+
+    async with opened(tmp_path, ScriptedChatModel(says)) as engine:
+        await engine.add_captions(indexed(*range(12)), stream="film")
+        ended = await engine.wait_job((await engine.start_summary(REQUEST)).id)
+        assert ended.result is not None
+        assert ended.result["failures"] == [{"batch": 0, "code": "LLM_BAD_RESPONSE"}]
+        assert ended.result["outcome"] == "partial"
+
+
+async def test_a_job_can_be_cancelled(tmp_path: Path) -> None:
+    model = ScriptedChatModel(["x"], hangs=True)
+    async with opened(tmp_path, model) as engine:
+        await engine.add_captions(indexed(0), stream="film")
+        job = await engine.start_summary(REQUEST)
+        await model.hanging.wait()
+        assert (await engine.cancel_job(job.id)).state == "cancelled"
+    assert model.open == 0
+    assert model.broken_off == 1
+
+
+async def test_only_who_sees_a_stream_has_it_summarised(tmp_path: Path) -> None:
+    async with opened(tmp_path, ScriptedChatModel(told)) as owner:
+        await owner.create_collection("wiki")
+        await owner.add_captions(indexed(0), stream="film", collection="wiki")
+        stream = await owner.find_stream("film", collection="wiki")
+        request = replace(REQUEST, collection="wiki")
+        await owner.summarise(request)
+        ann = await owner.create_user("ann")
+        engine = owner.answering(await owner.authenticate((await owner.create_key("ann")).secret))
+        for ask in (engine.summarise, engine.summary, engine.start_summary):
+            with pytest.raises(NotFound):
+                await ask(request)  # type: ignore[operator]
+        await owner.grant("wiki", Grantee("user", ann.id), "viewer", source=stream.source.id)
+        assert (await engine.summarise(request)).calls == 0
+        with pytest.raises(NotAllowed):
+            await engine.keep_summarised(request, stream="film", collection="wiki")
+        job = await engine.start_summary(request)
+        assert (await engine.wait_job(job.id)).state == "succeeded"
+
+
+async def test_each_batch_of_a_live_stream_is_summarised_when_it_is_full(tmp_path: Path) -> None:
+    model = ScriptedChatModel(told)
+    async with opened(tmp_path, model) as engine:
+        await engine.put_stream(NewStream("film", live=True))
+        await engine.keep_summarised(REQUEST, stream="film")
+        await settled(engine)
+        for each in (8, 6, 7, 1, 0, 2, 4, 3):
+            await engine.add_captions(indexed(each), stream="film")
+        await settled(engine)
+        assert model.asked == []
+        await engine.add_captions(indexed(5), stream="film")
+        await settled(engine)
+        assert asked_about(model) == [scenes(0, 1, 2, 3, 4, 5)]
+        await engine.put_stream(NewStream("film", live=False))
+        await settled(engine)
+        assert asked_about(model)[1:] == [scenes(6, 7, 8), scenes(*range(9))]
+        made = await engine.summary(REQUEST)
+        assert made is not None
+        assert made.outcome == "complete"
+        await engine.add_captions(indexed(*range(9, 30)), stream="film")
+        await settled(engine)
+        assert len(model.asked) == 3
+
+
+async def test_a_live_stream_without_indexes_is_summarised_by_time(tmp_path: Path) -> None:
+    model = ScriptedChatModel(told)
+    async with opened(tmp_path, model) as engine:
+        await engine.put_stream(NewStream("film", live=True))
+        await engine.keep_summarised(replace(REQUEST, batch_size=3), stream="film")
+        for each in range(8):
+            await engine.add_captions(
+                NewCaption(f"scene {each}.", 10.0 * each, 10.0 * each + 9), stream="film"
+            )
+            await settled(engine)
+        assert asked_about(model) == [scenes(0, 1, 2), scenes(3, 4, 5)]
+        await engine.put_stream(NewStream("film", live=False))
+        await settled(engine)
+        assert asked_about(model)[2:] == [scenes(6, 7), scenes(*range(8))]
+
+
+async def test_what_is_there_is_summarised_at_once_and_no_more_after_none(tmp_path: Path) -> None:
+    model = ScriptedChatModel(told)
+    async with opened(tmp_path, model) as engine:
+        await engine.add_captions(indexed(*range(7)), stream="film")
+        await engine.keep_summarised(REQUEST, stream="film")
+        await settled(engine)
+        assert len(model.asked) == 1
+        await engine.keep_summarised(None, stream="film")
+        await engine.add_captions(indexed(*range(7, 12)), stream="film")
+        await engine.put_stream(NewStream("film", live=False))
+        await settled(engine)
+        assert len(model.asked) == 1
+        with pytest.raises(InvalidInput):
+            await engine.keep_summarised(replace(REQUEST, extractive=True), stream="film")
+    async with opened(tmp_path, None) as engine:
+        with pytest.raises(ChatNotConfigured):
+            await engine.keep_summarised(REQUEST, stream="film")
