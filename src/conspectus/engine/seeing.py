@@ -8,7 +8,16 @@ from time import perf_counter
 
 from conspectus.access.sight import Place
 from conspectus.engine.streaming import Streaming, as_caption
-from conspectus.engine.viewing import NEARING, AskedStreams, Looked, moment_of, narrowed, ranges
+from conspectus.engine.viewing import (
+    IN_RANGE,
+    NEARING,
+    AskedStreams,
+    Looked,
+    moment_of,
+    narrowed,
+    ranges,
+    whole_ranges,
+)
 from conspectus.ingest.captions import span_of
 from conspectus.model.filter import document_row, matches
 from conspectus.model.query import Budget, Query
@@ -26,8 +35,6 @@ CANDIDATES = 100
 READ_AROUND = 3
 """For each moment that is wanted the captions around so many hits are read."""
 MOST_AROUND = 5_000
-IN_RANGE = "in the time range"
-"""The part of a score that says no more than that."""
 AROUND = "beside what was found"
 """The part of the score of a caption that only its moment brings along."""
 
@@ -44,7 +51,10 @@ class Seeing(Streaming):
         asked = await self._read(question)
         looked = await self._candidates(asked, max(CANDIDATES, 10 * question.limit))
         start = perf_counter()
-        best = await self._moments(asked, looked.hits, question.limit)
+        if asked.text:
+            best = await self._moments(asked, looked.hits, question.limit)
+        else:
+            best = whole_ranges(asked, looked.hits)[: question.limit]
         took = {"put together": (perf_counter() - start) * 1_000}
         return Moments(
             outcome="found" if best else "nothing_relevant",
@@ -191,4 +201,4 @@ def _score(hit: Hit) -> float:
 
 def _own_score(hit: Hit) -> float:
     """What a caption itself has to do with the question: what stands beside it is weighed anew."""
-    return hit.parts.get("words", 0.0) + hit.parts.get("vectors", 0.0) + hit.parts.get(IN_RANGE, 0.0)
+    return hit.parts.get("words", 0.0) + hit.parts.get("vectors", 0.0)

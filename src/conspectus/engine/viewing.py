@@ -6,7 +6,9 @@ from datetime import datetime
 
 from conspectus.access.policy import among
 from conspectus.access.sight import Place
+from conspectus.engine.streaming import as_caption
 from conspectus.model.filter import EVERYTHING, And, Between, Eq, Filter, In, Not, Or, Overlaps
+from conspectus.model.results import Hit
 from conspectus.model.video import Caption, Moment, Stream, VideoQuestion
 from conspectus.ports.timelines import Span
 from conspectus.retrieval.moments import Stretch
@@ -16,6 +18,9 @@ from conspectus.text.moments import ClockFace, TimeSaid, described
 SEEN = In("kind", ("caption", "event"))
 NEARING = frozenset({"before", "until", "by"})
 """What is nearest to a time that something was before is the last, and not the first."""
+
+IN_RANGE = "in the time range"
+"""The part of a score that says no more than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,3 +116,19 @@ def moment_of(asked: AskedStreams, stretch: Stretch, captions: Sequence[Caption]
         score=stretch.score,
         parts=stretch.parts,
     )
+
+
+def whole_ranges(asked: AskedStreams, hits: Sequence[Hit]) -> list[Moment]:
+    """What lies in the stretches that are meant, as one moment of each stream, in the order of time."""
+    found: dict[str, list[Caption]] = {}
+    for hit in hits:
+        clock = asked.streams[hit.document.source].clock
+        found.setdefault(hit.document.source, []).append(as_caption(hit.document, hit.chunk.text, clock))
+    moments = []
+    for name, captions in found.items():
+        captions.sort(key=lambda each: (each.start or 0.0, each.end or 0.0, each.document.id))
+        first = min(each.start or 0.0 for each in captions)
+        last = max(each.end or 0.0 for each in captions)
+        source = asked.streams[name].stream.source
+        moments.append(Moment(source, first, last, tuple(captions), 1.0, {IN_RANGE: 1.0}))
+    return moments
