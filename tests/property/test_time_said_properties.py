@@ -1,0 +1,75 @@
+"""Whatever is asked of whatever stream: the grammar of time answers, and its range is one."""
+
+from datetime import UTC, datetime
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from conspectus.text.clocks import EPOCH, StreamClock, zone_named
+from conspectus.text.moments import ClockFace, described, time_said
+
+_VOCABULARY = (
+    "at before after until since from to between and in the first last five 5 minutes minute hour half an a "
+    "second third of video 12:30 1:02:03 - 3pm 3 pm yesterday monday morning on 2026-01-05 2026-01-05T14:30 "
+    "5 march 90s 1h2m ago into beginning end halfway within mark , . ? 99:59 24:00 999999999 0 week tonight "
+    "noon midnight shortly around o'clock 31st february what said"
+)
+_ZONES = ("UTC", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe")
+
+moments = st.datetimes(timezones=st.just(UTC))
+questions = st.one_of(
+    st.text(max_size=200), st.lists(st.sampled_from(_VOCABULARY.split()), max_size=14).map(" ".join)
+)
+
+
+@st.composite
+def faces(draw: st.DrawFn) -> ClockFace:
+    zone = zone_named(draw(st.sampled_from(_ZONES)))
+    first, last = sorted((draw(moments), draw(moments)))
+    origin = draw(st.sampled_from((EPOCH, first)))
+    known = draw(st.booleans())
+    return ClockFace(
+        StreamClock(origin, zone),
+        wall=draw(st.booleans()),
+        first=first if known else None,
+        last=last if known else None,
+        now=draw(moments),
+        live=draw(st.booleans()),
+    )
+
+
+@given(questions, faces())
+@example(
+    "from monday to the last week", ClockFace(StreamClock(), wall=True, first=None, last=None, now=EPOCH)
+)
+def test_every_question_is_read_without_fault(question: str, face: ClockFace) -> None:
+    said = time_said(question, face)
+    if said is None:
+        return
+    assert (said.start, said.end) != (None, None)
+    assert said.start is None or said.end is None or said.start <= said.end
+    assert said.phrase
+    assert said == time_said(question, face)
+    shown = described(said, face)
+    assert shown == described(said, face)
+    assert said.phrase in shown
+
+
+@given(questions, faces())
+def test_what_is_left_has_no_more_words_than_the_question(question: str, face: ClockFace) -> None:
+    said = time_said(question, face)
+    if said is not None:
+        assert len(said.rest) <= len(question)
+        assert set(said.rest) <= set(question) | {" "}
+
+
+@given(st.integers(0, 59), st.integers(0, 59), st.sampled_from(("before", "after", "at", "around", "until")))
+def test_a_time_of_a_recording_is_its_second(minutes: int, seconds: int, relation: str) -> None:
+    end = datetime(1970, 1, 1, 1, tzinfo=UTC)
+    face = ClockFace(StreamClock(), wall=False, first=EPOCH, last=end, now=end)
+    said = time_said(f"What happened {relation} {minutes}:{seconds:02}?", face)
+    assert said is not None
+    bounds = {face.clock.seconds(each) for each in (said.start, said.end) if each is not None}
+    widened = 30 if relation == "around" else 0
+    assert minutes * 60 + seconds - widened in bounds
+    assert said.rest == ""

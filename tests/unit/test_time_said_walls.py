@@ -1,0 +1,196 @@
+"""What questions say about the time of streams whose clock hangs on a wall: days, zones, live streams."""
+
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from conspectus.text.clocks import EPOCH, StreamClock, zone_named
+from conspectus.text.moments import ClockFace, described, time_said
+
+
+def wall(first: str, last: str, now: str, *, live: bool = False, zone: str = "UTC") -> ClockFace:
+    start, end, asked = (
+        datetime.fromisoformat(each).replace(tzinfo=zone_named(zone)) for each in (first, last, now)
+    )
+    return ClockFace(
+        StreamClock(EPOCH, zone_named(zone)), wall=True, first=start, last=end, now=asked, live=live
+    )
+
+
+MONDAY = wall("2026-01-05T08:00", "2026-01-05T20:00", "2026-01-06T10:00")
+DAYS = wall("2026-01-02T08:00", "2026-01-06T10:00", "2026-01-06T10:00", live=True)
+
+
+def read(question: str, face: ClockFace) -> str | None:
+    said = time_said(question, face)
+    return None if said is None else described(said, face).partition(" (")[0]
+
+
+def rows(table: str) -> list[tuple[str, str]]:
+    lines = (line.partition("|") for line in table.strip().split("\n"))
+    return [(question.strip(), expected.strip()) for question, _, expected in lines]
+
+
+ONE_DAY = """
+at 14:05                          | 2026-01-05 14:05:00 to 14:06:00 UTC
+at 14:05:30                       | 2026-01-05 14:05:30 to 14:05:31 UTC
+after 14:05:30                    | from 2026-01-05 14:05:30 UTC on
+before 14:00                      | until 2026-01-05 14:00:00 UTC
+around 14:30                      | 2026-01-05 14:28:00 to 14:33:00 UTC
+around 3pm                        | 2026-01-05 14:30:00 to 16:30:00 UTC
+at 3pm                            | 2026-01-05 15:00:00 to 16:00:00 UTC
+at 3 p.m.                         | 2026-01-05 15:00:00 to 16:00:00 UTC
+at 3:15 pm                        | 2026-01-05 15:15:00 to 15:16:00 UTC
+at 3:15pm                         | 2026-01-05 15:15:00 to 15:16:00 UTC
+at 12 am                          | 2026-01-05 00:00:00 to 01:00:00 UTC
+at 12pm                           | 2026-01-05 12:00:00 to 13:00:00 UTC
+at 9 o'clock                      | 2026-01-05 09:00:00 to 10:00:00 UTC
+at 3 o'clock                      | 2026-01-05 15:00:00 to 16:00:00 UTC
+at noon                           | 2026-01-05 12:00:00 to 12:01:00 UTC
+between 2 and 3 pm                | 2026-01-05 14:00:00 to 15:00:00 UTC
+from 2 to 3pm                     | 2026-01-05 14:00:00 to 15:00:00 UTC
+2-3pm                             | 2026-01-05 14:00:00 to 15:00:00 UTC
+between 11 and 1pm                | 2026-01-05 11:00:00 to 13:00:00 UTC
+from 23:00 to 1:00                | 2026-01-05 23:00:00 to 2026-01-06 01:00:00 UTC
+within 10 minutes of 3pm          | 2026-01-05 14:50:00 to 15:10:00 UTC
+the minute before noon            | 2026-01-05 11:59:00 to 12:00:00 UTC
+in the first five minutes         | 2026-01-05 08:00:00 to 08:05:00 UTC
+5 minutes in                      | 2026-01-05 08:05:00 to 08:06:00 UTC
+in the past hour                  | from 2026-01-05 19:00:00 UTC on
+in the last ten minutes           | from 2026-01-05 19:50:00 UTC on
+in the second half                | from 2026-01-05 14:00:00 UTC on
+2 hours ago                       | 2026-01-06 08:00:00 to 09:00:00 UTC
+yesterday                         | 2026-01-05 00:00:00 to 2026-01-06 00:00:00 UTC
+yesterday afternoon               | 2026-01-05 12:00:00 to 18:00:00 UTC
+yesterday at 3pm                  | 2026-01-05 15:00:00 to 16:00:00 UTC
+between 14:00 and 15:00 yesterday | 2026-01-05 14:00:00 to 15:00:00 UTC
+today                             | 2026-01-06 00:00:00 to 2026-01-07 00:00:00 UTC
+this morning                      | 2026-01-06 05:00:00 to 12:00:00 UTC
+last night                        | 2026-01-05 20:00:00 to 2026-01-06 06:00:00 UTC
+in the morning                    | 2026-01-05 05:00:00 to 12:00:00 UTC
+in the afternoon after 3 pm       | 2026-01-05 15:00:00 to 18:00:00 UTC
+on Monday                         | 2026-01-05 00:00:00 to 2026-01-06 00:00:00 UTC
+on Monday at 14:30                | 2026-01-05 14:30:00 to 14:31:00 UTC
+at 14:30 on Monday                | 2026-01-05 14:30:00 to 14:31:00 UTC
+before 14:30 on Monday            | 2026-01-05 00:00:00 to 14:30:00 UTC
+on Friday                         | 2026-01-02 00:00:00 to 2026-01-03 00:00:00 UTC
+since Monday                      | from 2026-01-05 00:00:00 UTC on
+before Monday                     | until 2026-01-05 00:00:00 UTC
+after Monday                      | from 2026-01-06 00:00:00 UTC on
+until Monday                      | until 2026-01-06 00:00:00 UTC
+from Monday to Wednesday          | 2026-01-05 00:00:00 to 2026-01-08 00:00:00 UTC
+from 23:00 on Sunday to 09:00 on Monday | 2026-01-04 23:00:00 to 2026-01-05 09:00:00 UTC
+on 5 March                        | 2025-03-05 00:00:00 to 2025-03-06 00:00:00 UTC
+on 29 February                    | 2024-02-29 00:00:00 to 2024-03-01 00:00:00 UTC
+on January 5th, 2026              | 2026-01-05 00:00:00 to 2026-01-06 00:00:00 UTC
+on the 5th of January at 9:00     | 2026-01-05 09:00:00 to 09:01:00 UTC
+from 5 January 9:00 until 10:00   | 2026-01-05 09:00:00 to 10:00:00 UTC
+on 2026-01-05                     | 2026-01-05 00:00:00 to 2026-01-06 00:00:00 UTC
+after 2026-01-05T14:00            | from 2026-01-05 14:00:00 UTC on
+at 2026-01-05T14:00:00+02:00      | 2026-01-05 12:00:00 to 12:00:01 UTC
+between 2026-01-05 14:00 and 2026-01-05 15:00 | 2026-01-05 14:00:00 to 15:00:00 UTC
+"""
+
+LIVE = """
+at 9:00                           | 2026-01-06 09:00:00 to 09:01:00 UTC
+at 14:30                          | 2026-01-05 14:30:00 to 14:31:00 UTC
+on Friday at 9:00                 | 2026-01-02 09:00:00 to 09:01:00 UTC
+from 23:00 to 1:00                | 2026-01-05 23:00:00 to 2026-01-06 01:00:00 UTC
+after midnight                    | from 2026-01-06 00:00:00 UTC on
+in the past hour                  | from 2026-01-06 09:00:00 UTC on
+in the last two days              | from 2026-01-04 10:00:00 UTC on
+10 minutes ago                    | 2026-01-06 09:50:00 to 09:51:00 UTC
+on Tuesday                        | 2026-01-06 00:00:00 to 2026-01-07 00:00:00 UTC
+on Saturday night                 | 2026-01-03 20:00:00 to 2026-01-04 06:00:00 UTC
+tonight                           | 2026-01-06 18:00:00 to 2026-01-07 06:00:00 UTC
+"""
+
+NOTHING = """
+the 3 pm meeting was mentioned
+What did he say about yesterday's meeting?
+What about yesterday?
+at 25:00
+at 13 pm
+at 2026-13-45
+on 31 February 2026
+may 5 people enter?
+in March
+"""
+
+
+@pytest.mark.parametrize(("question", "expected"), rows(ONE_DAY))
+def test_times_of_day_and_days_are_those_of_the_stream(question: str, expected: str) -> None:
+    assert read(question, MONDAY) == expected
+
+
+@pytest.mark.parametrize(("question", "expected"), rows(LIVE))
+def test_a_live_stream_of_days_is_read_from_now_back(question: str, expected: str) -> None:
+    assert read(question, DAYS) == expected
+
+
+@pytest.mark.parametrize(("question", "_"), rows(NOTHING))
+def test_what_is_no_time_is_not_taken(question: str, _: str) -> None:
+    assert read(question, MONDAY) is None
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        ("at 1:30", "2026-03-29 01:30:00 to 01:31:00 Europe/Berlin"),
+        ("at 2:30", "2026-03-29 03:30:00 to 03:31:00 Europe/Berlin"),
+        ("between 1:00 and 4:00", "2026-03-29 01:00:00 to 04:00:00 Europe/Berlin"),
+        ("on Sunday", "2026-03-29 00:00:00 to 2026-03-30 00:00:00 Europe/Berlin"),
+    ],
+)
+def test_an_hour_that_the_clocks_leave_out(question: str, expected: str) -> None:
+    face = wall("2026-03-29T00:00", "2026-03-29T06:00", "2026-03-29T07:00", zone="Europe/Berlin")
+    assert read(question, face) == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "hours"), [("at 2am", 2.0), ("at 1am", 1.0), ("at 3am", 1.0), ("on Sunday", 25.0)]
+)
+def test_an_hour_that_comes_twice_is_meant_twice(question: str, hours: float) -> None:
+    face = wall("2026-10-25T00:00", "2026-10-25T06:00", "2026-10-25T07:00", zone="Europe/Berlin")
+    said = time_said(question, face)
+    assert said is not None
+    assert said.start is not None
+    assert said.end is not None
+    assert (said.end - said.start).total_seconds() == hours * 3_600
+
+
+def test_times_of_day_are_those_of_the_clocks_zone() -> None:
+    face = wall("2026-01-05T08:00", "2026-01-05T20:00", "2026-01-05T21:00", zone="Asia/Tokyo")
+    said = time_said("before 12:30", face)
+    assert said is not None
+    assert said.end == datetime(2026, 1, 5, 12, 30, tzinfo=ZoneInfo("Asia/Tokyo"))
+
+
+def test_the_origin_is_the_beginning_where_the_captions_begin_soon_after() -> None:
+    origin = datetime.fromisoformat("2026-01-05T08:00+00:00")
+    first, last = (datetime.fromisoformat(f"2026-01-05T{each}+00:00") for each in ("08:00:30", "09:00"))
+    face = ClockFace(StreamClock(origin), wall=True, first=first, last=last, now=last)
+    assert read("in the first minute", face) == "2026-01-05 08:00:00 to 08:01:00 UTC"
+
+
+def test_a_stream_that_has_not_begun_is_of_today() -> None:
+    now = datetime.fromisoformat("2026-01-05T08:00+00:00")
+    face = ClockFace(StreamClock(), wall=True, first=None, last=None, now=now, live=True)
+    assert read("at 12:30", face) == "2026-01-05 12:30:00 to 12:31:00 UTC"
+    assert read("in the last hour", face) == "from 2026-01-05 08:00:00 UTC on"
+
+
+@pytest.mark.parametrize("year", [1, 2, 9998, 9999])
+def test_streams_at_the_ends_of_the_calendar(year: int) -> None:
+    day = f"{year:04}-06-01T"
+    face = wall(f"{day}08:00", f"{day}20:00", f"{day}20:00", zone="Asia/Tokyo")
+    for question in (
+        "today",
+        "yesterday night",
+        "on Monday",
+        "at 12:30",
+        "from 23:00 to 1:00",
+        "in the last week",
+    ):
+        time_said(question, face)
