@@ -182,15 +182,10 @@ def test_a_stream_that_has_not_begun_is_of_today() -> None:
 
 
 @pytest.mark.parametrize("year", [1, 2, 9998, 9999])
-def test_streams_at_the_ends_of_the_calendar(year: int) -> None:
+@pytest.mark.parametrize(
+    "question", ["today", "last night", "on Monday", "from 23:00 to 1:00", "in the last week"]
+)
+def test_streams_at_the_ends_of_the_calendar(year: int, question: str) -> None:
     day = f"{year:04}-06-01T"
     face = wall(f"{day}08:00", f"{day}20:00", f"{day}20:00", zone="Asia/Tokyo")
-    for question in (
-        "today",
-        "yesterday night",
-        "on Monday",
-        "at 12:30",
-        "from 23:00 to 1:00",
-        "in the last week",
-    ):
-        time_said(question, face)
+    assert read(question, face) is not None
