@@ -1,1 +1,1 @@
-"""An index in Milvus: Milvus Lite in a file, standalone, distributed, or hosted."""
+"""The index in Milvus: Milvus Lite, standalone, distributed or Zilliz, by its address."""

@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 
 from conspectus.errors import IndexDamaged
 from conspectus.index.changes import Range, merged, touched_ranges
+from conspectus.index.entries import content_checksum
 from conspectus.index.segments.arrays import damaged_files
 from conspectus.index.segments.manifest import Manifest, read_manifest
 from conspectus.index.segments.search import Snapshot
-from conspectus.index.segments.segment import Segment, content_checksum
+from conspectus.index.segments.segment import Segment
 from conspectus.index.segments.view import View
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import Disagreement, IndexedChunk

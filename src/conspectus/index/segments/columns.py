@@ -4,14 +4,13 @@ A field of few values costs a few numbers beside its rows, a path that one row h
 every comparison becomes a few slices of row numbers.
 """
 
-import json
 from array import array
-from collections.abc import Iterator, Mapping
 from typing import Any, assert_never, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from conspectus.index.entries import entries, path_name
 from conspectus.index.segments.strings import Strings, encoded, pack
 from conspectus.index.segments.values import Arrays, Comparison, Values, ValueWriter, microseconds
 from conspectus.model.filter import And, Between, Eq, Exists, Field, FieldName, Filter, In, Not, Or, Overlaps
@@ -19,37 +18,9 @@ from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Document
 
 Mask = NDArray[np.bool_]
-Entry = tuple[Field, object]
 
 _DOCUMENT_FIELDS = tuple(name for name in get_args(FieldName) if name != "position")
 _NEVER = np.iinfo(np.int64).min
-
-
-def path_name(field: Field) -> str:
-    """A field's own name, or a metadata path as JSON, which begins with a bracket."""
-    return field if isinstance(field, str) else json.dumps(field)
-
-
-def entries(field: Field, value: object) -> Iterator[Entry]:
-    """Every value that a filter can meet at a field or below it; nothing for null."""
-    if value is None:
-        return
-    if isinstance(value, list | tuple):
-        elements = [entry for element in value for entry in _elements(field, element)]
-        yield from elements or [(field, value)]
-        return
-    yield field, value
-    if isinstance(value, Mapping) and not isinstance(field, str):
-        for name, inner in value.items():
-            yield from entries((*field, name), inner)
-
-
-def _elements(field: Field, value: object) -> Iterator[Entry]:
-    if isinstance(value, list | tuple):
-        for element in value:
-            yield from _elements(field, element)
-    elif value is not None:
-        yield field, value
 
 
 class ColumnWriter:

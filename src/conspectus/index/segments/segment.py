@@ -1,6 +1,5 @@
 """One segment: rows sorted by chunk id, written once, in memory or in a folder."""
 
-import hashlib
 from array import array
 from collections import Counter
 from collections.abc import Iterable
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from conspectus.errors import IndexDamaged
 from conspectus.index.bm25 import Analyse, Bm25, occurrences
 from conspectus.index.changes import Range
+from conspectus.index.entries import content_checksum
 from conspectus.index.segments.allowed import Allowed
 from conspectus.index.segments.arrays import map_file, open_folder, write_folder
 from conspectus.index.segments.columns import Columns, ColumnWriter, Mask
@@ -45,19 +45,6 @@ class Row:
 def analysed(chunks: Iterable[IndexedChunk], analyse: Analyse) -> list[Row]:
     """The rows of chunks."""
     return [Row(chunk, *occurrences(chunk, analyse)) for chunk in chunks]
-
-
-def content_checksum(chunk: IndexedChunk) -> int:
-    """A number that changes with anything that the index takes from the chunk."""
-    parts = (
-        chunk.chunk.content_hash,
-        chunk.document.fingerprint,
-        chunk.document.id,
-        str(chunk.chunk.position),
-    )
-    digest = hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8)
-    digest.update(chunk.vector or b"")
-    return int.from_bytes(digest.digest(), "little")
 
 
 @dataclass(frozen=True, slots=True)

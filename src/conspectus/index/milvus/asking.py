@@ -1,0 +1,94 @@
+"""Asking the version of the index that is current, whoever wrote it."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from conspectus.index.bm25 import Bm25
+from conspectus.index.milvus.distinct import Distinct
+from conspectus.index.milvus.filters import EVERY, compiled, either, ranged
+from conspectus.index.milvus.looking import Question, View
+from conspectus.index.milvus.rows import WORDS
+from conspectus.index.milvus.server import CollectionGone, MilvusServer
+from conspectus.index.milvus.state import Notes, State
+from conspectus.index.milvus.terms import Terms
+from conspectus.index.milvus.turns import Turn
+from conspectus.model.filter import Filter, matches
+from conspectus.model.ids import ChunkId
+from conspectus.model.index import IndexedChunk
+from conspectus.ports import Candidates, Reader, Vectors
+
+Ask: TypeAlias = Callable[[Question], Awaitable[Candidates]]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where an index lies: the connection, its name there, whose turn it is, its vectors' size (0: none)."""
+
+    server: MilvusServer
+    name: str
+    turn: Turn
+    dimensions: int = 0
+    bm25: Bm25 = field(default_factory=Bm25)
+
+    def view(self, state: State) -> View:
+        """A version of the index, without the statistics of its terms."""
+        return View(self.server, self.name, state, (), self.bm25)
+
+
+class Asking:
+    """Puts questions to a version; what it reads for them it keeps for the next question."""
+
+    def __init__(self, place: Place, notes: Notes, reader: Reader) -> None:
+        self._place = place
+        self._notes = notes
+        self._reader = reader
+        self._terms = Terms(notes)
+        self._distinct = Distinct(notes)
+        self._odd: tuple[State | None, Sequence[IndexedChunk]] = (None, ())
+
+    async def answer(
+        self, state: State, where: Filter, terms: Sequence[str], *, vector: Vectors | None, ask: Ask
+    ) -> Candidates | None:
+        """What a version answers; None if it is no longer the current one."""
+        view = self._place.view(state)
+        if not state.generation:
+            answer = Question(view, EVERY, terms, None).candidates({}, {})
+            return answer if await self.still(state) else None
+        try:
+            expression = await self._expression(state, where)
+            blocks = await self._terms.blocks(state)
+            if expression is None or blocks is None:
+                return None
+            question = Question(view.with_blocks(blocks), expression, terms, vector)
+            answer = await ask(question)
+        except CollectionGone:
+            return None
+        return answer if await self.still(state) else None
+
+    async def still(self, state: State) -> bool:
+        """Whether the rows of this state are those to be seen now."""
+        return (await self._notes.read()).same_rows(state)
+
+    async def _expression(self, state: State, where: Filter) -> str | None:
+        """Which rows may be seen: those of the version that satisfy the filter."""
+        visible = await self._notes.visible(state)
+        if visible is None:
+            return None
+        known = await self._distinct.known(state, ranged(where))
+        condition = compiled(where, known)
+        if state.odd:
+            odd = [c.chunk.id for c in await self._odd_chunks(state, visible) if matches(where, c.row())]
+            condition = f"(odd == false and ({condition})) or (odd == true and {either(odd)})"
+        return visible if condition == EVERY else f"{visible} and ({condition})"
+
+    async def _odd_chunks(self, state: State, visible: str) -> Sequence[IndexedChunk]:
+        """The chunks of which Milvus cannot hold all that filters may ask."""
+        held, found = self._odd
+        if held is None or not held.same_rows(state):
+            name = self._place.view(state).collection(WORDS)
+            rows = await self._place.server.query(name, f"{visible} and odd == true", ["chunk"])
+            numbers = [ChunkId(row["chunk"]) for row in rows]
+            found = [chunk for number in numbers for chunk in await self._reader.chunks(number, number)]
+            self._odd = state, found
+        return found

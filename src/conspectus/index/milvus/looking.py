@@ -1,0 +1,175 @@
+"""Questions to one version of the index: Milvus proposes under the filter, the scores are worked out here."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from conspectus.index.bm25 import Bm25, Corpus, best, cosines
+from conspectus.index.milvus.filters import either
+from conspectus.index.milvus.rows import VECTORS, WORDS, dense
+from conspectus.index.milvus.server import MOST_RESULTS, MilvusServer, Row
+from conspectus.index.milvus.state import State
+from conspectus.index.milvus.terms import Block
+from conspectus.index.milvus.weights import Weights, dimension
+from conspectus.model.index import TermStatistic
+from conspectus.ports import Candidates, Floats, Ids, Vectors
+
+Found: TypeAlias = Mapping[int, Row]
+_Look: TypeAlias = Callable[[int], Awaitable[Sequence[Row]]]
+_Score: TypeAlias = Callable[[Sequence[Row]], Floats]
+
+_TERMS = ("chunk", "length", "large", "terms")
+_VECTOR = ("chunk", "vector")
+_SPARE = 16
+_DEEPER = 4
+_DEEPEST = 4_096
+_SLACK = 1e-5
+_IDS_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One version of the index, and where it lies."""
+
+    server: MilvusServer
+    name: str
+    state: State
+    blocks: Sequence[Block]
+    bm25: Bm25
+
+    def collection(self, what: str) -> str:
+        """The name of a collection of rows."""
+        return f"{self.name}_{self.state.generation}_{what}"
+
+    def with_blocks(self, blocks: Sequence[Block]) -> "View":
+        """The view with the statistics of its terms."""
+        return replace(self, blocks=blocks)
+
+
+class Question:
+    """What is asked of a view, under an expression that says which rows may be seen."""
+
+    def __init__(self, view: View, where: str, terms: Sequence[str], vector: Vectors | None) -> None:
+        self._view = view
+        self._where = where
+        self._vector = vector
+        self._corpus = Corpus(view.state.total, view.state.length)
+        self._weights = Weights(view.bm25, view.state.average)
+        self.terms = tuple(self._corpus.statistic(term, self._documents(term)) for term in terms)
+
+    async def search(self, limit: int) -> Candidates:
+        """The best of both arms as one union with both scores."""
+        words, vectors = await asyncio.gather(self._words_arm(limit), self._vector_arm(limit))
+        more_vectors = list(words.keys() - vectors.keys())
+        more_words = list(vectors.keys() - words.keys())
+        found = await asyncio.gather(self._of(WORDS, more_words), self._of(VECTORS, more_vectors))
+        return self.candidates({**words, **found[0]}, {**vectors, **found[1]})
+
+    async def score(self, ids: Ids) -> Candidates:
+        """The scores of those of the chunks that may be seen."""
+        wanted = [int(number) for number in np.unique(ids)]
+        return self.candidates(*await asyncio.gather(self._of(WORDS, wanted), self._of(VECTORS, wanted)))
+
+    def candidates(self, words: Found, vectors: Found) -> Candidates:
+        """Rows with their exact scores, by id."""
+        ids = np.array(sorted(words), np.int64)
+        cosine = np.full(len(ids), np.nan)
+        with_vector = [place for place, number in enumerate(ids.tolist()) if number in vectors]
+        if self._vector is not None and with_vector:
+            cosine[with_vector] = self._cosine([vectors[int(ids[place])] for place in with_vector])
+        return Candidates(
+            ids=ids,
+            words=self._words([words[number] for number in ids.tolist()]),
+            cosine=cosine,
+            terms=self.terms,
+            total=self._corpus.total,
+            threads=self._view.state.threads > 0,
+        )
+
+    def _documents(self, term: str) -> int:
+        return sum(block.documents(dimension(term)) for block in self._view.blocks)
+
+    async def _words_arm(self, limit: int) -> Found:
+        k1 = self._view.bm25.k1
+        query = {dimension(term.term): term.idf * (k1 + 1.0) for term in self.terms if term.documents > 0}
+        if not query or not limit:
+            return {}
+
+        async def look(depth: int) -> Sequence[Row]:
+            sparse = {"data": [query], "anns_field": "terms", "limit": depth}
+            return await self._searched(WORDS, _TERMS, sparse)
+
+        slack = self._weights.slack(self._corpus.average)
+        return await _deep_enough(look, self._words, limit=limit, slack=slack)
+
+    async def _vector_arm(self, limit: int) -> Found:
+        vector = self._vector
+        if vector is None or not limit or not self._view.state.vectors:
+            return {}
+
+        async def look(depth: int) -> Sequence[Row]:
+            near = {"data": [vector.tolist()], "anns_field": "vector", "limit": depth}
+            return await self._searched(VECTORS, _VECTOR, near)
+
+        return await _deep_enough(look, self._cosine, limit=limit, least=-np.inf)
+
+    async def _searched(self, what: str, fields: Sequence[str], query: Mapping[str, object]) -> Sequence[Row]:
+        view = self._view
+        return await view.server.search(view.collection(what), self._where, fields, query)
+
+    async def _of(self, what: str, ids: Sequence[int]) -> Found:
+        """The visible rows of chunks."""
+        view, fields = self._view, _TERMS if what == WORDS else _VECTOR
+        if what == VECTORS and (self._vector is None or not view.state.vectors):
+            return {}
+        found: dict[int, Row] = {}
+        for start in range(0, len(ids), _IDS_AT_ONCE):
+            where = f"({self._where}) and {either(ids[start : start + _IDS_AT_ONCE])}"
+            rows = await view.server.query(view.collection(what), where, fields)
+            found |= {row["chunk"]: row for row in rows}
+        return found
+
+    def _words(self, rows: Sequence[Row]) -> Floats:
+        scores = np.zeros(len(rows))
+        lengths = np.array([row["length"] for row in rows], np.float64)
+        for term in sorted(self.terms, key=_name):
+            counts = self._weights.counts(rows, dimension(term.term))
+            found = counts > 0
+            scores[found] += self._view.bm25.contributions(
+                term.idf, counts[found], lengths[found], self._corpus.average
+            )
+        return scores
+
+    def _cosine(self, rows: Sequence[Row]) -> Floats:
+        if self._vector is None or not rows:
+            return np.zeros(0)
+        return cosines(dense(rows), self._vector)
+
+
+async def _deep_enough(
+    look: _Look, score: _Score, *, limit: int, slack: float = 1.0, least: float = 0.0
+) -> Found:
+    """The best rows by exact score: deeper, until nothing that Milvus left out could be among them.
+
+    Beyond `_DEEPEST` rows of about the same score, which of them come is left to Milvus.
+    """
+    depth = min(limit + _SPARE, MOST_RESULTS)
+    while True:
+        rows = {row["chunk"]: row for row in await look(depth)}
+        ids = np.array(list(rows), np.int64)
+        scores = score(list(rows.values()))
+        chosen = best(ids, scores, limit)
+        if len(rows) < depth or depth >= max(_DEEPEST, limit + _SPARE):
+            break
+        beyond = min(row["distance"] for row in rows.values()) * slack
+        if scores[chosen[-1]] > beyond + _SLACK:
+            break
+        depth = min(_DEEPER * depth, max(_DEEPEST, limit + _SPARE))
+    return {int(ids[place]): rows[int(ids[place])] for place in chosen if scores[place] > least}
+
+
+def _name(statistic: TermStatistic) -> str:
+    return statistic.term

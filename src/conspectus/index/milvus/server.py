@@ -1,0 +1,220 @@
+"""A connection to Milvus: every call in a thread, with a time limit, and its failures as our errors."""
+
+import asyncio
+import fcntl
+import importlib
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias
+from urllib.parse import urlsplit
+
+import grpc
+from pymilvus import CollectionSchema, MilvusClient, MilvusException
+from pymilvus.milvus_client.index import IndexParams
+
+from conspectus.errors import StorageBusy, StorageError
+
+Row: TypeAlias = Mapping[str, Any]
+Query: TypeAlias = Mapping[str, object]
+
+MOST_RESULTS = 16_384
+"""Milvus answers no query with more rows."""
+LONGEST_TEXT = 65_535
+"""The most bytes that a text of a row may have in Milvus."""
+MOST_BYTES = 8_000_000
+"""About as many bytes are sent at once; Milvus takes 64 MB unless it is told otherwise."""
+LITE = ".db"
+_GONE, _NOT_LOADED = 100, 101
+_AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
+_REFUSED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
+_LONGEST_REASON = 300
+_LOGGERS = ("pymilvus", "pymilvus.milvus_client", "pymilvus.bulk_writer", "milvus_lite")
+
+
+class CollectionGone(StorageError):
+    """A collection was dropped meanwhile: another process has built the index anew."""
+
+
+class MilvusServer:
+    """One connection for all indexes of an engine, made when it is first needed.
+
+    Args:
+        uri: `http://HOST:PORT`, `https://…` of Zilliz, or a path that ends in `.db` for Milvus Lite.
+        token: `USER:PASSWORD` or an API key; empty for none.
+        seconds: how long a call may take; so long a server that is away is waited for.
+    """
+
+    def __init__(self, uri: str, *, token: str = "", seconds: float = 30.0) -> None:
+        self._uri = uri
+        self._token = token
+        self._seconds = seconds
+        self._client: MilvusClient | None = None
+        self._lite = False
+        self._connecting = threading.Lock()
+        for name in _LOGGERS:
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+    @property
+    def folder(self) -> Path | None:
+        """Where Milvus Lite keeps its files; None for a server."""
+        return Path(self._uri) if self._uri.endswith(LITE) else None
+
+    @property
+    def address(self) -> str:
+        """Where it is, without what is secret."""
+        if self.folder is not None:
+            return self._uri
+        parts = urlsplit(self._uri)
+        return f"{parts.hostname or self._uri}:{parts.port}" if parts.port else parts.hostname or "?"
+
+    async def is_lite(self) -> bool:
+        """Whether it is Milvus Lite, be it a file or served."""
+        await asyncio.to_thread(self._connected)
+        return self._lite
+
+    async def collections(self) -> list[str]:
+        """The names of all collections."""
+        return list(await self._call("list_collections"))
+
+    async def create(self, name: str, schema: CollectionSchema, indexes: IndexParams) -> None:
+        """Make a collection and load it. Nothing happens if it is there."""
+        if not await self._call("has_collection", collection_name=name):
+            await self._call(
+                "create_collection",
+                collection_name=name,
+                schema=schema,
+                index_params=indexes,
+                consistency_level="Strong",
+            )
+
+    async def drop(self, name: str) -> None:
+        """Delete a collection with all its data. Nothing happens if there is none."""
+        await self._call("drop_collection", collection_name=name)
+
+    async def upsert(self, name: str, rows: Sequence[Row]) -> None:
+        """Add rows, or replace those of the same key."""
+        if rows:
+            await self._call("upsert", collection_name=name, data=list(rows))
+
+    async def delete(self, name: str, where: str) -> None:
+        """Delete the rows that an expression of ours selects."""
+        await self._call("delete", collection_name=name, filter=where)
+
+    async def flush(self, name: str) -> None:
+        """Have the server write down and index what it holds in memory."""
+        await self._call("flush", collection_name=name)
+
+    async def query(self, name: str, where: str, fields: Sequence[str]) -> list[Row]:
+        """The rows that an expression selects, at most `MOST_RESULTS`."""
+        found = await self._call(
+            "query",
+            collection_name=name,
+            filter=where,
+            output_fields=list(fields),
+            limit=MOST_RESULTS,
+            consistency_level="Strong",
+        )
+        return list(found)
+
+    async def search(self, name: str, where: str, fields: Sequence[str], query: Query) -> list[Row]:
+        """The nearest rows that an expression selects, each with its `distance`; `query` says to what."""
+        found = await self._call(
+            "search",
+            collection_name=name,
+            filter=where,
+            output_fields=list(fields),
+            consistency_level="Strong",
+            **query,
+        )
+        return [{**hit["entity"], "distance": hit["distance"]} for hit in found[0]]
+
+    async def close(self) -> None:
+        """Let go of the connection; Milvus Lite of its file. A later call connects again."""
+        await asyncio.to_thread(self._disconnect)
+
+    async def _call(self, name: str, **arguments: object) -> Any:
+        return await asyncio.to_thread(self._run, name, arguments)
+
+    def _run(self, name: str, arguments: dict[str, object], *, again: bool = True) -> Any:
+        client = self._connected()
+        try:
+            return getattr(client, name)(timeout=self._seconds, **arguments)
+        except (MilvusException, grpc.RpcError) as fault:
+            if again and _code(fault) == _NOT_LOADED:
+                self._run("load_collection", {"collection_name": arguments["collection_name"]}, again=False)
+            elif again and self.folder is not None and _code(fault) in _AWAY:
+                self._disconnect()
+            else:
+                raise self._translated(fault) from fault
+        return self._run(name, arguments, again=False)
+
+    def _connected(self) -> MilvusClient:
+        with self._connecting:
+            if self._client is None:
+                self._client = self._opened()
+                version = str(self._client.get_server_version(timeout=self._seconds))
+                self._lite = "lite" in version.lower()
+            return self._client
+
+    def _opened(self) -> MilvusClient:
+        try:
+            return MilvusClient(uri=self._uri, token=self._token, timeout=self._seconds)
+        except (MilvusException, grpc.RpcError, OSError) as fault:
+            if self.folder is not None:
+                raise _unopened(self.folder) from fault
+            raise self._translated(fault) from fault
+
+    def _disconnect(self) -> None:
+        with self._connecting:
+            if self._client is not None:
+                self._client.close()
+                self._client = None
+            if self.folder is not None:
+                manager = importlib.import_module("milvus_lite.server_manager")
+                manager.server_manager_instance.release_server(self._uri)
+
+    def _translated(self, fault: Exception) -> StorageError:
+        code, reason = _code(fault), _reason(fault)
+        if code == _GONE:
+            return CollectionGone(reason)
+        if code in _REFUSED:
+            return StorageError(f"Milvus at {self.address} refuses the token; check CONSPECTUS_MILVUS_TOKEN")
+        if code in _AWAY or "connect" in reason.lower():
+            return StorageBusy(
+                f"Milvus at {self.address} does not answer within {self._seconds:g} s; nothing is lost:"
+                " start it, or check CONSPECTUS_MILVUS_URI, and ask again"
+            )
+        return StorageError(f"Milvus at {self.address}: {reason}")
+
+
+def _unopened(path: Path) -> StorageError:
+    if _is_locked(path):
+        return StorageBusy(
+            f"{path} is open in another process, and Milvus Lite is for one; run `milvus-lite server` over it"
+            " and set CONSPECTUS_MILVUS_URI to the server's address"
+        )
+    return StorageError(f"{path} cannot be opened as a Milvus Lite file")
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        with (path / "LOCK").open("a") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _code(fault: Exception) -> object:
+    if isinstance(fault, MilvusException):
+        return fault.code
+    return fault.code() if isinstance(fault, grpc.Call) else None
+
+
+def _reason(fault: Exception) -> str:
+    text = fault.message if isinstance(fault, MilvusException) else str(fault)
+    return " ".join(str(text).split())[:_LONGEST_REASON]

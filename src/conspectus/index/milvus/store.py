@@ -1,0 +1,176 @@
+"""The index in Milvus: answers from one version, takes in changes, and is built anew beside the old one."""
+
+import asyncio
+import hashlib
+from collections.abc import Sequence
+
+from conspectus.errors import IndexDamaged, InvalidInput, StorageBusy
+from conspectus.index.bm25 import Analyse, question_terms
+from conspectus.index.milvus.asking import Ask, Asking, Place
+from conspectus.index.milvus.building import Building, needs_building
+from conspectus.index.milvus.checking import differences
+from conspectus.index.milvus.server import CollectionGone
+from conspectus.index.milvus.state import FORMAT, Notes, State
+from conspectus.index.milvus.terms import Terms
+from conspectus.index.milvus.turns import my_turn
+from conspectus.index.milvus.writing import CHANGES, Writer
+from conspectus.model.index import Disagreement, IndexStatus
+from conspectus.model.records import Change
+from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
+
+_ATTEMPTS = 20
+_SAMPLE = (
+    "The 1st naïve café's HTTP_404 parseURL v2.3.1 a@b.example running ΣΊΣΥΦΟΣ Straße 東京都 ไทย don't C++"
+    " 👩‍👩‍👧 1,000.5 __init__ re-open"
+)
+
+
+class MilvusIndex:
+    """An index in Milvus. Any number of processes that share the records may have it open."""
+
+    def __init__(self, place: Place, reader: Reader, analyse: Analyse) -> None:
+        self._place = place
+        self._reader = reader
+        self._analyse = analyse
+        self._identity = _identity(analyse, place)
+        self._notes = Notes(place.server, place.name, self._identity)
+        self._asking = Asking(place, self._notes, reader)
+        self._writer = self._new_writer()
+        self._state = State(self._identity)
+
+    @classmethod
+    async def open(cls, place: Place, reader: Reader, analyse: Analyse) -> "MilvusIndex":
+        """See what is there; nothing is an empty index at sequence 0.
+
+        Raises:
+            StorageBusy: Milvus does not answer, or its file is open in another process.
+            StorageTooNew: a newer version wrote the index.
+        """
+        index = cls(place, reader, analyse)
+        index._state = await index._notes.read()
+        return index
+
+    def applied(self) -> int:
+        """The sequence up to which queries see the records."""
+        return self._state.applied
+
+    async def apply(self, changes: Sequence[Change]) -> None:
+        """Take in changes; the first ones build the index, and so does a mean length that has moved far."""
+        if not changes:
+            return
+        if needs_building(await self._notes.read()):
+            self._state = await self._build(only_if_needed=True)
+        async with my_turn(self._place.turn, "write"):
+            state = await self._notes.read()
+            if state.applied < changes[-1].sequence:
+                state = await self._advanced(state, changes)
+            self._state = state
+
+    async def search(self, probe: Probe) -> Candidates:
+        """The best of each arm."""
+        return await self._asked(probe, lambda question: question.search(probe.limit))
+
+    async def score(self, ids: Ids, probe: Probe) -> Candidates:
+        """Exact scores of chosen chunks."""
+        return await self._asked(probe, lambda question: question.score(ids))
+
+    async def check(self) -> Sequence[Disagreement]:
+        """Compare every row with the records."""
+        for _ in range(_ATTEMPTS):
+            self._state = state = await self._notes.read()
+            if not state.generation:
+                return []
+            where = await self._notes.visible(state)
+            if where is not None:
+                try:
+                    view, vectors = self._place.view(state), self._place.dimensions > 0
+                    found = await differences(view, where, self._reader, vectors=vectors)
+                except CollectionGone:
+                    continue
+                if await self._asking.still(state):
+                    return found
+        raise StorageBusy("the index changed faster than it could be checked; ask again")
+
+    async def flush(self, *, least: int = 1) -> None:
+        """See what other processes wrote, and build what was never built; all else is in Milvus already."""
+        self._state = await self._notes.read()
+        if least == 0 and needs_building(self._state):
+            self._state = await self._build(only_if_needed=True)
+
+    async def rebuild(self, progress: Progress | None = None) -> None:
+        """Build everything anew in other collections, which then take the place of the old ones."""
+        self._state = await self._build(progress)
+
+    async def purge(self) -> None:
+        """Leave no collection that ever held a removed chunk; servers delete dropped files in their time."""
+        self._state = await self._notes.read()
+        if self._state.replaced:
+            self._state = await self._build()
+
+    async def status(self) -> IndexStatus:
+        """Counts; Milvus does not say how many bytes a collection takes."""
+        self._state = state = await self._notes.read()
+        return IndexStatus(
+            chunks=state.total,
+            vectors=state.vectors,
+            bytes=0,
+            segments=int(bool(state.generation)),
+            applied=state.applied,
+            details={"server": self._place.server.address, "collection": self._place.name},
+        )
+
+    async def close(self) -> None:
+        """Nothing to do: the connection belongs to all indexes of an engine."""
+
+    def _new_writer(self) -> Writer:
+        place = self._place
+        return Writer(
+            self._notes,
+            Terms(self._notes),
+            self._reader,
+            self._analyse,
+            dimensions=place.dimensions,
+            bm25=place.bm25,
+        )
+
+    async def _build(self, progress: Progress | None = None, *, only_if_needed: bool = False) -> State:
+        writer = self._new_writer()
+        building = Building(self._place, self._notes, writer, reader=self._reader, analyse=self._analyse)
+        return await building.build(self._identity, progress, only_if_needed=only_if_needed)
+
+    async def _advanced(self, state: State, changes: Sequence[Change]) -> State:
+        """The state after these changes, and after those before them that it lacks."""
+        given, target = self._state.applied, changes[-1].sequence
+        pending = list(changes) if state.applied == given < changes[0].sequence else []
+        while state.applied < target:
+            pending = pending or list(await self._reader.changes_since(state.applied, limit=CHANGES))
+            if not pending:
+                break
+            state = await self._writer.sweep(state)
+            draft = self._writer.draft(state)
+            await self._writer.take_in(draft, pending)
+            state = await self._writer.commit(draft)
+            pending = []
+        return state
+
+    async def _asked(self, probe: Probe, ask: Ask) -> Candidates:
+        """Ask the version that is known; if there is another one by then, ask that one."""
+        if probe.vector is not None and probe.vector.shape != (self._place.dimensions,):
+            raise InvalidInput("vector", f"has shape {probe.vector.shape}, not {self._place.dimensions}")
+        terms = question_terms(probe.words, self._analyse)
+        for _ in range(_ATTEMPTS):
+            state = self._state
+            answer = await self._asking.answer(state, probe.where, terms, vector=probe.vector, ask=ask)
+            if answer is not None:
+                return answer
+            self._state = await self._notes.read()
+            if self._state == state:
+                raise IndexDamaged(self._place.name, "a part of it is missing in Milvus")
+            await asyncio.sleep(0)
+        raise StorageBusy("the index changed faster than it could be asked; ask again")
+
+
+def _identity(analyse: Analyse, place: Place) -> str:
+    """What rows are made with; the analysis is told by what it does to a text, not by its name."""
+    sample = hashlib.sha256(repr(list(analyse(_SAMPLE))).encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{FORMAT} {sample[:16]} {place.dimensions} {place.bm25.k1} {place.bm25.b}"

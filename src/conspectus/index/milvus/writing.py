@@ -1,0 +1,303 @@
+"""Taking in changes: new rows first, which nobody sees, then the state, then what it replaced goes."""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conspectus.errors import IndexDamaged, InvalidInput
+from conspectus.index.bm25 import Analyse, Bm25
+from conspectus.index.changes import Range, put_ranges, read, touched_ranges
+from conspectus.index.milvus.distinct import Distinct
+from conspectus.index.milvus.filters import either
+from conspectus.index.milvus.rows import (
+    VECTORS,
+    WORDS,
+    Prepared,
+    Preparing,
+    vectors_layout,
+    words_layout,
+)
+from conspectus.index.milvus.server import MOST_BYTES, MilvusServer, Row
+from conspectus.index.milvus.state import Notes, State, dead_keys
+from conspectus.index.milvus.terms import Block, Terms
+from conspectus.index.milvus.weights import Weights
+from conspectus.model.index import IndexedChunk
+from conspectus.model.records import Change
+from conspectus.ports import Reader
+
+CHANGES = 5_000
+ATTEMPTS = 10
+LONGEST_STEP = 2_000
+"""Ids that are looked up, or deleted, at once."""
+_RANGES_AT_ONCE = 200
+_PER_REQUEST = 1_000
+_FLUSH_FROM = 500
+_SUPERSEDED = ("chunk", "length", "terms", "has_vector", "in_thread", "odd")
+
+
+@dataclass(slots=True)
+class _Added:
+    """What a new row adds to the statistics."""
+
+    terms: NDArray[np.uint32]
+    length: int
+    vector: bool
+    thread: bool
+    odd: bool
+
+
+@dataclass(slots=True)
+class Draft:
+    """A version of the index that is being written: the state it starts from, and what it adds."""
+
+    before: State
+    weights: Weights
+    applied: int
+    version: int
+    added: dict[int, _Added] = field(default_factory=dict)
+    touched: list[Range] = field(default_factory=list)
+    part: int = 0
+
+    def note(self, row: Prepared) -> None:
+        """Remember what the row adds."""
+        words = row.words
+        self.added[words["chunk"]] = _Added(
+            row.terms, row.length, row.vector is not None, words["in_thread"], words["odd"]
+        )
+
+
+class Writer:
+    """Writes versions of one index, one at a time: whoever calls has the turn among all processes."""
+
+    def __init__(
+        self, notes: Notes, terms: Terms, reader: Reader, analyse: Analyse, *, dimensions: int, bm25: Bm25
+    ) -> None:
+        self._notes = notes
+        self._server: MilvusServer = notes.server
+        self._terms = terms
+        self._distinct = Distinct(notes)
+        self._reader = reader
+        self._analyse = analyse
+        self._dimensions = dimensions
+        self._bm25 = bm25
+        self._swept: tuple[str, int] | None = None
+        self._waiting = 0
+
+    def collection(self, state: State, what: str) -> str:
+        """The name of a collection of rows."""
+        return f"{self._notes.name}_{state.generation}_{what}"
+
+    async def create(self, state: State) -> None:
+        """Make the collections of a generation."""
+        exact = await self._server.is_lite()
+        await self._server.create(self.collection(state, WORDS), *words_layout())
+        if self._dimensions:
+            layout = vectors_layout(self._dimensions, exact=exact)
+            await self._server.create(self.collection(state, VECTORS), *layout)
+
+    async def drop(self, state: State) -> None:
+        """Delete the collections of a generation."""
+        for what in (WORDS, VECTORS):
+            await self._server.drop(self.collection(state, what))
+
+    def draft(self, before: State) -> Draft:
+        """The beginning of the next version."""
+        return Draft(before, Weights(self._bm25, before.average), before.applied, before.version + 1)
+
+    async def sweep(self, state: State) -> State:
+        """Delete what versions before this state left, and what was begun after it and never finished."""
+        if state.dead:
+            dead = await self._notes.dead(state)
+            if dead is None:
+                raise IndexDamaged(self._notes.name, "the list of replaced rows is missing")
+            await self._delete(state, dead, f"version < {state.version}")
+            cleaned = replace(state, dead=0)
+            await self._notes.write(cleaned)
+            await self._notes.drop(dead_keys(state))
+            state = cleaned
+        if self._swept != (state.generation, state.version):
+            self._distinct.forget_written()
+            for name in self._collections(state):
+                await self._server.delete(name, f"version > {state.version}")
+        self._swept = None
+        return state
+
+    async def take_in(self, draft: Draft, changes: Sequence[Change]) -> None:
+        """Write the rows of changes, and of what replaced them while they were read.
+
+        Rows are read as they are now, so a removed one may have successors in later changes only.
+        """
+        for _ in range(ATTEMPTS):
+            ranges = touched_ranges(changes)
+            await self._withdraw(draft, ranges)
+            async for chunks in read(self._reader, put_ranges(changes)):
+                await self.write(draft, chunks)
+            draft.touched += ranges
+            draft.applied = max(draft.applied, changes[-1].sequence)
+            changes = await self._reader.changes_since(draft.applied, limit=CHANGES)
+            if len(changes) >= CHANGES or not any(change.operation == "remove" for change in changes):
+                return
+
+    async def write(self, draft: Draft, chunks: Sequence[IndexedChunk]) -> None:
+        """Write rows that are not visible yet."""
+        preparing = Preparing(self._analyse, draft.weights, draft.version)
+        rows = [preparing.prepared(self._fitting(chunk)) for chunk in chunks]
+        values = [value for row in rows for value in row.facts.values]
+        generation = draft.before.generation
+        draft.part += 1
+        await self._distinct.add(generation, draft.version, values, part=str(draft.part))
+        for batch in _batches(rows):
+            await self._server.upsert(self.collection(draft.before, WORDS), [row.words for row in batch])
+            vectors = [row.vector for row in batch if row.vector is not None]
+            await self._server.upsert(self.collection(draft.before, VECTORS), vectors)
+            for row in batch:
+                draft.note(row)
+            await self._flush_if_lite(draft.before, len(batch))
+
+    async def folded(self, draft: Draft) -> State:
+        """The draft as a state of its own that nobody knows of yet, nor of what it replaced."""
+        state, dead, gone = await self._counted(draft)
+        await self._delete(state, dead, f"version < {state.version}")
+        await self._notes.drop(gone)
+        return state
+
+    async def commit(self, draft: Draft) -> State:
+        """Make the draft the state, then delete what it replaced."""
+        state, dead, gone = await self._counted(draft)
+        state = await self._notes.bury(state, dead)
+        await self._notes.write(state)
+        await self._notes.drop(gone)
+        self._swept = state.generation, state.version
+        if state.dead:
+            state = await self.sweep(state)
+            self._swept = state.generation, state.version
+        return state
+
+    async def _counted(self, draft: Draft) -> tuple[State, list[int], list[str]]:
+        """The new state, the chunks whose older rows it replaces, and the notes it does without."""
+        before = draft.before
+        superseded = await self._superseded(before, draft.touched)
+        blocks = await self._terms.blocks(before)
+        if blocks is None:
+            raise IndexDamaged(self._notes.name, "the statistics of the terms are missing")
+        counted = _counted(draft, superseded)
+        state, gone = await self._terms.add(counted, _change(draft, superseded), blocks)
+        return state, sorted(row["chunk"] for row in superseded), gone
+
+    async def flush(self, state: State) -> None:
+        """Have everything of a generation written down and indexed."""
+        for name in self._collections(state):
+            await self._server.flush(name)
+        self._waiting = 0
+
+    async def _flush_if_lite(self, state: State, rows: int) -> None:
+        """Milvus Lite searches what it holds in memory row by row; servers flush when they think best."""
+        self._waiting += rows
+        if self._waiting >= _FLUSH_FROM and await self._server.is_lite():
+            await self.flush(state)
+
+    async def _withdraw(self, draft: Draft, ranges: Sequence[Range]) -> None:
+        """Take back new rows that were removed, or replaced, while the draft was written."""
+        ids = np.array(list(draft.added), np.int64)
+        bounds = np.array([(-1, -2), *ranges], np.int64)
+        again = ids[ids <= bounds[np.searchsorted(bounds[:, 0], ids, side="right") - 1, 1]].tolist()
+        for number in again:
+            del draft.added[number]
+        await self._delete(draft.before, again, f"version == {draft.version}")
+
+    async def _delete(self, state: State, chunks: Sequence[int], where: str) -> None:
+        for start in range(0, len(chunks), LONGEST_STEP):
+            expression = f"{where} and {either(chunks[start : start + LONGEST_STEP])}"
+            for name in self._collections(state):
+                await self._server.delete(name, expression)
+
+    async def _superseded(self, before: State, touched: Iterable[Range]) -> list[Row]:
+        """The visible rows of the chunks in these ranges."""
+        found: dict[int, Row] = {}
+        if before.total:
+            name = self.collection(before, WORDS)
+            async for where in _steps(touched, before.last):
+                expression = f"version <= {before.version} and ({where})"
+                rows = await self._server.query(name, expression, _SUPERSEDED)
+                found |= {row["chunk"]: row for row in rows}
+        return list(found.values())
+
+    def _collections(self, state: State) -> list[str]:
+        if not state.generation:
+            return []
+        return [self.collection(state, what) for what in (WORDS, VECTORS)[: 2 if self._dimensions else 1]]
+
+    def _fitting(self, chunk: IndexedChunk) -> IndexedChunk:
+        if not self._dimensions:
+            return replace(chunk, vector=None)
+        if chunk.vector is not None and len(chunk.vector) != 2 * self._dimensions:
+            size = len(chunk.vector) // 2
+            raise InvalidInput("vector", f"has {size} numbers, the index {self._dimensions}")
+        return chunk
+
+
+def _counted(draft: Draft, superseded: Sequence[Row]) -> State:
+    """The numbers of the new state."""
+    before, added = draft.before, draft.added.values()
+    return replace(
+        before,
+        version=draft.version,
+        applied=draft.applied,
+        average=draft.weights.average,
+        total=before.total + len(added) - len(superseded),
+        length=before.length + sum(row.length for row in added) - sum(row["length"] for row in superseded),
+        vectors=before.vectors + sum(row.vector for row in added) - _count(superseded, "has_vector"),
+        threads=before.threads + sum(row.thread for row in added) - _count(superseded, "in_thread"),
+        odd=before.odd + sum(row.odd for row in added) - _count(superseded, "odd"),
+        last=max([before.last, *draft.added]),
+        replaced=before.replaced + len(superseded),
+        dead=0,
+    )
+
+
+def _count(rows: Sequence[Row], name: str) -> int:
+    return sum(bool(row[name]) for row in rows)
+
+
+def _change(draft: Draft, superseded: Sequence[Row]) -> Block:
+    added = [row.terms for row in draft.added.values()]
+    removed = [_terms(row["terms"]) for row in superseded]
+    ones = [np.ones(len(terms), np.int32) for terms in added]
+    return Block.of([*added, *removed], [*ones, *(-np.ones(len(terms), np.int32) for terms in removed)])
+
+
+def _terms(weights: dict[int, Any]) -> NDArray[np.uint32]:
+    return np.array([number for number in weights if number], np.uint32)
+
+
+def _batches(rows: Sequence[Prepared]) -> Iterable[Sequence[Prepared]]:
+    """Rows in requests of bounded size."""
+    batch: list[Prepared] = []
+    size = 0
+    for row in rows:
+        if batch and (len(batch) == _PER_REQUEST or size + row.size > MOST_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += row.size
+    if batch:
+        yield batch
+
+
+async def _steps(ranges: Iterable[Range], last: int) -> AsyncIterator[str]:
+    """Expressions for the ids of ranges up to the last one, each for so many that one answer holds them."""
+    parts: list[str] = []
+    ids = 0
+    for first, end in ranges:
+        for start in range(first, min(end, last) + 1, LONGEST_STEP):
+            stop = min(start + LONGEST_STEP - 1, end, last)
+            if parts and (len(parts) == _RANGES_AT_ONCE or ids + stop - start + 1 > LONGEST_STEP):
+                yield " or ".join(parts)
+                parts, ids = [], 0
+            parts.append(f"(chunk >= {start} and chunk <= {stop})")
+            ids += stop - start + 1
+    if parts:
+        yield " or ".join(parts)

@@ -1,0 +1,81 @@
+"""A real Milvus server for tests: `milvus-lite server` in a process that can be killed and started again."""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from conspectus.records.turns import turn
+
+_HOST = "127.0.0.1"
+_START_SECONDS = 60.0
+_STOP_SECONDS = 30.0
+
+
+class MilvusProcess:
+    """The server over a folder, always at the same address."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = _free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def uri(self) -> str:
+        """Where it answers."""
+        return f"http://{_HOST}:{self.port}"
+
+    def start(self) -> None:
+        """Start it and wait until it listens."""
+        command = [sys.executable, "-m", "milvus_lite", "server", "--data-dir", str(self.folder)]
+        command += ["--host", _HOST, "--port", str(self.port)]
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        until = time.monotonic() + _START_SECONDS
+        while not _listens(self.port):
+            if self._process.poll() is not None or time.monotonic() > until:
+                raise RuntimeError("milvus-lite server did not start")
+            time.sleep(0.02)
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait(_STOP_SECONDS)
+            self._process = None
+
+
+@contextmanager
+def milvus_server(folder: Path) -> Iterator[MilvusProcess]:
+    """A server that runs for the block. Skips the test where Milvus Lite is missing, but not under CI."""
+    if shutil.which("milvus-lite") is None and os.environ.get("CI") != "true":
+        pytest.skip("milvus-lite is not installed")
+    server = MilvusProcess(folder)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
+def turns_in(folder: Path) -> Callable[[str], AbstractContextManager[bool]]:
+    """Turns by locks on files of a folder, as a store of records has them."""
+    return lambda work: turn(folder / f"{work}.lock")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((_HOST, 0))
+        return int(probe.getsockname()[1])
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.settimeout(1.0)
+        return probe.connect_ex((_HOST, port)) == 0

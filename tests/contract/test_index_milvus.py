@@ -1,0 +1,69 @@
+"""The index in Milvus, held to the contract against a real server."""
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from conspectus.index.milvus.asking import Place
+from conspectus.index.milvus.server import MilvusServer
+from conspectus.index.milvus.store import MilvusIndex
+from conspectus.ports import Index
+from conspectus.testing import index_recall
+from conspectus.testing.index_contract import DIMENSIONS, IndexContract, OpenIndex
+from conspectus.testing.index_recall import IndexRecall
+from conspectus.testing.journal import Journal
+from conspectus.testing.milvus_server import MilvusProcess, milvus_server, turns_in
+from conspectus.text.words import Analyzer
+
+
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusProcess]:
+    with milvus_server(tmp_path_factory.mktemp("milvus") / "data") as running:
+        yield running
+
+
+@pytest.fixture
+async def server(process: MilvusProcess) -> AsyncIterator[MilvusServer]:
+    opened = MilvusServer(process.uri, seconds=20)
+    yield opened
+    for name in await opened.collections():
+        await opened.drop(name)
+    await opened.close()
+
+
+class TestMilvus(IndexContract):
+    @pytest.fixture
+    def open_index(self, tmp_path: Path, server: MilvusServer) -> OpenIndex:
+        place = Place(server, f"contract_{uuid4().hex}", turns_in(tmp_path), DIMENSIONS)
+
+        async def opened(journal: Journal) -> Index:
+            return await MilvusIndex.open(place, journal, Analyzer("english").terms)
+
+        return opened
+
+
+class TestMilvusLiteFile(TestMilvus):
+    """Milvus Lite in this process, over a file of its own."""
+
+    @pytest.fixture
+    async def server(self, tmp_path: Path) -> AsyncIterator[MilvusServer]:
+        opened = MilvusServer(str(tmp_path / "milvus.db"), seconds=20)
+        yield opened
+        await opened.close()
+
+
+class TestRecall(IndexRecall):
+    """Every vector is looked at in Milvus Lite; what this shows is that no filter starves the search."""
+
+    size = 5_000
+
+    @pytest.fixture
+    def open_index(self, tmp_path: Path, server: MilvusServer) -> OpenIndex:
+        place = Place(server, f"recall_{uuid4().hex}", turns_in(tmp_path), index_recall.DIMENSIONS)
+
+        async def opened(journal: Journal) -> Index:
+            return await MilvusIndex.open(place, journal, str.split)
+
+        return opened
