@@ -10,7 +10,7 @@ with conspectus.sync.open("notes") as engine:
 import asyncio
 import functools
 import threading
-from collections.abc import Callable, Coroutine, Generator, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing, contextmanager
 from pathlib import Path
 from queue import SimpleQueue
@@ -19,6 +19,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from conspectus import bootstrap, client
 from conspectus.engine import Engine
 from conspectus.model.chat import ChatEvent, ChatRequest
+from conspectus.model.video import LiveCaption
 from conspectus.ports import Embedder
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.web import Reranker
@@ -54,20 +55,32 @@ class BlockingEngine:
 
     def chat(self, request: ChatRequest) -> Generator[ChatEvent, None, None]:
         """The events of an answer as they come, as those of Engine.chat; closing the iterator ends it."""
-        told: SimpleQueue[ChatEvent | None] = SimpleQueue()
+        return self._each(lambda: self._engine.chat(request))
+
+    def follow_captions(
+        self, *, stream: str, collection: str = "default", after: int | None = None
+    ) -> Generator[LiveCaption, None, None]:
+        """Captions as they are written, as those of Engine.follow_captions; closing the iterator ends it."""
+        return self._each(
+            lambda: self._engine.follow_captions(stream=stream, collection=collection, after=after)
+        )
+
+    def _each(self, begin: Callable[[], AsyncGenerator[T, None]]) -> Generator[T, None, None]:
+        """What an asynchronous generator gives, one after the other."""
+        told: SimpleQueue[tuple[T] | None] = SimpleQueue()
 
         async def tell() -> None:
             try:
-                async with aclosing(self._engine.chat(request)) as events:
+                async with aclosing(begin()) as events:
                     async for event in events:
-                        told.put(event)
+                        told.put((event,))
             finally:
                 told.put(None)
 
         future = asyncio.run_coroutine_threadsafe(tell(), self._loop)
         try:
             while (event := told.get()) is not None:
-                yield event
+                yield event[0]
             future.result()
         finally:
             future.cancel()
@@ -120,6 +133,13 @@ class BlockingEngine:
     chain = _blocking(Engine.chain)
     channel_window = _blocking(Engine.channel_window)
     import_chat = _blocking(Engine.import_chat)
+    put_stream = _blocking(Engine.put_stream)
+    streams = _blocking(Engine.streams)
+    find_stream = _blocking(Engine.find_stream)
+    add_captions = _blocking(Engine.add_captions)
+    captions = _blocking(Engine.captions)
+    clear_stream = _blocking(Engine.clear_stream)
+    import_captions = _blocking(Engine.import_captions)
     status = _blocking(Engine.status)
     check = _blocking(Engine.check)
     reindex = _blocking(Engine.reindex)

@@ -245,8 +245,8 @@ class Sight:
         for change in await reader.changes_since(sequence, limit=limit):
             if change.operation == "put" and change.first <= change.last:
                 rows = await reader.chunks(change.first, change.last)
-                seen = dict.fromkeys(each.document for each in rows if each.document.source == source.id)
-                found += [(sequence, each) for each in seen]
+                seen = {each.document.id: each.document for each in rows if each.document.source == source.id}
+                found += [(sequence, each) for each in seen.values()]
             sequence = change.sequence
             if found and found[-1][0] < sequence:
                 found[-1] = (sequence, found[-1][1])

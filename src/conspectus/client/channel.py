@@ -184,7 +184,10 @@ class Channel:
     def _error(self, response: httpx.Response, body: bytes) -> ConspectusError:
         if not response.headers.get("Content-Type", "").startswith(PROBLEM):
             return self.unclear(f"HTTP {response.status_code} without a reason")
-        problem = self._json(body)
+        return self.reported(self._json(body))
+
+    def reported(self, problem: object) -> ConspectusError:
+        """The error that a problem document stands for."""
         if not isinstance(problem, dict):
             return self.unclear("its reason is no object")
         if problem.get("code") in OWN_FAULTS:

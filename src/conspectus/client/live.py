@@ -8,7 +8,6 @@ from typing import Final, TypeVar
 from conspectus.client.channel import Channel
 from conspectus.client.decode import Misread, decoded
 from conspectus.client.event_stream import ServerEvent, events_in
-from conspectus.client.problems import error_of
 from conspectus.client.request import Request
 from conspectus.errors import ServerUnavailable, TooLarge
 
@@ -29,7 +28,7 @@ async def live(
     async with aclosing(_Connections(channel, path, query, after).events()) as events:
         async for event in events:
             if event.name == FAILED:
-                raise error_of(_object(channel, event))
+                raise channel.reported(_object(channel, event))
             if event.name != READY:
                 yield event
 

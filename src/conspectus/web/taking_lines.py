@@ -9,11 +9,11 @@ from pydantic import ValidationError
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError, InvalidInput, NotFound
 from conspectus.ingest.captions import caption_document
-from conspectus.text.clocks import clock_of
 from conspectus.ingest.pipeline import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Source
 from conspectus.model.video import NewCaption
+from conspectus.text.clocks import clock_of
 from conspectus.web.lines import lines_in
 from conspectus.web.problems import Problem, Refused, invalid, problem_of
 from conspectus.web.schemas.streams import CaptionBody, CaptionsWrittenAnswer, counted
