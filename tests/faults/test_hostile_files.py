@@ -13,7 +13,6 @@ from conspectus.model.records import NewDocument
 from conspectus.ports import FoundFile, ParsedFile
 from conspectus.sources.encoding import decode
 from conspectus.sources.files import LocalFiles
-from conspectus.sources.subtitles import read_cues
 
 FILES = LocalFiles()
 LANGUAGES = re.compile("-(croatian|hungarian|polish|slovak|bulgarian|russian|greek|turkish|hebrew|arabic)$")
@@ -138,20 +137,3 @@ def test_no_markup_with_text_comes_out_empty(evaluation: Callable[[str], Path], 
                 continue
             plain = re.search(r'\n\| {5}"([A-Za-z]\w*)"', tree.partition("<body>")[2])
             assert not plain or FILES.parse(FoundFile(page, "a.html", 0)).documents, markup
-
-
-@pytest.mark.data
-def test_captions_agree_with_the_parser_that_browsers_use(evaluation: Callable[[str], Path]) -> None:
-    different = []
-    files = sorted((evaluation("subtitle_files") / "vtt.js").rglob("*.json"))
-    for path in [path for path in files if path.with_suffix(".vtt").exists()]:
-        wanted = [
-            (cue["startTime"], cue["endTime"], cue["text"])
-            for cue in json.loads(path.read_text(encoding="utf-8"))["cues"]
-        ]
-        decoded = decode(path.with_suffix(".vtt").read_bytes())
-        assert decoded is not None
-        cues, _ = read_cues(decoded.text.replace("\r\n", "\n").replace("\r", "\n"))
-        if [(cue.start, cue.end, "\n".join(cue.lines)) for cue in cues] != wanted:
-            different.append(path.stem)
-    assert sorted(different) == ["double-line-break", "id", "minimum-spots-over-sixty"]

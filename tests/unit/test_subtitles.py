@@ -7,7 +7,9 @@ import pytest
 from conspectus.errors import UnreadableFile
 from conspectus.model.records import Period
 from conspectus.sources.parsers import parse_text
-from conspectus.sources.subtitles import captions, read_cues
+from conspectus.sources.subtitles.blocks import Block, read_blocks
+from conspectus.sources.subtitles.reading import captions, read_caption_file
+from conspectus.sources.subtitles.subrip import SUBRIP
 
 SRT = """1
 00:00:01,500 --> 00:00:04,000
@@ -40,10 +42,14 @@ intro
 """
 
 
+def read_cues(text: str) -> tuple[list[Block], int]:
+    return read_blocks(text, SUBRIP)
+
+
 def test_srt_cues_become_captions_in_order() -> None:
     documents, notice = captions(SRT, "talks/a.srt", "a")
     first, last = documents
-    assert notice is None
+    assert notice == "captions without text, left out: 1"
     assert first.text == "Hello & welcome\nto the show"
     assert last.text == "2<3 and 5>4 <b>"
     assert [one.key for one in documents] == ["talks/a.srt#1", "talks/a.srt#3"]
@@ -70,7 +76,10 @@ def test_vtt_notes_styles_and_names_are_not_text() -> None:
         ("00:00:01.000 -> 00:00:02.000", (1.0, 2.0)),
         ("  120:00.000  -->  120:10.000  ", (7200.0, 7210.0)),
         ("100:00:00,000 --> 100:00:01,000", (360000.0, 360001.0)),
-        ("00:05.000 --> 00:01.000", (5.0, 5.0)),
+        ("00:05.000 --> 00:01.000", (5.0, 1.0)),
+        ("-00:00:01.000 --> 00:00:01.000", (-1.0, 1.0)),
+        ("99999999:00:00 --> 99999999:00:01", (359999996400.0, 359999996401.0)),
+        ("00:00:00,1234567 --> 00:00:00,0010", (0.123456, 0.001)),
     ],
 )
 def test_unusual_times_are_understood(line: str, times: tuple[float, float]) -> None:
@@ -97,7 +106,54 @@ def test_a_cue_without_readable_times_is_counted_not_hidden() -> None:
     text = "1\n00:01,000 --> 00:02,000\none\n\n2\nno times\n\n3\n00:aa --> 00:bb\nbad\n"
     documents, notice = captions(text, "a.srt", "a")
     assert [one.text for one in documents] == ["one"]
-    assert notice == "5 lines belong to no caption and were left out"
+    assert notice == "lines that belong to no caption, left out: 5"
+
+
+def test_a_file_says_its_title_and_language() -> None:
+    track = read_caption_file(
+        "WEBVTT - My talk\nKind: captions\nLanguage: de\n\n00:01.000 --> 00:02.000\nJa.", "a"
+    )
+    assert (track.title, track.language) == ("My talk", "de")
+    named = read_caption_file("WEBVTT\nTitle: Other: one\n\n00:01.000 --> 00:02.000\nJa.", "a.vtt")
+    assert (named.title, named.language, named.notice) == ("Other: one", None, None)
+
+
+def test_each_voice_of_a_cue_is_a_caption() -> None:
+    text = "WEBVTT\n\n00:01.000 --> 00:02.000\n<v Ann>Hi!</v> <v Bo &amp; Co>Hey</v>\n<v Bo &amp; Co>you."
+    track = read_caption_file(text, "a.vtt")
+    assert [(one.speaker, one.text, one.start) for one in track.captions] == [
+        ("Ann", "Hi!", 1.0),
+        ("Bo & Co", "Hey\nyou.", 1.0),
+    ]
+    assert [one.key for one in track.captions] == ["a.vtt#1", "a.vtt#2"]
+
+
+def test_a_note_in_subrip_is_text_but_not_in_webvtt() -> None:
+    cue = "00:00:01,000 --> 00:00:02,000\none\n\nNOTE two\n"
+    assert [one.text for one in read_caption_file(cue, "a.srt").captions] == ["one\nNOTE two"]
+    assert [one.text for one in read_caption_file(f"WEBVTT\n\n{cue}", "a.srt").captions] == ["one"]
+
+
+def test_times_that_no_clock_holds_are_changed_and_counted() -> None:
+    times = [
+        "-00:00:01,000 --> 00:00:02,000",
+        "99999999:00:00 --> 99999999:00:01",
+        "00:00:09,000 --> 00:00:05,000",
+    ]
+    track = read_caption_file("\n\n".join(f"{time}\ntext {time}" for time in times), "a.srt")
+    assert [(one.start, one.end) for one in track.captions] == [(0.0, 2.0), (None, None), (9.0, 9.0)]
+    assert track.notice == (
+        "captions with times before 0, kept at 0: 1; "
+        "captions with times beyond a million hours, kept without: 2; "
+        "captions that end before they start, kept as instants: 1"
+    )
+
+
+def test_the_same_caption_twice_stands_once() -> None:
+    cue = "00:00:01,000 --> 00:00:02,000\nYes.\n\n"
+    track = read_caption_file(cue + cue + cue.replace("02,", "03,"), "a.srt")
+    assert [(one.text, one.end) for one in track.captions] == [("Yes.", 2.0), ("Yes.", 3.0)]
+    assert track.notice == "captions that stand twice with the same times, taken once: 1"
 
 
 def test_a_header_alone_is_empty_and_rubbish_is_an_error() -> None:

@@ -10,6 +10,9 @@ from conspectus.text.times import parse_instant
 Time = float | str | None
 """Seconds from the start of the recording, an ISO 8601 instant as the file has it, or unknown."""
 
+VIDEO = "video"
+"""Metadata of a caption in a file of several recordings: which one it is of."""
+
 NO_TEXT = "captions without text, left out"
 NO_CAPTION = "lines that belong to no caption, left out"
 NO_TIME = "captions with times that cannot be read, kept without"
@@ -17,7 +20,11 @@ NO_TIME = "captions with times that cannot be read, kept without"
 
 @dataclass(slots=True)
 class Cue:
-    """One caption of a file. `track` tells what runs side by side: languages, channels, recordings."""
+    """One caption of a file. `track` tells what runs side by side: languages, channels, recordings.
+
+    `place` counts the cues of the file from 1, `number` is the one it has in its recording. `timed` says that
+    the file has times for the words in it.
+    """
 
     start: Time
     end: Time
@@ -27,13 +34,15 @@ class Cue:
     number: int | None = None
     entities: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
+    timed: bool = False
+    place: int = 0
 
 
 @dataclass(slots=True)
 class Reading:
     """The cues of a file in its order, what it calls itself, and how much was left out, by reason.
 
-    `numbered` says that the numbers of the cues are the file's own.
+    `numbered` says that the numbers of the cues are the file's own, and tell them apart.
     """
 
     cues: list[Cue] = field(default_factory=list)
@@ -68,6 +77,11 @@ def is_instant(text: str) -> bool:
     except InvalidInput:
         return False
     return True
+
+
+def video_of(cue: Cue) -> object:
+    """The recording that a cue says it is of."""
+    return cue.metadata.get(VIDEO)
 
 
 def by_track(cues: list[Cue]) -> Iterator[list[Cue]]:

@@ -8,6 +8,7 @@ from conspectus.sources.subtitles.json_items import Item, has_times, item_cue
 
 LISTS = ("captions", "cues", "segments", "transcript", "transcription", "chunks", "subtitles")
 _RECOGNISED = frozenset({"segments", "transcription", "chunks"})
+_TELLING = ('"segs"', '"start', '"begin"', '"from"', '"timestamp"')
 _NO_OBJECT = "items that are no caption, left out"
 _NO_JSON = "lines that are not JSON, left out"
 
@@ -42,6 +43,8 @@ def read_json_lines(text: str) -> Reading:
 
 def is_captions(text: str) -> bool:
     """Whether a JSON text is captions without doubt, and no other data with texts in them."""
+    if not any(name in text for name in _TELLING):
+        return False
     try:
         value = _load(text)
     except ValueError:

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 from conspectus.errors import InvalidInput
 from conspectus.sources.chats.values import items, mapping, text_in
-from conspectus.sources.subtitles.cues import Cue, Time, is_instant
+from conspectus.sources.subtitles.cues import VIDEO, Cue, Time, is_instant
 from conspectus.text.times import canonical, parse_instant, parse_offset
 
 Item = Mapping[str, object]
@@ -37,18 +37,20 @@ def item_cue(item: Item, *, recognised: bool = False) -> tuple[Cue, bool]:
     start, end = times.span()
     text = next((name for name in TEXTS if isinstance(item.get(name), str)), "")
     left = _SPENT | {text} | (_OF_RECOGNISERS if recognised else frozenset())
-    metadata = {
+    metadata: dict[str, object] = {
         name: value
         for name, value in item.items()
         if name not in left and isinstance(value, str | int | float)
     }
+    if VIDEO in metadata:
+        metadata[VIDEO] = str(metadata[VIDEO])
     names = tuple(name for name in items(item.get("entities")) if isinstance(name, str))
     cue = Cue(
         start,
         end,
         str(item.get(text, "")),
         text_in(item, *SPEAKERS) or None,
-        track=str(item.get("video", "")),
+        track=str(metadata.get(VIDEO, "")),
         number=_number(item),
         entities=names,
         metadata=metadata,
@@ -122,6 +124,6 @@ def _seconds(value: object, unit: int) -> float:
 
 
 def _number(item: Item) -> int | None:
-    """Its number where the item has one, given as a whole number."""
+    """Its number where the item has one: whole, and not below 0."""
     found = next((item[name] for name in NUMBERS if name in item), None)
-    return found if isinstance(found, int) and not isinstance(found, bool) and abs(found) < 2**53 else None
+    return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found < 2**53 else None

@@ -8,7 +8,7 @@ from lxml.etree import LxmlError
 from conspectus.errors import UnreadableFile
 from conspectus.model.records import NewDocument, Period
 from conspectus.model.video import CaptionTrack, NewCaption
-from conspectus.sources.subtitles.cues import Cue, Reading
+from conspectus.sources.subtitles.cues import Cue, Reading, video_of
 from conspectus.sources.subtitles.recognition import reader_of
 from conspectus.sources.subtitles.rolling import unroll
 from conspectus.sources.subtitles.sentences import sentences as put_together
@@ -30,7 +30,7 @@ def read_caption_file(text: str, name: str, *, sentences: bool = False) -> Capti
     reading = _read(text, name)
     cues = reading.cues
     whole = put_together(cues, name) if sentences else (_caption(cue, name, reading) for cue in cues)
-    recordings = len({cue.track for cue in cues if "video" in cue.metadata})
+    recordings = len({video_of(cue) for cue in cues})
     if recordings > 1:
         reading.left["recordings in one file, each named `video` in the metadata"] = recordings
     return CaptionTrack(tuple(whole), reading.title, reading.language, reading.notice())
@@ -68,7 +68,7 @@ def _caption(cue: Cue, name: str, reading: Reading) -> NewCaption:
         start=cue.start,
         end=cue.end,
         index=cue.number,
-        key=None if reading.numbered else f"{name}#{cue.number}",
+        key=None if reading.numbered else f"{name}#{cue.place}",
         speaker=cue.speaker,
         entities=cue.entities,
         metadata=cue.metadata,
@@ -81,7 +81,7 @@ def _document(cue: Cue, name: str, title: str) -> NewDocument:
         cue.text,
         title=title,
         kind="caption",
-        key=f"{name}#{cue.number}",
+        key=f"{name}#{cue.place}",
         metadata={**cue.metadata, **named, "start": cue.start, "end": cue.end},
         author=cue.speaker,
         occurred=_period(cue),

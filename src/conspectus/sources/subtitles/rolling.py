@@ -2,13 +2,15 @@
 
 The rule, for the captions of one track. A caption *rolls* when it begins at most half a second after the one
 before it ended (or while that is shown), its first lines are the last lines of that one, word for word, and
-it either adds a line or no longer shows the first line of that one. Captions are rolling when at least three
-of them roll, and at least half of those that begin so soon after another. Then every line is taken once,
-from when it was first shown until the next begins. A chorus shows the same lines again, neither more nor
-fewer, and is left alone.
+it either adds a line, or no longer shows the first line of that one, or no longer has the times of words that
+that one has. Captions are rolling when at least three of them roll (one is enough where words have times),
+and at least half of those that begin so soon after another. Then every line is taken once, from when it was
+first shown until the next begins. A chorus shows the same lines again, neither more nor fewer, and is left
+alone.
 """
 
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from typing import Final
 
@@ -16,6 +18,7 @@ from conspectus.sources.subtitles.cues import Cue, by_track, second_of
 
 MOST_BETWEEN: Final = 0.5
 FEWEST: Final = 3
+FEWEST_TIMED: Final = 1
 LEAST_SHARE: Final = 0.5
 MOST_LINES: Final = 8
 """More lines than that no screen shows."""
@@ -24,8 +27,9 @@ _REPEATED = "rolling captions that repeat lines of the one before, each line tak
 
 
 def unroll(cues: list[Cue], left: Counter[str]) -> list[Cue]:
-    """The cues with every line of rolling captions once; all others are as they were."""
-    return [cue for track in by_track(cues) for cue in _unrolled(track, left)]
+    """The cues with every line of rolling captions once; all others are as they were, in their order."""
+    found = (cue for track in by_track(cues) for cue in _unrolled(track, left))
+    return sorted(found, key=lambda cue: cue.place)
 
 
 def _unrolled(cues: list[Cue], left: Counter[str]) -> list[Cue]:
@@ -52,9 +56,14 @@ def _is_rolling(cues: list[Cue], lines: list[list[str]]) -> bool:
     for (before, cue), (shown, here) in zip(pairwise(cues), pairwise(lines), strict=True):
         if _soon(before, cue):
             soon += 1
-            shared = _shared(shown, here)
-            rolls += shared > 0 and not shared == len(shown) == len(here)
-    return rolls >= FEWEST and rolls >= LEAST_SHARE * soon
+            rolls += _rolls(shown, here) or (before.timed and not cue.timed and shown == here)
+    fewest = FEWEST_TIMED if any(cue.timed for cue in cues) else FEWEST
+    return rolls >= fewest and rolls >= LEAST_SHARE * soon
+
+
+def _rolls(before: list[str], here: list[str]) -> bool:
+    shared = _shared(before, here)
+    return shared > 0 and not shared == len(before) == len(here)
 
 
 def _soon(before: Cue, cue: Cue) -> bool:
@@ -75,9 +84,7 @@ def _lines(cue: Cue) -> list[str]:
 
 
 def _with(cue: Cue, lines: list[str]) -> Cue:
-    return Cue(
-        cue.start, cue.end, "\n".join(lines), cue.speaker, cue.track, cue.number, cue.entities, cue.metadata
-    )
+    return replace(cue, text="\n".join(lines))
 
 
 def _later(one: Cue, cue: Cue) -> float | str | None:

@@ -77,7 +77,7 @@ class _Sami:
         lines = (" ".join(line.split()) for line in "".join(track.words).split("\n"))
         text = "\n".join(line for line in lines if line)
         if text:
-            language = self.languages.get(name)
+            language = self.languages.get(name) if len(self.languages) > 1 else None
             metadata = {"language": language} if language else {}
             end = None if track.start is None else end
             self.reading.cues.append(Cue(track.start, end, text, track=name, metadata=metadata))

@@ -24,7 +24,11 @@ _ABBREVIATED = re.compile(
 )
 _INITIAL = re.compile(r"(?:^|[A-ZÀ-ÖØ-Þ][\w.\u2019'-]*\s)[A-HJ-ZÀ-ÖØ-Þ]\.$")
 _GOES_ON = re.compile(r"[\s\"'\u201c\u2018\u00ab(\[\u00bf\u00a1-]*+([^\W\d_])")
-_SPEAKS = re.compile(r"\s*(?:>>+|[-\u2010\u2013\u2014]\s*(?=[^\W\d_]|[\u00bf\u00a1\"\u201c\u00ab]))")
+_LABEL = r"[A-ZÀ-ÖØ-Þ][A-ZÀ-ÖØ-Þ0-9 .'&-]{1,29}:(?=\s|$)"
+_SOUND = re.compile(r"\s*(?:\[[^\[\]]*\]|\([^()]*\)|\u3010[^\u3010\u3011]*\u3011|♪[^♪]*♪)\s*")
+_SPEAKS = re.compile(
+    rf"\s*(?:>>+|{_LABEL}|[-\u2010\u2013\u2014]\s*(?=[^\W\d_]|[\u00bf\u00a1\"\u201c\u00ab]))"
+)
 _NO_SPACES = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef]"
 )
@@ -51,6 +55,9 @@ class Script:
 
 def pieces(text: str, script: Script) -> Iterator[tuple[str, End]]:
     """The text cut behind each sentence, without the white space between; the last may go on."""
+    if is_sound(text):
+        yield text, "closed"
+        return
     begin = 0
     for match in _END.finditer(text):
         end = match.end()
@@ -77,17 +84,31 @@ def goes_on(text: str, script: Script) -> bool:
 
 
 def turns(text: str, script: Script) -> Iterator[tuple[str, bool]]:
-    """The lines of a caption joined, but for those that somebody else says: then the second is true."""
+    """The lines of a caption joined, but for those that somebody else says: then the second is true.
+
+    A line in brackets stands alone: it is no speech.
+    """
     joined: list[str] = []
     other = False
     for line in text.split("\n"):
-        begins = _SPEAKS.match(line)
-        if begins is not None and (">" in begins[0] or not goes_on(line[begins.end() :], script)):
-            if joined:
-                yield flat(joined), other
-            joined, other = [], True
+        alone = is_sound(line)
+        if alone or (joined and is_sound(joined[-1])) or _begins_turn(line, script):
+            yield flat(joined), other
+            joined, other = [], alone or _begins_turn(line, script)
         joined.append(line)
     yield flat(joined), other
+
+
+def is_sound(text: str) -> bool:
+    """Whether a line is in brackets, or between notes, as a whole."""
+    return _SOUND.fullmatch(text) is not None
+
+
+def _begins_turn(line: str, script: Script) -> bool:
+    begins = _SPEAKS.match(line)
+    if begins is None:
+        return False
+    return begins[0].rstrip()[-1:] in {">", ":"} or not goes_on(line[begins.end() :], script)
 
 
 def flat(lines: list[str]) -> str:

@@ -5,12 +5,13 @@ before a pause, and before it grows too long. Where sentences are not marked, as
 shorter pauses and lengths cut. Nothing but white space is added or lost.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from conspectus.model.video import NewCaption
-from conspectus.sources.subtitles.cues import Cue, Time, by_track, second_of
+from conspectus.sources.subtitles.cues import Cue, Time, by_track, second_of, video_of
 from conspectus.sources.subtitles.sentence_ends import End, Script, goes_on, pieces, space_between, turns
 from conspectus.text.graphemes import last_border
 
@@ -32,9 +33,15 @@ UNMARKED: Final = Limits(200, 20.0, 1.0)
 
 
 def sentences(cues: Iterable[Cue], name: str) -> tuple[NewCaption, ...]:
-    """The sentences of the cues, track by track, numbered from 1; keys are made of the name."""
-    found = (each for track in by_track(list(cues)) for each in _of_track(track))
-    return tuple(each.caption(number, name) for number, each in enumerate(found, 1))
+    """The sentences of the cues, track by track, numbered from 1 in each recording; keys begin with a name."""
+    counts: Counter[object] = Counter()
+    found: list[NewCaption] = []
+    for track in by_track(list(cues)):
+        for each in _of_track(track):
+            video = video_of(each.marks[0][1])
+            counts[video] += 1
+            found.append(each.caption(counts[video], f"{name}#{len(found) + 1}"))
+    return tuple(found)
 
 
 @dataclass(slots=True)
@@ -76,7 +83,7 @@ class _Sentence:
         ends = second_of(cue.end)
         return soon and before <= starts and (starts if ends is None else ends) - first <= limits.seconds
 
-    def caption(self, number: int, name: str) -> NewCaption:
+    def caption(self, number: int, key: str) -> NewCaption:
         first, last = self.marks[0][1], self.marks[-1][1]
         marks: list[list[int | Time]] = [[offset, cue.start, cue.end] for offset, cue in self.marks]
         return NewCaption(
@@ -84,7 +91,7 @@ class _Sentence:
             start=first.start,
             end=last.end,
             index=number,
-            key=f"{name}#{number}",
+            key=key,
             speaker=first.speaker,
             entities=tuple(dict.fromkeys(each for _, cue in self.marks for each in cue.entities)),
             metadata={**_common([cue.metadata for _, cue in self.marks]), CUES: marks},

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from conspectus.sources.records_files import UNSTORABLE
-from conspectus.sources.subtitles.cues import NO_TEXT, Cue, Reading, Time, second_of
+from conspectus.sources.subtitles.cues import NO_TEXT, Cue, Reading, Time, second_of, video_of
 
 LONGEST: Final = 1_000_000 * 3600.0
 """A million hours, in seconds: no recording is longer."""
@@ -16,7 +16,7 @@ _TOO_EARLY = "captions with times before 0, kept at 0"
 _NO_START = "captions with an end but no start, kept without times"
 _BACKWARDS = "captions that end before they start, kept as instants"
 _DOUBLES = "captions that stand twice with the same times, taken once"
-_SAME_NUMBER = "captions with a number that another has, counted anew"
+_SAME_NUMBER = "captions whose own numbers do not tell them apart, counted anew"
 
 
 def tidy(reading: Reading) -> None:
@@ -40,15 +40,23 @@ def tidy(reading: Reading) -> None:
 
 
 def _number(reading: Reading) -> None:
-    """Number them from 1 in the order of the file, unless each has a number of its own."""
-    given = [cue.number for cue in reading.cues if cue.number is not None]
-    reading.numbered = bool(given) and len(set(given)) == len(reading.cues)
-    if reading.numbered:
-        return
-    if given:
-        reading.left[_SAME_NUMBER] += len(given) - len(set(given))
-    for number, cue in enumerate(reading.cues, 1):
+    """Number them from 1 in each recording, in their order, unless all have numbers of their own."""
+    recordings: dict[object, list[Cue]] = {}
+    for place, cue in enumerate(reading.cues, 1):
+        cue.place = place
+        recordings.setdefault(video_of(cue), []).append(cue)
+    numbered = [_numbered(cues, reading.left) for cues in recordings.values()]
+    reading.numbered = numbered == [True]
+
+
+def _numbered(cues: list[Cue], left: Counter[str]) -> bool:
+    given = [cue.number for cue in cues if cue.number is not None]
+    if given and len(set(given)) == len(cues):
+        return True
+    left[_SAME_NUMBER] += len(given)
+    for number, cue in enumerate(cues, 1):
         cue.number = number
+    return False
 
 
 def _clean(cue: Cue, left: Counter[str]) -> None:

@@ -1,5 +1,6 @@
 """TTML and DFXP, and the two XML forms of YouTube; no entity is expanded and nothing is fetched."""
 
+import html
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -63,8 +64,11 @@ class _Document:
         self._reading = Reading()
         self._agents: dict[str, str] = {}
         self._agent = ""
+        self._escaped = False
 
     def read(self, root: etree._Element) -> Reading:
+        self._reading.language = _attributes(root).get("lang")
+        self._escaped = _name(root) == "transcript"
         for event, element in etree.iterwalk(root, events=("start", "end", "comment", "pi")):
             if event == "start":
                 self._start(element)
@@ -72,7 +76,6 @@ class _Document:
                 self._end(element)
             else:
                 self._text(element.tail)
-        self._reading.language = _attributes(root).get("lang")
         for cue in self._reading.cues:
             cue.speaker = self._agents.get(cue.speaker, cue.speaker) if cue.speaker else None
         return self._reading
@@ -118,11 +121,12 @@ class _Document:
     def _caption(self, words: _Words, language: str | None) -> None:
         lines = (line.strip() for line in "".join(words.parts).split("\n"))
         text = "\n".join(line for line in lines if line)
+        text = html.unescape(text) if self._escaped else text
         if not text:
             return
         start, end = (_seconds(time) for time in (words.interval.start, words.interval.end))
         cue = Cue(start, end, text, words.speaker, track=language or "")
-        if language:
+        if language and language != self._reading.language:
             cue.metadata = {"language": language}
         self._reading.cues.append(cue)
 

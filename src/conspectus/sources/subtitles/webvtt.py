@@ -8,6 +8,7 @@ from conspectus.sources.subtitles.spoken import spoken
 
 _ASIDE = re.compile(r"(?:\ufeff?WEBVTT|NOTE|STYLE|REGION)(?:\s.*|:.*|)", re.DOTALL)
 _TITLE = re.compile(r"\ufeff?WEBVTT[ \t]+(?:-[ \t]*)?(\S.*)")
+_WORD = re.compile(r"<\d[\d:.]*><c")
 _FIELD = re.compile(r"(Title|Language)[ \t]*:[ \t]*(\S.*)", re.IGNORECASE)
 
 WEBVTT = Form(ARROW, TORN_ARROW, lambda line: _ASIDE.fullmatch(line) is not None, named=True)
@@ -18,8 +19,10 @@ def read_webvtt(text: str) -> Reading:
     blocks, stray = read_blocks(text, WEBVTT)
     reading = Reading()
     for block in blocks:
-        for speaker, words in spoken("\n".join(block.lines)):
-            reading.cues.append(Cue(block.start, block.end, words, speaker))
+        raw = "\n".join(block.lines)
+        timed = _WORD.search(raw) is not None
+        for speaker, words in spoken(raw):
+            reading.cues.append(Cue(block.start, block.end, words, speaker, timed=timed))
     reading.left[NO_CAPTION] += stray
     reading.title, reading.language = _header(text)
     return reading

@@ -1,0 +1,87 @@
+"""Files of captions that others wrote, and what their own parsers make of them."""
+
+import json
+from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from conspectus.errors import UnreadableFile
+from conspectus.sources.encoding import decode
+from conspectus.sources.subtitles.blocks import read_blocks
+from conspectus.sources.subtitles.reader import LocalCaptions
+from conspectus.sources.subtitles.webvtt import WEBVTT
+
+READER = LocalCaptions()
+
+
+class Text(HTMLParser):
+    """The text of a cue as a browser shows it."""
+
+    def __init__(self, markup: str) -> None:
+        super().__init__()
+        self._shown: list[str] = []
+        self.feed(markup)
+        self.close()
+
+    def handle_data(self, data: str) -> None:
+        self._shown.append(data)
+
+    def letters(self) -> str:
+        return "".join("".join(self._shown).split())
+
+
+def pairs(folder: Path) -> Iterator[tuple[Path, list[tuple[float, float, str]]]]:
+    for path in sorted((folder / "vtt.js").rglob("*.json")):
+        if path.with_suffix(".vtt").exists():
+            cues = json.loads(path.read_text(encoding="utf-8"))["cues"]
+            wanted = [(cue["startTime"], cue["endTime"], cue["text"]) for cue in cues]
+            yield path.with_suffix(".vtt"), wanted
+
+
+@pytest.mark.data
+def test_every_file_of_the_collections_is_read(evaluation: Callable[[str], Path]) -> None:
+    refused = []
+    folders = (evaluation("subtitle_files"), evaluation("3b1b_captions"))
+    found = (path for folder in folders for path in folder.rglob("*") if path.is_file())
+    files = [path for path in found if not path.name.endswith((".json", ".jsonl", ".md"))]
+    for path in files:
+        for sentences in (False, True):
+            try:
+                track = READER.read(path.read_bytes(), path.name, sentences=sentences)
+            except UnreadableFile:
+                refused.append(path.name)
+                continue
+            assert all(one.text.strip() and one.start is not None for one in track.captions)
+    assert len(files) > 250
+    assert sorted(set(refused)) == [
+        "bad-double-webvtt.vtt", "invalid_format.sbv", "invalid_format1.srt", "invalid_format2.srt",
+        "invalid_format3.srt", "invalid_format4.srt",
+    ]  # fmt: skip
+
+
+@pytest.mark.data
+def test_cues_agree_with_the_parser_that_browsers_use(evaluation: Callable[[str], Path]) -> None:
+    different = []
+    for path, wanted in pairs(evaluation("subtitle_files")):
+        decoded = decode(path.read_bytes())
+        assert decoded is not None
+        cues, _ = read_blocks(decoded.text.replace("\r\n", "\n").replace("\r", "\n"), WEBVTT)
+        if [(cue.start, cue.end, "\n".join(cue.lines)) for cue in cues] != wanted:
+            different.append(path.stem)
+    assert sorted(different) == ["double-line-break", "id", "minimum-spots-over-sixty"]
+
+
+@pytest.mark.data
+def test_captions_say_what_a_browser_shows(evaluation: Callable[[str], Path]) -> None:
+    different = []
+    for path, cues in pairs(evaluation("subtitle_files")):
+        shown = [(start, end, letters) for start, end, text in cues if (letters := Text(text).letters())]
+        try:
+            found = READER.read(path.read_bytes(), path.name, sentences=False).captions
+        except UnreadableFile:
+            found = ()
+        if [(one.start, one.end, "".join(one.text.split())) for one in found] != list(dict.fromkeys(shown)):
+            different.append(path.stem)
+    assert sorted(different) == []
