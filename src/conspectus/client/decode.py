@@ -12,6 +12,9 @@ from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Final, Literal, NewType, TypeVar, Union, get_args, get_origin
 
+from conspectus.errors import InvalidInput
+from conspectus.model.filter import Filter
+from conspectus.model.filter_json import filter_from_json
 from conspectus.model.records import Json
 
 T = TypeVar("T")
@@ -48,6 +51,8 @@ def _reader(hint: Any) -> Read:
     """What reads values of a type; looking at the type takes longer than reading the value."""
     if hint == Json:
         return _as_it_is
+    if hint == Filter:
+        return _filter
     if isinstance(hint, NewType):
         return _named
     if is_dataclass(hint):
@@ -60,6 +65,13 @@ def _reader(hint: Any) -> Read:
 
 def _as_it_is(_: Any, value: object, at: str) -> object:
     return value
+
+
+def _filter(_: Any, value: object, at: str) -> Filter:
+    try:
+        return filter_from_json(value)
+    except InvalidInput as fault:
+        raise Misread(f"{at} is no filter: {fault.reason}") from fault
 
 
 def _named(hint: Any, value: object, at: str) -> Any:

@@ -55,6 +55,7 @@ async def serve(
             key = await first_key(engine, settings, keyless=keyless)
             await engine.start_jobs()
             await engine.start_following()
+            await engine.start_alerting()
             app = application(engine, settings, log=log)
             server = Server(configured(app, settings), app.state.readiness.stop)
             listener.listen(BACKLOG)
