@@ -19,7 +19,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from conspectus import bootstrap, client
 from conspectus.engine import Engine
 from conspectus.model.chat import ChatEvent, ChatRequest
-from conspectus.model.video import LiveCaption
+from conspectus.model.video import AlertEvent, LiveCaption
 from conspectus.ports import Embedder
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.web import Reranker
@@ -64,6 +64,12 @@ class BlockingEngine:
         return self._each(
             lambda: self._engine.follow_captions(stream=stream, collection=collection, after=after)
         )
+
+    def listen(
+        self, *, alert: str | None = None, after: int | None = None
+    ) -> Generator[AlertEvent, None, None]:
+        """What alerts tell, as Engine.listen does; closing the iterator ends it."""
+        return self._each(lambda: self._engine.listen(alert=alert, after=after))
 
     def _each(self, begin: Callable[[], AsyncGenerator[T, None]]) -> Generator[T, None, None]:
         """What an asynchronous generator gives, one after the other."""
@@ -138,8 +144,22 @@ class BlockingEngine:
     find_stream = _blocking(Engine.find_stream)
     add_captions = _blocking(Engine.add_captions)
     captions = _blocking(Engine.captions)
+    summarise = _blocking(Engine.summarise)
+    summary = _blocking(Engine.summary)
+    start_summary = _blocking(Engine.start_summary)
+    keep_summarised = _blocking(Engine.keep_summarised)
     clear_stream = _blocking(Engine.clear_stream)
     import_captions = _blocking(Engine.import_captions)
+    add_events = _blocking(Engine.add_events)
+    events = _blocking(Engine.events)
+    entities = _blocking(Engine.entities)
+    entity_timeline = _blocking(Engine.entity_timeline)
+    put_alert = _blocking(Engine.put_alert)
+    alerts = _blocking(Engine.alerts)
+    find_alert = _blocking(Engine.find_alert)
+    delete_alert = _blocking(Engine.delete_alert)
+    alert_events = _blocking(Engine.alert_events)
+    newest_alert_event = _blocking(Engine.newest_alert_event)
     status = _blocking(Engine.status)
     check = _blocking(Engine.check)
     reindex = _blocking(Engine.reindex)
@@ -181,6 +201,7 @@ class BlockingEngine:
     request_totals = _blocking(Engine.request_totals)
     start_jobs = _blocking(Engine.start_jobs)
     start_following = _blocking(Engine.start_following)
+    start_alerting = _blocking(Engine.start_alerting)
     follow = _blocking(Engine.follow)
 
 

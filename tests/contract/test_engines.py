@@ -25,7 +25,9 @@ ONLY_WHERE_THE_STORE_IS = {
     "found_owner",
     "follow",
     "hits",
+    "newest_alert_event",
     "resume",
+    "start_alerting",
     "start_following",
     "start_jobs",
 }

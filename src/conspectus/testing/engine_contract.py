@@ -5,10 +5,13 @@ vectors of 64 dimensions) and `local` (an engine of the same store in this proce
 one), and let pytest collect it.
 """
 
+from conspectus.testing.engine_alerting_contract import AlertingContract
 from conspectus.testing.engine_asking_contract import AskingContract, UpkeepContract
 from conspectus.testing.engine_conversing_contract import ConversingContract
 from conspectus.testing.engine_documents_contract import CatalogContract, DocumentsContract
 from conspectus.testing.engine_people_contract import PeopleContract, WorkContract
+from conspectus.testing.engine_streaming_contract import StreamingContract
+from conspectus.testing.engine_summarising_contract import SummarisingContract
 from conspectus.testing.engine_vectors_contract import VectorsContract
 
 
@@ -19,7 +22,10 @@ class EngineContract(
     AskingContract,
     UpkeepContract,
     ConversingContract,
+    StreamingContract,
     PeopleContract,
     WorkContract,
+    SummarisingContract,
+    AlertingContract,
 ):
     """The behaviour of every engine, as tests."""

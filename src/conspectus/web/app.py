@@ -31,6 +31,7 @@ from conspectus.web.logs import API, REQUEST_ID, RequestLog, logger
 from conspectus.web.metrics import Metrics
 from conspectus.web.problems import Refused, answer_error
 from conspectus.web.routes import (
+    alerts,
     asking,
     caption_lines,
     chat,
@@ -38,12 +39,14 @@ from conspectus.web.routes import (
     conversations,
     documents,
     grants,
+    happenings,
     ingest,
     jobs,
     people,
     server,
     sources,
     streams,
+    summaries,
     tasks,
     upkeep,
 )
@@ -52,7 +55,7 @@ FORGETTING = 3_600.0
 MOST_FIELDS = 20
 GROUPS = (
     people, grants, ingest, jobs, sources, conversations, documents, asking,
-    chat, tasks, upkeep, caption_lines, streams, collections,
+    chat, tasks, upkeep, alerts, caption_lines, happenings, summaries, streams, collections,
 )  # fmt: skip
 """Streams and collections come last: names may hold a slash, so their routes match all that is below."""
 HANDLED = (ConspectusError, Refused, RequestValidationError, HTTPException)
