@@ -15,10 +15,12 @@ from conspectus.engine import Engine
 from conspectus.ports import Embedder
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.web import Reranker
+from conspectus.providers.gemini import GeminiEmbeddings
 from conspectus.settings import Settings
 
 __all__ = [
     "Embedders",
+    "GeminiEmbeddings",
     "Models",
     "Rerankers",
     "absolute",

@@ -18,6 +18,8 @@ BUSY: Final = frozenset({429, 503})
 class Patience:
     """How often and how long: times in seconds, `attempts` in total; `sleep` and `chance` can be replaced.
 
+    Answers with a status of `busy` ask for it.
+
     The wait doubles from `first_wait` up to `longest_wait`, shortened by chance to at least its half, so that
     many who were refused together do not come back together.
     """
@@ -27,6 +29,7 @@ class Patience:
     longest_wait: float = 30.0
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
     chance: Callable[[], float] = random.random
+    busy: frozenset[int] = BUSY
 
     def wait(self, attempt: int, asked: float | None) -> float:
         """Seconds after a failed attempt (0 is the first); what the provider asked for wins."""
@@ -46,6 +49,6 @@ class Patience:
             except ProviderUnavailable as error:
                 wait = self.wait(attempt, error.retry_after)
                 attempt += 1
-                if error.status not in BUSY or attempt >= self.attempts or wait > self.longest_wait:
+                if error.status not in self.busy or attempt >= self.attempts or wait > self.longest_wait:
                     raise
             await self.sleep(wait)

@@ -1,0 +1,118 @@
+"""An engine that opens when it is first needed, in a thread of its own.
+
+So it can be used from any event loop, one after the other too, and by programs that never close it.
+"""
+
+import asyncio
+import shutil
+import tempfile
+import threading
+import weakref
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
+from contextlib import AbstractAsyncContextManager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from conspectus.engine import Engine
+from conspectus.errors import InvalidInput
+
+T = TypeVar("T")
+Opening = Callable[[], AbstractAsyncContextManager[Engine]]
+
+
+class OwnEngine:
+    """One engine of one owner; when the owner is gone, it is closed."""
+
+    def __init__(self, opening: Opening, *, folder: Path | None = None) -> None:
+        """`folder` is deleted when the engine is closed, and at the latest when the interpreter ends."""
+        self._lock = threading.Lock()
+        self._worker = _Worker(opening, folder)
+        self._closed = False
+        self._end = weakref.finalize(self, self._worker.end)
+        self._end.atexit = False
+
+    async def run(self, work: Callable[[Engine], Awaitable[T]]) -> T:
+        """What comes of some work with the engine, which is opened if it was not yet."""
+        with self._lock:
+            if self._closed:
+                raise InvalidInput("store", "is closed; make another one")
+            opened = self._worker.opened()
+        engine = await asyncio.shield(asyncio.wrap_future(opened))
+
+        async def done() -> T:
+            return await work(engine)
+
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(done(), self._worker.loop))
+
+    async def close(self) -> None:
+        """Release everything; twice is harmless."""
+        with self._lock:
+            self._closed = True
+        self._end()
+        await asyncio.to_thread(self._worker.join)
+
+
+class _Worker:
+    """The thread. It knows nothing of who uses it, so that it can outlive them while it closes."""
+
+    def __init__(self, opening: Opening, folder: Path | None) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._opening = opening
+        self._opened: Future[Engine] | None = None
+        self._held: AbstractAsyncContextManager[Engine] | None = None
+        self._thread: threading.Thread | None = None
+        self._forget = weakref.finalize(self, _delete, folder)
+        self._unstarted = weakref.finalize(self, self.loop.close)
+        self._unstarted.atexit = False
+
+    def opened(self) -> Future[Engine]:
+        """The engine; one that could not be opened is tried again."""
+        if self._thread is None:
+            self._unstarted.detach()
+            self._thread = threading.Thread(target=self._run, name="conspectus video", daemon=True)
+            self._thread.start()
+        failed = self._opened is not None and self._opened.done() and self._opened.exception() is not None
+        if self._opened is None or failed:
+            self._opened = asyncio.run_coroutine_threadsafe(self._open(), self.loop)
+        return self._opened
+
+    def end(self) -> None:
+        """Begin to close, without waiting for it."""
+        if self._thread is None:
+            self._unstarted()
+            self._forget()
+        else:
+            with suppress(RuntimeError):
+                self.loop.call_soon_threadsafe(self.loop.stop)
+
+    def join(self) -> None:
+        """Wait until everything is closed."""
+        if self._thread is not None:
+            self._thread.join()
+
+    async def _open(self) -> Engine:
+        held = self._opening()
+        engine = await held.__aenter__()
+        self._held = held
+        return engine
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
+            self.loop.run_forever()
+            runner.run(self._close())
+        self._forget()
+
+    async def _close(self) -> None:
+        if self._held is not None:
+            await self._held.__aexit__(None, None, None)
+
+
+def temporary_folder() -> Path:
+    """A new folder for a store that is not to stay."""
+    return Path(tempfile.mkdtemp(prefix="conspectus-video-"))
+
+
+def _delete(folder: Path | None) -> None:
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
