@@ -9,8 +9,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "conspectus"
 READING = {
     "changes_since", "chunks", "collection", "collections", "count", "counts", "document_chunks",
-    "documents", "extent", "hydrate", "list", "reader", "scan", "sources", "state", "text", "timeline",
-    "unembedded",
+    "documents", "extent", "hydrate", "list", "reader", "scan", "sources", "spots", "state", "stretches",
+    "text", "timeline", "unembedded",
 }  # fmt: skip
 """Methods of Records that give away what is stored."""
 SIGHT = "access/sight.py"

@@ -22,7 +22,7 @@ from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
 from conspectus.model.records import Collection, Document, Kind, Source, StoredChunk, StoredThread
 from conspectus.ports import Records
 from conspectus.ports.accounts import Accounts
-from conspectus.ports.timelines import Extent, Mention, Span, TimelinePage
+from conspectus.ports.timelines import Extent, Mention, Span, Spot, TimelinePage
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,6 +221,11 @@ class Sight:
         """What lies in any of the spans of a source that was seen, in the order of time."""
         self._require_seen(place, source)
         return await self._records.stretches(source.id, spans, limit=limit, last=last)
+
+    async def spots(self, place: Place, source: Source, spans: Sequence[Span]) -> Sequence[Spot]:
+        """Where those are that lie in any of the spans of a source that was seen."""
+        self._require_seen(place, source)
+        return await self._records.spots(source.id, spans)
 
     async def extent(self, place: Place, source: Source) -> Extent:
         """How many captions a source that was seen has, and from when to when they go."""

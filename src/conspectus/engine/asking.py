@@ -112,7 +112,7 @@ class Asking(Documents):
         while True:
             found = await search(limit)
             start = perf_counter()
-            window = build_window(found, budget, chosen, count)
+            window = build_window(found, budget, chosen, count, labels=labels)
             took = {"pack and render": (perf_counter() - start) * 1_000}
             own = sum(hit.along_with is None for hit in found.hits)
             enough = window.tokens >= FULL * window.allowed or own < limit
@@ -188,7 +188,13 @@ class Asking(Documents):
         return Standing(profile, at, channel, situation.thread)
 
     async def _look(
-        self, query: Query, place: Place, also: Document | None, standing: Standing | None
+        self,
+        query: Query,
+        place: Place,
+        also: Document | None = None,
+        standing: Standing | None = None,
+        *,
+        alone: bool = False,
     ) -> Retrieval:
         core, home = self._core, place.collection
         start = perf_counter()
@@ -208,6 +214,7 @@ class Asking(Documents):
             embedder=embedder or "the collection has no vectors, or no embedder for them is set here",
             where=place.narrowed(query.where),
             standing=standing,
+            alone=alone,
         )
         found = await search(query, looking, also=[each.chunk.id for each in extra])
         found = replace(found, timings={**followed, **found.timings})

@@ -7,15 +7,18 @@ from math import nan
 from time import perf_counter
 
 from conspectus.access.sight import Place
-from conspectus.engine.streaming import Streaming, as_caption
+from conspectus.engine.streaming import Streaming
 from conspectus.engine.viewing import (
     IN_RANGE,
     NEARING,
     AskedStreams,
     Looked,
+    caption_of,
+    joined,
     moment_of,
     narrowed,
     ranges,
+    seen_of,
     whole_ranges,
 )
 from conspectus.ingest.captions import span_of
@@ -34,7 +37,6 @@ CANDIDATES = 100
 """So many captions are looked at, at the least."""
 READ_AROUND = 3
 """For each moment that is wanted the captions around so many hits are read."""
-MOST_AROUND = 5_000
 AROUND = "beside what was found"
 """The part of the score of a caption that only its moment brings along."""
 
@@ -119,7 +121,7 @@ class Seeing(Streaming):
         if not asked.text:
             return await self._in_range(asked, most)
         query = Query(asked.text, question.collection, asked.where, limit=most, floor=question.floor)
-        return await self.retrieve(query)
+        return await self._look(checked(query, {}, self._parts.settings), asked.place, alone=True)
 
     async def _in_range(self, asked: AskedStreams, limit: int) -> Retrieval:
         """The captions in the stretches that are meant, nearest first to what was said."""
@@ -160,35 +162,40 @@ class Seeing(Streaming):
 
     async def _moments(self, asked: AskedStreams, hits: Sequence[Hit], limit: int) -> list[Moment]:
         """The best stretches around what was found, with the captions there that were not."""
-        scores: dict[str, float] = {}
-        captions: dict[str, Caption] = {}
-        for hit in hits:
-            scores.setdefault(hit.document.id, _own_score(hit))
-            clock = asked.streams[hit.document.source].clock
-            captions.setdefault(hit.document.id, as_caption(hit.document, hit.chunk.text, clock))
-        captions |= {each.document.id: each for each in await self._around(asked, hits, limit)}
-        dated = [each for each in captions.values() if each.start is not None and each.end is not None]
-        seen = [
-            Seen(each.document.source, each.start or 0.0, each.end or 0.0, scores.get(each.document.id, nan))
-            for each in dated
-        ]
-        return [moment_of(asked, each, dated) for each in moments(seen, limit=limit)]
-
-    async def _around(self, asked: AskedStreams, hits: Sequence[Hit], limit: int) -> list[Caption]:
-        """What is captioned near the best hits, in the stretches that are meant."""
-        near = timedelta(seconds=TYPICAL_SECONDS)
-        spans: dict[str, list[Span]] = {}
-        for hit in hits[: READ_AROUND * max(limit, 1)]:
-            period, looked = hit.document.occurred, asked.streams[hit.document.source]
-            if period is not None:
-                span = narrowed(looked.span, period.start - near, period.end + near)
-                spans.setdefault(hit.document.source, []).append(span)
-        found: list[Caption] = []
-        for name, wanted in spans.items():
+        seen = {name: each for hit in reversed(hits) for name, each in seen_of(asked, hit)}
+        for name, spans in self._near(asked, hits[: READ_AROUND * max(limit, 1)]).items():
             looked = asked.streams[name]
-            rows = await self._sight.stretches(asked.place, looked.stream.source, wanted, limit=MOST_AROUND)
-            found += [as_caption(*row, looked.clock) for row in rows if _matches(asked, row[0])]
-        return found
+            for spot in await self._sight.spots(asked.place, looked.stream.source, spans):
+                start, end = map(looked.clock.seconds, (spot.occurred.start, spot.occurred.end))
+                seen.setdefault(spot.document, Seen(name, start, end, nan))
+        names = list(seen)
+        best = moments(list(seen.values()), limit=limit)
+        found = {hit.document.id: hit for hit in hits if hit.document.chunks == 1}
+        captions = {str(name): caption_of(asked, hit.document, hit.chunk.text) for name, hit in found.items()}
+        wanted = dict.fromkeys(names[place] for each in best for place in each.members)
+        captions |= await self._members(asked, [name for name in wanted if name not in captions])
+        return [
+            moment_of(asked, each, [captions.get(names[place]) for place in each.members]) for each in best
+        ]
+
+    def _near(self, asked: AskedStreams, hits: Sequence[Hit]) -> dict[str, list[Span]]:
+        """What is around hits, in the stretches that are meant, by stream."""
+        near = timedelta(seconds=TYPICAL_SECONDS)
+        found: dict[str, list[Span]] = {}
+        for hit in hits:
+            period = hit.document.occurred
+            if period is not None:
+                bounds = asked.streams[hit.document.source].span
+                found.setdefault(hit.document.source, []).append(
+                    narrowed(bounds, period.start - near, period.end + near)
+                )
+        return {name: joined(spans) for name, spans in found.items()}
+
+    async def _members(self, asked: AskedStreams, names: Sequence[str]) -> dict[str, Caption]:
+        """Those that still exist and that the question's own filter leaves in."""
+        kept = [each for each in await self._sight.inside(asked.place, names) if _matches(asked, each)]
+        texts = await self._sight.texts(kept)
+        return {each.id: caption_of(asked, each, texts[each.id]) for each in kept if each.id in texts}
 
 
 def _matches(asked: AskedStreams, document: Document) -> bool:
@@ -197,8 +204,3 @@ def _matches(asked: AskedStreams, document: Document) -> bool:
 
 def _score(hit: Hit) -> float:
     return hit.score
-
-
-def _own_score(hit: Hit) -> float:
-    """What a caption itself has to do with the question: what stands beside it is weighed anew."""
-    return hit.parts.get("words", 0.0) + hit.parts.get("vectors", 0.0)

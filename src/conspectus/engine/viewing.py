@@ -1,18 +1,19 @@
 """A question to streams as it was read: which streams, which stretch of each, and what to search for."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from conspectus.access.policy import among
 from conspectus.access.sight import Place
 from conspectus.engine.streaming import as_caption
 from conspectus.model.filter import EVERYTHING, And, Between, Eq, Filter, In, Not, Or, Overlaps
+from conspectus.model.records import Document
 from conspectus.model.results import Hit
 from conspectus.model.video import Caption, Moment, Stream, VideoQuestion
 from conspectus.ports.timelines import Span
-from conspectus.retrieval.moments import Stretch
-from conspectus.text.clocks import StreamClock, timecode
+from conspectus.retrieval.moments import Seen, Stretch
+from conspectus.text.clocks import EPOCH, StreamClock, timecode
 from conspectus.text.moments import ClockFace, TimeSaid, described
 
 SEEN = In("kind", ("caption", "event"))
@@ -106,13 +107,39 @@ def ranges(streams: Mapping[str, Looked]) -> str | None:
     return "; ".join(f"{name}: {each or 'all'}" for name, each in sorted(shown.items()))
 
 
-def moment_of(asked: AskedStreams, stretch: Stretch, captions: Sequence[Caption]) -> Moment:
-    """A stretch with its captions."""
+def joined(spans: Sequence[Span]) -> list[Span]:
+    """The same time in spans that do not overlap; all have the same bounds besides, and both ends."""
+    found: list[Span] = []
+    for span in sorted(spans, key=lambda each: (each.start or EPOCH, each.end or EPOCH)):
+        start, end = span.start, span.end
+        if found and start and end and found[-1].end and start <= found[-1].end:
+            found[-1] = replace(found[-1], end=max(found[-1].end, end))
+        else:
+            found.append(span)
+    return found
+
+
+def seen_of(asked: AskedStreams, hit: Hit) -> Iterator[tuple[str, Seen]]:
+    """A hit as a scored caption, if it has times: what stands beside it is weighed anew."""
+    period, clock = hit.document.occurred, asked.streams[hit.document.source].clock
+    if period is not None:
+        own = hit.parts["words"] + hit.parts["vectors"]
+        times = clock.seconds(period.start), clock.seconds(period.end)
+        yield hit.document.id, Seen(hit.document.source, *times, own)
+
+
+def caption_of(asked: AskedStreams, document: Document, text: str) -> Caption:
+    """A document of one of the streams, on its clock."""
+    return as_caption(document, text, asked.streams[document.source].clock)
+
+
+def moment_of(asked: AskedStreams, stretch: Stretch, captions: Sequence[Caption | None]) -> Moment:
+    """A stretch with those of its captions that are there."""
     return Moment(
         stream=asked.streams[stretch.stream].stream.source,
         start=stretch.start,
         end=stretch.end,
-        captions=tuple(captions[place] for place in stretch.members),
+        captions=tuple(each for each in captions if each is not None),
         score=stretch.score,
         parts=stretch.parts,
     )
@@ -122,8 +149,7 @@ def whole_ranges(asked: AskedStreams, hits: Sequence[Hit]) -> list[Moment]:
     """What lies in the stretches that are meant, as one moment of each stream, in the order of time."""
     found: dict[str, list[Caption]] = {}
     for hit in hits:
-        clock = asked.streams[hit.document.source].clock
-        found.setdefault(hit.document.source, []).append(as_caption(hit.document, hit.chunk.text, clock))
+        found.setdefault(hit.document.source, []).append(caption_of(asked, hit.document, hit.chunk.text))
     moments = []
     for name, captions in found.items():
         captions.sort(key=lambda each: (each.start or 0.0, each.end or 0.0, each.document.id))

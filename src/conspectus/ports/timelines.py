@@ -41,6 +41,14 @@ class Extent:
 
 
 @dataclass(frozen=True, slots=True)
+class Spot:
+    """Where in time a caption or an event is."""
+
+    document: DocumentId
+    occurred: Period
+
+
+@dataclass(frozen=True, slots=True)
 class Mention:
     """A name that a caption or an event gives: among its entities, or as its speaker."""
 
@@ -68,6 +76,10 @@ class Timelines(Protocol):
 
         The first `limit` of them, or with `last` the last ones.
         """
+        ...
+
+    async def spots(self, source: SourceId, spans: Sequence[Span]) -> Sequence[Spot]:
+        """The same without reading them, and all of it, in no order."""
         ...
 
     async def names(self, source: SourceId, span: Span) -> Mapping[str, int]:

@@ -36,7 +36,7 @@ from conspectus.model.records import (
     Written,
 )
 from conspectus.ports import Reader
-from conspectus.ports.timelines import Extent, Mention, Span, TimelinePage
+from conspectus.ports.timelines import Extent, Mention, Span, Spot, TimelinePage
 from conspectus.records import (
     catalog,
     changes,
@@ -296,6 +296,10 @@ class SqlRecords:
         """What lies in any of the spans, the first or the last of it, in the order of time."""
         work = partial(timeline.stretches, source=source, spans=spans, limit=limit, last=last)
         return await self._read(work)
+
+    async def spots(self, source: SourceId, spans: Sequence[Span]) -> Sequence[Spot]:
+        """Where those are that lie in any of the spans."""
+        return await self._read(partial(timeline.spots, source=source, spans=spans))
 
     async def extent(self, source: SourceId) -> Extent:
         """How many captions a source has, and from when to when they go."""

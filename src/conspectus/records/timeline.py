@@ -4,14 +4,27 @@ import base64
 import binascii
 import json
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, false, func, literal, or_, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    bindparam,
+    false,
+    func,
+    literal,
+    or_,
+    select,
+    true,
+    tuple_,
+)
 
 from conspectus.errors import InvalidInput
-from conspectus.model.ids import SourceId
-from conspectus.model.records import Document, Kind
-from conspectus.ports.timelines import Extent, Span, TimelinePage
+from conspectus.model.ids import DocumentId, SourceId
+from conspectus.model.records import Document, Kind, Period
+from conspectus.ports.timelines import Extent, Span, Spot, TimelinePage
 from conspectus.records.reading import texts_of
 from conspectus.records.rows import DOCUMENT_COLUMNS, to_document
 from conspectus.records.tables import SEEN, documents
@@ -33,9 +46,30 @@ _LONGEST = (
     .order_by(_LENGTH.desc())
     .limit(1)
 )
-_EXTENT = select(
-    func.count(), func.min(documents.c.occurred_start), func.max(documents.c.occurred_end)
-).where(*_HERE)
+_COUNT = select(func.count()).where(*_HERE)
+_BEGINS = select(documents.c.occurred_start).where(*_HERE, _DATED).order_by(documents.c.occurred_start)
+_FIRST = _BEGINS.limit(1)
+_LAST = _BEGINS.order_by(None).order_by(documents.c.occurred_start.desc()).limit(1)
+_ENDS = select(func.max(documents.c.occurred_end)).where(
+    *_HERE, documents.c.occurred_start >= bindparam("since")
+)
+BEYOND = 2**60
+"""Microseconds that no instant reaches."""
+_SPOTS = select(
+    documents.c.id, documents.c.occurred_start, documents.c.occurred_end, documents.c.sequence
+).where(
+    documents.c.source == bindparam("source"),
+    SEEN,
+    documents.c.occurred_start >= bindparam("earliest"),
+    documents.c.occurred_start < bindparam("end"),
+    or_(
+        documents.c.occurred_end > bindparam("start"),
+        and_(
+            documents.c.occurred_end == bindparam("start"),
+            documents.c.occurred_start == bindparam("start"),
+        ),
+    ),
+)
 
 
 def timeline(
@@ -65,7 +99,8 @@ def stretches(
     connection: Connection, source: SourceId, spans: Sequence[Span], *, limit: int, last: bool
 ) -> list[tuple[Document, str]]:
     """What lies in any of the spans, each once, in the order of time."""
-    inside = or_(false(), *(and_(*numbered(span), *timed(connection, source, span)) for span in spans))
+    bounds = [and_(true(), *numbered(span), *timed(connection, source, span)) for span in spans]
+    inside = or_(false(), *bounds)
     chosen = select(*DOCUMENT_COLUMNS).where(documents.c.source == source, SEEN, _DATED, inside)
     order = [column.desc() for column in _BY_TIME] if last else _BY_TIME
     rows = connection.execute(chosen.order_by(*order).limit(limit)).all()
@@ -74,14 +109,43 @@ def stretches(
     return [(each, texts.get(each.id, "")) for each in found]
 
 
+def spots(connection: Connection, source: SourceId, spans: Sequence[Span]) -> list[Spot]:
+    """Where those are that lie in any of the spans; each span is a look into the index alone."""
+    longest = connection.execute(_LONGEST, {"source": source}).scalar() or 0
+    found: dict[str, tuple[int, int]] = {}
+    for span in spans:
+        start, end = _bound(span.start, -BEYOND), _bound(span.end, BEYOND)
+        wanted = {"source": source, "earliest": start - longest, "start": start, "end": end}
+        for name, begins, ends, number in connection.execute(_SPOTS, wanted).all():
+            if _lies(span, (begins, ends), number, within=(start, end)):
+                found[name] = (begins, ends)
+    return [Spot(DocumentId(name), Period(*map(from_microseconds, times))) for name, times in found.items()]
+
+
+def _bound(moment: datetime | None, otherwise: int) -> int:
+    return otherwise if moment is None else to_microseconds(moment)
+
+
+def _lies(span: Span, times: tuple[int, int], number: int | None, *, within: tuple[int, int]) -> bool:
+    """What the database was not asked for."""
+    if span.contains and not (within[0] <= times[0] and times[1] <= within[1]):
+        return False
+    if span.first is not None and (number is None or number < span.first):
+        return False
+    return span.last is None or (number is not None and number <= span.last)
+
+
 def extent(connection: Connection, source: SourceId) -> Extent:
     """The number of captions, and their first start and last end."""
-    count, first, last = connection.execute(_EXTENT, {"source": source, "kind": "caption"}).one()
-    return Extent(
-        count,
-        None if first is None else from_microseconds(first),
-        None if last is None else from_microseconds(last),
-    )
+    here = {"source": source, "kind": "caption"}
+    count: int = connection.execute(_COUNT, here).scalar_one()
+    first = connection.execute(_FIRST, here).scalar()
+    if first is None:
+        return Extent(count, None, None)
+    longest = connection.execute(_LONGEST, {"source": source}).scalar() or 0
+    since = connection.execute(_LAST, here).scalar_one() - longest
+    last = connection.execute(_ENDS, {**here, "since": since}).scalar_one()
+    return Extent(count, from_microseconds(first), from_microseconds(last))
 
 
 def _page(

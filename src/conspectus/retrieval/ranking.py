@@ -25,6 +25,7 @@ class Looking:
     """Where a search looks: an index that holds all the records, how to bring it up to them again, the rows
     behind chunk ids, the embedder of the space that answers (or why there is none), and the filter, what
     the person may see included; `standing` is where and when the question is asked, if anybody said so.
+    `alone` leaves out what the texts beside one in its thread say for it.
     """
 
     index: Index
@@ -33,6 +34,7 @@ class Looking:
     embedder: Embedder | str
     where: Filter
     standing: Standing | None = None
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ async def rank(
     if standing is not None and isinstance(standing.profile, Product):
         return _multiplied(_ranked(union, fused, rows), standing)
     links = _links([row for row in rows.values() if row.document.thread is not None])
-    if len(links):
+    if len(links) and not looking.alone:
         return await _rank_threads(looking, index, asked, union, rows=rows, links=links)
     return _added(_ranked(union, fused, rows), standing)
 

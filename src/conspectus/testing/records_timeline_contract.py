@@ -120,6 +120,13 @@ class TimelineContract:
             found = await records.stretches(NOTES, spans, limit=limit, last=last)
             assert names(found) == expected.split()
         assert await records.stretches(NOTES, [], limit=5) == []
+        assert await records.spots(NOTES, []) == []
+        for chosen in (spans, [between(None, None)], [between(15, 45, contains=True)]):
+            read = await records.stretches(NOTES, chosen, limit=99)
+            spots = await records.spots(NOTES, chosen)
+            assert {spot.document: spot.occurred for spot in spots} == {
+                document.id: document.occurred for document, _ in read
+            }
 
     async def test_events_are_apart(self, records: Records, stocked: None) -> None:
         """A timeline is of one kind."""

@@ -1,0 +1,161 @@
+"""A day of captions in one stream: how fast ranges and questions are: python benchmarks/video.py.
+
+20,000 real captions, one every 4.32 seconds. A range is five minutes, chosen anywhere; a question is words of
+a caption, with a time range of an hour. The documents' vectors are made beforehand (see `vectors.py`);
+questions are embedded by the shipped model. For Milvus a Milvus Lite server is started.
+"""
+
+import argparse
+import asyncio
+import json
+import random
+import shutil
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from vectors import Matrix, vectors
+
+import conspectus
+from conspectus import Engine, Settings
+from conspectus.model.video import CaptionRange, NewCaption, VideoQuestion
+from conspectus.providers.onnx_embedder import OnnxEmbedder
+from conspectus.testing.milvus_server import milvus_server
+from conspectus.text.clocks import timecode
+
+DATA = Path(__file__).resolve().parents[2] / "shared" / "eval"
+SETS = ("activitynet_captions", "tutorialvqa", "youcook2")
+CAPTIONS = 20_000
+DAY = 86_400.0
+RANGE = 300.0
+HOUR = 3_600.0
+QUESTIONS = 200
+WARM = 30
+STREAM = "day"
+Ask = Callable[[Engine, random.Random], Awaitable[object]]
+
+
+def texts(number: int) -> list[str]:
+    """Real captions, each once; where there are too few, with the number of their repetition."""
+    found: dict[str, None] = {}
+    for name in SETS:
+        for line in (DATA / name / "captions.jsonl").read_text(encoding="utf-8").split("\n"):
+            if line:
+                found.setdefault(json.loads(line)["text"])
+    known = list(found)
+    random.Random(1).shuffle(known)
+    return [
+        known[n] if n < len(known) else f"{known[n % len(known)]} ({n // len(known)})" for n in range(number)
+    ]
+
+
+def captions(said: Sequence[str], known: Matrix) -> list[NewCaption]:
+    """One after the other, all day long."""
+    step = DAY / len(said)
+    return [
+        NewCaption(text, n * step, (n + 1) * step, index=n, vector=tuple(map(float, known[n])))
+        for n, text in enumerate(said)
+    ]
+
+
+async def ask_range(engine: Engine, chance: random.Random) -> object:
+    """Five minutes."""
+    start = chance.uniform(0, DAY - RANGE)
+    page = await engine.captions(stream=STREAM, within=CaptionRange(start, start + RANGE))
+    return page.captions[0]
+
+
+def ask_question(said: Sequence[str], *, budget: int | None) -> Ask:
+    """What was said, in an hour that the question names."""
+
+    async def ask(engine: Engine, chance: random.Random) -> object:
+        place = chance.randrange(len(said))
+        at = place * DAY / len(said)
+        start = max(0.0, min(at - chance.uniform(0, HOUR), DAY - HOUR))
+        words = " ".join(said[place].split()[:8])
+        prompt = f"{words} between {timecode(round(start))} and {timecode(round(start + HOUR))}"
+        question = VideoQuestion(prompt, streams=(STREAM,))
+        if budget is not None:
+            return (await engine.video_window(question, budget)).plan["time range"]
+        return (await engine.find_moments(question)).plan["time range"]
+
+    return ask
+
+
+async def post(engine: Engine, chance: random.Random) -> object:
+    """One caption, until a question by its words finds it."""
+    word = f"zanzibar{chance.randrange(10**9)}"
+    at = chance.uniform(0, DAY)
+    await engine.add_captions(NewCaption(f"the word of the hour is {word}", at, at + 2), stream=STREAM)
+    found = await engine.find_moments(VideoQuestion(word, streams=(STREAM,), limit=1))
+    return found.moments[0]
+
+
+async def timed(engine: Engine, ask: Ask) -> list[float]:
+    """Milliseconds of each of many, after some that do not count."""
+    chance = random.Random(2)
+    took = []
+    for number in range(QUESTIONS + WARM):
+        start = time.perf_counter()
+        await ask(engine, chance)
+        if number >= WARM:
+            took.append((time.perf_counter() - start) * 1_000)
+    return took
+
+
+async def measure(
+    folder: Path, settings: Settings, said: Sequence[str], known: Matrix
+) -> dict[str, list[float]]:
+    """Take in a day, then ask."""
+    async with conspectus.open(folder, settings=settings, embedder=OnnxEmbedder(threads=1)) as engine:
+        start = time.perf_counter()
+        await engine.add_captions(captions(said, known), stream=STREAM, wait=True)
+        await engine.find_moments(VideoQuestion("anything", streams=(STREAM,)))
+        taken = time.perf_counter() - start
+        await engine.reindex()
+        figures = {"taken in and found": [taken * 1_000]}
+        for name, ask in (
+            ("range of 5 minutes", ask_range),
+            ("question with a time range: moments", ask_question(said, budget=None)),
+            ("question with a time range: window of 2,048 tokens", ask_question(said, budget=2_048)),
+            ("one caption until found", post),
+        ):
+            figures[name] = await timed(engine, ask)
+    return figures
+
+
+def show(index: str, number: int, figures: dict[str, list[float]]) -> None:
+    """A table with the median and the slow end."""
+    table = Table("figure", "p50 ms", "p95 ms", title=f"{number:,} captions of one stream, index {index}")
+    for name, took in figures.items():
+        table.add_row(name, *(f"{np.percentile(took, share):,.1f}" for share in (50, 95)))
+    Console().print(table)
+
+
+def main() -> None:
+    """Both indexes, or the one asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--index", choices=("segments", "milvus", "both"), default="both")
+    parser.add_argument("--captions", type=int, default=CAPTIONS)
+    parser.add_argument("--folder", type=Path, default=Path(".benchmarks"))
+    given = parser.parse_args()
+    said = texts(given.captions)
+    known = vectors(said, given.folder)
+    store = given.folder / "video"
+    for index in ("segments", "milvus") if given.index == "both" else (given.index,):
+        shutil.rmtree(store, ignore_errors=True)
+        settings = replace(Settings(), index=index)
+        if index == "segments":
+            show(index, len(said), asyncio.run(measure(store / "data", settings, said, known)))
+            continue
+        with milvus_server(store / "milvus") as server:
+            settings = replace(settings, milvus_uri=server.uri)
+            show(index, len(said), asyncio.run(measure(store / "data", settings, said, known)))
+
+
+if __name__ == "__main__":
+    main()
