@@ -1,0 +1,213 @@
+"""Alerts of people who may see much, little, or nothing any more, and what their webhooks are sent."""
+
+import asyncio
+import hashlib
+import hmac
+import json
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from conspectus import Engine, Settings
+from conspectus.errors import NotAllowed, NotFound, TooLarge
+from conspectus.model.access import Grantee, Person
+from conspectus.model.ids import UserId
+from conspectus.model.video import AlertEvent, NewAlert, NewCaption, NewStream
+from conspectus.streams.delivery import HIDDEN
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.testing.web_server import Answer, ScriptedServer
+
+SETTINGS = replace(
+    Settings(), log_level="critical", fetch_allow="127.0.0.1", webhook_key="secret", max_alerts=3,
+    alert_poll_milliseconds=20,
+)  # fmt: skip
+FIRE = NewAlert("fire", "fire")
+
+
+@dataclass
+class House:
+    """A store with a stream, its owner, and Ann, who may see what she was granted."""
+
+    owner: Engine
+    ann: Engine
+    name: str
+
+    async def say(self, text: str, start: float, stream: str = "cam") -> str:
+        [written] = await self.owner.add_captions(NewCaption(text, start, start + 1), stream=stream)
+        return written.id
+
+    async def let_in(self, stream: str = "cam") -> None:
+        await self.owner.grant("default", Grantee("user", self.name), "viewer", source=stream)
+
+    async def shut_out(self, stream: str = "cam") -> None:
+        await self.owner.revoke("default", Grantee("user", self.name), source=stream)
+
+    async def all_checked(self) -> None:
+        """Wait until no alert is behind."""
+        for _ in range(3_000):
+            newest = (await self.owner.find_collection("default")).sequence
+            alerts = [*await self.owner.alerts(), *await self.ann.alerts()]
+            if all(each.checked >= newest for each in alerts):
+                return
+            await asyncio.sleep(0.01)
+        raise TimeoutError
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncIterator[House]:
+    async with conspectus.open(tmp_path / "data", settings=SETTINGS, embedder=HashedEmbedder()) as owner:
+        user = await owner.create_user("ann")
+        await owner.put_stream("cam")
+        await owner.put_stream("yard")
+        await owner.start_alerting()
+        yield House(owner, owner.answering(Person("ann", owner=False, id=user.id)), user.id)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ScriptedServer]:
+    async with ScriptedServer({"/hook": Answer(b"")}) as running:
+        yield running
+
+
+async def texts(engine: Engine, **how) -> list[str]:
+    return [each.text for each in await engine.alert_events(**how)]
+
+
+async def until_told(engine: Engine, state: str) -> AlertEvent:
+    """The first event, when its delivery is in that state."""
+    for _ in range(3_000):
+        events = await engine.alert_events()
+        if events and events[0].delivery == state:
+            return events[0]
+        await asyncio.sleep(0.01)
+    raise TimeoutError
+
+
+async def test_an_alert_sees_what_its_owner_sees_when_it_is_checked(house: House) -> None:
+    with pytest.raises(NotFound):
+        await house.ann.put_alert(FIRE)
+    await house.let_in()
+    await house.ann.put_alert(FIRE)
+    await house.say("fire in the yard", 0, "yard")
+    await house.say("fire at the cam", 0)
+    await house.all_checked()
+    assert await texts(house.ann) == ["fire at the cam"]
+    await house.let_in("yard")
+    await house.say("more fire", 60, "yard")
+    await house.all_checked()
+    assert await texts(house.ann) == ["fire at the cam", "more fire"]
+
+
+async def test_a_revoked_grant_silences_at_once_and_hides_what_was_told(house: House) -> None:
+    await house.let_in()
+    alert = await house.ann.put_alert(FIRE)
+    await house.say("fire one", 0)
+    await house.all_checked()
+    await house.shut_out()
+    assert await texts(house.ann) == []
+    await house.say("fire two", 60)
+    await house.all_checked()
+    await house.let_in()
+    assert await texts(house.ann) == ["fire one"]
+    assert await house.ann.find_alert(alert.id) == (await house.ann.alerts())[0]
+
+
+async def test_a_disabled_account_is_told_nothing(house: House) -> None:
+    await house.let_in()
+    await house.ann.put_alert(FIRE)
+    await house.owner.disable_user(house.name)
+    await house.say("fire one", 0)
+    await house.all_checked()
+    await house.owner.disable_user(house.name, disabled=False)
+    assert await texts(house.ann) == []
+
+
+async def test_alerts_are_their_owners_alone(house: House) -> None:
+    await house.let_in()
+    alert = await house.ann.put_alert(FIRE)
+    await house.say("fire one", 0)
+    await house.all_checked()
+    assert await texts(house.ann) == ["fire one"]
+    assert (await house.owner.alerts(), await texts(house.owner)) == ([], [])
+    for refused in (
+        house.owner.find_alert(alert.id),
+        house.owner.delete_alert(alert.id),
+        house.owner.alert_events(alert=alert.id),
+    ):
+        with pytest.raises(NotFound):
+            await refused
+    with pytest.raises(NotFound):
+        async with aclosing(house.owner.listen(alert=alert.id)) as events:
+            await anext(events)
+    same = await house.owner.put_alert(FIRE)
+    assert same.id != alert.id
+
+
+async def test_a_key_for_reading_sets_no_alert(house: House) -> None:
+    reader = house.owner.answering(Person("ann", owner=False, id=house.ann._person.id, scopes=("read",)))
+    await house.let_in()
+    with pytest.raises(NotAllowed):
+        await reader.put_alert(FIRE)
+    assert await reader.alerts() == []
+
+
+async def test_an_owner_has_so_many_alerts_and_no_more(house: House) -> None:
+    for number in range(3):
+        await house.owner.put_alert(replace(FIRE, name=f"alert {number}"))
+    with pytest.raises(TooLarge):
+        await house.owner.put_alert(replace(FIRE, name="one more"))
+    await house.owner.put_alert(replace(FIRE, name="alert 1", query="smoke"))
+    await house.let_in()
+    await house.ann.put_alert(FIRE)
+
+
+async def test_a_webhook_is_sent_what_was_told_signed_and_once(house: House, server: ScriptedServer) -> None:
+    await house.owner.put_stream(NewStream("clock", origin="2026-03-02T08:00:00Z"))
+    hooked = await house.owner.put_alert(replace(FIRE, streams=("clock",), webhook=f"{server.base}/hook?k=1"))
+    await house.say("ein Feuer: fire 🔥", 60, "clock")
+    event = await until_told(house.owner, "delivered")
+    [request] = server.requests
+    told = json.loads(request.body)
+    assert told.pop("created") == event.created.isoformat()
+    assert told == {
+        "id": f"{hooked.id}-{event.number}", "number": event.number, "alert": hooked.id, "name": "fire",
+        "stream": event.stream, "start": 60.0, "end": 61.0, "document": event.document,
+        "text": "ein Feuer: fire 🔥", "reason": "words: fire",
+    }  # fmt: skip
+    assert request.headers["conspectus-id"] == told["id"]
+    signature = hmac.new(b"secret", request.body, hashlib.sha256).hexdigest()
+    assert request.headers["conspectus-signature"] == f"sha256={signature}"
+    assert event.attempts == 1
+
+
+async def test_a_receiver_that_is_away_for_a_while_is_told_when_it_is_back(
+    house: House, server: ScriptedServer
+) -> None:
+    server.answers["/hook"] = [Answer(b"", 503), Answer(b"", 200)]
+    await house.owner.put_alert(replace(FIRE, webhook=f"{server.base}/hook"))
+    await house.say("fire one", 0)
+    event = await until_told(house.owner, "delivered")
+    assert (event.attempts, event.error) == (2, None)
+    assert len({each.headers["conspectus-id"] for each in server.requests}) == 1
+
+
+async def test_what_was_revoked_is_not_sent(house: House, server: ScriptedServer) -> None:
+    server.answers["/hook"] = Answer(b"", 503)
+    await house.let_in()
+    await house.ann.put_alert(replace(FIRE, webhook=f"{server.base}/hook"))
+    await house.say("fire one", 0)
+    await until_told(house.ann, "pending")
+    server.answers["/hook"] = Answer(b"", 200)
+    await house.shut_out()
+    rows = house.owner._parts.alerts.rows
+    for _ in range(3_000):
+        [event] = await rows.events(UserId(house.name), limit=1)
+        if event.delivery != "pending":
+            break
+        await asyncio.sleep(0.01)
+    assert (event.delivery, event.error) == ("failed", HIDDEN)
+    assert len(server.requests) == event.attempts
