@@ -67,5 +67,16 @@ def test_what_is_not_known_is_an_error_all_the_same(problem: dict[str, object]) 
     assert (type(error), str(error)) == (ConspectusError, "odd")
 
 
+@pytest.mark.parametrize("kind", [errors.ChatError, *errors.ChatError.__subclasses__()])
+def test_an_error_of_the_chat_model_keeps_its_kind_and_no_internals(kind: type[errors.ChatError]) -> None:
+    known = kind is errors.ChatNotConfigured
+    error = errors.ChatNotConfigured() if known else kind("vendor", "key sk-1")
+    again = error_of(problem_of(error).document())
+    assert type(again) is kind
+    assert isinstance(again, errors.ChatError)
+    assert (str(again), again.reason) == (kind.told, kind.told)
+    assert "sk-1" not in repr(vars(again))
+
+
 def test_a_problem_without_any_reason_says_so() -> None:
     assert str(error_of({})) == "the server gave no reason"

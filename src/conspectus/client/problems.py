@@ -4,12 +4,16 @@ import inspect
 from collections.abc import Iterator, Mapping
 from functools import cache
 
-from conspectus.errors import ConspectusError
+from conspectus.errors import ChatError, ConspectusError
 
 STANDARD = frozenset({"type", "title", "status", "detail", "instance", "code"})
 """The members of every problem document; all others are attributes of the error."""
 RENAMED = "upstream_"
 """What begins the name of an attribute that has another meaning in a problem document."""
+
+MODEL = "the server's chat model"
+MODEL_FACTS = ("status", "retry_after")
+"""What a server does not say of its chat model."""
 
 
 def error_of(problem: Mapping[str, object]) -> ConspectusError:
@@ -20,6 +24,8 @@ def error_of(problem: Mapping[str, object]) -> ConspectusError:
     detail = str(problem.get("detail") or problem.get("title") or "the server gave no reason")
     facts = {name.removeprefix(RENAMED): value for name, value in problem.items() if name not in STANDARD}
     named = _by_code().get(str(problem.get("code")), ConspectusError)
+    if issubclass(named, ChatError):
+        facts = {"provider": MODEL, "reason": detail, **dict.fromkeys(MODEL_FACTS), **facts}
     complete = (
         each for each in named.__mro__ if issubclass(each, ConspectusError) and _needed(each) <= facts.keys()
     )

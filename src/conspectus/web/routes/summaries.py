@@ -51,16 +51,14 @@ class Manner:
 async def summarise(
     found: FoundStream, body: SummaryBody, request: Request, engine: EngineOf
 ) -> SummaryAnswer | Response:
-    """Summarise the captions of a range; what was summarised before is not asked for again.
-
-    No copy of the answer is kept for a write that is sent twice: it would outlive captions that are deleted.
-    """
+    """Summarise the captions of a range; what was summarised before is not asked for again."""
     asked = body.request(**found_by(found))
     if not body.wait:
         job = await engine.start_summary(asked)
         told = JobAnswer.model_validate(job).model_dump_json()
         place = {"Location": f"{API}/jobs/{job.id}"}
         return Response(told, 202, place, "application/json")
+    # A copy that is kept for a write that is sent twice would outlive captions that are deleted.
     request.state.shown_once = True
     without_limits(request)
     return SummaryAnswer.of(await engine.summarise(asked), clock_of(found.source))
