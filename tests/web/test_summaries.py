@@ -1,0 +1,146 @@
+"""Summaries of streams over HTTP, with a chat model behind them."""
+
+import io
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+import conspectus
+from conspectus import RemoteEngine, bootstrap
+from conspectus.errors import ChatAuthFailed, ChatBadAnswer
+from conspectus.model.video import CaptionRange, SummaryRequest
+from conspectus.settings import Settings
+from conspectus.testing.chat_models import ScriptedChatModel
+from conspectus.testing.served import served
+from conspectus.web.app import application
+from conspectus.web.logs import API, logger
+from tests.films import asked_about, indexed, scenes, told
+
+SETTINGS = Settings(embedder="none", log_level="critical", job_wait_milliseconds=1, job_grace_seconds=1)
+PLACE = "/streams/film/summary"
+
+
+@asynccontextmanager
+async def site(path: Path, model: ScriptedChatModel) -> AsyncIterator[tuple[httpx.AsyncClient, RemoteEngine]]:
+    """A server whose stream `film` has nine scenes, with a client of each kind."""
+    async with bootstrap.open(path / "data", settings=SETTINGS, chat_model=model) as engine:
+        await engine.add_captions(indexed(*range(9)), stream="film")
+        app = application(engine, SETTINGS, log=logger("critical", io.StringIO()))
+        async with (
+            served(app) as url,
+            httpx.AsyncClient(base_url=url + API) as client,
+            conspectus.connect(url, settings=SETTINGS) as remote,
+        ):
+            yield client, remote
+
+
+async def test_a_summary_is_made_once_and_then_read(tmp_path: Path) -> None:
+    model = ScriptedChatModel(told)
+    async with site(tmp_path, model) as (client, _):
+        assert (await client.get(PLACE)).status_code == 404
+        made = await client.post(PLACE, json={})
+        assert made.status_code == 200, made.text
+        assert made.json()["calls"] == 3
+        first = made.json()["batches"][0]
+        assert (first["start_text"], first["end_text"]) == ("00:00:00", "00:06:00")
+        read = await client.get(PLACE)
+        assert read.json() == {**made.json(), "calls": 0}
+        assert len(model.asked) == 3
+
+
+async def test_the_same_write_sent_twice_leaves_no_copy_of_a_summary(tmp_path: Path) -> None:
+    model = ScriptedChatModel(["unmistakable"])
+    async with site(tmp_path, model) as (client, engine):
+        for status in (200, 409):
+            answer = await client.post(PLACE, json={}, headers={"Idempotency-Key": "k"})
+            assert answer.status_code == status
+        await engine.clear_stream("film", purge=True)
+    files = [each for each in (tmp_path / "data").rglob("*") if each.is_file()]
+    assert all(b"unmistakable" not in each.read_bytes() for each in files)
+
+
+async def test_a_job_is_answered_at_once_and_the_summary_read_later(tmp_path: Path) -> None:
+    async with site(tmp_path, ScriptedChatModel(told)) as (client, _):
+        started = await client.post(PLACE, json={"wait": False, "range": {"start": "00:00", "end": 360}})
+        assert started.status_code == 202
+        place = started.headers["location"].removeprefix(API)
+        job = (await client.get(place, params={"wait": 30})).json()
+        assert (job["state"], job["kind"], job["result"]["batches"]) == ("succeeded", "summary", 1)
+        read = await client.get(PLACE, params={"start": "00:00", "end": "360"})
+        assert read.json()["text"] == f"[{', '.join(scenes(0, 1, 2, 3, 4, 5))}]"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"range": {"first": 2, "last": 1}},
+        {"range": {"first": 0, "last": -2}},
+        {"range": {"start": "00:05:00", "end": 3}},
+        {"range": {"start": "soon"}},
+        {"batch_size": 0},
+        {"mode": "quick"},
+        {"schema": {"type": "nothing"}},
+        {"schema": []},
+        {"sentence": 3},
+    ],
+)
+async def test_what_cannot_be_asked_is_refused(tmp_path: Path, body: dict[str, Any]) -> None:
+    model = ScriptedChatModel(told)
+    async with site(tmp_path, model) as (client, _):
+        answer = await client.post(PLACE, json=body)
+        assert (answer.status_code, answer.json()["code"]) == (422, "invalid_input")
+        assert model.asked == []
+
+
+async def test_to_the_end_is_minus_one(tmp_path: Path) -> None:
+    model = ScriptedChatModel(told)
+    async with site(tmp_path, model) as (client, _):
+        made = await client.post(PLACE, json={"range": {"first": 7, "last": -1}})
+        assert made.status_code == 200
+        assert asked_about(model) == [scenes(7, 8)]
+
+
+async def test_failures_are_problems_and_never_empty_summaries(tmp_path: Path) -> None:
+    model = ScriptedChatModel([""])
+    async with site(tmp_path, model) as (client, remote):
+        empty = await client.post(PLACE, json={})
+        assert (empty.status_code, empty.json()["code"]) == (502, "LLM_BAD_RESPONSE")
+        with pytest.raises(ChatBadAnswer):
+            await remote.summarise(SummaryRequest("film"))
+        model.says, model.fails = told, ChatAuthFailed("scripted", "key sk-secret")
+        refused = await client.post(PLACE, json={})
+        assert (refused.status_code, refused.json()["code"]) == (502, "LLM_AUTH_FAILED")
+        assert "sk-secret" not in refused.text
+
+
+async def test_a_client_asks_for_exactly_the_same(tmp_path: Path) -> None:
+    schema = {"type": "object", "required": ["who"], "properties": {"who": {"type": "string"}}}
+    model = ScriptedChatModel([json.dumps({"who": "J\u00fcrgen & <co>"})])
+    request = SummaryRequest(
+        "film", range=CaptionRange("00:01:00", 400.0, contains=True), mode="refine", batch_size=2,
+        prompt="who? \u00fc&=#", schema=schema,
+    )  # fmt: skip
+    async with site(tmp_path, model) as (_, remote):
+        steps: list[str] = []
+        made = await remote.summarise(request, progress=lambda what, _, __: steps.append(what))
+        assert made.data == {"who": "J\u00fcrgen & <co>"}
+        assert await remote.summary(request) == replace(made, calls=0)
+        assert await remote.summary(replace(request, prompt="else")) is None
+        assert steps
+
+
+async def test_a_live_stream_is_kept_summarised(tmp_path: Path) -> None:
+    model = ScriptedChatModel(told)
+    async with site(tmp_path, model) as (client, remote):
+        kept = await client.put(f"{PLACE}/standing", json={"batch_size": 3})
+        assert kept.status_code == 204
+        for job in (await remote.jobs()).jobs:
+            await remote.wait_job(job.id)
+        assert sorted(asked_about(model)) == [scenes(0, 1, 2), scenes(3, 4, 5), scenes(6, 7, 8)]
+        assert (await client.delete(f"{PLACE}/standing")).status_code == 204
