@@ -98,6 +98,54 @@ TASKS: Sequence[Step] = [
     ("DELETE", "/tasks/auth-1/attachments/log", None, 200),
     ("DELETE", "/tasks/auth-1", None, 200),
 ]
+CAPTION = {"text": "A red car turns left.", "start": 0, "end": 5, "index": 0}
+LATER_CAPTION = {"text": "It stops.", "start": "0:50", "end": "2024-05-01T00:00:00Z"}
+STREAMS: Sequence[Step] = [
+    ("POST", "/streams", {"name": "gate", "collection": "wiki", "title": "The gate"}, 200),
+    ("GET", "/streams?collection=wiki", None, 200),
+    ("POST", "/streams/gate/captions?collection=wiki", {"captions": [CAPTION, LATER_CAPTION]}, 201),
+    ("POST", "/streams/gate/captions?collection=wiki", {"captions": [{**CAPTION, "text": "x"}]}, 409),
+    ("GET", "/streams/gate/captions?collection=wiki&start=0&end=0:09&contains=true&first=0", None, 200),
+    ("GET", "/streams/gate/captions?collection=wiki&start=noon", None, 422),
+    ("POST", "/streams/moments", {"prompt": "red car", "collection": "wiki", "streams": ["gate"]}, 200),
+    ("POST", "/streams/context", {"prompt": "before 0:40", "collection": "wiki", "budget": 90}, 200),
+    ("GET", "/streams/gate/live?collection=wiki", None, 200),
+    ("GET", "/streams/gate/live?collection=nowhere", None, 404),
+    ("DELETE", "/streams/gate/captions?collection=wiki&end=5", None, 200),
+    ("GET", "/streams/gate?collection=wiki", None, 200),
+    ("DELETE", "/streams/gate?collection=wiki", None, 200),
+    ("GET", "/streams/gate?collection=wiki", None, 404),
+]
+SUMMARIES: Sequence[Step] = [
+    ("POST", "/streams/cars/one/captions?collection=wiki", {"captions": [CAPTION]}, 201),
+    ("POST", "/streams/cars/one/summary?collection=wiki", {"sentences": 3}, 200),
+    ("POST", "/streams/cars/one/summary?collection=wiki", {"range": {"first": 2, "last": 1}}, 422),
+    ("POST", "/streams/cars/one/summary?collection=wiki", {"wait": False}, 202),
+    ("GET", "/streams/cars/one/summary?collection=wiki&last=-1", None, 200),
+    ("GET", "/streams/cars/two/summary?collection=wiki", None, 404),
+    ("PUT", "/streams/cars/one/summary/standing?collection=wiki", {"batch_size": 2}, 503),
+    ("DELETE", "/streams/cars/one/summary/standing?collection=wiki", None, 204),
+]
+EVENT = {"type": "fall", "start": "0:08", "end": 10, "description": "Ann falls", "entities": ["Ann"]}
+ALERT = {"name": "falls", "query": "somebody falls", "collection": "wiki", "streams": ["stairs"]}
+ALERTS: Sequence[Step] = [
+    ("POST", "/streams/stairs/events?collection=wiki", {"events": [EVENT, {**EVENT, "start": 0}]}, 201),
+    ("POST", "/streams/stairs/events?collection=wiki", {"events": [{**EVENT, "end": 1}]}, 422),
+    ("GET", "/streams/stairs/events?collection=wiki&type=fall&start=0", None, 200),
+    ("GET", "/streams/stairs/entities?collection=wiki&end=0:09", None, 200),
+    ("GET", "/streams/stairs/timeline?collection=wiki&entity=ann", None, 200),
+    ("GET", "/streams/nowhere/timeline?collection=wiki&entity=ann", None, 404),
+    ("POST", "/alerts", ALERT, 200),
+    ("POST", "/alerts", {**ALERT, "webhook": "http://10.0.0.1/"}, 422),
+    ("POST", "/alerts", {**ALERT, "where": {"field": "no"}}, 422),
+    ("GET", "/alerts?collection=wiki", None, 200),
+    ("GET", "/alerts/{alert}", None, 200),
+    ("GET", "/alerts/events?alert={alert}&after=0&limit=5", None, 200),
+    ("GET", "/alerts/listen", None, 200),
+    ("GET", "/alerts/listen?alert=unknown", None, 404),
+    ("DELETE", "/alerts/{alert}", None, 204),
+    ("DELETE", "/alerts/{alert}", None, 404),
+]
 PEOPLE: Sequence[Step] = [
     ("POST", "/users", {"name": "alice"}, 201),
     ("GET", "/users", None, 200),
@@ -140,11 +188,15 @@ async def walk(api: httpx.AsyncClient, steps: Sequence[Step], names: dict[str, s
 
 def remember(path: str, answer: httpx.Response, names: dict[str, str]) -> None:
     """Note the ids of what was made."""
-    match path.rsplit("/", 1)[-1], answer.content and answer.json():
+    if not answer.content or not answer.headers["content-type"].startswith("application/json"):
+        return
+    match path.rsplit("/", 1)[-1], answer.json():
         case "sources", {"id": source}:
             names["source"] = source
         case "documents", [{"id": document}]:
             names["document"] = document
+        case "alerts", {"id": alert}:
+            names["alert"] = alert
         case "keys", {"key": {"id": key}}:
             names["key"] = key
 
@@ -160,6 +212,14 @@ async def import_archive(api: httpx.AsyncClient) -> None:
         report = answer.json()
         assert (report["kind"], report["channels"]) == ("jsonl", {"ops": 1})
         assert (report["added"], report["unchanged"]) == (added, unchanged)
+
+
+async def import_captions(api: httpx.AsyncClient) -> None:
+    """A file of captions, taken in as a stream of its own and into one that is named."""
+    files = [("files", ("talk.vtt", b"WEBVTT\n\n00:01.000 --> 00:02.000\nHello.\n"))]
+    for path, stream in (("/streams/import", "talk"), ("/streams/a%2Fb/captions/import", "a/b")):
+        answer = await api.post(path, files=files, data={"collection": "wiki", "sentences": "false"})
+        assert (answer.status_code, answer.json()["streams"]) == (200, {stream: 1}), answer.text
 
 
 async def ingest(api: httpx.AsyncClient, folder: str, page: str) -> None:
@@ -190,7 +250,7 @@ async def test_every_route_does_what_it_promises(open_site: OpenSite, tmp_path: 
     names: dict[str, str] = {}
     async with (
         ScriptedServer({"/tides": TIDES}) as web,
-        open_site(fetch_allow="127.0.0.1") as site,
+        open_site(fetch_allow="127.0.0.1", listen_seconds=1) as site,
         site.client() as api,
     ):
         await walk(api, CATALOG, names)
@@ -199,6 +259,10 @@ async def test_every_route_does_what_it_promises(open_site: OpenSite, tmp_path: 
         await import_archive(api)
         await walk(api, TASKS, names)
         await walk(api, CHATS, names)
+        await walk(api, STREAMS, names)
+        await import_captions(api)
+        await walk(api, SUMMARIES, names)
+        await walk(api, ALERTS, names)
         await ingest(api, str(tmp_path / "notes"), f"{web.base}/tides")
         made = (await api.post("/keys", json={})).json()["secret"]
         api.headers["Authorization"] = f"Bearer {made}"
