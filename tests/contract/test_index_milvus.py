@@ -2,11 +2,10 @@
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from uuid import uuid4
 
 import pytest
+from tests.milvus_places import place_in
 
-from conspectus.index.milvus.asking import Place
 from conspectus.index.milvus.server import MilvusServer
 from conspectus.index.milvus.store import MilvusIndex
 from conspectus.ports import Index
@@ -14,7 +13,7 @@ from conspectus.testing import index_recall
 from conspectus.testing.index_contract import DIMENSIONS, IndexContract, OpenIndex
 from conspectus.testing.index_recall import IndexRecall
 from conspectus.testing.journal import Journal
-from conspectus.testing.milvus_server import MilvusProcess, milvus_server, turns_in
+from conspectus.testing.milvus_server import MilvusProcess, milvus_server
 from conspectus.text.words import Analyzer
 
 
@@ -36,7 +35,7 @@ async def server(process: MilvusProcess) -> AsyncIterator[MilvusServer]:
 class TestMilvus(IndexContract):
     @pytest.fixture
     def open_index(self, tmp_path: Path, server: MilvusServer) -> OpenIndex:
-        place = Place(server, f"contract_{uuid4().hex}", turns_in(tmp_path), DIMENSIONS)
+        place = place_in(server, tmp_path, DIMENSIONS)
 
         async def opened(journal: Journal) -> Index:
             return await MilvusIndex.open(place, journal, Analyzer("english").terms)
@@ -61,7 +60,7 @@ class TestRecall(IndexRecall):
 
     @pytest.fixture
     def open_index(self, tmp_path: Path, server: MilvusServer) -> OpenIndex:
-        place = Place(server, f"recall_{uuid4().hex}", turns_in(tmp_path), index_recall.DIMENSIONS)
+        place = place_in(server, tmp_path, index_recall.DIMENSIONS)
 
         async def opened(journal: Journal) -> Index:
             return await MilvusIndex.open(place, journal, str.split)

@@ -6,13 +6,11 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
-from conspectus.records.turns import turn
 
 _HOST = "127.0.0.1"
 _START_SECONDS = 60.0
@@ -62,11 +60,6 @@ def milvus_server(folder: Path) -> Iterator[MilvusProcess]:
         yield server
     finally:
         server.kill()
-
-
-def turns_in(folder: Path) -> Callable[[str], AbstractContextManager[bool]]:
-    """Turns by locks on files of a folder, as a store of records has them."""
-    return lambda work: turn(folder / f"{work}.lock")
 
 
 def _free_port() -> int:

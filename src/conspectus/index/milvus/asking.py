@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 from conspectus.index.bm25 import Bm25
 from conspectus.index.milvus.distinct import Distinct
-from conspectus.index.milvus.filters import EVERY, compiled, either, ranged
+from conspectus.index.milvus.filters import EVERY, Compiler, either, ranged
 from conspectus.index.milvus.looking import Question, View
 from conspectus.index.milvus.rows import WORDS
 from conspectus.index.milvus.server import CollectionGone, MilvusServer
@@ -76,7 +76,7 @@ class Asking:
         if visible is None:
             return None
         known = await self._distinct.known(state, ranged(where))
-        condition = compiled(where, known)
+        condition = Compiler(known, state.facts_as_text).compiled(where)
         if state.odd:
             odd = [c.chunk.id for c in await self._odd_chunks(state, visible) if matches(where, c.row())]
             condition = f"(odd == false and ({condition})) or (odd == true and {either(odd)})"

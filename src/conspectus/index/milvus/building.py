@@ -50,7 +50,9 @@ class Building:
             if only_if_needed and not needs_building(before):
                 return before
             await self._drop_all_but(before.generation)
-            state = await self._filled(State(identity, uuid4().hex[:12]), progress)
+            lite = await self._place.server.is_lite()
+            state = State(identity, uuid4().hex[:12], facts_as_text=lite)
+            state = await self._filled(state, progress)
             async with my_turn(self._place.turn, "write"):
                 state = await self._caught_up(state)
                 await self._notes.write(state)
@@ -109,4 +111,4 @@ def _mean_length(chunks: Sequence[IndexedChunk], analyse: Analyse) -> float:
     """That of the first chunks, with as many usual ones as are missing to a sample worth the name."""
     lengths = [occurrences(chunk, analyse)[1] for chunk in chunks]
     missing = max(0, _ENOUGH - len(lengths)) / 10
-    return (sum(lengths) + missing * _USUAL_LENGTH) / (len(lengths) + missing)
+    return max(1.0, (sum(lengths) + missing * _USUAL_LENGTH) / (len(lengths) + missing))

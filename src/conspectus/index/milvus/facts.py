@@ -15,8 +15,8 @@ from conspectus.index.entries import entries, path_name
 from conspectus.model.filter import Field, FieldName, Row, instant
 from conspectus.text.times import to_microseconds
 
-MOST_FACTS = 4_000
-"""Milvus takes arrays of at most 4,096 elements."""
+MOST_FACTS = 3_500
+"""Milvus takes arrays of at most 4,096 elements, and texts of as many bytes as so many facts need."""
 LONGEST_VALUE = 10_000
 """Characters, or bits of a number, of a value that can be kept for ranges."""
 LONGEST_NAME = 1_000
@@ -50,6 +50,11 @@ def fact(field: Field, tag: str, text: str = "") -> int:
     """The number that stands for a field having a value."""
     content = json.dumps([path_name(field), tag, text]).encode()
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little") >> 2
+
+
+def fact_word(number: int) -> str:
+    """A fact as a word of a fixed number of letters."""
+    return f"{number:016x}"
 
 
 def path_key(field: Field) -> str:

@@ -11,7 +11,16 @@ from pymilvus.milvus_client.index import IndexParams
 
 from conspectus.index.bm25 import Analyse, occurrences
 from conspectus.index.entries import content_checksum
-from conspectus.index.milvus.facts import ABSENT, LONGEST_NAME, TEXTS, Facts, facts_of, hexed, is_odd
+from conspectus.index.milvus.facts import (
+    ABSENT,
+    LONGEST_NAME,
+    TEXTS,
+    Facts,
+    fact_word,
+    facts_of,
+    hexed,
+    is_odd,
+)
 from conspectus.index.milvus.server import LONGEST_TEXT
 from conspectus.index.milvus.weights import Weights, dimension
 from conspectus.model.filter import Row
@@ -40,7 +49,8 @@ class Prepared:
 class Preparing:
     """Makes rows of one version; the facts of a document are worked out once for its chunks."""
 
-    def __init__(self, analyse: Analyse, weights: Weights, version: int) -> None:
+    def __init__(self, analyse: Analyse, weights: Weights, version: int, *, facts_as_text: bool) -> None:
+        self._facts_as_text = facts_as_text
         self._analyse = analyse
         self._weights = weights
         self._version = version
@@ -70,7 +80,9 @@ class Preparing:
         number = chunk.chunk.id
         odd = self._facts.odd or is_odd(row)
         fields: dict[str, Any] = {"key": key_of(number, self._version), "chunk": number}
-        fields |= {"version": self._version, "odd": odd, "facts": list(self._facts.numbers)}
+        numbers = self._facts.numbers
+        facts = " ".join(map(fact_word, numbers)) if self._facts_as_text else list(numbers)
+        fields |= {"version": self._version, "odd": odd, "facts": facts}
         fields |= {"checksum": signed_checksum(chunk)}
         fields |= {name: _text(row[name]) for name in TEXTS}
         period = chunk.document.occurred
@@ -93,7 +105,7 @@ def signed_checksum(chunk: IndexedChunk) -> int:
     return content_checksum(chunk) >> 1
 
 
-def words_layout() -> tuple[CollectionSchema, IndexParams]:
+def words_layout(*, facts_as_text: bool) -> tuple[CollectionSchema, IndexParams]:
     """Fields and indexes of the collection of terms."""
     fields = [
         FieldSchema("length", DataType.INT64),
@@ -104,15 +116,15 @@ def words_layout() -> tuple[CollectionSchema, IndexParams]:
     ]
     indexes = MilvusClient.prepare_index_params()
     indexes.add_index("terms", index_type="SPARSE_INVERTED_INDEX", metric_type="IP")
-    return CollectionSchema([*_common_fields(), *fields]), indexes
+    return CollectionSchema([*_common_fields(facts_as_text=facts_as_text), *fields]), indexes
 
 
-def vectors_layout(dimensions: int, *, exact: bool) -> tuple[CollectionSchema, IndexParams]:
-    """Fields and indexes of the collection of vectors; `exact` looks at every vector."""
+def vectors_layout(dimensions: int, *, lite: bool) -> tuple[CollectionSchema, IndexParams]:
+    """Fields and indexes of the collection of vectors; Milvus Lite looks at every vector."""
     vector = FieldSchema("vector", DataType.FLOAT_VECTOR, dim=dimensions)
     indexes = MilvusClient.prepare_index_params()
-    indexes.add_index("vector", index_type="FLAT" if exact else "AUTOINDEX", metric_type="IP")
-    return CollectionSchema([*_common_fields(), vector]), indexes
+    indexes.add_index("vector", index_type="FLAT" if lite else "AUTOINDEX", metric_type="IP")
+    return CollectionSchema([*_common_fields(facts_as_text=lite), vector]), indexes
 
 
 def notes_layout() -> tuple[CollectionSchema, IndexParams]:
@@ -136,13 +148,16 @@ def dense(rows: Sequence[Mapping[str, Any]]) -> NDArray[np.float16]:
     return np.array([row["vector"] for row in rows], np.float32).astype(np.float16)
 
 
-def _common_fields() -> list[FieldSchema]:
+def _common_fields(*, facts_as_text: bool) -> list[FieldSchema]:
+    facts = FieldSchema("facts", DataType.ARRAY, element_type=DataType.INT64, max_capacity=_CAPACITY)
+    if facts_as_text:
+        facts = FieldSchema("facts", DataType.VARCHAR, max_length=LONGEST_TEXT)
     numbers = ("chunk", "version", "sequence", "position", "recorded", "starts", "ends", "checksum")
     return [
         FieldSchema("key", DataType.VARCHAR, is_primary=True, max_length=_LONGEST_KEY),
         *(FieldSchema(name, DataType.INT64) for name in numbers),
         *(FieldSchema(name, DataType.VARCHAR, max_length=_TEXT_SIZE) for name in TEXTS),
-        FieldSchema("facts", DataType.ARRAY, element_type=DataType.INT64, max_capacity=_CAPACITY),
+        facts,
         FieldSchema("odd", DataType.BOOL),
     ]
 

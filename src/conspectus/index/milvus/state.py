@@ -27,7 +27,8 @@ class State:
     `generation` names the collections of rows (none yet: empty). `average` is the mean length that weights
     were made with, `last` the largest chunk id ever, `blocks` the versions of the statistics of terms with
     the parts of each, `replaced` how many rows went since the generation was built with `built` of them, and
-    `dead` in how many notes those are listed that this version replaced and may not have deleted yet.
+    `dead` in how many notes those are listed that this version replaced and may not have deleted yet. In
+    Milvus Lite facts are a text.
     """
 
     identity: str
@@ -43,6 +44,7 @@ class State:
     last: int = -1
     replaced: int = 0
     built: int = 0
+    facts_as_text: bool = False
     blocks: tuple[tuple[int, int], ...] = ()
     dead: int = 0
 

@@ -19,6 +19,7 @@ from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
 
 _ATTEMPTS = 20
+_FLUSH_UNSEEN_FROM = 100_000
 _SAMPLE = (
     "The 1st naïve café's HTTP_404 parseURL v2.3.1 a@b.example running ΣΊΣΥΦΟΣ Straße 東京都 ไทย don't C++"
     " 👩‍👩‍👧 1,000.5 __init__ re-open"
@@ -135,6 +136,7 @@ class MilvusIndex:
 
     async def _build(self, progress: Progress | None = None, *, only_if_needed: bool = False) -> State:
         writer = self._new_writer()
+        writer.flush_from = _FLUSH_UNSEEN_FROM
         building = Building(self._place, self._notes, writer, reader=self._reader, analyse=self._analyse)
         return await building.build(self._identity, progress, only_if_needed=only_if_needed)
 

@@ -34,7 +34,8 @@ LONGEST_STEP = 2_000
 """Ids that are looked up, or deleted, at once."""
 _RANGES_AT_ONCE = 200
 _PER_REQUEST = 1_000
-_FLUSH_FROM = 500
+FLUSH_FROM = 500
+"""So many new rows Milvus Lite may hold in memory, where it searches one by one."""
 _SUPERSEDED = ("chunk", "length", "terms", "has_vector", "in_thread", "odd")
 
 
@@ -75,6 +76,7 @@ class Writer:
     def __init__(
         self, notes: Notes, terms: Terms, reader: Reader, analyse: Analyse, *, dimensions: int, bm25: Bm25
     ) -> None:
+        self.flush_from = FLUSH_FROM
         self._notes = notes
         self._server: MilvusServer = notes.server
         self._terms = terms
@@ -92,10 +94,10 @@ class Writer:
 
     async def create(self, state: State) -> None:
         """Make the collections of a generation."""
-        exact = await self._server.is_lite()
-        await self._server.create(self.collection(state, WORDS), *words_layout())
+        lite = state.facts_as_text
+        await self._server.create(self.collection(state, WORDS), *words_layout(facts_as_text=lite))
         if self._dimensions:
-            layout = vectors_layout(self._dimensions, exact=exact)
+            layout = vectors_layout(self._dimensions, lite=lite)
             await self._server.create(self.collection(state, VECTORS), *layout)
 
     async def drop(self, state: State) -> None:
@@ -143,7 +145,12 @@ class Writer:
 
     async def write(self, draft: Draft, chunks: Sequence[IndexedChunk]) -> None:
         """Write rows that are not visible yet."""
-        preparing = Preparing(self._analyse, draft.weights, draft.version)
+        preparing = Preparing(
+            self._analyse,
+            draft.weights,
+            draft.version,
+            facts_as_text=draft.before.facts_as_text,
+        )
         rows = [preparing.prepared(self._fitting(chunk)) for chunk in chunks]
         values = [value for row in rows for value in row.facts.values]
         generation = draft.before.generation
@@ -196,7 +203,7 @@ class Writer:
     async def _flush_if_lite(self, state: State, rows: int) -> None:
         """Milvus Lite searches what it holds in memory row by row; servers flush when they think best."""
         self._waiting += rows
-        if self._waiting >= _FLUSH_FROM and await self._server.is_lite():
+        if self._waiting >= self.flush_from and state.facts_as_text:
             await self.flush(state)
 
     async def _withdraw(self, draft: Draft, ranges: Sequence[Range]) -> None:
