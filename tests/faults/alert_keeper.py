@@ -1,0 +1,38 @@
+"""A program to be killed, or to run beside another one: it checks alerts and writes captions.
+
+`SEED COUNT` are the first caption's number and how many there are; every third is what the alert waits for,
+a minute after the one before. Each line on standard output is the number of a caption that is stored.
+"""
+
+import asyncio
+import sys
+from dataclasses import replace
+
+import conspectus
+from conspectus.model.video import NewCaption
+from conspectus.settings import Settings
+
+SETTINGS = replace(
+    Settings(), embedder="none", log_level="critical", fetch_allow="127.0.0.1", alert_poll_milliseconds=10,
+    webhook_seconds=20,
+)  # fmt: skip
+STREAM = "cam"
+
+
+def caption(number: int) -> NewCaption:
+    text = f"a fire, number {number}" if number % 3 == 0 else f"nothing, number {number}"
+    return NewCaption(text, 60 * number, 60 * number + 1, index=number)
+
+
+async def main(store: str, seed: str, count: str) -> None:
+    async with conspectus.open(store, settings=SETTINGS) as engine:
+        await engine.start_alerting()
+        print("ready", flush=True)
+        for number in range(int(seed), int(seed) + int(count)):
+            await engine.add_captions(caption(number), stream=STREAM)
+            print(number, flush=True)
+        await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,210 @@
+"""Alerts of processes that are killed with -9, that work side by side, and that have much to do at once."""
+
+import asyncio
+import json
+import random
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from conspectus import Engine
+from conspectus.model.video import AlertEvent, NewAlert, NewCaption
+from conspectus.testing.web_server import Answer, ScriptedServer
+from tests.faults.alert_keeper import SETTINGS, STREAM, caption
+
+KEEPER = Path(__file__).with_name("alert_keeper.py")
+PATIENCE = 120
+"""Seconds until a test gives up."""
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ScriptedServer]:
+    async with ScriptedServer({"/hook": Answer(b"")}) as running:
+        yield running
+
+
+@asynccontextmanager
+async def keeper(store: Path, seed: int, count: int) -> AsyncIterator[Process]:
+    """The program, ready; killed at the end of the block."""
+    command = [sys.executable, str(KEEPER), str(store), str(seed), str(count)]
+    running = await asyncio.create_subprocess_exec(*command, stdout=PIPE)
+    assert running.stdout is not None
+    assert await running.stdout.readline() == b"ready\n"
+    try:
+        yield running
+    finally:
+        if running.returncode is None:
+            running.kill()
+        await running.wait()
+
+
+async def stored_by(running: Process, count: int) -> None:
+    """Wait until so many captions are stored."""
+    assert running.stdout is not None
+    for _ in range(count):
+        assert await running.stdout.readline()
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait until a condition holds."""
+    for _ in range(20 * PATIENCE):
+        if holds():
+            return
+        await asyncio.sleep(0.05)
+    raise TimeoutError
+
+
+async def set_alert(store: Path, server: ScriptedServer, name: str = "fire") -> None:
+    async with conspectus.open(store, settings=SETTINGS) as engine:
+        await engine.put_stream(STREAM)
+        await engine.put_alert(NewAlert(name, "fire", webhook=f"{server.base}/hook"))
+
+
+async def delivered(engine: Engine) -> list[AlertEvent]:
+    """Every event, when all are delivered and no caption waits to be checked."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            await asyncio.sleep(0.05)
+            newest = (await engine.find_collection("default")).sequence
+            events = await engine.alert_events(limit=1_000)
+            checked = all(each.checked >= newest for each in await engine.alerts())
+            if checked and all(each.delivery == "delivered" for each in events):
+                return events
+
+
+def bodies(server: ScriptedServer) -> Counter[str]:
+    """How often each id was sent."""
+    return Counter(json.loads(each.body)["id"] for each in server.requests)
+
+
+def numbers(events: Iterable[AlertEvent]) -> list[int]:
+    return sorted(int(each.text.rsplit(" ", 1)[1]) for each in events)
+
+
+async def test_killed_between_a_match_and_its_delivery(tmp_path: Path, server: ScriptedServer) -> None:
+    await set_alert(tmp_path, server)
+    server.answers["/hook"] = Answer(b"", delay=3_600)
+    async with keeper(tmp_path, 0, 15) as running:
+        await stored_by(running, 15)
+        await until(lambda: bool(server.requests))
+    server.answers["/hook"] = Answer(b"")
+    async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
+        await engine.start_alerting()
+        events = await delivered(engine)
+    assert numbers(events) == [0, 3, 6, 9, 12]
+    sent = bodies(server)
+    assert sent == {f"{each.alert}-{each.number}": 1 + (each.number == 1) for each in events}
+
+
+async def killed_again_and_again(store: Path, server: ScriptedServer, times: int) -> None:
+    """Whatever a process was about to do: each event is there once and was sent at least once."""
+    await set_alert(store, server)
+    chance = random.Random(times)
+    for turn in range(times):
+        async with keeper(store, 1_000 * turn, 900) as running:
+            await stored_by(running, chance.randrange(1, 60))
+            await asyncio.sleep(chance.uniform(0.0, 0.2))
+    async with conspectus.open(store, settings=SETTINGS) as engine:
+        await engine.start_alerting()
+        events = await delivered(engine)
+        stored = (await engine.captions(stream=STREAM, limit=1_000)).captions
+        assert (await engine.check()).clean
+    fires = [int(str(each.document.sequence)) for each in stored if "fire" in each.text]
+    assert numbers(events) == sorted(fires)
+    assert set(bodies(server)) == {f"{each.alert}-{each.number}" for each in events}
+
+
+async def test_killed_at_any_moment(tmp_path: Path, server: ScriptedServer) -> None:
+    await killed_again_and_again(tmp_path, server, 3)
+
+
+@pytest.mark.slow
+async def test_killed_at_many_moments(tmp_path: Path, server: ScriptedServer) -> None:
+    await killed_again_and_again(tmp_path, server, 25)
+
+
+async def test_two_processes_tell_and_send_everything_once(tmp_path: Path, server: ScriptedServer) -> None:
+    await set_alert(tmp_path, server)
+    async with keeper(tmp_path, 0, 60) as one, keeper(tmp_path, 1_002, 60) as other:
+        await asyncio.gather(stored_by(one, 60), stored_by(other, 60))
+        async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
+            events = await delivered(engine)
+    assert numbers(events) == [*range(0, 60, 3), *range(1_002, 1_062, 3)]
+    assert bodies(server) == {f"{each.alert}-{each.number}": 1 for each in events}
+
+
+async def test_when_the_one_that_checks_is_killed_another_goes_on(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    await set_alert(tmp_path, server)
+    async with keeper(tmp_path, 0, 6) as first:
+        await stored_by(first, 6)
+        async with keeper(tmp_path, 30, 6) as second:
+            await stored_by(second, 6)
+            first.kill()
+            await first.wait()
+            async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
+                await engine.add_captions(caption(60), stream=STREAM)
+                events = await delivered(engine)
+    assert numbers(events) == [0, 3, 30, 33, 60]
+    assert set(bodies(server)) == {f"{each.alert}-{each.number}" for each in events}
+
+
+async def test_a_thousand_captions_at_once_against_twenty_alerts(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    words = [f"word{number:02}" for number in range(20)]
+    async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
+        await engine.put_stream(STREAM)
+        for place, word in enumerate(words):
+            hook = f"{server.base}/hook" if place < 2 else None
+            await engine.put_alert(NewAlert(word, word, webhook=hook))
+        await engine.start_alerting()
+        captions = [
+            NewCaption(f"{words[number % 20]} and {words[(number + 7) % 20]}", 60 * number, 60 * number + 9)
+            for number in range(1_000)
+        ]
+        random.Random(7).shuffle(captions)
+        await engine.add_captions([*captions, *captions[:100]], stream=STREAM)
+        await delivered_by(engine, 2)
+        for alert in await engine.alerts():
+            events = await engine.alert_events(alert=alert.id, limit=1_000)
+            assert len(events) == 100
+            assert all(alert.name in each.text for each in events)
+    assert set(bodies(server).values()) == {1}
+    assert len(bodies(server)) == 200
+
+
+async def delivered_by(engine: Engine, hooked: int) -> None:
+    """Wait until all is checked and all that has a webhook is delivered."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            await asyncio.sleep(0.05)
+            newest = (await engine.find_collection("default")).sequence
+            alerts = await engine.alerts()
+            if not all(each.checked >= newest for each in alerts):
+                continue
+            events = [await engine.alert_events(alert=each.id, limit=1_000) for each in alerts[:hooked]]
+            if all(each.delivery == "delivered" for some in events for each in some):
+                return
+
+
+async def test_a_slow_receiver_holds_up_nobody(tmp_path: Path, server: ScriptedServer) -> None:
+    server.answers["/slow"] = Answer(b"", delay=3_600)
+    async with conspectus.open(tmp_path, settings=replace(SETTINGS, webhook_seconds=1)) as engine:
+        await engine.put_stream(STREAM)
+        slow = await engine.put_alert(NewAlert("slow", "fire", webhook=f"{server.base}/slow"))
+        quick = await engine.put_alert(NewAlert("quick", "fire", webhook=f"{server.base}/hook"))
+        await engine.start_alerting()
+        await engine.add_captions([caption(number) for number in range(60)], stream=STREAM)
+        await until(lambda: server.count("/hook") == 20)
+        waiting = await engine.alert_events(alert=slow.id)
+        assert "delivered" not in {each.delivery for each in waiting}
+        assert len(await engine.alert_events(alert=quick.id)) == 20
