@@ -1,0 +1,153 @@
+"""Captions that change or go while a summary is made, and what is left of summaries then."""
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.films import asked_about, indexed, scenes, told
+
+import conspectus
+from conspectus import Engine, Settings
+from conspectus.errors import Changed
+from conspectus.model.ids import DocumentId
+from conspectus.model.results import Message
+from conspectus.model.video import CaptionRange, NewCaption, SummaryRequest
+from conspectus.ports.summaries import NewSummary
+from conspectus.records.store import open_records
+from conspectus.records.summaries import SqlSummaries
+from conspectus.testing.chat_models import ScriptedChatModel
+
+SETTINGS = replace(Settings(), embedder="none", log_level="critical", job_wait_milliseconds=1)
+REQUEST = SummaryRequest("film")
+TABLES = ("summaries", "summary_captions", "summary_parts", "summary_borders", "standing_summaries")
+
+
+@asynccontextmanager
+async def opened(path: Path, model: ScriptedChatModel) -> AsyncIterator[Engine]:
+    async with conspectus.open(path / "data", settings=SETTINGS, chat_model=model) as engine:
+        yield engine
+
+
+def rows(path: Path) -> list[int]:
+    """How many rows each table of summaries has."""
+    database = sqlite3.connect(path / "data" / "records.sqlite")
+    try:
+        return [int(database.execute(f"SELECT count(*) FROM {name}").fetchone()[0]) for name in TABLES]
+    finally:
+        database.close()
+
+
+@pytest.mark.parametrize("mode", ["batches", "refine"])
+async def test_a_caption_deleted_meanwhile_is_in_no_summary(tmp_path: Path, mode: str) -> None:
+    request = replace(REQUEST, mode=mode)
+    model = ScriptedChatModel(told, hangs=True)
+    async with opened(tmp_path, model) as engine:
+        written = await engine.add_captions(indexed(*range(12)), stream="film")
+        task = asyncio.ensure_future(engine.summarise(request))
+        await model.hanging.wait()
+        await engine.delete(written[3].id)
+        model.hangs = False
+        model.released.set()
+        made = await task
+        assert made.outcome == "complete"
+        assert "scene 3," not in made.text
+        assert [each.captions for each in made.batches] == [5, 6]
+        assert await engine.summary(request) == replace(made, calls=0)
+
+
+async def test_captions_that_never_stay_as_they_are_end_with_an_error(tmp_path: Path) -> None:
+    model = ScriptedChatModel()
+    async with opened(tmp_path, model) as engine:
+        await engine.add_captions(indexed(0), stream="film")
+        loop = asyncio.get_running_loop()
+        pending: list[asyncio.Task[object]] = []
+
+        def says(messages: Sequence[Message]) -> list[str]:
+            changed = replace(indexed(0)[0], text=f"scene {len(pending) + 1}.")
+            pending.append(loop.create_task(engine.add_captions(changed, stream="film", replace=True)))
+            model.hangs, model.after = True, 0
+            pending[-1].add_done_callback(lambda _: model.released.set())
+            model.released.clear()
+            return told(messages)
+
+        model.says = says
+        with pytest.raises(Changed):
+            await engine.summarise(REQUEST)
+        await asyncio.gather(*pending)
+        assert len(model.asked) == 3
+
+
+async def test_nothing_is_left_of_summaries_when_their_stream_goes(tmp_path: Path) -> None:
+    async with opened(tmp_path, ScriptedChatModel(told)) as engine:
+        for stream in ("film", "other"):
+            untimed = [NewCaption(f"scene {each}.") for each in range(13)]
+            await engine.add_captions(untimed, stream=stream)
+            await engine.keep_summarised(SummaryRequest(stream), stream=stream)
+        for job in (await engine.jobs()).jobs:
+            await engine.wait_job(job.id)
+        await engine.summarise(REQUEST)
+        assert await asyncio.to_thread(rows, tmp_path) == [6, 25, 3, 5, 2]
+        found = await engine.find_stream("film")
+        await engine.delete_source(found.source.id)
+        assert await asyncio.to_thread(rows, tmp_path) == [2, 12, 0, 2, 1]
+        await engine.delete_collection("default")
+        assert await asyncio.to_thread(rows, tmp_path) == [0, 0, 0, 0, 0]
+
+
+async def test_what_is_not_used_any_more_is_cleared_away(tmp_path: Path) -> None:
+    async with opened(tmp_path, ScriptedChatModel(told)) as engine:
+        for each in range(20):
+            await engine.add_captions(NewCaption(f"scene {each}.", float(each)), stream="film")
+            await engine.summarise(REQUEST)
+        assert (await asyncio.to_thread(rows, tmp_path))[:4] == [5, 20, 4, 4]
+
+
+async def test_a_late_caption_in_every_batch_redoes_each_once(tmp_path: Path) -> None:
+    model = ScriptedChatModel(told)
+    even = [NewCaption(f"scene {each}.", float(each)) for each in range(0, 72, 2)]
+    async with opened(tmp_path, model) as engine:
+        await engine.add_captions(even, stream="film")
+        await engine.summarise(REQUEST)
+        model.asked.clear()
+        for each in range(5, 72, 12):
+            await engine.add_captions(NewCaption(f"scene {each}.", float(each)), stream="film")
+            made = await engine.summarise(REQUEST)
+            assert made.calls == 2
+        assert [each for each in asked_about(model) if len(each) == 7] == [
+            scenes(*sorted([*range(start, start + 12, 2), start + 5])) for start in range(0, 72, 12)
+        ]
+
+
+async def test_a_range_by_time_does_not_move_the_batches_of_the_whole(tmp_path: Path) -> None:
+    model = ScriptedChatModel(told)
+    timed = [NewCaption(f"scene {each}.", float(each), each + 0.5) for each in range(24)]
+    async with opened(tmp_path, model) as engine:
+        await engine.add_captions(timed, stream="film")
+        made = await engine.summarise(REQUEST)
+        await engine.summarise(replace(REQUEST, range=CaptionRange(3, 20)))
+        assert await engine.summary(REQUEST) == replace(made, calls=0)
+
+
+async def test_a_long_chain_of_summaries_goes_at_once(tmp_path: Path) -> None:
+    async with opened(tmp_path, ScriptedChatModel(told)) as engine:
+        [first] = await engine.add_captions(indexed(0), stream="film")
+        document = await engine.get(first.id)
+    records = await open_records(tmp_path / "data" / "records.sqlite")
+    store = SqlSummaries(records.transactions)
+    made_of = ((DocumentId(document.id), document.fingerprint),)
+    await store.keep(document.source, NewSummary("0", "r", "text", made_of))
+    for each in range(1, 3_000):
+        await store.keep(document.source, NewSummary(str(each), "r", "text", (), (str(each - 1),)))
+    with pytest.raises(Changed):
+        await store.keep(document.source, NewSummary("x", "r", "text", (), ("none",)))
+    with pytest.raises(Changed):
+        await store.keep(document.source, NewSummary("x", "r", "text", ((document.id, "other"),)))
+    assert await store.text("2999") == "text"
+    await records.delete([document.id])
+    assert await store.text("0") is None
+    assert await store.text("2999") is None
+    await records.close()
