@@ -63,10 +63,13 @@ def of_stream(stream_id: Json, sources: Mapping[str, str]) -> Filter:
 
 
 def _of_stream(value: Json, sources: Mapping[str, str]) -> Filter:
-    source = sources.get(stream_name(value))
-    if source is None:
+    name = stream_name(value)
+    if name not in sources:
         return Or()
-    return And((Eq("source", source), Or((Not(Exists((STREAM,))), _equals(STREAM, value)))))
+    named = _equals(STREAM, value)
+    if name != UNNAMED:
+        named = Or((Not(Exists((STREAM,))), named))
+    return And((Eq("source", sources[name]), named))
 
 
 def _equals(name: str, value: Json) -> Filter:

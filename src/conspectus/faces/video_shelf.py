@@ -117,11 +117,9 @@ class Shelf:
                 break
             limit = min(PAGE, 4 * limit)
         texts = await engine.texts(list(best)[:top_k])
-        found = [(each, (each.similarity or 0.0) if alone else each.score) for each in best.values()]
-        found.sort(key=lambda each: -each[1])
         return [
-            (home.shown(hit.document, texts[hit.document.id]), score)
-            for hit, score in found[:top_k]
+            (home.shown(hit.document, texts[hit.document.id]), hit.score)
+            for hit in best.values()
             if hit.document.id in texts
         ]
 

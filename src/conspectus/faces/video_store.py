@@ -12,12 +12,14 @@ from conspectus.faces.video_engine import VideoEngine
 from conspectus.faces.video_shelf import Item, Shelf
 from conspectus.faces.video_thread import OwnEngine, temporary_folder
 from conspectus.faces.video_words import ContextStore, Document
-from conspectus.model.query import Query
+from conspectus.model.query import Query, Situation
 from conspectus.model.video import CaptionRange, Summary, SummaryRequest
 from conspectus.settings import Settings
 
 T = TypeVar("T")
 COLLECTION = "video"
+SIMILARITY = Situation(profile="multiplicative without recency, same channel, same thread, floor")
+"""Scores that are the cosine, and nothing else: no caption is better for those beside it."""
 
 
 class _Runner(Protocol):
@@ -100,7 +102,8 @@ class EngineContextStore(ContextStore):
         vector = tuple(map(float, query_embedding))
         if not any(vector):
             return []
-        return await self._find(Query("", vector=vector, arms=("vectors",)), top_k, filter_metadata)
+        query = Query("", vector=vector, arms=("vectors",), situation=SIMILARITY)
+        return await self._find(query, top_k, filter_metadata)
 
     async def ask(
         self, query: str, top_k: int = 5, filter_metadata: dict[str, Any] | None = None

@@ -57,23 +57,34 @@ async def move(
     Vectors are kept as they come, so a run that was killed goes on where it was. Returns how many were made:
     none in a space whose vectors callers hand in.
     """
-    made = await _fill(records, collection, embedder, progress)
-    shelf = await shelves.another(collection, embedder.space)
-    try:
-        await shelf.index.rebuild(progress)
-        made += await _fill(records, collection, embedder, None)
-    finally:
-        await shelf.index.close()
+    made = 0
+    if not isinstance(embedder, GivenVectors):
+        made = await _made(records, shelves, collection, embedder, progress)
     await records.switch_space(collection.id, embedder.space)
     await shelves.drop(collection)
     return made
 
 
+async def _made(
+    records: Records,
+    shelves: Shelves,
+    collection: Collection,
+    embedder: Embedder,
+    progress: Progress | None,
+) -> int:
+    """Vectors of the new space, and an index over them."""
+    made = await _fill(records, collection, embedder, progress)
+    shelf = await shelves.another(collection, embedder.space)
+    try:
+        await shelf.index.rebuild(progress)
+        return made + await _fill(records, collection, embedder, None)
+    finally:
+        await shelf.index.close()
+
+
 async def _fill(
     records: Records, collection: Collection, embedder: Embedder, progress: Progress | None
 ) -> int:
-    if isinstance(embedder, GivenVectors):
-        return 0
     total = await records.count_unembedded(collection.id, embedder.space)
     done = 0
 
