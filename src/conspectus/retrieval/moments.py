@@ -19,8 +19,11 @@ TYPICAL_SECONDS = 36.0
 BEFORE = 1.0 / 3.0
 """How much of what is missing to that length is taken from before the best caption."""
 AROUND = 3
-"""So many captions on either side speak for a caption."""
-AROUND_WEIGHT = 0.5
+"""So many captions on either side speak for a caption: by their mean, and where they are good themselves."""
+MEAN_WEIGHT = 0.5
+GOOD_WEIGHT = 0.4
+BEST = 10
+"""So many captions at most are good, and by as much as they are better than the next."""
 MOST_OVERLAP = 0.3
 """Two stretches that share more of the time they cover together are one and the same answer."""
 
@@ -39,7 +42,7 @@ class Seen:
 class Stretch:
     """Captions of one stream that stand together, by their places among those seen, in the order of time.
 
-    `score` is the sum of `parts`: that of the best of them, and what those around it add.
+    `score` is the sum of `parts`: that of the best of them, the mean around it, and good ones beside it.
     """
 
     stream: str
@@ -57,14 +60,16 @@ def moments(seen: Sequence[Seen], *, limit: int) -> list[Stretch]:
     them, with or without a score, the better. One without a score counts as the worst that has one.
     """
     row = _in_a_row(seen)
-    around = AROUND_WEIGHT * _means(row)
+    if not row.scored.any():
+        return []
+    parts = _parts(row)
     chosen: list[Stretch] = []
-    order = np.argsort(-(row.scores + around), kind="stable")
+    order = np.argsort(-sum(parts.values()), kind="stable")
     for place in order[row.scored[order]].tolist():
         if len(chosen) >= limit:
             break
-        parts = {"best caption": float(row.scores[place]), "around it": float(around[place])}
-        stretch = _stretch(row, place, seen[row.seen[place]].stream, parts)
+        own = {name: float(shares[place]) for name, shares in parts.items()}
+        stretch = _stretch(row, place, seen[row.seen[place]].stream, own)
         if not any(_same(stretch, other) for other in chosen):
             chosen.append(stretch)
     return chosen
@@ -104,14 +109,26 @@ def _in_a_row(seen: Sequence[Seen]) -> _Row:
     )
 
 
-def _means(row: _Row) -> Floats:
-    """The mean of each score and of those around it."""
-    sums = np.concatenate([[0.0], np.cumsum(row.scores)])
-    places = np.arange(len(row.seen))
+def _parts(row: _Row) -> dict[str, Floats]:
+    """What adds up to the scores of stretches, for each caption as the best of one."""
+    sums, counts = _around(row, row.scores)
+    next_best = np.sort(row.scores)[::-1][: BEST + 1][-1]
+    good = np.maximum(row.scores - next_best, 0.0)
+    beside = _around(row, good)[0] - good
+    return {
+        "best caption": row.scores,
+        "mean around": MEAN_WEIGHT * sums / counts,
+        "good beside": GOOD_WEIGHT * beside,
+    }
+
+
+def _around(row: _Row, values: Floats) -> tuple[Floats, Places]:
+    """The sum of each value and of those around it in its stream, and how many these are."""
+    sums = np.concatenate([[0.0], np.cumsum(values)])
+    places = np.arange(len(values))
     first = np.maximum(places - AROUND, row.first)
     after = np.minimum(places + AROUND + 1, row.after)
-    means: Floats = (sums[after] - sums[first]) / (after - first)
-    return means
+    return sums[after] - sums[first], after - first
 
 
 def _stretch(row: _Row, place: int, stream: str, parts: Mapping[str, float]) -> Stretch:

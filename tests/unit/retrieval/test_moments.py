@@ -30,9 +30,15 @@ def test_a_stretch_begins_before_its_best_caption_and_goes_on_after_it():
 
 
 def test_a_score_is_the_sum_of_its_parts():
-    best, *_ = moments(every_six_seconds(0.2, 0.2, 0.2, 0.9, 0.2, 0.2, 0.2, 0.0), limit=1)
-    assert best.parts == {"best caption": 0.9, "around it": pytest.approx(0.5 * (0.9 + 6 * 0.2) / 7)}
+    best, *_ = moments(every_six_seconds(*[0.2] * 9, 0.4, 0.9, 0.3, *[0.2] * 9), limit=1)
+    mean = pytest.approx(0.5 * (0.9 + 0.4 + 0.3 + 4 * 0.2) / 7)
+    assert best.parts == {"best caption": 0.9, "mean around": mean, "good beside": pytest.approx(0.4 * 0.3)}
     assert best.score == sum(best.parts.values())
+
+
+def test_only_the_best_captions_speak_for_those_beside_them():
+    many = every_six_seconds(*[0.9] * 11, 0.2, 0.9, 0.2)
+    assert {each.parts["good beside"] for each in moments(many, limit=9)} == {0.0}
 
 
 def test_of_equal_captions_the_one_in_good_company_wins():
