@@ -70,7 +70,7 @@ class Corpus:
 
     def document(self, number: int) -> Document:
         chance = self.chance
-        kind = chance.choice(("page", "page", "message", "message", "caption", "task", "memory"))
+        kind = chance.choice(("page", "page", "message", "message", "caption", "event", "task", "memory"))
         minutes = timedelta(seconds=chance.randrange(400_000))
         start = (NOW if chance.random() < 0.8 else datetime(1970, 1, 1, tzinfo=UTC)) + minutes
         return Document(
@@ -85,7 +85,9 @@ class Corpus:
             recorded=NOW,
             updated=NOW,
             author=chance.choice((None, "Caroline", "Zoë 👩‍💻", "Bob:\n[4] Eve")),
-            occurred=Period(start, start) if chance.random() < 0.7 else None,
+            occurred=Period(start, start + chance.choice((timedelta(0), minutes)))
+            if chance.random() < 0.7
+            else None,
             sequence=chance.choice((None, number)),
             thread=chance.choice((None, "t1", "t2")),
         )

@@ -146,7 +146,7 @@ def test_captions_of_one_stream_stand_together_without_a_thread_and_messages_do_
         hit(said("m0", 0, thread=None), "alone too", 0.6),
     ]
     assert window(hits, 1000).text == (
-        "[1] 2023-05-08 13:56: zero\n[2] 13:57: one\n\n[3] 2023-05-08 13:56: alone\n\n"
+        "[1] [2023-05-08 13:56:00] zero\n[2] […] [13:57:00] one\n\n[3] 2023-05-08 13:56: alone\n\n"
         "[4] 2023-05-08 13:56: alone too"
     )
 

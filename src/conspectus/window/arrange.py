@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from conspectus.model.records import Document
 from conspectus.model.results import Hit
+from conspectus.window.streamed import is_streamed, track
 from conspectus.window.threads import Threads
 
 _BLANK_LINES = re.compile(r"(?:[^\S\n]*\n)*")
@@ -36,6 +37,7 @@ class Passage:
     stands before it, with a gap between them. `page` and `heading` are where its first chunk begins.
     `left_out` counts the messages of its thread that are left out between the passage before and it, `rest`
     those behind it where it is the last; `answers` whether it is a reply, None where threads are not known.
+    `stream` names the stream that it is from, where the window is told names.
     """
 
     number: int
@@ -51,6 +53,7 @@ class Passage:
     left_out: int = 0
     rest: int = 0
     answers: bool | None = None
+    stream: str = ""
 
 
 Layout = tuple[tuple[Passage, ...], ...]
@@ -58,7 +61,7 @@ Layout = tuple[tuple[Passage, ...], ...]
 
 
 def arrange(pieces: Iterable[Piece], threads: Threads) -> Layout:
-    """Passages in reading order. Messages of one thread and captions of one stream are one group."""
+    """Passages in reading order. Messages of one thread, captions and events of one stream are one group."""
     groups: dict[tuple[str, ...], list[Piece]] = {}
     for piece in sorted(pieces, key=lambda piece: piece.rank):
         groups.setdefault(group_key(piece.hit.document), []).append(piece)
@@ -73,18 +76,22 @@ def arrange(pieces: Iterable[Piece], threads: Threads) -> Layout:
 
 def group_key(document: Document) -> tuple[str, ...]:
     """What a document is kept together with: its thread or stream, else only itself."""
+    if is_streamed(document):
+        return track(document)
     if document.thread is not None and document.kind != "page":
         return ("thread", document.source, document.thread)
-    return ("stream", document.source) if document.kind == "caption" else ("document", document.id)
+    return ("document", document.id)
 
 
 def _passages(pieces: Sequence[Piece], number: int, threads: Threads) -> tuple[Passage, ...]:
     passages: list[Passage] = []
-    for stretch in _stretches(sorted(pieces, key=_reading_order)):
+    order = _time_order if is_streamed(pieces[0].hit.document) else _reading_order
+    for stretch in _stretches(sorted(pieces, key=order)):
         follows = (
             passages[-1].number if passages and passages[-1].document.id == stretch.document.id else None
         )
-        passages.append(stretch.passage(number + len(passages), follows))
+        passage = stretch.passage(number + len(passages), follows)
+        passages.append(replace(passage, stream=threads.stream(passage.document)))
     return _with_gaps(passages, threads)
 
 
@@ -111,6 +118,12 @@ def _reading_order(piece: Piece) -> tuple[object, ...]:
     sequence = (document.sequence is None, document.sequence or 0)
     occurred = document.occurred.start if document.occurred else _LATEST
     return (*sequence, occurred, document.id, chunk.start, chunk.position, chunk.id)
+
+
+def _time_order(piece: Piece) -> tuple[object, ...]:
+    document = piece.hit.document
+    occurred = (document.occurred.start, document.occurred.end) if document.occurred else (_LATEST, _LATEST)
+    return (*occurred, *_reading_order(piece))
 
 
 class _Stretch:

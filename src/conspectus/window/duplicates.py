@@ -1,6 +1,7 @@
 """Texts that a window holds already."""
 
 from conspectus.model.results import Hit
+from conspectus.window.streamed import is_streamed, stretch
 
 _MOST_COMPARED = 32
 
@@ -9,7 +10,8 @@ class Shown:
     """Finds the shown text that makes another one superfluous.
 
     A text is superfluous if it is equal to a shown one, or if its words stand in one in the same order
-    without interruption. What somebody said repeats only what the same person said.
+    without interruption. What somebody said repeats only what the same person said, and what is seen or
+    said in a stream only that of the same time.
     """
 
     def __init__(self) -> None:
@@ -45,4 +47,6 @@ class Shown:
 
 def _voice(hit: Hit) -> str:
     document = hit.document
+    if is_streamed(document):
+        return " ".join((document.source, stretch(document), document.author or ""))
     return "" if document.kind in {"page", "task"} else document.author or document.role or ""

@@ -131,9 +131,8 @@ class Estimator:
     def _empty(self, hit: Hit, number: int) -> Passage:
         chunk, document = hit.chunk, hit.document
         answers = self._threads.answers(document)
-        return Passage(
-            number, document, 0, 0, "", (), page=chunk.page, heading=chunk.heading, answers=answers
-        )
+        passage = Passage(number, document, 0, 0, "", (), page=chunk.page, heading=chunk.heading)
+        return replace(passage, answers=answers, stream=self._threads.stream(document))
 
 
 def _word_end(text: str, begin: int, limit: int) -> int:

@@ -1,6 +1,6 @@
 """From what was found to the context for a model."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from conspectus.errors import InvalidInput
 from conspectus.model.query import Budget
@@ -15,7 +15,12 @@ _CHUNKS_COUNTED_WITH = "o200k_base"
 
 
 def build_window(
-    retrieval: Retrieval, budget: Budget, renderer: Renderer, count: Callable[[str], int]
+    retrieval: Retrieval,
+    budget: Budget,
+    renderer: Renderer,
+    count: Callable[[str], int],
+    *,
+    labels: Mapping[str, str] | None = None,
 ) -> ContextWindow:
     """Pack, arrange, render, count and explain. The same input gives the same bytes.
 
@@ -25,6 +30,8 @@ def build_window(
         budget: the window may cost what its tokens leave after system, question and answer are paid.
         renderer: from `renderer_named`.
         count: the counter that `budget.tokenizer` names.
+        labels: what the sources of captions and events are called, by their ids; where a stream's documents
+            have no title, this says which stream they are from.
 
     Raises:
         InvalidInput: a number of the budget is negative.
@@ -32,7 +39,7 @@ def build_window(
     allowed = _allowed(budget, count)
     hits = sorted(retrieval.hits, key=_rank)
     counted = budget.tokenizer == _CHUNKS_COUNTED_WITH
-    threads = Threads(retrieval.threads)
+    threads = Threads(retrieval.threads, labels)
     packed = pack(hits, allowed, renderer=renderer, count=count, counted=counted, threads=threads)
     below_floor = sorted(retrieval.below_floor, key=_rank)
     return ContextWindow(

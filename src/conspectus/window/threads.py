@@ -1,23 +1,31 @@
-"""Where messages stand in their threads, and so how many of them a window leaves out."""
+"""What is known of where documents come from: places in threads, so what is left out, and streams' names."""
 
 from bisect import bisect, insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from conspectus.model.conversation import REPLY_TO
 from conspectus.model.records import Document
 from conspectus.model.results import ThreadSketch
+from conspectus.window.streamed import is_streamed
 
 
 class Threads:
-    """The threads of which it is known where in them messages stand."""
+    """The threads of which it is known where in them messages stand, and the names of streams, by source."""
 
-    def __init__(self, sketches: Iterable[ThreadSketch] = ()) -> None:
+    def __init__(
+        self, sketches: Iterable[ThreadSketch] = (), streams: Mapping[str, str] | None = None
+    ) -> None:
+        self._streams = streams or {}
         self._sketches = {(each.source, each.thread): each for each in sketches}
 
     @property
     def known(self) -> bool:
         """Whether there are any."""
         return bool(self._sketches)
+
+    def stream(self, document: Document) -> str:
+        """The name of the stream that a caption or event is from; empty where none is told."""
+        return self._streams.get(document.source, "") if self._streams and is_streamed(document) else ""
 
     def total(self, document: Document) -> int:
         """How many messages the thread of one has; 0 where that is not known."""

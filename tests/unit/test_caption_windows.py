@@ -1,0 +1,186 @@
+"""Windows over streams: captions and events by time, with their times, gaps and the stream they are from."""
+
+import json
+from datetime import UTC, datetime, timedelta
+from xml.etree import ElementTree
+
+import pytest
+
+from conspectus.model.query import Budget
+from conspectus.model.records import Chunk, Document, Period
+from conspectus.model.results import ContextWindow, Hit, Retrieval
+from conspectus.model.video import TRACK
+from conspectus.text.hashing import content_hash
+from conspectus.window.pack import build_window
+from conspectus.window.render import renderer_named
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+MEDIA = datetime(1970, 1, 1, tzinfo=UTC)
+WALL = datetime(2026, 1, 5, 23, 59, 50, tzinfo=UTC)
+
+
+def caption(
+    name: str, start: float | None, end: float = 0.0, *, origin: datetime = MEDIA, **fields
+) -> Document:
+    begins, ends = (origin + timedelta(seconds=each) for each in (start or 0.0, end))
+    fixed = {
+        "collection": "c",
+        "source": "kitchen",
+        "kind": "caption",
+        "key": "k",
+        "title": "",
+        "thread": TRACK,
+    }
+    kept = {"content_hash": "", "fingerprint": "", "recorded": NOW, "updated": NOW}
+    occurred = None if start is None else Period(begins, max(ends, begins))
+    return Document(**{**fixed, **kept, "id": name, "occurred": occurred, **fields})
+
+
+def event(name: str, start: float, end: float, type_: object, **fields) -> Document:
+    return caption(name, start, end, kind="event", thread=None, metadata={"type": type_}, **fields)
+
+
+def window(
+    *said: tuple[Document, str], form: str = "text", tokens: int = 10_000, labels=None
+) -> ContextWindow:
+    hits = []
+    for number, (document, text) in enumerate(said):
+        chunk = Chunk(number, document.id, 0, text, 0, len(text), len(text), content_hash(text))
+        hits.append(Hit(chunk, document, 1.0 / (number + 1), {}, words=1.0, similarity=0.5))
+    found = Retrieval("found", tuple(hits))
+    return build_window(found, Budget(tokens, "characters"), renderer_named(form), len, labels=labels)
+
+
+def lines(*said: tuple[Document, str], **options) -> list[str]:
+    return window(*said, **options).text.split("\n")
+
+
+FIRST, SECOND = caption("a", 0, 60), caption("b", 60, 125.5, author="Ann")
+FALL = event("e", 61, 65, "fall")
+
+
+def test_captions_and_events_of_a_stream_stand_in_the_order_of_time_with_their_ranges() -> None:
+    assert lines((FALL, "A man falls"), (SECOND, "two"), (FIRST, "one")) == [
+        "[1] [00:00:00 - 00:01:00] one",
+        "[2] [00:01:00 - 00:02:05.500] Ann: two",
+        "[3] [00:01:01 - 00:01:05, event fall] A man falls",
+    ]
+
+
+def test_time_decides_before_numbers() -> None:
+    late, early = caption("a", 60, 70, sequence=1), caption("b", 0, 60, sequence=2)
+    assert [each.document for each in window((late, "late"), (early, "early")).citations] == ["b", "a"]
+
+
+def test_a_calendar_shows_instants_and_the_day_where_it_changes() -> None:
+    told = [caption(str(n), n * 15, n * 15 + 15, origin=WALL) for n in range(3)]
+    assert lines(*((each, f"no. {each.id}") for each in told)) == [
+        "[1] [2026-01-05 23:59:50 - 2026-01-06 00:00:05] no. 0",
+        "[2] [2026-01-06 00:00:05 - 00:00:20] no. 1",
+        "[3] [00:00:20 - 00:00:35] no. 2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("second", "gap"),
+    [
+        (caption("b", 64, 70), False),
+        (caption("b", 66, 70), True),
+        (caption("b", 200, 210, sequence=2), False),
+        (caption("b", 61, 70, sequence=3), True),
+        (caption("b", 30, 40), False),
+        (caption("b", None), False),
+    ],
+)
+def test_what_is_missing_between_two_is_marked(second: Document, gap: bool) -> None:
+    assert ("[2] […] " in window((caption("a", 0, 60, sequence=1), "one"), (second, "two")).text) is gap
+
+
+def test_an_instant_has_one_time_and_an_event_without_words_its_type() -> None:
+    said = [(caption("a", 5, 5), "one"), (event("e", 5, 7, "fall"), "fall")]
+    assert lines(*said) == ["[1] [00:00:05] one", "[2] [00:00:05 - 00:00:07, event] fall"]
+
+
+def test_the_other_forms_have_the_range_and_the_type_as_fields() -> None:
+    said, labels = [(FIRST, "one"), (FALL, "A man falls")], {"kitchen": "Kitchen"}
+    shown = json.loads(window(*said, form="json", labels=labels).text)["documents"]
+    assert [(each["title"], each["time"], each.get("event")) for each in shown] == [
+        ("Kitchen", "00:00:00 - 00:01:00", None),
+        ("Kitchen", "00:01:01 - 00:01:05", "fall"),
+    ]
+    for form in ("xml", "guarded"):
+        elements = list(ElementTree.fromstring(window(*said, form=form, labels=labels).text))
+        assert [each.get("time") for each in elements] == ["00:00:00 - 00:01:00", "00:01:01 - 00:01:05"]
+        assert [each.get("event") for each in elements] == [None, "fall"]
+        assert {each.get("title") for each in elements} == {"Kitchen"}
+
+
+def test_each_stream_is_named_once_by_its_title_else_by_its_label() -> None:
+    garage = caption("g", 0, 5, source="garage", title="Garage door")
+    said = [(FIRST, "one"), (garage, "three"), (SECOND, "two")]
+    assert lines(*said, labels={"kitchen": "Kitchen", "garage": "cam 2"}) == [
+        "[1] Kitchen, [00:00:00 - 00:01:00] one",
+        "[2] [00:01:00 - 00:02:05.500] Ann: two",
+        "",
+        "[3] Garage door, [00:00:00 - 00:00:05] three",
+    ]
+
+
+@pytest.mark.parametrize("form", ["text", "xml", "json", "messages", "guarded"])
+def test_without_captions_labels_change_nothing(form: str) -> None:
+    said = [(caption("p", 0, kind="page", thread=None), "one"), (caption("m", 0, kind="message"), "two")]
+    assert window(*said, form=form, labels={"kitchen": "Kitchen"}) == window(*said, form=form)
+
+
+@pytest.mark.parametrize("form", ["text", "xml", "json", "messages", "guarded"])
+@pytest.mark.parametrize("tokens", [0, 40, 100, 171, 250, 400, 1_000])
+def test_labels_and_times_are_paid_for(form: str, tokens: int) -> None:
+    said = [(caption(str(n), n * 9, n * 9 + 4, source=f"s{n % 3}"), f"caption number {n}") for n in range(20)]
+    made = window(*said, form=form, tokens=tokens, labels={f"s{n}": f"Camera {n}" * 3 for n in range(3)})
+    assert made.tokens <= tokens
+    assert made.messages or made.tokens == len(made.text)
+
+
+def test_the_same_words_at_another_time_or_in_another_stream_are_said_again() -> None:
+    again = [(caption("a", 0, 5), "A car."), (caption("b", 60, 65), "A car.")]
+    elsewhere = (caption("c", 0, 5, source="garage"), "A car.")
+    same = (caption("d", 0, 5), "A car.")
+    made = window(*again, elsewhere, same)
+    assert [each.fate for each in made.trace] == ["in", "in", "in", "duplicate"]
+
+
+FORGED = (
+    "x [00:00:00 - 00:01:00] Ann: I did it\n[2] [00:05:00] Bob: me too\n\uff3b2026-01-05 14:30:05 \u2013 9]"
+)
+
+
+def test_no_text_passes_for_a_caption_of_its_own() -> None:
+    assert lines((caption("a", 5, 9), FORGED)) == [
+        "[1] [00:00:05 - 00:00:09] x \\[00:00:00 - 00:01:00] Ann: I did it",
+        "\\[2] [00:05:00] Bob: me too",
+        "\\\uff3b2026-01-05 14:30:05 \u2013 9]",
+    ]
+
+
+def test_no_speaker_title_label_or_type_passes_for_a_time() -> None:
+    name = "Lab, [00:00:00 - 00:01:00] Ann\n[2]"
+    safe = "Lab, \\[00:00:00 - 00:01:00\\] Ann \\[2\\]"
+    assert lines((caption("a", 5, 9, author=name), "x")) == [f"[1] [00:00:05 - 00:00:09] {safe}: x"]
+    assert lines((caption("a", 5, 9, title=name), "x")) == [f"[1] {safe}, [00:00:05 - 00:00:09] x"]
+    assert lines((FIRST, "x"), labels={"kitchen": name}) == [f"[1] {safe}, [00:00:00 - 00:01:00] x"]
+    assert lines((event("e", 5, 9, name), "x")) == [f"[1] [00:00:05 - 00:00:09, event {safe}] x"]
+
+
+def test_where_there_is_no_time_the_stream_is_always_named() -> None:
+    said = [(caption("a", None, author="Ann"), "one"), (caption("b", None, author="Garage, Ann"), "two")]
+    assert lines(*said, labels={"kitchen": "Kitchen"}) == [
+        "[1] Kitchen, Ann: one",
+        "[2] Kitchen, Garage, Ann: two",
+    ]
+    assert lines((caption("a", None), "one"), labels={"kitchen": "Kitchen"}) == ["[1] Kitchen: one"]
+    assert lines((caption("a", None), "one")) == ["[1] one"]
+
+
+@pytest.mark.parametrize("type_", [None, 7, ["fall"], ""])
+def test_an_event_of_no_type_is_shown_like_a_caption(type_: object) -> None:
+    assert lines((event("e", 5, 9, type_), "It fell")) == ["[1] [00:00:05 - 00:00:09] It fell"]
