@@ -11,8 +11,10 @@ from conspectus.sources.subtitles.cues import Cue
 from conspectus.sources.subtitles.sentences import MARKED, UNMARKED, sentences
 
 PIECES = [
-    "Hello", "there.", "how", "Are you?", "Dr.", "J.", "3.5", "...", "(music)", "- Yes", ">> No", "嗨。", "你好\uff01", "はい",
-    "ok", "“Go!”", "he said", "نعم؟", "हाँ।", "MAN:", "♪ la ♪", "\n", "\u3000", "a" * 300, "e\u0301" * 9, "\x85", "x\ty",
+    "Hello", "there.", "how", "Are you?", "Dr.", "J.", "3.5", "...", "(music)", "- Yes", ">> No", "嗨。",
+    "你好\uff01", "はい",
+    "ok", "“Go!”", "he said", "نعم؟", "हाँ।", "MAN:", "♪ la ♪", "\n", "\u3000", "a" * 300,
+    "e\u0301" * 9, "\x85", "x\ty",
 ]  # fmt: skip
 
 
@@ -56,7 +58,7 @@ def test_a_sentence_has_the_times_of_its_cues() -> None:
         (["Wait...", "what?", "No!"], ["Wait... what?", "No!"]),
         (["“Go!” he said. “Now.” Then he", "left."], ["“Go!” he said.", "“Now.”", "Then he left."]),
         (["你好。你是", "谁\uff1f我不知道\uff01", "好"], ["你好。", "你是谁\uff1f", "我不知道\uff01", "好"]),
-        (["「行こう\uff01」と", "言った。「はい。」", "うん"], ["「行こう\uff01」と言った。", "「はい。」", "うん"]),
+        (["「行こう\uff01」と", "言った。「はい。」"], ["「行こう\uff01」と言った。", "「はい。」"]),
         (["什么?好的!", "走吧"], ["什么?", "好的!", "走吧"]),
         (["هل هذا؟ نعم.", "لا\u06d4 هذا"], ["هل هذا؟", "نعم.", "لا\u06d4", "هذا"]),
         (["यह क्या है। वह", "गया। हाँ"], ["यह क्या है।", "वह गया।", "हाँ"]),

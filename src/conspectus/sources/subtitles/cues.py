@@ -36,6 +36,8 @@ class Cue:
     metadata: Mapping[str, object] = field(default_factory=dict)
     timed: bool = False
     place: int = 0
+    key: str | None = None
+    vector: tuple[float, ...] | None = None
 
 
 @dataclass(slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from conspectus.sources.chats.values import NotJson, items, load, mapping, mappings, text_in
-from conspectus.sources.subtitles.cues import NO_TIME, Cue, Reading
+from conspectus.sources.subtitles.cues import NO_TIME, Reading
 from conspectus.sources.subtitles.json_items import Item, has_times, item_cue
 
 LISTS = ("captions", "cues", "segments", "transcript", "transcription", "chunks", "subtitles")
@@ -113,9 +113,6 @@ def _take(reading: Reading, values: Iterable[object], *, recognised: bool) -> No
             continue
         cue, readable = item_cue(value, recognised=recognised)
         reading.left[NO_TIME] += not readable
-        reading.cues.append(_trimmed(cue))
-
-
-def _trimmed(cue: Cue) -> Cue:
-    cue.text = cue.text.strip()
-    return cue
+        if cue.key is None:
+            cue.text = cue.text.strip()
+        reading.cues.append(cue)

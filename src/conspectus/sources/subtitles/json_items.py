@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
+from math import isinf
 
 from conspectus.errors import InvalidInput
 from conspectus.sources.chats.values import items, mapping, text_in
@@ -23,11 +24,11 @@ NUMBERS = ("index", "i", "chunk_idx", "chunk_index")
 SPEAKERS = ("speaker", "speaker_name")
 _SPENT = frozenset(
     {*STARTS, *ENDS, *LASTS, *(name for names in IN_MILLISECONDS.values() for name in names), *NUMBERS}
-    | {*SPEAKERS, "entities", "timestamp", "timestamps", "offsets"}
+    | {*SPEAKERS, "entities", "timestamp", "timestamps", "offsets", "words", "tokens"}
+    | {"key", "vector", "metadata"}
 )
 _OF_RECOGNISERS = frozenset({
-    "id", "seek", "tokens", "temperature", "avg_logprob", "compression_ratio", "no_speech_prob", "words",
-    "confidence",
+    "id", "seek", "temperature", "avg_logprob", "compression_ratio", "no_speech_prob", "confidence",
 })  # fmt: skip
 
 
@@ -37,11 +38,8 @@ def item_cue(item: Item, *, recognised: bool = False) -> tuple[Cue, bool]:
     start, end = times.span()
     text = next((name for name in TEXTS if isinstance(item.get(name), str)), "")
     left = _SPENT | {text} | (_OF_RECOGNISERS if recognised else frozenset())
-    metadata: dict[str, object] = {
-        name: value
-        for name, value in item.items()
-        if name not in left and isinstance(value, str | int | float)
-    }
+    metadata = {name: value for name, value in item.items() if name not in left and _is_known(value)}
+    metadata.update(mapping(item.get("metadata")))
     if VIDEO in metadata:
         metadata[VIDEO] = str(metadata[VIDEO])
     names = tuple(name for name in items(item.get("entities")) if isinstance(name, str))
@@ -54,6 +52,8 @@ def item_cue(item: Item, *, recognised: bool = False) -> tuple[Cue, bool]:
         number=_number(item),
         entities=names,
         metadata=metadata,
+        key=text_in(item, "key").strip() or None,
+        vector=_vector(item.get("vector")),
     )
     return cue, times.readable
 
@@ -121,6 +121,15 @@ def _seconds(value: object, unit: int) -> float:
     if text.startswith("-"):
         return -_seconds(text[1:], unit)
     return (parse_offset(text) if isinstance(value, str) else float(value)) / unit
+
+
+def _is_known(value: object) -> bool:
+    return value is not None and not (isinstance(value, float) and isinf(value))
+
+
+def _vector(value: object) -> tuple[float, ...] | None:
+    numbers = [float(each) for each in items(value) if isinstance(each, int | float)]
+    return tuple(numbers) if numbers and len(numbers) == len(items(value)) else None
 
 
 def _number(item: Item) -> int | None:

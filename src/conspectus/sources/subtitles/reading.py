@@ -23,17 +23,20 @@ def read_caption_file(text: str, name: str, *, sentences: bool = False) -> Capti
 
     With `sentences`, cues are put together to sentences: each lasts from the start of the cue in which it
     begins to the end of the cue in which it ends, and its metadata `cues` is a list of [offset, start, end].
+    Captions that have keys of their own, such as an export of a stream, stay as they are.
 
     Raises:
         UnreadableFile: the file is in no format that is known here, damaged, or has no captions at all.
     """
     reading = _read(text, name)
     cues = reading.cues
-    whole = put_together(cues, name) if sentences else (_caption(cue, name, reading) for cue in cues)
+    named = any(cue.key for cue in cues)
+    found = (_caption(cue, name, reading) for cue in cues)
+    whole = put_together(cues, name) if sentences and not named else tuple(found)
     recordings = len({video_of(cue) for cue in cues})
     if recordings > 1:
         reading.left["recordings in one file, each named `video` in the metadata"] = recordings
-    return CaptionTrack(tuple(whole), reading.title, reading.language, reading.notice())
+    return CaptionTrack(whole, reading.title, reading.language, reading.notice())
 
 
 def captions(text: str, name: str, title: str) -> tuple[tuple[NewDocument, ...], str | None]:
@@ -44,7 +47,7 @@ def captions(text: str, name: str, title: str) -> tuple[tuple[NewDocument, ...],
 
 def _read(text: str, name: str) -> Reading:
     """What the reader of the format found, made fit to be stored."""
-    plain = text.removeprefix("\ufeff")
+    plain = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if not plain.strip():
         return Reading(left=Counter({"empty files": 1}))
     reader = reader_of(plain, name)
@@ -55,7 +58,8 @@ def _read(text: str, name: str) -> Reading:
     except (ValueError, LxmlError) as error:
         raise UnreadableFile(name, f"not valid captions: {error}") from None
     tidy(reading)
-    reading.cues = unroll(reading.cues, reading.left)
+    if not any(cue.key for cue in reading.cues):
+        reading.cues = unroll(reading.cues, reading.left)
     if not reading.cues and not plain.startswith("WEBVTT"):
         raise UnreadableFile(name, f"no caption was found; {reading.notice() or 'there is none in it'}")
     return reading
@@ -68,10 +72,11 @@ def _caption(cue: Cue, name: str, reading: Reading) -> NewCaption:
         start=cue.start,
         end=cue.end,
         index=cue.number,
-        key=None if reading.numbered else f"{name}#{cue.place}",
+        key=cue.key or (None if reading.numbered else f"{name}#{cue.place}"),
         speaker=cue.speaker,
         entities=cue.entities,
         metadata=cue.metadata,
+        vector=cue.vector,
     )
 
 

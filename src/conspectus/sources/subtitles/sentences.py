@@ -33,7 +33,7 @@ UNMARKED: Final = Limits(200, 20.0, 1.0)
 
 
 def sentences(cues: Iterable[Cue], name: str) -> tuple[NewCaption, ...]:
-    """The sentences of the cues, track by track, numbered from 1 in each recording; keys begin with a name."""
+    """The sentences of the cues, track by track, numbered from 1 in each recording; keys begin so."""
     counts: Counter[object] = Counter()
     found: list[NewCaption] = []
     for track in by_track(list(cues)):

@@ -1,11 +1,10 @@
 """What is done with the cues of any format: texts that can be stored, times that can be kept, no doubles."""
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import Final
 
-from conspectus.sources.records_files import UNSTORABLE
 from conspectus.sources.subtitles.cues import NO_TEXT, Cue, Reading, Time, second_of, video_of
+from conspectus.text.clean import clean
 
 LONGEST: Final = 1_000_000 * 3600.0
 """A million hours, in seconds: no recording is longer."""
@@ -16,21 +15,23 @@ _TOO_EARLY = "captions with times before 0, kept at 0"
 _NO_START = "captions with an end but no start, kept without times"
 _BACKWARDS = "captions that end before they start, kept as instants"
 _DOUBLES = "captions that stand twice with the same times, taken once"
+_SAME_KEY = "captions whose own keys do not tell them apart, named anew"
 _SAME_NUMBER = "captions whose own numbers do not tell them apart, counted anew"
 
 
 def tidy(reading: Reading) -> None:
     """Keep the cues with text, each once; all of them get a number, and what was done is counted."""
+    _name(reading)
     _number(reading)
     kept: list[Cue] = []
-    seen: set[tuple[str, Time, Time, str | None, str]] = set()
+    seen: set[tuple[object, ...]] = set()
     for cue in reading.cues:
         _clean(cue, reading.left)
         if not cue.text.strip():
             reading.left[NO_TEXT] += 1
             continue
         cue.start, cue.end = _times(cue.start, cue.end, reading.left)
-        same = (cue.track, cue.start, cue.end, cue.speaker, cue.text)
+        same = (cue.track, cue.start, cue.end, cue.speaker, cue.text, cue.key)
         if cue.start is not None and same in seen:
             reading.left[_DOUBLES] += 1
             continue
@@ -49,8 +50,19 @@ def _number(reading: Reading) -> None:
     reading.numbered = numbered == [True]
 
 
+def _name(reading: Reading) -> None:
+    """Keep the keys of the file where no two are the same."""
+    given = [cue.key for cue in reading.cues if cue.key is not None]
+    if len(set(given)) < len(given):
+        reading.left[_SAME_KEY] += len(given)
+        for cue in reading.cues:
+            cue.key = None
+
+
 def _numbered(cues: list[Cue], left: Counter[str]) -> bool:
     given = [cue.number for cue in cues if cue.number is not None]
+    if all(cue.key for cue in cues):
+        return False
     if given and len(set(given)) == len(cues):
         return True
     left[_SAME_NUMBER] += len(given)
@@ -60,21 +72,10 @@ def _numbered(cues: list[Cue], left: Counter[str]) -> bool:
 
 
 def _clean(cue: Cue, left: Counter[str]) -> None:
-    if UNSTORABLE.search(cue.text) or UNSTORABLE.search(cue.speaker or ""):
-        left[_REPLACED] += 1
-        cue.text = UNSTORABLE.sub("\ufffd", cue.text)
-        cue.speaker = UNSTORABLE.sub("\ufffd", cue.speaker) if cue.speaker else None
-    if cue.metadata:
-        cue.metadata = _storable(cue.metadata)
-    cue.entities = tuple(UNSTORABLE.sub("\ufffd", name) for name in cue.entities)
-
-
-def _storable(metadata: Mapping[str, object]) -> dict[str, object]:
-    return {
-        UNSTORABLE.sub("\ufffd", name): UNSTORABLE.sub("\ufffd", value) if isinstance(value, str) else value
-        for name, value in metadata.items()
-        if not isinstance(value, float) or abs(value) < float("inf")
-    }
+    text, speaker = clean(cue.text), clean(cue.speaker or "") or None
+    left[_REPLACED] += text != cue.text or speaker != cue.speaker
+    cue.text, cue.speaker = text, speaker
+    cue.entities = tuple(map(clean, cue.entities))
 
 
 def _times(start: Time, end: Time, left: Counter[str]) -> tuple[Time, Time]:
