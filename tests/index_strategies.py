@@ -1,0 +1,96 @@
+"""Random chunks, filters and questions for indexes, awkward ones first, and what it means that two agree."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import numpy as np
+from hypothesis import strategies as st
+
+from conspectus.model.filter import And, Between, Eq, Exists, In, Not, Or, Overlaps
+from conspectus.model.index import IndexedChunk
+from conspectus.model.records import Period
+from conspectus.ports import Candidates, Probe
+from conspectus.testing.journal import make_chunk, unit
+
+DIMENSIONS = 6
+NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
+
+texts = st.lists(st.sampled_from(["fox", "sun", "moon", "sea", "é"]), max_size=8).map(" ".join)
+numbers = st.one_of(
+    st.integers(-3, 3),
+    st.sampled_from([2**53, 2**53 + 1, 2**63 - 1, 2**63, -(2**63), 10**30, 0.5, -0.0, 1e308, 2.0**53]),
+    st.floats(width=16),
+)
+moments = st.builds(
+    lambda minutes, hours: (NOON + timedelta(minutes=minutes)).astimezone(timezone(timedelta(hours=hours))),
+    st.integers(-3, 3),
+    st.integers(-2, 2),
+)
+words = st.sampled_from(["", "a", "B", "é", "e\u0301", "\ud800", "2024-05-01", "1", "true", "z" * 70])
+scalars = st.one_of(numbers, st.booleans(), words, moments.map(datetime.isoformat))
+values = st.recursive(
+    st.none() | scalars,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", ""]), inner, max_size=2)
+    ),
+    max_leaves=5,
+)
+periods = st.builds(lambda a, b: Period(min(a, b), max(a, b)), moments, moments)
+rows = st.builds(
+    make_chunk,
+    st.integers(0, 9),
+    texts,
+    metadata=st.dictionaries(st.sampled_from(["a", "b", ""]), values, max_size=3),
+    position=st.integers(0, 2),
+    author=st.none() | words,
+    thread=st.none() | words,
+    sequence=st.none() | st.integers(-2, 2),
+    occurred=st.none() | periods,
+    recorded=moments,
+)
+
+paths = st.lists(st.sampled_from(["a", "b", ""]), max_size=3).map(tuple)
+fields = st.one_of(
+    paths, st.sampled_from(["author", "thread", "sequence", "position", "recorded", "kind", "occurred"])
+)
+bounds = st.one_of(numbers, st.booleans(), words, moments)
+leaves = st.one_of(
+    st.builds(Eq, fields, bounds),
+    st.builds(In, fields, st.lists(bounds, max_size=3).map(tuple)),
+    st.builds(Between, fields, st.none() | bounds, st.none() | bounds),
+    st.builds(Exists, fields),
+    st.builds(Overlaps, st.none() | moments, st.none() | moments),
+)
+filters = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.builds(Not, inner),
+        st.builds(And, st.lists(inner, max_size=3).map(tuple)),
+        st.builds(Or, st.lists(inner, max_size=3).map(tuple)),
+    ),
+    max_leaves=5,
+)
+
+
+def chunk_of(number: int, text: str, seed: int | None, group: int) -> IndexedChunk:
+    vector = None
+    if seed is not None:
+        vector = unit(np.random.default_rng(seed).standard_normal(DIMENSIONS))
+    return make_chunk(number, text, vector=vector, metadata={"group": group}, title=text[:3])
+
+
+chunks = st.builds(chunk_of, st.integers(0, 60), texts, st.none() | st.integers(0, 9), st.integers(0, 3))
+probes = st.builds(
+    Probe,
+    st.sampled_from([And(), Eq(("group",), 1), Not(Eq(("group",), 1)), In(("group",), (0, 3)), Or()]),
+    st.none() | texts,
+    st.none()
+    | st.integers(0, 9).map(lambda seed: unit(np.random.default_rng(seed).standard_normal(DIMENSIONS))),
+    st.integers(0, 12),
+)
+
+
+def assert_same(first: Candidates, second: Candidates) -> None:
+    assert first.ids.tolist() == second.ids.tolist()
+    assert first.words.tolist() == second.words.tolist()
+    assert np.array_equal(first.cosine, second.cosine, equal_nan=True)
+    assert (first.terms, first.total) == (second.terms, second.total)

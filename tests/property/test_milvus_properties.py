@@ -1,0 +1,144 @@
+"""Whatever the rows and the filters are, the index in Milvus admits and scores as the exact one does."""
+
+import asyncio
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from tests.index_strategies import DIMENSIONS, assert_same, chunks, filters, probes, rows
+from tests.milvus_places import place_in
+
+from conspectus.index.bm25 import Bm25
+from conspectus.index.memory import MemoryIndex
+from conspectus.index.milvus.facts import fact_word, facts_of
+from conspectus.index.milvus.server import MilvusServer
+from conspectus.index.milvus.store import MilvusIndex
+from conspectus.index.milvus.weights import Weights
+from conspectus.model.filter import Between, Eq, Exists, Filter, matches
+from conspectus.model.index import IndexedChunk
+from conspectus.ports import Index, Probe
+from conspectus.testing.journal import Journal, make_chunk
+from conspectus.testing.milvus_server import MilvusProcess, milvus_server
+
+LASTING = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+
+
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusProcess]:
+    with milvus_server(tmp_path_factory.mktemp("milvus") / "data") as running:
+        yield running
+
+
+def analyse(text: str) -> Sequence[str]:
+    return text.split()
+
+
+async def catch_up(index: Index, journal: Journal) -> None:
+    await index.apply(await journal.changes_since(index.applied(), limit=10**6))
+
+
+async def admitted(uri: str, stored: list[IndexedChunk], asked: list[Filter]) -> list[list[int]]:
+    journal = Journal()
+    journal.put(stored)
+    server = MilvusServer(uri, seconds=20)
+    with tempfile.TemporaryDirectory() as folder:
+        index = await MilvusIndex.open(place_in(server, Path(folder), 0), journal, analyse)
+        await catch_up(index, journal)
+        every = np.array([chunk.chunk.id for chunk in stored])
+        found = [(await index.score(every, Probe(where, "fox", None, 1))).ids.tolist() for where in asked]
+        for name in await server.collections():
+            await server.drop(name)
+    await server.close()
+    return found
+
+
+@given(st.lists(rows, min_size=1, max_size=12), st.lists(filters, min_size=1, max_size=40))
+@settings(max_examples=25, deadline=None, suppress_health_check=LASTING)
+@example([make_chunk(1, "", metadata={"a": 2**53 + 1})], [Eq(("a",), 2.0**53), Between(("a",), 2.0**53)])
+@example([make_chunk(1, "", metadata={"a": [None]})], [Exists(("a",)), Between(("a",))])
+@example([make_chunk(1, "", author="2024-05-01T12:00Z")], [Between("author", "2", "3"), Exists("author")])
+@example([make_chunk(1, "", sequence=2**70)], [Eq("sequence", 2**70), Between("sequence", 2**69)])
+def test_filters_mean_what_matches_means(
+    process: MilvusProcess, stored: list[IndexedChunk], asked: list[Filter]
+) -> None:
+    stored = list({chunk.chunk.id: chunk for chunk in stored}.values())
+    found = asyncio.run(admitted(process.uri, stored, asked))
+    for where, ids in zip(asked, found, strict=True):
+        expected = sorted(chunk.chunk.id for chunk in stored if matches(where, chunk.row()))
+        assert ids == expected, where
+
+
+operations = st.one_of(
+    st.tuples(st.just("put"), st.lists(chunks, min_size=1, max_size=12)),
+    st.tuples(st.just("remove"), st.lists(st.integers(0, 60), min_size=1, max_size=12)),
+    st.tuples(st.just("apply"), st.integers(1, 30)),
+    st.tuples(st.sampled_from(["rebuild", "purge", "reopen"]), st.none()),
+)
+
+
+async def perform(index: MilvusIndex, journal: Journal, name: str, value: object) -> None:
+    match name, value:
+        case "put", list():
+            journal.put(value)
+        case "remove", list():
+            journal.remove(value)
+        case "apply", int():
+            await index.apply(await journal.changes_since(index.applied(), limit=value))
+        case "rebuild", _:
+            await index.rebuild()
+        case "purge", _:
+            await index.purge()
+
+
+async def compare(uri: str, steps: list[tuple[str, object]], asked: list[Probe]) -> None:
+    journal, server = Journal(batch=7), MilvusServer(uri, seconds=20)
+    with tempfile.TemporaryDirectory() as folder:
+        place = place_in(server, Path(folder), DIMENSIONS)
+        index, reference = await MilvusIndex.open(place, journal, analyse), MemoryIndex(journal, analyse)
+        for step, value in steps:
+            if step == "reopen":
+                index = await MilvusIndex.open(place, journal, analyse)
+            await perform(index, journal, step, value)
+        await catch_up(index, journal)
+        await catch_up(reference, journal)
+        for probe in asked:
+            assert_same(await index.search(probe), await reference.search(probe))
+            wanted = np.arange(0, 60, 3)
+            assert_same(await index.score(wanted, probe), await reference.score(wanted, probe))
+        assert await index.check() == []
+        status, expected = await index.status(), await reference.status()
+        assert (status.chunks, status.vectors) == (expected.chunks, expected.vectors)
+        for name in await server.collections():
+            await server.drop(name)
+    await server.close()
+
+
+@given(st.lists(operations, max_size=12), st.lists(probes, min_size=1, max_size=4))
+@settings(max_examples=15, deadline=None, suppress_health_check=LASTING)
+def test_the_history_does_not_matter(
+    process: MilvusProcess, steps: list[tuple[str, object]], asked: list[Probe]
+) -> None:
+    asyncio.run(compare(process.uri, steps, asked))
+
+
+@given(
+    st.dictionaries(st.integers(1, 2**32 - 3), st.integers(1, 65_535), max_size=20),
+    st.integers(1, 10**6),
+    st.floats(1.0, 10**5),
+)
+def test_counts_come_back_from_weights(counts: dict[int, int], length: int, average: float) -> None:
+    weights = Weights(Bm25(), average)
+    row = weights.encoded(counts, length) | {"length": length}
+    assert {number: int(weights.counts([row], number)[0]) for number in counts} == counts
+    assert weights.counts([row], 2**32 - 2).tolist() == [0.0]
+
+
+@given(rows)
+def test_facts_are_words_without_meaning(chunk: IndexedChunk) -> None:
+    facts = facts_of(chunk.row())
+    assert all(0 <= number < 2**62 for number in facts.numbers)
+    assert {len(fact_word(number)) for number in facts.numbers} <= {16}
