@@ -150,6 +150,8 @@ class BlockingEngine:
     keep_summarised = _blocking(Engine.keep_summarised)
     clear_stream = _blocking(Engine.clear_stream)
     import_captions = _blocking(Engine.import_captions)
+    find_moments = _blocking(Engine.find_moments)
+    video_window = _blocking(Engine.video_window)
     add_events = _blocking(Engine.add_events)
     events = _blocking(Engine.events)
     entities = _blocking(Engine.entities)

@@ -165,10 +165,8 @@ def _report_table(report: CaptionFiles) -> RenderableType:
     table = plain_table("stream", "captions")
     for name, count in report.streams.items():
         table.add_row(cell(name), f"{count:,}")
-    table.caption = f"{report.added} added, {report.replaced} replaced, {report.unchanged} unchanged"
-    if not report.failures:
-        return table
+    counts = f"{report.added} added, {report.replaced} replaced, {report.unchanged} unchanged"
     failed = plain_table("failed", "reason")
     for name, reason in report.failures:
         failed.add_row(cell(name), cell(reason))
-    return Group(table, failed)
+    return Group(table, counts, failed) if report.failures else Group(table, counts)

@@ -18,6 +18,8 @@ from conspectus.streams.showing import shown
 from conspectus.text.clocks import clock_of
 
 TEXT = 400
+TIME = "time range"
+"""The part of a plan that says which times the question was read to name."""
 USUAL = SummaryRequest("")
 
 
@@ -137,8 +139,8 @@ def _show_window(found: VideoWindow, common: Common) -> None:
 
 
 def _show_plan(plan: Mapping[str, str], notices: tuple[str, ...]) -> None:
-    if "time" in plan:
-        note(f"time: {plan['time']}")
+    if TIME in plan:
+        note(f"{TIME}: {plan[TIME]}")
     for notice in notices:
         note(notice)
 

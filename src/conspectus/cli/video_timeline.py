@@ -82,7 +82,8 @@ def _picture(
 ) -> Picture:
     clock = clock_of(stream.source)
     everything = [*captions, *(span for lane in lanes for span in lane.spans)]
-    first = _second(within.start, clock, min((start for start, _ in everything), default=0.0))
+    earliest = min((start for start, _ in everything), default=0.0)
+    first = _second(within.start, clock, earliest if stream.wall else 0.0)
     last = _second(within.end, clock, max((end for _, end in everything), default=first))
     name = stream.title or stream.source.name
     return Picture(name, clock, first, max(first, last), captions, lanes)

@@ -40,7 +40,7 @@ class Taking(TypedDict, total=False):
     sentences: bool
     replace: bool
     wait: bool
-    progress: Progress
+    progress: Progress | None
 
 
 def span_of(within: CaptionRange, clock: StreamClock) -> Span:

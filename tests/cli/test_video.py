@@ -1,0 +1,145 @@
+"""Streams of captions on the command line, on a store and on a server."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Outcome, Shell
+from tests.cli.test_remote import Remote, remote, server
+
+__all__ = ["remote", "server"]
+GATE = """1
+00:00:01,000 --> 00:00:04,000
+A red car stops at the gate.
+
+2
+00:00:10,000 --> 00:00:14,000
+The guard walks to the car.
+
+3
+00:12:30,000 --> 00:12:40,000
+A dog runs across the yard.
+"""
+Run = Callable[..., Outcome]
+
+
+def taken_in(run: Run, folder: Path, name: str = "gate.srt", *options: str, text: str = GATE) -> Outcome:
+    (folder / name).write_text(text, encoding="utf-8")
+    return run("video", "import", folder / name, *options)
+
+
+def captions(run: Run, stream: str = "gate", *options: str) -> list[str]:
+    return [each["text"].split()[1] for each in run("video", "captions", stream, *options, "--json").json]
+
+
+def commands(run: Run, folder: Path) -> None:
+    """The same commands, with the same answers, whoever is asked."""
+    first = taken_in(run, folder)
+    assert (first.code, "3 added" in first.out) == (0, True), first.err
+    assert "3 unchanged" in taken_in(run, folder).out
+    streams = run("video", "streams").out
+    assert all(each in streams for each in ("gate", "00:00:01", "00:12:40"))
+    assert captions(run) == ["red", "guard", "dog"]
+    assert captions(run, "gate", "--from", "0:03", "--to", "12:00") == ["red", "guard"]
+    assert captions(run, "gate", "--from", "0:03", "--to", "12:00", "--contains") == ["guard"]
+    asked = run("video", "ask", "what does the dog do around 12:30?", "--stream", "gate")
+    assert (asked.code, "00:12:30" in asked.out, "around 12:30" in asked.err) == (0, True, True)
+    window = run("video", "ask", "the car", "--window", "--to", "20", "--budget", "200")
+    assert ("A red car" in window.out, "dog" in window.out) == (True, False)
+    summary = run("video", "summary", "gate", "--json").json
+    assert (summary["outcome"], summary["by"]) == ("complete", "extractive")
+    drawn = run("video", "timeline", "gate")
+    assert (drawn.code, "00:10:00" in drawn.out, "█" in drawn.out) == (0, True, True)
+    assert run("video", "delete", "gate", "--yes", "--json").json["documents"] == 3
+    assert run("video", "captions", "gate").code == 3
+
+
+def test_on_a_store(shell: Shell) -> None:
+    commands(shell, shell.folder)
+
+
+def test_on_a_server(remote: Remote) -> None:
+    commands(remote, remote.shell.folder)
+
+
+def test_lines_of_captions_are_what_the_server_takes_in(shell: Shell) -> None:
+    taken_in(shell, shell.folder)
+    exported = shell("video", "captions", "gate", "--ndjson")
+    told = [json.loads(line) for line in exported.out.splitlines()]
+    assert [(each["start"], each["end"]) for each in told] == [(1, 4), (10, 14), (750, 760)]
+    assert exported.out == shell("video", "captions", "gate", "--ndjson").out
+
+
+def test_one_stream_of_many_files_on_the_clock_of_the_calendar(shell: Shell) -> None:
+    (shell.folder / "b.srt").write_text(GATE, encoding="utf-8")
+    origin = ["--origin", "2026-03-02T08:00:00Z", "--stream", "day", "--no-sentences", "--no-wait"]
+    (shell.folder / "a.srt").write_text(GATE, encoding="utf-8")
+    done = shell("video", "import", shell.folder / "a.srt", shell.folder / "b.srt", *origin, "--json")
+    assert done.json["streams"] == {"day": 6}
+    assert "2026-03-02T08:00:01+00:00" in shell("video", "captions", "day").out
+    assert len(captions(shell, "day", "--from", "2026-03-02T08:10:00Z")) == 2
+    again = taken_in(shell, shell.folder, "a.srt", "--stream", "day", "--origin", "2026-03-03T08:00:00Z")
+    assert (again.code, "origin" in again.err) == (1, True)
+    each = shell("video", "import", shell.folder / "a.srt", "--origin", "2026-03-02T08:00:00Z", "--json")
+    assert each.json["streams"] == {"a": 3}
+
+
+def test_a_file_that_fails_is_named(shell: Shell) -> None:
+    (shell.folder / "bad.srt").write_bytes(b"\x00\x01\x02")
+    (shell.folder / "gate.srt").write_text(GATE, encoding="utf-8")
+    done = shell("video", "import", shell.folder / "bad.srt", shell.folder / "gate.srt")
+    assert (done.code, "bad.srt" in done.out, "3 added" in done.out) == (4, True, True)
+    assert shell("video", "import", shell.folder / "bad.srt").code == 1
+    assert shell("video", "import", shell.folder / "nothing.srt").code == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["captions", "nowhere"], 3),
+        (["captions", "gate", "--from", "noon"], 2),
+        (["captions", "gate", "--from", "20", "--to", "10"], 2),
+        (["captions", "gate", "--from", "5:00", "--to", "6:00"], 3),
+        (["ask", "car", "--stream", "nowhere"], 3),
+        (["ask", "car", "--floor", "2"], 2),
+        (["ask", "car", "--from", "5:00", "--to", "6:00"], 3),
+        (["ask", "car", "--window", "--budget", "0"], 3),
+        (["summary", "nowhere"], 3),
+        (["summary", "gate", "--from", "5:00", "--to", "6:00"], 3),
+        (["timeline", "nowhere"], 3),
+        (["timeline", "gate", "--from", "5:00", "--to", "6:00"], 3),
+        (["delete", "nowhere", "--yes"], 3),
+        (["events", "add", "gate", "arrival"], 2),
+        (["events", "add", "gate", "arrival", "--from", "9", "--to", "1"], 2),
+        (["events", "list", "gate"], 3),
+        (["events", "list", "nowhere"], 3),
+        (["alerts", "list"], 3),
+        (["alerts", "delete", "nothing"], 3),
+        (["alerts", "add", "x", "car", "--stream", "nowhere"], 3),
+        (["alerts", "add", "x", "car", "--where", "{"], 2),
+    ],
+)
+def test_what_is_not_there_and_what_cannot_be(shell: Shell, arguments: list[str], code: int) -> None:
+    taken_in(shell, shell.folder)
+    done = shell("video", *arguments)
+    assert done.code == code, done.err
+
+
+def test_a_stream_is_deleted_after_a_question(shell: Shell) -> None:
+    taken_in(shell, shell.folder)
+    kept = shell("video", "delete", "gate", typed="n\n")
+    assert (kept.code, "'gate' with its 3 captions" in kept.err) == (1, True)
+    gone = shell("video", "delete", "gate", "--purge", typed="y\n")
+    assert (gone.code, "no file holds them" in gone.out) == (0, True)
+
+
+def test_what_is_said_cannot_forge_the_screen(shell: Shell) -> None:
+    evil = GATE.replace("red car", "red\x1b[2Jcar\u202e")
+    taken_in(shell, shell.folder, "x.srt", text=evil)
+    shell("video", "events", "add", "x", "evil\x1b[31m", "--from", "1", "--entity", "\x1b]0;x\x07")
+    for arguments in (["captions", "x"], ["ask", "car"], ["timeline", "x"], ["events", "list", "x"]):
+        out = shell("video", *arguments).out
+        assert "\x1b" not in out
+        assert "\u202e" not in out

@@ -1,0 +1,78 @@
+"""Events, timelines and standing questions on the command line."""
+
+import json
+from pathlib import Path
+
+from tests.cli.conftest import Shell
+from tests.cli.test_remote import Remote, Server, remote, server
+from tests.cli.test_video import Run, taken_in
+
+__all__ = ["remote", "server"]
+
+
+def noted(run: Run, folder: Path) -> None:
+    taken_in(run, folder)
+    for start, end in (("1", "4"), ("5", "9"), ("12:30", "12:40")):
+        done = run("video", "events", "add", "gate", "car stops", "--from", start, "--to", end)
+        assert (done.code, done.out.split()[0]) == (0, "added"), done.err
+    more = ["--description", "It barks.", "--entity", "dog", "--entity", "guard", "--key", "bark"]
+    assert run("video", "events", "add", "gate", "noise", "--from", "12:35", *more).code == 0
+
+
+def test_events_are_noted_and_listed(shell: Shell, remote: Remote) -> None:
+    for run in (shell, remote):
+        noted(run, shell.folder)
+        listed = run("video", "events", "list", "gate", "--json").json
+        assert [(each["type"], each["start"], each["end"]) for each in listed] == [
+            ("car stops", 1, 9),
+            ("car stops", 750, 760),
+            ("noise", 755, 755),
+        ]
+        only = run("video", "events", "list", "gate", "--type", "noise", "--from", "12:00")
+        assert ("It barks." in only.out, "car stops" in only.out) == (True, False)
+
+
+def test_a_timeline_has_a_line_for_each(shell: Shell, remote: Remote) -> None:
+    for run in (shell, remote):
+        noted(run, shell.folder)
+        drawn = run("video", "timeline", "gate").out
+        assert all(name in drawn for name in ("captions", "car stops", "noise", "dog", "guard", "00:05:00"))
+        one = run("video", "timeline", "gate", "--type", "noise", "--entity", "dog", "--json").json
+        assert [*one["lanes"]] == ["noise", "dog"]
+        assert one["lanes"]["noise"] == [[755, 755]]
+        assert (one["first"], one["last"], len(one["captions"])) == (0, 760, 3)
+        assert [*run("video", "timeline", "gate", "--entity", "dog", "--json").json["lanes"]] == ["dog"]
+        part = run("video", "timeline", "gate", "--from", "12:00", "--to", "13:00").out
+        assert "00:12:00 to 00:13:00" in part
+
+
+def test_standing_questions(shell: Shell, remote: Remote) -> None:
+    for run in (shell, remote):
+        taken_in(run, shell.folder)
+        options = ["--stream", "gate", "--where", "kind=caption", "--gap", "2", "--words-only", "--json"]
+        made = run("video", "alerts", "add", "cars", "red car", *options).json
+        assert (made["name"], made["query"], made["floor"], made["gap_seconds"]) == (
+            "cars",
+            "red car",
+            None,
+            2,
+        )
+        assert "cars" in run("video", "alerts", "list").out
+        assert run("video", "alerts", "delete", made["id"]).code == 0
+        assert run("video", "alerts", "list").code == 3
+
+
+def test_alerts_are_heard(remote: Remote, server: Server) -> None:
+    folder = remote.shell.folder
+    taken_in(remote, folder, "yard.srt")
+    made = remote("video", "alerts", "add", "cars", "red car", "--words-only", "--json").json
+    taken_in(remote, folder)
+    taken_in(remote, folder, "exit.srt")
+    heard = remote(
+        "video", "alerts", "listen", "--alert", made["id"], "--after", "0", "--count", "2", "--json"
+    )
+    told = [json.loads(line) for line in heard.out.splitlines()]
+    assert (heard.code, [each["name"] for each in told]) == (0, ["cars", "cars"])
+    assert all("red car" in each["text"] for each in told)
+    again = remote("video", "alerts", "listen", "--after", str(told[0]["number"]), "--count", "1")
+    assert ("cars at 00:00:01" in again.out, "red car" in again.out) == (True, True)
