@@ -2,11 +2,14 @@
 
 import asyncio
 import json
+import shutil
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from typing import Protocol
 
-from conspectus.errors import IndexDamaged, NotFound
+from conspectus.bootstrap.milvus import MilvusIndexes
+from conspectus.errors import IndexDamaged, InvalidInput, NotFound
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
 from conspectus.settings import Settings
@@ -15,6 +18,53 @@ from conspectus.text.words import Analyzer
 RECORDS = "records.sqlite"
 INDEXES = "index"
 CHILD = "import asyncio, sys; from conspectus import bootstrap; asyncio.run(bootstrap.build(*sys.argv[1:]))"
+
+
+class Indexes(Protocol):
+    """The indexes of a store."""
+
+    async def open(self, collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
+        """The index of a collection in a space."""
+        ...
+
+    async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
+        """Delete an index."""
+        ...
+
+    async def close(self) -> None:
+        """Release what they share."""
+        ...
+
+
+def indexes_of(folder: Path, settings: Settings) -> Indexes:
+    """The indexes that the settings name. Raises InvalidInput for an unknown name."""
+    match settings.index:
+        case "segments":
+            return EmbeddedIndexes(folder, settings)
+        case "milvus":
+            return MilvusIndexes(folder, settings)
+        case other:
+            raise InvalidInput("index", f"{other!r} is not segments or milvus")
+
+
+class EmbeddedIndexes:
+    """Indexes in the store's own folder."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        self._folder = folder
+        self._settings = settings
+
+    async def open(self, collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
+        """The index of a collection in a space."""
+        return await open_segments(self._folder, collection, space, reader, self._settings)
+
+    async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
+        """Delete an index."""
+        directory = index_folder(self._folder, collection, space)
+        await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+
+    async def close(self) -> None:
+        """Nothing to do: they share nothing."""
 
 
 async def open_segments(

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from conspectus.bootstrap.indexes import RECORDS, index_folder, open_segments
+from conspectus.bootstrap.indexes import RECORDS, indexes_of
 from conspectus.bootstrap.models import Models
 from conspectus.engine import Parts
 from conspectus.engine.parts import AlertParts, WorkParts
 from conspectus.errors import StorageError
-from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.model.wiki import Connection
-from conspectus.ports import CountTokens, Index, Reader
+from conspectus.ports import CountTokens
 from conspectus.ports.alerts import Alerts, Poster
 from conspectus.ports.jobs import Jobs, Ledger
 from conspectus.ports.web import Connector, Fetcher
@@ -49,11 +48,13 @@ async def parts_of(folder: Path, settings: Settings, models: Models) -> Parts:
 
     await asyncio.to_thread(_make, folder)
 
-    async def open_index(collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
-        return await open_segments(folder, collection, space, reader, settings)
+    indexes = indexes_of(folder, settings)
 
-    async def forget_index(collection: Collection, space: EmbeddingSpace | None) -> None:
-        await asyncio.to_thread(shutil.rmtree, index_folder(folder, collection, space), ignore_errors=True)
+    async def release() -> None:
+        try:
+            await models.close()
+        finally:
+            await indexes.close()
 
     records = await open_records(folder / RECORDS, busy_seconds=settings.busy_seconds)
     return Parts(
@@ -67,13 +68,13 @@ async def parts_of(folder: Path, settings: Settings, models: Models) -> Parts:
         captions=LocalCaptions.under(settings),
         clock=now,
         turn=lambda: turn(folder / EMBEDDING),
-        open_index=open_index,
+        open_index=indexes.open,
         embedder_named=models.embedders.named,
         embedder_for=models.embedders.of,
-        release=models.close,
+        release=release,
         counter=cache(counter),
         size=partial(bytes_below, folder),
-        forget_index=forget_index,
+        forget_index=indexes.forget,
         request_log=SqlRequestLog(records.transactions),
         replays=SqlReplays(records.transactions),
         summaries=SqlSummaries(records.transactions),

@@ -14,7 +14,7 @@ import grpc
 from pymilvus import CollectionSchema, MilvusClient, MilvusException
 from pymilvus.milvus_client.index import IndexParams
 
-from conspectus.errors import StorageBusy, StorageError
+from conspectus.errors import InvalidInput, StorageBusy, StorageError
 
 Row: TypeAlias = Mapping[str, Any]
 Query: TypeAlias = Mapping[str, object]
@@ -26,6 +26,7 @@ LONGEST_TEXT = 65_535
 MOST_BYTES = 8_000_000
 """About as many bytes are sent at once; Milvus takes 64 MB unless it is told otherwise."""
 LITE = ".db"
+_SCHEMES = ("http", "https", "tcp", "unix")
 _GONE, _NOT_LOADED = 100, 101
 _AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
 _REFUSED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
@@ -47,6 +48,10 @@ class MilvusServer:
     """
 
     def __init__(self, uri: str, *, token: str = "", seconds: float = 30.0) -> None:
+        if not uri.endswith(LITE) and urlsplit(uri).scheme not in _SCHEMES:
+            raise InvalidInput(
+                "milvus_uri", "must begin with http:// or https://, or end in .db"
+            )
         self._uri = uri
         self._token = token
         self._seconds = seconds

@@ -1,0 +1,84 @@
+"""The indexes of a store in Milvus: one connection, a name for each collection and space, turns by locks."""
+
+import asyncio
+import hashlib
+import re
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from conspectus.errors import InvalidInput, MissingExtra
+from conspectus.model.records import Collection, EmbeddingSpace
+from conspectus.ports import Index, Reader
+from conspectus.records.turns import turn
+from conspectus.settings import Settings
+from conspectus.text.words import Analyzer
+
+if TYPE_CHECKING:
+    from conspectus.index.milvus.asking import Place
+    from conspectus.index.milvus.server import MilvusServer
+
+LITE = "milvus.db"
+_PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+
+
+class MilvusIndexes:
+    """Opens indexes in Milvus; what many processes do to one, they do in turn."""
+
+    def __init__(self, folder: Path, settings: Settings) -> None:
+        if not _PREFIX.fullmatch(settings.milvus_prefix):
+            raise InvalidInput("milvus_prefix", "must be a letter or _, then at most 63 letters, digits or _")
+        self._folder = folder
+        self._settings = settings
+        self._server: MilvusServer | None = None
+        self._opening = asyncio.Lock()
+
+    async def open(self, collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
+        """The index of a collection in a space. Raises StorageBusy or MissingExtra."""
+        place = await self._place(collection, space)
+        from conspectus.index.milvus.store import MilvusIndex
+
+        return await MilvusIndex.open(place, reader, Analyzer(language=collection.language).terms)
+
+    async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
+        """Delete an index. Raises StorageBusy."""
+        place = await self._place(collection, space)
+        from conspectus.index.milvus.building import forget
+
+        await forget(place)
+
+    async def close(self) -> None:
+        """Let go of the connection."""
+        if self._server is not None:
+            await self._server.close()
+
+    async def _place(self, collection: Collection, space: EmbeddingSpace | None) -> "Place":
+        async with self._opening:
+            if self._server is None:
+                self._server = await asyncio.to_thread(_connection, self._folder, self._settings)
+        from conspectus.index.milvus.asking import Place
+
+        name = index_name(self._settings.milvus_prefix, collection, space)
+        dimensions = space.dimensions if space else 0
+        return Place(self._server, name, partial(_turn, self._folder, name), dimensions)
+
+
+def index_name(prefix: str, collection: Collection, space: EmbeddingSpace | None) -> str:
+    """The name in Milvus: not that of a deleted namesake, nor of one in another store."""
+    parts = (collection.id, collection.created.isoformat(), "words" if space is None else space.name)
+    digest = hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8)
+    return f"{prefix}_{digest.hexdigest()}"
+
+
+def _connection(folder: Path, settings: Settings) -> "MilvusServer":
+    try:
+        from conspectus.index.milvus.server import MilvusServer
+    except ImportError as fault:
+        raise MissingExtra("milvus", fault.name or "pymilvus") from fault
+    uri = settings.milvus_uri or str(folder / LITE)
+    return MilvusServer(uri, token=settings.milvus_token, seconds=float(settings.milvus_seconds))
+
+
+def _turn(folder: Path, name: str, work: str) -> AbstractContextManager[bool]:
+    return turn(folder / f"{name}.{work}.lock")
