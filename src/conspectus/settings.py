@@ -3,18 +3,23 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from conspectus.errors import InvalidInput
+from conspectus.settings_file import read_settings
 
 PREFIX = "CONSPECTUS_"
+CONFIG = "CONSPECTUS_CONFIG"
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What an engine is opened with. Each field can be set as CONSPECTUS_<FIELD> in the environment.
+    """What an engine is opened with. Each field can be set as CONSPECTUS_<FIELD> in the environment,
+    and under its own name in a YAML file.
 
-    `embedder` is `minilm` (shipped), `none` (words only), `static:PATH` or a hosted `vendor:model`.
+    `embedder` is `minilm` (shipped), `none` (words only), `static:PATH`, a hosted `vendor:model`, or
+    `vectors:N` for vectors that callers hand in.
     `reranker` is `none`, `cohere:MODEL`, `bedrock:MODEL` or the URL of a `/rerank` service (URL#MODEL where
     it has several). A provider has `provider_seconds` for each answer.
     `chat_model` is `none` or `vendor:model` (openai, anthropic, google, bedrock, ollama), with `chat_url`
@@ -44,6 +49,7 @@ class Settings:
     max_metadata_depth: int = 16
     max_query_characters: int = 10_000
     max_limit: int = 1_000
+    max_context_tokens: int = 100_000
     max_files: int = 1_000_000
     max_folder_depth: int = 64
     busy_seconds: int = 30
@@ -118,19 +124,43 @@ class Settings:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "Settings":
-        """The defaults with what the environment sets. Raises InvalidInput for a value it cannot read."""
+        """The defaults with what the environment sets, and before it the file that CONSPECTUS_CONFIG names.
+
+        Raises InvalidInput for a value it cannot read, and for the file what `from_file` raises.
+        """
         given = os.environ if environment is None else environment
-        values: dict[str, Any] = {}
-        for each in fields(cls):
-            name = PREFIX + each.name.upper()
-            if name in given:
-                values[each.name] = _read(name, given[name], each.default)
-        return cls(**values)
+        file = given.get(CONFIG)
+        return cls.from_file(file, given) if file else cls(**_overridden(cls, {}, given))
+
+    @classmethod
+    def from_file(cls, path: str | Path, environment: Mapping[str, str] | None = None) -> "Settings":
+        """The defaults with what a YAML file sets, and above it the environment.
+
+        Raises UnreadableFile, TooLarge, or InvalidInput for a name that is not known or a value of another
+        kind.
+        """
+        given = os.environ if environment is None else environment
+        defaults = {each.name: each.default for each in fields(cls)}
+        written = read_settings(Path(path), tuple(defaults))
+        values = {name: _read(f"{path}: {name}", word, defaults[name]) for name, word in written.items()}
+        return cls(**_overridden(cls, values, given))
 
 
 def vendor_variable(name: str) -> str | None:
     """What the environment has under a name that a vendor's own library reads; None where it is empty."""
     return os.environ.get(name) or None
+
+
+def _overridden(
+    cls: type[Settings], values: Mapping[str, Any], environment: Mapping[str, str]
+) -> dict[str, Any]:
+    """The values, and above them what the environment sets."""
+    found = dict(values)
+    for each in fields(cls):
+        name = PREFIX + each.name.upper()
+        if name in environment:
+            found[each.name] = _read(name, environment[name], each.default)
+    return found
 
 
 def _read(name: str, text: str, default: object) -> str | int:

@@ -54,7 +54,8 @@ async def test_a_subclass_may_count_otherwise(store: ContextStore) -> None:
 
 
 async def test_what_does_not_fit_is_passed_over(manager: ContextManager) -> None:
-    await manager.add_documents_batch(["car " * 400, "car dog", "car rain"], [minute(0), minute(1), {}])
+    facts = [minute(number) for number in range(3)]
+    await manager.add_documents_batch(["car " * 400, "car dog", "car rain"], facts)
     window = await manager.get_context_window("car", max_tokens=40)
     assert [each.text for each in window.documents] == ["car dog", "car rain"]
     assert (window.total_tokens, window.truncated) == (3, True)
