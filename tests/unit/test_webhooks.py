@@ -59,6 +59,7 @@ async def test_without_a_key_there_is_no_signature(server: ScriptedServer) -> No
 async def test_a_success_is_one(server: ScriptedServer, poster: WebhookPoster, status: int) -> None:
     server.answers["/hook"] = Answer(b"", status, type=None)
     await poster.post(f"{server.base}/hook", BODY, id="a-1")
+    assert server.count("/hook") == 1
 
 
 @pytest.mark.parametrize(
@@ -84,6 +85,7 @@ async def test_redirects_are_not_followed(server: ScriptedServer, poster: Webhoo
 async def test_an_endless_answer_is_not_read(server: ScriptedServer, poster: WebhookPoster) -> None:
     server.answers["/hook"] = Answer(b"x" * 100_000, endless=True)
     await poster.post(f"{server.base}/hook", BODY, id="a-1")
+    assert server.count("/hook") == 1
 
 
 async def test_nobody_there_and_a_slow_one_may_pass(server: ScriptedServer) -> None:
