@@ -192,6 +192,11 @@ after the first minute of silence
 halfway through the recipe
 Q3: the third quarter results
 who stands in the middle?
+who stands at the start line?
+how can i restart from the beginning?
+cook flipping midway up the rock
+bake for 55 minutes 1 hour when it is done
+there 's three to four a week
 in the 90s
 from 9 to 5
 between 3 and 5 people

@@ -86,6 +86,7 @@ on 29 February                    | 2024-02-29 00:00:00 to 2024-03-01 00:00:00 U
 on January 5th, 2026              | 2026-01-05 00:00:00 to 2026-01-06 00:00:00 UTC
 on the 5th of January at 9:00     | 2026-01-05 09:00:00 to 09:01:00 UTC
 from 5 January 9:00 until 10:00   | 2026-01-05 09:00:00 to 10:00:00 UTC
+on the evening of 4 January       | 2026-01-04 18:00:00 to 2026-01-05 00:00:00 UTC
 on 2026-01-05                     | 2026-01-05 00:00:00 to 2026-01-06 00:00:00 UTC
 after 2026-01-05T14:00            | from 2026-01-05 14:00:00 UTC on
 at 2026-01-05T14:00:00+02:00      | 2026-01-05 12:00:00 to 12:00:01 UTC
@@ -115,6 +116,7 @@ at 13 pm
 at 2026-13-45
 on 31 February 2026
 may 5 people enter?
+who is on the tonight show?
 in March
 """
 

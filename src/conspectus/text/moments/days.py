@@ -61,16 +61,22 @@ class DayReader:
         return Day(day, self._language.parts.get(word, _WHOLE), bare=True), index + 1
 
     def _this_part(self, index: int) -> tuple[Day, int] | None:
-        """`this morning`, `last night`, and `the morning` of the last day."""
-        first, part = self._words.text(index), self._language.parts.get(self._words.text(index + 1))
-        today = self._face.local(self._face.now).date()
-        if part is None or first not in self._language.these | self._language.articles:
+        """`this morning`, `last night`, `the evening of 7 July`, and `the morning` of the last day."""
+        first, second = self._words.text(index), self._words.text(index + 1)
+        part = self._language.parts.get(second)
+        if part is None or second in self._language.days:
             return None
-        if first in self._language.latest:
-            return Day(today - timedelta(days=1), part, bare=True), index + 2
+        today = self._face.local(self._face.now).date()
         if first in self._language.these:
-            return Day(today, part, bare=True), index + 2
-        return Day(self._face.last_day, part, unnamed=True), index + 2
+            back = int(first in self._language.latest)
+            return Day(today - timedelta(days=back), part, bare=True), index + 2
+        return self._part_of(index + 2, part) if first in self._language.articles else None
+
+    def _part_of(self, index: int, part: tuple[float, float]) -> tuple[Day, int] | None:
+        if self._words.text(index) not in self._language.of:
+            return Day(self._face.last_day, part, unnamed=True), index
+        read = self._near(index + 1) or self._weekday(index + 1) or self._dated(index + 1)
+        return None if read is None else (replace(read[0], part=part), read[1])
 
     def _weekday(self, index: int) -> tuple[Day, int] | None:
         these = self._words.text(index) in self._language.these

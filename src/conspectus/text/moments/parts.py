@@ -38,11 +38,12 @@ class PartReader:
         counted = self._counted(index + article, article=article) or self._middle(index)
         if counted is not None or not article:
             return counted
-        if text(edge) in self._language.beginnings:
+        if text(edge) in self._language.middle and self.recording(edge + 1) is not None:
+            return self._halfway(), edge + 1
+        if text(edge) in self._language.beginnings and self._edge_ends(edge + 1):
             return self._beginning(), edge + 1
-        if text(edge) in self._language.middle:
-            return (self._halfway(), edge + 1) if self.recording(edge + 1) else None
-        return (self._ending(), edge + 1) if text(edge) in self._language.ends else None
+        ends = text(edge) in self._language.ends and self._edge_ends(edge + 1)
+        return (self._ending(), edge + 1) if ends else None
 
     def place(self, index: int) -> Read:
         """`5 minutes in`, `1h2m into the video`, `the 5 minute mark`, `ten minutes ago`."""
@@ -112,6 +113,12 @@ class PartReader:
         """Whether `the last minute` is over there, and not `the last minute changes`."""
         return self._aside(index) or self.recording(index) is not None
 
+    def _edge_ends(self, index: int) -> bool:
+        """Whether `the start` is over there, and not `the start line`."""
+        word = self._words.text(index)
+        related = any(word == words[0] for words in self._language.relations)
+        return self._clear(index) or related or word in self._language.of | self._language.conjunction
+
     def _aside(self, index: int) -> bool:
         return self._words.over(index) or self._words.text(index) in self._language.asides
 
@@ -137,7 +144,7 @@ class PartReader:
             return None
         through = self._words.text(index + 1) in self._language.into
         bare = through and self._aside(index + 2)
-        if through and not bare and self.recording(index + 1) is None:
+        if not bare and not self._over(index + 1):
             return None
         return self._halfway(), index + 1 + bare
 

@@ -15,9 +15,8 @@ from conspectus.text.moments.points import Kind, Point, PointReader, Read
 from conspectus.text.moments.ranges import RangeReader
 from conspectus.text.moments.tokens import Words
 
-_ANYWHERE: Final[frozenset[Relation]] = frozenset(
-    {"before", "until", "by", "after", "since", "from", "around"}
-)
+_BESIDES: Final[frozenset[Relation]] = frozenset({"before", "until", "by", "after", "around"})
+_ANYWHERE: Final[frozenset[Relation]] = _BESIDES | {"since", "from"}
 _ALLOWED: Final[Mapping[Kind, frozenset[Relation]]] = MappingProxyType(
     {
         "clock": _ANYWHERE | {"about", "at"},
@@ -25,9 +24,9 @@ _ALLOWED: Final[Mapping[Kind, frozenset[Relation]]] = MappingProxyType(
         "amount": frozenset({"before", "until", "after", "at"}),
         "place": _ANYWHERE | {"about", "at", "in"},
         "day": _ANYWHERE | {"on", "in"},
-        "part": _ANYWHERE | {"at", "in"},
+        "part": _BESIDES | {"at", "in"},
         "stretch": _ANYWHERE | {"in"},
-        "end": _ANYWHERE | {"at"},
+        "end": _BESIDES | {"at"},
     }
 )
 """Which words before a point make it a time: not `about Monday`, `in 5 minutes`."""
@@ -154,8 +153,9 @@ class PhraseReader:
     def _bare_day(self, index: int) -> Read:
         """`yesterday`, but not `about yesterday`."""
         read = self._points.day(index)
-        about = self._language.relations.get((self._words.text(index - 1),)) == "about"
-        return read if read is not None and not about and (read[0].bare or read[0].kind == "dated") else None
+        before = self._words.text(index - 1)
+        topic = self._language.relations.get((before,)) == "about" or before in self._language.articles
+        return read if read is not None and not topic and (read[0].bare or read[0].kind == "dated") else None
 
     def _bare_clock(self, index: int) -> Read:
         """`minute 12`, `timestamp 12:30`, `1:02:03`, and a question that is nothing but a time."""

@@ -75,12 +75,18 @@ class PointReader:
     def numbered(self, index: int) -> Read:
         """`minute 12`, `second 45`, `hour 2`: as the clock shows them."""
         unit = self.amounts.unit(index)
-        if unit is None or unit > HOUR:
+        if unit is None or unit > HOUR or not self.names_unit(index):
             return None
         number = self._words.number(index + 1)
         if number is not None:
             return self.at(number * unit, unit), index + 2
         return self.clock(index + 1) if unit == MINUTE else None
+
+    def names_unit(self, index: int) -> bool:
+        """Whether a unit stands there that the number behind it counts: not in `5 minutes 1`, nor by `s`."""
+        behind = self._words.kind(index - 1) in {"number", "amount"}
+        before = self._words.text(index - 1) in self._language.numbers
+        return len(self._words.text(index)) > 1 and not behind and not before
 
     def at(
         self, seconds: float, unit: float, *, kind: Kind = "place", start: datetime | None = None

@@ -81,7 +81,7 @@ class RangeReader:
     def _units(self, index: int, relation: Relation | None) -> _Two | None:
         """`3 to 5 minutes`, `minutes 3 and 5`, `3-5 minutes in`: one unit for both."""
         amounts = self._points.amounts
-        unit = amounts.unit(index)
+        unit = amounts.unit(index) if self._points.names_unit(index) else None
         first = amounts.number(index + (unit is not None))
         after = None if first is None else self._join(first[1], relation)
         last = None if after is None else amounts.number(after)
