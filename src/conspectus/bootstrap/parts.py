@@ -10,20 +10,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from conspectus.bootstrap.indexes import RECORDS, indexes_of
+from conspectus.bootstrap.indexes import RECORDS, Indexes, indexes_of
 from conspectus.bootstrap.models import Models
 from conspectus.engine import Parts
 from conspectus.engine.parts import AlertParts, WorkParts
 from conspectus.errors import StorageError
 from conspectus.model.wiki import Connection
 from conspectus.ports import CountTokens
-from conspectus.ports.alerts import Alerts, Poster
-from conspectus.ports.jobs import Jobs, Ledger
+from conspectus.ports.alerts import Poster
+from conspectus.ports.jobs import Jobs
 from conspectus.ports.web import Connector, Fetcher
 from conspectus.records.turns import turn
 from conspectus.settings import Settings
 
 if TYPE_CHECKING:
+    from conspectus.records.store import Transactions
     from conspectus.sources.chats.archives import LocalArchives
     from conspectus.sources.files import LocalFiles
 
@@ -38,8 +39,6 @@ async def parts_of(folder: Path, settings: Settings, models: Models) -> Parts:
     from conspectus.index.segments.store import bytes_below
     from conspectus.providers.tokenizers import counter
     from conspectus.records.accounts import SqlAccounts
-    from conspectus.records.alerts import SqlAlerts
-    from conspectus.records.ledger import SqlLedger
     from conspectus.records.replays import SqlReplays
     from conspectus.records.request_log import SqlRequestLog
     from conspectus.records.store import open_records
@@ -47,15 +46,7 @@ async def parts_of(folder: Path, settings: Settings, models: Models) -> Parts:
     from conspectus.sources.subtitles.reader import LocalCaptions
 
     await asyncio.to_thread(_make, folder)
-
     indexes = indexes_of(folder, settings)
-
-    async def release() -> None:
-        try:
-            await models.close()
-        finally:
-            await indexes.close()
-
     records = await open_records(folder / RECORDS, busy_seconds=settings.busy_seconds)
     return Parts(
         path=str(folder),
@@ -71,16 +62,23 @@ async def parts_of(folder: Path, settings: Settings, models: Models) -> Parts:
         open_index=indexes.open,
         embedder_named=models.embedders.named,
         embedder_for=models.embedders.of,
-        release=release,
+        release=partial(_release, models, indexes),
         counter=cache(counter),
         size=partial(bytes_below, folder),
         forget_index=indexes.forget,
         request_log=SqlRequestLog(records.transactions),
         replays=SqlReplays(records.transactions),
         summaries=SqlSummaries(records.transactions),
-        alerts=_alert_parts(folder, settings, SqlAlerts(records.transactions)),
-        work=_work_parts(folder, settings, SqlLedger(records.transactions)),
+        alerts=_alert_parts(folder, settings, records.transactions),
+        work=_work_parts(folder, settings, records.transactions),
     )
+
+
+async def _release(models: Models, indexes: Indexes) -> None:
+    try:
+        await models.close()
+    finally:
+        await indexes.close()
 
 
 def local_files(settings: Settings) -> "LocalFiles":
@@ -104,7 +102,8 @@ def local_archives(settings: Settings) -> "LocalArchives":
     return LocalArchives.under(settings)
 
 
-def _work_parts(folder: Path, settings: Settings, ledger: Ledger) -> WorkParts:
+def _work_parts(folder: Path, settings: Settings, transactions: "Transactions") -> WorkParts:
+    from conspectus.records.ledger import SqlLedger
     from conspectus.sources.job_files import LocalJobFiles
 
     allow = _allowed(settings)
@@ -126,7 +125,7 @@ def _work_parts(folder: Path, settings: Settings, ledger: Ledger) -> WorkParts:
         await asyncio.to_thread(shutil.rmtree, folder / COPIES / connection.id, ignore_errors=True)
 
     return WorkParts(
-        ledger=ledger,
+        ledger=SqlLedger(transactions),
         files=LocalJobFiles(folder),
         turn=lambda: turn(folder / JOBS_LOCK),
         open_jobs=partial(_open_jobs, folder / JOBS, settings.job_workers),
@@ -136,7 +135,9 @@ def _work_parts(folder: Path, settings: Settings, ledger: Ledger) -> WorkParts:
     )
 
 
-def _alert_parts(folder: Path, settings: Settings, rows: Alerts) -> AlertParts:
+def _alert_parts(folder: Path, settings: Settings, transactions: "Transactions") -> AlertParts:
+    from conspectus.records.alerts import SqlAlerts
+
     def make_poster() -> Poster:
         from conspectus.sources.addresses import Boundary
         from conspectus.sources.webhooks import WebhookPoster
@@ -144,7 +145,7 @@ def _alert_parts(folder: Path, settings: Settings, rows: Alerts) -> AlertParts:
         boundary = Boundary.from_entries(_allowed(settings))
         return WebhookPoster(boundary, key=settings.webhook_key, seconds=settings.webhook_seconds)
 
-    return AlertParts(rows, lambda: turn(folder / ALERTS_LOCK), make_poster)
+    return AlertParts(SqlAlerts(transactions), lambda: turn(folder / ALERTS_LOCK), make_poster)
 
 
 def _allowed(settings: Settings) -> tuple[str, ...]:
