@@ -13,6 +13,8 @@ from conspectus.testing.model_servers import ModelCall, Say, failing, told
 from conspectus.testing.web_server import Answer
 
 TEI_MOST = 32
+GOOGLE_MOST = 100
+GOOGLE_TASKS = ("RETRIEVAL_DOCUMENT", "RETRIEVAL_QUERY")
 
 
 def vectors(texts: Sequence[str], dimensions: int, kind: str) -> list[list[float]]:
@@ -64,15 +66,22 @@ def openai(*, dimensions: int = 8, key: str | None = None) -> dict[str, Say]:
     return {"/v1/embeddings": embeddings}
 
 
-def google(model: str, *, dimensions: int = 8) -> dict[str, Say]:
+def google(model: str, *, dimensions: int = 8, key: str | None = None) -> dict[str, Say]:
     """Embeddings by the protocol of Google's Gemini API; the key comes in a header of its own."""
 
     def batch(call: ModelCall) -> Answer:
-        if not call.headers.get("x-goog-api-key"):
+        given = call.headers.get("x-goog-api-key")
+        if not given:
             return failing(403, "Method doesn't allow unregistered callers")
+        if key is not None and given != key:
+            return failing(400, f"API key not valid: {given}")
         requests = call.body["requests"]
-        if len(requests) > 100:
-            return failing(400, "at most 100 requests can be in one batch")
+        if len(requests) > GOOGLE_MOST:
+            return failing(400, f"at most {GOOGLE_MOST} requests can be in one batch")
+        if any(request["model"] != f"models/{model}" for request in requests):
+            return failing(400, "the model of each request must be that of the batch")
+        if any(request["taskType"] not in GOOGLE_TASKS for request in requests):
+            return failing(400, "Invalid value at 'requests.task_type'")
         rows = [_google_vector(request, dimensions) for request in requests]
         return told({"embeddings": [{"values": row} for row in rows]})
 
