@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import tzinfo
 from time import perf_counter
 from typing import Any
 
@@ -104,15 +105,16 @@ class Asking(Documents):
         *,
         once: bool = False,
         labels: Mapping[str, str] | None = None,
+        zones: Mapping[str, tzinfo] | None = None,
     ) -> ContextWindow:
-        """The window of as many hits as it takes to fill it; `labels` name sources."""
+        """The window of as many hits as it takes to fill it; `labels` name sources, `zones` those of times."""
         count, chosen = self._parts.counter(budget.tokenizer), renderer_named(renderer)
         most = self._parts.settings.max_limit
         limit = min(max(FEWEST, budget.tokens // SHORT), most)
         while True:
             found = await search(limit)
             start = perf_counter()
-            window = build_window(found, budget, chosen, count, labels=labels)
+            window = build_window(found, budget, chosen, count, labels=labels, zones=zones)
             took = {"pack and render": (perf_counter() - start) * 1_000}
             own = sum(hit.along_with is None for hit in found.hits)
             enough = window.tokens >= FULL * window.allowed or own < limit

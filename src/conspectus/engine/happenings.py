@@ -113,8 +113,8 @@ class Happenings(Summarising):
 
     async def _naming(self, place: Place, source: Source, span: Span, entity: str) -> Sequence[Document]:
         """The captions whose text names somebody: the index says which may, the texts which do."""
-        named = says(entity)
-        if not Language(place.collection.language).telling(entity):
+        named, words = says(entity), folded(entity)
+        if not Language(place.collection.language).telling(words):
             everything = await self._timeline(place, source, span)
             return [each.document for each in everything if named(each.text)]
         shelf = await self._core.shelves.current(place.collection)
@@ -122,7 +122,7 @@ class Happenings(Summarising):
         most = await self._sight.count(place, where)
         if not most:
             return []
-        candidates = await shelf.index.search(Probe(where, entity, None, most))
+        candidates = await shelf.index.search(Probe(where, words, None, most))
         ids = [ChunkId(int(each)) for each in candidates.ids[candidates.words > 0]]
         rows = [row for row in await self._sight.rows(place)(ids) if named(row.chunk.text)]
         return [row.document for row in rows if _meets(row.document.occurred, span)]

@@ -116,7 +116,7 @@ class Seeing(Streaming):
         """The captions that are found; where there is nothing to search for, those that lie in the range."""
         question = asked.question
         most = min(limit, self._parts.settings.max_limit)
-        if not asked.streams:
+        if not asked.streams or not (asked.text or asked.bounded):
             return Retrieval("nothing_relevant", ())
         if not asked.text:
             return await self._in_range(asked, most)

@@ -66,6 +66,11 @@ class AskedStreams:
     plan: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def bounded(self) -> bool:
+        """Whether less than all of the streams is meant."""
+        return any(inside(looked.span) for looked in self.streams.values())
+
+    @property
     def where(self) -> Filter:
         """What can be an answer: captions and events of the streams, each within its own stretch."""
         narrow = (SEEN,) if self.question.where == EVERYTHING else (SEEN, self.question.where)
