@@ -167,6 +167,24 @@ def test_lines_are_known_without_the_ending() -> None:
     assert rows(track) == [("a", 1.0, None), ("b", 2.0, None)]
 
 
+def test_a_line_alone_may_be_a_caption_or_a_list() -> None:
+    assert rows(read('{"text": "a", "start": 1}', "a.jsonl")) == [("a", 1.0, None)]
+    assert len(read(json.dumps(WHISPER), "a.jsonl").captions) == 2
+
+
+def test_a_value_that_breaks_off_is_an_error_and_no_shorter_file() -> None:
+    whole = json.dumps([{"text": "a", "start": 1}, {"text": "b", "start": 2}], indent=1)
+    for text in (whole[:-1], whole[: len(whole) // 2]):
+        with pytest.raises(UnreadableFile, match="not valid JSON"):
+            read(text)
+
+
+def test_a_line_that_breaks_off_is_counted() -> None:
+    track = read('{"text": "a", "start": 1}\n{"text": "b", "sta')
+    assert rows(track) == [("a", 1.0, None)]
+    assert track.notice == "lines that are not JSON, left out: 1"
+
+
 @pytest.mark.parametrize(
     "text",
     [

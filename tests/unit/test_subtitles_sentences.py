@@ -53,6 +53,7 @@ def test_a_sentence_has_the_times_of_its_cues() -> None:
     ("given", "wanted"),
     [
         (["We met Dr.", "Smith. He left."], ["We met Dr. Smith.", "He left."]),
+        (["See fig. 3 etc. I said no. He", "left."], ["See fig. 3 etc.", "I said no.", "He left."]),
         (["It costs 3.50 e.g. here. Good."], ["It costs 3.50 e.g. here.", "Good."]),
         (["J. K. Rowling came. This is plan B. Fine."], ["J. K. Rowling came.", "This is plan B.", "Fine."]),
         (["Wait...", "what?", "No!"], ["Wait... what?", "No!"]),

@@ -9,21 +9,39 @@ from conspectus.sources.subtitles.json_items import Item, has_times, item_cue
 LISTS = ("captions", "cues", "segments", "transcript", "transcription", "chunks", "subtitles")
 _RECOGNISED = frozenset({"segments", "transcription", "chunks"})
 _TELLING = ('"segs"', '"start', '"begin"', '"from"', '"timestamp"')
+_MORE = "Extra data"
 _NO_OBJECT = "items that are no caption, left out"
 _NO_JSON = "lines that are not JSON, left out"
 
 
 def read_json(text: str) -> Reading:
-    """The captions of one JSON value. Raises ValueError where it is none, or holds none."""
-    value = _load(text)
+    """The captions of one JSON value, or of one a line. Raises ValueError where it is none, or holds none."""
+    try:
+        value = load(text)
+    except NotJson as error:
+        if _MORE in str(error):
+            return _lines(text)
+        raise ValueError(f"not valid JSON: {error}") from None
+    return _whole(value)
+
+
+def read_json_lines(text: str) -> Reading:
+    """A caption for each line; a line alone may hold a list. Raises ValueError without a JSON object."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    return read_json(text) if len(lines) == 1 else _lines(text)
+
+
+def _whole(value: object) -> Reading:
     reading = _events(value) or _listed(value)
+    if reading is None and isinstance(value, dict) and item_cue(value)[0].start is not None:
+        reading = Reading()
+        _take(reading, [value], recognised=False)
     if reading is None:
         raise ValueError("no list of captions is in this JSON")
     return reading
 
 
-def read_json_lines(text: str) -> Reading:
-    """A caption for each line. Raises ValueError where no line is a JSON object."""
+def _lines(text: str) -> Reading:
     reading = Reading()
     good = 0
     for line in text.split("\n"):
@@ -46,20 +64,13 @@ def is_captions(text: str) -> bool:
     if not any(name in text for name in _TELLING):
         return False
     try:
-        value = _load(text)
-    except ValueError:
+        value = load(text)
+    except NotJson:
         return False
     if _events(value):
         return True
     found = _list_in(value)[0] or []
     return bool(found) and all(map(has_times, found))
-
-
-def _load(text: str) -> object:
-    try:
-        return load(text)
-    except NotJson as error:
-        raise ValueError(f"not valid JSON: {error}") from None
 
 
 def _events(value: object) -> Reading | None:

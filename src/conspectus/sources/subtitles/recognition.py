@@ -34,7 +34,7 @@ def reader_of(text: str, name: str) -> Read | None:
     """The reader of a text; None where it is in no format that is known here."""
     named = ENDINGS.get(PurePath(name).suffix.lower())
     head = text[:_LOOKED_AT].lstrip("\ufeff \t\n")
-    marked = _marked(head, text, named)
+    marked = _marked(head, named)
     if marked is not None:
         return marked
     if named in _LINED or named is None:
@@ -42,7 +42,7 @@ def reader_of(text: str, name: str) -> Read | None:
     return named
 
 
-def _marked(head: str, text: str, named: Read | None) -> Read | None:
+def _marked(head: str, named: Read | None) -> Read | None:
     """The reader of a format that says what it is."""
     if head.startswith("WEBVTT"):
         return read_webvtt
@@ -54,13 +54,9 @@ def _marked(head: str, text: str, named: Read | None) -> Read | None:
         return read_sami
     if head.startswith("<") and is_ttml(head):
         return read_ttml
-    return _json(head, text) if head[:1] in {"{", "["} and named not in _LINED else None
-
-
-def _json(head: str, text: str) -> Read | None:
-    first, _, rest = head.partition("\n")
-    whole = first.rstrip().endswith("}") and rest.lstrip()[:1] == "{"
-    return read_json_lines if whole and text.lstrip("\ufeff \t\n").startswith("{") else read_json
+    if head[:1] in {"{", "["} and named not in _LINED:
+        return read_json_lines if named is read_json_lines else read_json
+    return None
 
 
 def _lined(head: str, named: Read | None) -> Read | None:

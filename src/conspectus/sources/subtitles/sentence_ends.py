@@ -17,11 +17,14 @@ _END = re.compile(
     rf"|(?<=[!?])[{_CLOSERS}]*+(?=[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af])"
     rf"|(?<![{_WIDE}])[{_WIDE}]++(?:[{_CLOSERS}]++(?=\s|$)|(?![{_CLOSERS}]))"
 )
-_ABBREVIATED = re.compile(
-    r"(?:^|[\s(\[\"'\u201c\u2018\u00ab])(?:mrs?|ms|mme|mlle|dr|prof|st|jr|sr|vs|etc|approx|no|vol|fig|eq|cf|sen|gov|gen|col"
-    r"|lt|capt|rev|hon|inc|ltd|co|e\.g|i\.e|a\.k\.a|bzw|usw|z\.b|d\.h|nr|ca|sra?|srta|ing|lic|ст|гл|рис)\.$",
-    re.IGNORECASE,
+_BEFORE_NAMES = (
+    r"mrs?|ms|mme|mlle|dr|prof|st|vs|cf|sen|gov|gen|col|lt|capt|rev|hon|e\.g|i\.e"
+    r"|bzw|z\.b|d\.h|ca|sra?|srta|ing|lic"
 )
+_BEFORE_NUMBERS = r"no|nr|fig|figs|eq|vol|pp?|ch|sec|approx|ст|гл|рис"
+_BEFORE = r"(?:^|[\s(\[\"'\u201c\u2018\u00ab])"
+_NAMING = re.compile(rf"{_BEFORE}(?:{_BEFORE_NAMES})\.$", re.IGNORECASE)
+_NUMBERING = re.compile(rf"{_BEFORE}(?:{_BEFORE_NUMBERS})\.$", re.IGNORECASE)
 _INITIAL = re.compile(r"(?:^|[A-ZÀ-ÖØ-Þ][\w.\u2019'-]*\s)[A-HJ-ZÀ-ÖØ-Þ]\.$")
 _GOES_ON = re.compile(r"[\s\"'\u201c\u2018\u00ab(\[\u00bf\u00a1-]*+([^\W\d_])")
 _LABEL = r"[A-ZÀ-ÖØ-Þ][A-ZÀ-ÖØ-Þ0-9 .'&-]{1,29}:(?=\s|$)"
@@ -133,4 +136,8 @@ def space_between(before: str, after: str) -> str:
 def _is_short(text: str, end: int) -> bool:
     """Whether the full stop there is that of an abbreviation or an initial."""
     before = text[max(0, end - _LOOK_BACK) : end]
-    return before.endswith(".") and bool(_ABBREVIATED.search(before) or _INITIAL.search(before))
+    if not before.endswith("."):
+        return False
+    if text[end : end + 2].lstrip()[:1].isdigit() and _NUMBERING.search(before):
+        return True
+    return bool(_NAMING.search(before) or _INITIAL.search(before))
