@@ -31,6 +31,8 @@ from conspectus.streams.naming import common_names, folded, says
 from conspectus.text.clocks import StreamClock, clock_of
 
 LONGEST_NAME = 1_000
+MOST_CANDIDATES = 10_000
+"""Where more captions than these may name somebody, all are read: it costs no more, and no index has to."""
 
 
 class Happenings(Summarising):
@@ -114,18 +116,21 @@ class Happenings(Summarising):
     async def _naming(self, place: Place, source: Source, span: Span, entity: str) -> Sequence[Document]:
         """The captions whose text names somebody: the index says which may, the texts which do."""
         named, words = says(entity), folded(entity)
-        if not Language(place.collection.language).telling(words):
+        ids = await self._holding(place, _captions_in(source, span), words)
+        if ids is None:
             everything = await self._timeline(place, source, span)
             return [each.document for each in everything if named(each.text)]
-        shelf = await self._core.shelves.current(place.collection)
-        where = place.narrowed(_captions_in(source, span))
-        most = await self._sight.count(place, where)
-        if not most:
-            return []
-        candidates = await shelf.index.search(Probe(where, words, None, most))
-        ids = [ChunkId(int(each)) for each in candidates.ids[candidates.words > 0]]
         rows = [row for row in await self._sight.rows(place)(ids) if named(row.chunk.text)]
         return [row.document for row in rows if _meets(row.document.occurred, span)]
+
+    async def _holding(self, place: Place, where: Filter, words: str) -> list[ChunkId] | None:
+        """The chunks that hold any of the words; None where the index cannot say it of all."""
+        if not Language(place.collection.language).telling(words):
+            return None
+        shelf = await self._core.shelves.current(place.collection)
+        found = await shelf.index.search(Probe(place.narrowed(where), words, None, MOST_CANDIDATES))
+        ids = [ChunkId(int(each)) for each in found.ids[found.words > 0]]
+        return ids if len(ids) < MOST_CANDIDATES else None
 
     async def _require_events(self, place: Place, ids: Sequence[str]) -> None:
         """Raise Conflict where a caption has the name that an event would have."""

@@ -1,0 +1,67 @@
+"""When somebody is there, found through the index, is what reading every caption would say."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from conspectus import Engine, Settings
+from conspectus.model.video import CaptionRange, EntitySpan, NewCaption
+from conspectus.streams.events import Report, stretches
+from conspectus.streams.naming import folded, says
+
+SETTINGS = replace(Settings(), embedder="none", tail_chunks=50)
+NAMES = ["Ann", "Bo", "the red car", "IT", "who", "Anna-Lena", "O'Neil", "R2-D2", "東京", "Zoë", "run"]
+SAID = [
+    "Ann and Bo walk", "ANN's red car", "the RED car stops", "it is who?", "who is it", "Anna-Lena sings",
+    "o'neil\u2019s hat", "R2-D2 beeps", "東京都の夜", "Zoe\u0308 waves", "they run", "running late",
+    "IT department", "", "nobody", "Annabel", "ann_1 joins", "Bo, Ann, Zoë", "bo.ann", "(Bo)",
+]  # fmt: skip
+
+
+def captions(count: int) -> list[NewCaption]:
+    """Captions in which names stand in every way."""
+    found = []
+    for number in range(count):
+        entities = (NAMES[number % 11].upper(),) if number % 5 == 0 else ()
+        speaker = NAMES[number % 7] if number % 11 == 0 else None
+        text = f"{SAID[number % len(SAID)]} {SAID[(3 * number + 1) % len(SAID)]}"
+        found.append(
+            NewCaption(text, 10 * number, 10 * number + number % 8, entities=entities, speaker=speaker)
+        )
+    return found
+
+
+def expected(given: Sequence[NewCaption], name: str, start: float, end: float) -> list[tuple[float, float]]:
+    """The stretches, by looking at every caption."""
+    reports = []
+    for number, each in enumerate(given):
+        begins, ends = 10.0 * number, 10.0 * number + number % 8
+        named = {folded(one) for one in (*each.entities, each.speaker or "")}
+        inside = begins < end and (ends > start or begins >= start)
+        if inside and (folded(name) in named or says(name)(each.text)):
+            reports.append(Report(name, begins, ends, str(number)))
+    return [(each.start, each.end) for each in stretches(reports)]
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with conspectus.open(tmp_path, settings=SETTINGS) as opened:
+        await opened.add_captions(captions(300), stream="cam")
+        await opened.add_captions(captions(30), stream="other")
+        yield opened
+
+
+def times(found: Sequence[EntitySpan]) -> list[tuple[float, float]]:
+    return [(each.start, each.end) for each in found]
+
+
+async def test_the_index_leaves_out_nobody(engine: Engine) -> None:
+    given = captions(300)
+    for name in NAMES:
+        assert times(await engine.entity_timeline(name, stream="cam")) == expected(given, name, 0, 1e9), name
+        within = CaptionRange(503, 1_207)
+        found = await engine.entity_timeline(name, stream="cam", within=within)
+        assert times(found) == expected(given, name, 503, 1_207), name
