@@ -103,6 +103,7 @@ def test_the_forms_of_youtube(text: str) -> None:
         (LAUGHS, "declares entities"),
         ("<tt>" + "<div>" * 100_000, "valid"),
         ("<tt><p begin='0s'>cut", "valid"),
+        ("<transcript><speech>x</speech></transcript>", "no caption was found"),
         ("<feed><entry>no captions</entry></feed>", "not the root|recognised"),
         ("<tt/>", "no caption was found"),
     ],
@@ -125,7 +126,13 @@ def test_nested_parts_as_deep_as_xml_goes() -> None:
 
 
 def test_other_xml_is_still_a_page() -> None:
-    (page,), _ = parse_text("<feed><p>no captions</p></feed>", name="a.xml", path="a.xml")
-    assert page.kind == "page"
+    for text in (
+        "<feed><tt>no</tt></feed>",
+        "<a><transcript><text start='1'>x</text></transcript></a>",
+        "<transcript><speech>x</speech></transcript>",
+        "<!-- <tt> --><other/>",
+    ):
+        (page,), _ = parse_text(text, name="a.xml", path="a.xml")
+        assert page.kind == "page"
     documents, _ = parse_text(document('<p begin="1s" end="2s">x</p>'), name="a.xml", path="a.xml")
     assert [(one.kind, one.title) for one in documents] == [("caption", "T")]

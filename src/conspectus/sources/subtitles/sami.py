@@ -2,10 +2,10 @@
 
 import html
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from conspectus.sources.subtitles.cues import NO_TIME, Cue, Reading
+from conspectus.sources.subtitles.spoken import without_comments
 
 _TAG = re.compile(r"<(/?[A-Za-z][^<>]*|![^<>]*)>")
 _ATTRIBUTE = re.compile(r"([A-Za-z]++)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'>]++))")
@@ -94,7 +94,7 @@ def read_sami(text: str) -> Reading:
     title = _TITLE.search(text[:100_000])
     reading = Reading(title=html.unescape(title[1]).strip() if title else "")
     sami = _Sami(languages, reading)
-    for number, part in enumerate(_TAG.split("".join(_without_comments(text)))):
+    for number, part in enumerate(_TAG.split(without_comments(text))):
         (sami.tag if number % 2 else sami.text)(part)
     sami.close()
     reading.cues.sort(key=lambda cue: cue.start if isinstance(cue.start, float) else float("inf"))
@@ -104,10 +104,3 @@ def read_sami(text: str) -> Reading:
 
 def _attributes(tag: str) -> dict[str, str]:
     return {name.lower(): a or b or c for name, a, b, c in _ATTRIBUTE.findall(tag[:1000])}
-
-
-def _without_comments(text: str) -> Iterator[str]:
-    first, *rest = text.split("<!--")
-    yield first
-    for part in rest:
-        yield part.partition("-->")[2]

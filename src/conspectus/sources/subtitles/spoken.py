@@ -1,4 +1,4 @@
-"""Text out of the markup of SubRip and WebVTT: tags, inner times, entities, and the names of voices."""
+"""Text out of markup: tags, inner times, entities and voices of SubRip and WebVTT, and comments of others."""
 
 import html
 import re
@@ -25,3 +25,9 @@ def spoken(raw: str) -> Iterator[tuple[str | None, str]]:
 def plain(raw: str) -> str:
     """The text without its markup."""
     return html.unescape(_TAG.sub("", raw)).strip()
+
+
+def without_comments(text: str) -> str:
+    """A text of SGML or XML without its comments; one that is not closed goes to the end."""
+    first, *rest = text.split("<!--")
+    return first + "".join(part.partition("-->")[2] for part in rest)

@@ -9,18 +9,24 @@ from fractions import Fraction
 from lxml import etree
 
 from conspectus.sources.subtitles.cues import NO_TIME, Cue, Reading
+from conspectus.sources.subtitles.spoken import without_comments
 from conspectus.sources.subtitles.ttml_times import Clock, Interval
 
 _ROOTS = frozenset({"tt", "transcript", "timedtext"})
 _ENTITY = re.compile(r"<!ENTITY", re.IGNORECASE)
-_ROOT = re.compile(r"<(?:[\w.-]+:)?(tt|transcript|timedtext)[\s>/]")
+_FIRST = re.compile(r"<(?:[\w.-]+:)?([A-Za-z_][\w.-]*)")
+_TIMED = re.compile(r"<text\s[^<>]*start=")
 _SILENT = frozenset({"metadata", "head", "styling", "layout"})
 _SPACE = re.compile(r"\s+")
 
 
 def is_ttml(text: str) -> bool:
     """Whether an XML text has a root element of captions."""
-    return _ROOT.search(text[:10_000]) is not None
+    head = text[:10_000]
+    root = _FIRST.search(without_comments(head))
+    if root is None or root[1] not in _ROOTS:
+        return False
+    return root[1] != "transcript" or _TIMED.search(head) is not None
 
 
 def read_ttml(text: str) -> Reading:
