@@ -10,6 +10,7 @@ from conspectus.model.query import Budget
 from conspectus.model.records import Chunk, Document, Period
 from conspectus.model.results import ContextWindow, Hit, Retrieval
 from conspectus.model.video import TRACK
+from conspectus.text.clocks import zone_named
 from conspectus.text.hashing import content_hash
 from conspectus.window.pack import build_window
 from conspectus.window.render import renderer_named
@@ -40,15 +41,13 @@ def event(name: str, start: float, end: float, type_: object, **fields) -> Docum
     return caption(name, start, end, kind="event", thread=None, metadata={"type": type_}, **fields)
 
 
-def window(
-    *said: tuple[Document, str], form: str = "text", tokens: int = 10_000, labels=None
-) -> ContextWindow:
+def window(*said: tuple[Document, str], form: str = "text", tokens: int = 10_000, **named) -> ContextWindow:
     hits = []
     for number, (document, text) in enumerate(said):
         chunk = Chunk(number, document.id, 0, text, 0, len(text), len(text), content_hash(text))
         hits.append(Hit(chunk, document, 1.0 / (number + 1), {}, words=1.0, similarity=0.5))
     found = Retrieval("found", tuple(hits))
-    return build_window(found, Budget(tokens, "characters"), renderer_named(form), len, labels=labels)
+    return build_window(found, Budget(tokens, "characters"), renderer_named(form), len, **named)
 
 
 def lines(*said: tuple[Document, str], **options) -> list[str]:
@@ -79,6 +78,28 @@ def test_a_calendar_shows_instants_and_the_day_where_it_changes() -> None:
         "[2] [2026-01-06 00:00:05 - 00:00:20] no. 1",
         "[3] [00:00:20 - 00:00:35] no. 2",
     ]
+
+
+def test_instants_are_shown_in_the_zone_of_their_stream_and_it_is_named() -> None:
+    zones = {"kitchen": zone_named("Europe/Berlin"), "garage": UTC}
+    told = [caption(str(n), n * 15, n * 15 + 15, origin=WALL) for n in range(2)]
+    said = [(told[0], "one"), (told[1], "two"), (caption("g", 0, origin=WALL, source="garage"), "three")]
+    assert lines(*said, zones=zones) == [
+        "[1] [2026-01-06 00:59:50 - 01:00:05 Europe/Berlin] one",
+        "[2] [01:00:05 - 01:00:20] two",
+        "",
+        "[3] [2026-01-05 23:59:50] three",
+    ]
+    shown = json.loads(window(*said, form="json", zones=zones).text)["documents"]
+    assert shown[1]["time"] == "2026-01-06 01:00:05 - 01:00:20 Europe/Berlin"
+    assert lines((FIRST, "one"), zones=zones) == ["[1] [00:00:00 - 00:01:00] one"]
+
+
+@pytest.mark.parametrize("year", [1, 9999])
+def test_times_at_the_ends_of_the_calendar_are_shown_as_they_are(year: int) -> None:
+    edge = datetime(year, 1 if year == 1 else 12, 1 if year == 1 else 31, 12 if year == 1 else 23, tzinfo=UTC)
+    zones = {"kitchen": zone_named("Asia/Tokyo" if year == 9999 else "Pacific/Honolulu")}
+    assert f"{year:04}-" in window((caption("a", 0, 5, origin=edge), "one"), zones=zones).text
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ class Asking(Documents):
         labels: Mapping[str, str] | None = None,
         zones: Mapping[str, tzinfo] | None = None,
     ) -> ContextWindow:
-        """The window of as many hits as it takes to fill it; `labels` name sources, `zones` those of times."""
+        """The window of as many hits as it takes to fill it; `labels` and `zones` are those of streams."""
         count, chosen = self._parts.counter(budget.tokenizer), renderer_named(renderer)
         most = self._parts.settings.max_limit
         limit = min(max(FEWEST, budget.tokens // SHORT), most)

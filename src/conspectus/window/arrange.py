@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 
 from conspectus.model.records import Document
 from conspectus.model.results import Hit
@@ -37,7 +37,7 @@ class Passage:
     stands before it, with a gap between them. `page` and `heading` are where its first chunk begins.
     `left_out` counts the messages of its thread that are left out between the passage before and it, `rest`
     those behind it where it is the last; `answers` whether it is a reply, None where threads are not known.
-    `stream` names the stream that it is from, where the window is told names.
+    `stream` names the stream that it is from, where the window is told names; `zone` is that of its times.
     """
 
     number: int
@@ -54,6 +54,7 @@ class Passage:
     rest: int = 0
     answers: bool | None = None
     stream: str = ""
+    zone: tzinfo = UTC
 
 
 Layout = tuple[tuple[Passage, ...], ...]
@@ -91,7 +92,8 @@ def _passages(pieces: Sequence[Piece], number: int, threads: Threads) -> tuple[P
             passages[-1].number if passages and passages[-1].document.id == stretch.document.id else None
         )
         passage = stretch.passage(number + len(passages), follows)
-        passages.append(replace(passage, stream=threads.stream(passage.document)))
+        document = passage.document
+        passages.append(replace(passage, stream=threads.stream(document), zone=threads.zone(document)))
     return _with_gaps(passages, threads)
 
 

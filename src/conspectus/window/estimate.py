@@ -132,7 +132,8 @@ class Estimator:
         chunk, document = hit.chunk, hit.document
         answers = self._threads.answers(document)
         passage = Passage(number, document, 0, 0, "", (), page=chunk.page, heading=chunk.heading)
-        return replace(passage, answers=answers, stream=self._threads.stream(document))
+        stream, zone = self._threads.stream(document), self._threads.zone(document)
+        return replace(passage, answers=answers, stream=stream, zone=zone)
 
 
 def _word_end(text: str, begin: int, limit: int) -> int:

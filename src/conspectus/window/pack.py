@@ -1,6 +1,7 @@
 """From what was found to the context for a model."""
 
 from collections.abc import Callable, Mapping
+from datetime import tzinfo
 
 from conspectus.errors import InvalidInput
 from conspectus.model.query import Budget
@@ -21,6 +22,7 @@ def build_window(
     count: Callable[[str], int],
     *,
     labels: Mapping[str, str] | None = None,
+    zones: Mapping[str, tzinfo] | None = None,
 ) -> ContextWindow:
     """Pack, arrange, render, count and explain. The same input gives the same bytes.
 
@@ -32,6 +34,7 @@ def build_window(
         count: the counter that `budget.tokenizer` names.
         labels: what the sources of captions and events are called, by their ids; where a stream's documents
             have no title, this says which stream they are from.
+        zones: in which the instants of captions and events are shown, by the ids of their sources; else UTC.
 
     Raises:
         InvalidInput: a number of the budget is negative.
@@ -39,7 +42,7 @@ def build_window(
     allowed = _allowed(budget, count)
     hits = sorted(retrieval.hits, key=_rank)
     counted = budget.tokenizer == _CHUNKS_COUNTED_WITH
-    threads = Threads(retrieval.threads, labels)
+    threads = Threads(retrieval.threads, labels, zones)
     packed = pack(hits, allowed, renderer=renderer, count=count, counted=counted, threads=threads)
     below_floor = sorted(retrieval.below_floor, key=_rank)
     return ContextWindow(

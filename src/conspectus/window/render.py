@@ -2,8 +2,9 @@
 
 Every form numbers its passages from 1 on, in reading order, and shows `[…]` where a text was cut off.
 Where it is known how long a thread is, every form counts the messages that are left out, where they belong.
-An empty window is the empty string in every form. Times are in UTC. Captions and events of one stream stand
-together in the order of time, each with its time from start to end.
+An empty window is the empty string in every form. Captions and events of one stream stand together in the
+order of time, each with its time from start to end. Times are in UTC; those of streams in the zone that is
+given, and then it is named.
 """
 
 import json
@@ -253,7 +254,7 @@ def _fields(passage: Passage) -> dict[str, str | int]:
         "id": document.id,
         "title": on_one_line(document.title) or on_one_line(passage.stream) or _named_key(document),
         **place,
-        "time": _when(document, None),
+        "time": stretch(document, None, passage.zone) if is_streamed(document) else _when(document, None),
         "event": on_one_line(event_type(document)),
         "author": _who(document),
     }
@@ -294,10 +295,9 @@ def _streamed(passage: Passage, before: Passage | None) -> Iterator[str]:
     if apart(document, last):
         yield "[…]"
     type_, who = event_type(document), _who(document)
-    told = ("event", on_one_line(type_)) if type_ != passage.text else ("event",)
-    bracketed = ", ".join(
-        filter(None, (stretch(document, last), unbracketed(" ".join(told)) if type_ else ""))
-    )
+    event = f"event {type_}" if type_ != passage.text else "event"
+    time = stretch(document, last, passage.zone)
+    bracketed = ", ".join(filter(None, (time, unbracketed(event) if type_ else "")))
     name = _stream(passage)
     if name and (before is None or name != _stream(before) or not bracketed):
         yield unbracketed(name) + ("," if bracketed or who else ":")
@@ -323,8 +323,6 @@ def _who(document: Document) -> str:
 def _when(document: Document, before: Document | None) -> str:
     if document.occurred is None:
         return ""
-    if is_streamed(document):
-        return stretch(document)
     start = document.occurred.start.astimezone(UTC)
     known = before.occurred.start.astimezone(UTC).date() if before and before.occurred else None
     return f"{start:%H:%M}" if known == start.date() else f"{start.date().isoformat()} {start:%H:%M}"

@@ -1,6 +1,6 @@
 """Captions and events of streams: what stands before them, and where something is missing between two."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 
 from conspectus.model.records import Document
@@ -29,20 +29,23 @@ def event_type(document: Document) -> str:
     return told if document.kind == "event" and isinstance(told, str) else ""
 
 
-def stretch(document: Document, before: Document | None = None) -> str:
+def stretch(document: Document, before: Document | None = None, zone: tzinfo = UTC) -> str:
     """From when to when: timecodes of a recording, else instants, without the day if that is known before.
 
-    Only one time where it is an instant; nothing where it has no time.
+    Only one time where it is an instant; nothing where it has no time. A zone other than UTC stands behind
+    the day.
     """
     if document.occurred is None:
         return ""
-    start, end = (each.astimezone(UTC) for each in (document.occurred.start, document.occurred.end))
-    if start.year == EPOCH.year:
+    start, end = document.occurred.start, document.occurred.end
+    if start.astimezone(UTC).year == EPOCH.year:
         shown = [timecode((each - EPOCH).total_seconds()) for each in (start, end)]
-    else:
-        told = before.occurred.start.astimezone(UTC) if before and before.occurred else None
-        shown = [_instant(start, told), _instant(end, start)]
-    return shown[0] if start == end else " - ".join(shown)
+        return shown[0] if start == end else " - ".join(shown)
+    told = _local(before.occurred.start, zone) if before and before.occurred else None
+    begins, ends = _local(start, zone), _local(end, zone)
+    shown = [_instant(begins, told), *([] if start == end else [_instant(ends, begins)])]
+    same = zone is UTC or (told is not None and told.date() == begins.date())
+    return " - ".join(shown) + ("" if same else f" {zone}")
 
 
 def apart(document: Document, before: Document | None) -> bool:
@@ -54,6 +57,14 @@ def apart(document: Document, before: Document | None) -> bool:
     if document.occurred is None or before.occurred is None:
         return False
     return document.occurred.start - before.occurred.end > _PAUSE
+
+
+def _local(moment: datetime, zone: tzinfo) -> datetime:
+    """The moment in a zone, where that is in the calendar."""
+    try:
+        return moment.astimezone(zone)
+    except OverflowError:
+        return moment.astimezone(UTC)
 
 
 def _instant(moment: datetime, told: datetime | None) -> str:

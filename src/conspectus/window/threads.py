@@ -2,6 +2,7 @@
 
 from bisect import bisect, insort
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, tzinfo
 
 from conspectus.model.conversation import REPLY_TO
 from conspectus.model.records import Document
@@ -10,12 +11,16 @@ from conspectus.window.streamed import is_streamed
 
 
 class Threads:
-    """The threads of which it is known where in them messages stand, and the names of streams, by source."""
+    """The threads of which it is known where in them messages stand, and the names and zones of streams."""
 
     def __init__(
-        self, sketches: Iterable[ThreadSketch] = (), streams: Mapping[str, str] | None = None
+        self,
+        sketches: Iterable[ThreadSketch] = (),
+        streams: Mapping[str, str] | None = None,
+        zones: Mapping[str, tzinfo] | None = None,
     ) -> None:
         self._streams = streams or {}
+        self._zones = zones or {}
         self._sketches = {(each.source, each.thread): each for each in sketches}
 
     @property
@@ -26,6 +31,10 @@ class Threads:
     def stream(self, document: Document) -> str:
         """The name of the stream that a caption or event is from; empty where none is told."""
         return self._streams.get(document.source, "") if self._streams and is_streamed(document) else ""
+
+    def zone(self, document: Document) -> tzinfo:
+        """The zone in which the times of a caption or event are shown."""
+        return self._zones.get(document.source, UTC)
 
     def total(self, document: Document) -> int:
         """How many messages the thread of one has; 0 where that is not known."""
