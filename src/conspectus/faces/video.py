@@ -16,7 +16,12 @@ from conspectus.errors import ConspectusError, InvalidInput
 from conspectus.faces.video_embeddings import ContextEmbedder, Embeddings, attempted
 from conspectus.faces.video_engine import VideoEngine
 from conspectus.faces.video_functions import Functions, SummarizationFunction
-from conspectus.faces.video_store import EngineContextStore, InMemoryContextStore, MilvusContextStore
+from conspectus.faces.video_store import (
+    Beside,
+    EngineContextStore,
+    InMemoryContextStore,
+    MilvusContextStore,
+)
 from conspectus.faces.video_times import LOG, Instant, open_ended
 from conspectus.faces.video_words import (
     ContextStore,
@@ -27,6 +32,7 @@ from conspectus.faces.video_words import (
     stream_filter,
 )
 from conspectus.model.video import CaptionRange
+from conspectus.settings import Settings
 
 __all__ = [
     "ContextEmbedder",
@@ -80,6 +86,25 @@ class ContextManager(Functions):
         self._count: Callable[[str], int] = local_counter(tokenizer)
         self._strict = strict
         self._pending: dict[str, tuple[str, int]] = {}
+
+    @classmethod
+    def from_settings(
+        cls, embeddings: Any, settings: Settings | None = None, *, embedding_dim: int = 768
+    ) -> "ContextManager":
+        """A manager as the settings say: beside Milvus, where they name one, else in memory.
+
+        Without any they are those of the environment, and of the file that CONSPECTUS_CONFIG names.
+        """
+        chosen = Settings.from_environment() if settings is None else settings
+        store: ContextStore | None = None
+        if chosen.index == "milvus":
+            place: Beside = {"token": chosen.milvus_token, "path": chosen.path}
+            if chosen.milvus_uri:
+                place["uri"] = chosen.milvus_uri
+            store = MilvusContextStore(
+                collection_name=chosen.collection, embedding_dim=embedding_dim, **place
+            )
+        return cls(embeddings, store, chosen.max_context_tokens)
 
     async def __aenter__(self) -> "ContextManager":
         """The manager; nothing is opened yet."""

@@ -1,0 +1,220 @@
+"""Where the documents of video contexts are kept: an engine of their own, one that is open, or a server."""
+
+import asyncio
+import gc
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.video_contexts import SubjectEmbeddings, minute
+
+import conspectus
+from conspectus import Engine, Settings
+from conspectus.errors import ConspectusError, InvalidInput
+from conspectus.faces.video import (
+    ContextEmbedder,
+    ContextManager,
+    EngineContextStore,
+    InMemoryContextStore,
+    MilvusContextStore,
+    SummarizationFunction,
+)
+from conspectus.faces.video_functions import NO_CAPTIONS
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.testing.milvus_server import milvus_server
+from conspectus.testing.served import served
+from conspectus.web.app import application
+
+SETTINGS = replace(Settings(), log_level="critical")
+PROGRAM = """
+import asyncio, os, sys
+from conspectus.faces.video import ContextManager, InMemoryContextStore
+from tests.video_contexts import SubjectEmbeddings, minute
+
+manager = ContextManager(SubjectEmbeddings(), InMemoryContextStore())
+
+async def main():
+    await manager.add_documents_batch(["A car.", "A dog."], [minute(0), minute(1)])
+    print([each["text"] for each in await manager.retrieve("dog", top_k=1)])
+    print(await manager.get_all_captions("gate"))
+
+asyncio.run(main())
+"""
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with conspectus.open(tmp_path / "data", settings=SETTINGS, embedder=HashedEmbedder()) as opened:
+        yield opened
+
+
+async def seen(manager: ContextManager) -> list[object]:
+    """Everything that a manager does, once."""
+    ids = await manager.add_documents_batch(
+        ["A car arrives.", "A dog barks.", "Rain."], [minute(0), minute(1, tags=["pet"]), minute(2, "yard")]
+    )
+    await manager.delete_document(ids[2])
+    found = await manager.retrieve("the dog", 1, {"tags": ["pet"]})
+    window = await manager.get_context_window("car", stream_id="gate")
+    return [
+        [(each["text"], round(each["score"], 2), each["metadata"]) for each in found],
+        [each.text for each in window.documents],
+        await manager.get_captions_by_time_range(30, "0:45"),
+        await manager.get_all_captions(),
+        await manager.clear_context("gate"),
+        await manager.clear_context(),
+    ]
+
+
+async def test_here_and_on_a_server_it_is_the_same(engine: Engine) -> None:
+    here = await seen(ContextManager(SubjectEmbeddings(), engine=engine))
+    async with (
+        served(application(engine, SETTINGS)) as url,
+        conspectus.connect(url, settings=SETTINGS) as remote,
+    ):
+        there = await seen(ContextManager(SubjectEmbeddings(), EngineContextStore(remote, collection="far")))
+    async with ContextManager(SubjectEmbeddings()) as alone:
+        assert await seen(alone) == here == there
+    assert here[1:] == [
+        ["A car arrives.", "A dog barks."],
+        ["A car arrives."],
+        ["A car arrives.", "A dog barks."],
+        2,
+        0,
+    ]
+
+
+async def test_an_engine_that_embeds_needs_no_embeddings(engine: Engine) -> None:
+    manager = ContextManager(engine=engine)
+    ids = await manager.add_documents_batch(["A red car arrives.", "A dog barks."], [minute(0), minute(1)])
+    await engine.settle(collection="video")
+    found = await manager.retrieve("Which dog barks?")
+    assert (found[0]["id"], manager.pending) == (ids[1], ())
+    assert (await engine.find_collection("video")).space == HashedEmbedder().space
+    await manager.close()
+    assert await engine.count(collection="video") == 2
+
+
+def test_a_store_and_an_engine_are_one_too_many() -> None:
+    with pytest.raises(InvalidInput, match="engine"):
+        ContextManager(None, InMemoryContextStore(), engine=object())
+
+
+async def test_objects_that_embed_can_serve_an_engine(tmp_path: Path) -> None:
+    embedder = ContextEmbedder(SubjectEmbeddings(), 4)
+    async with conspectus.open(tmp_path / "own", settings=SETTINGS, embedder=embedder) as engine:
+        await engine.add(["A car.", "A dog."], wait=True)
+        found = await engine.retrieve("dog", arms=("vectors",))
+        assert found.hits[0].chunk.text == "A dog."
+    broken = SubjectEmbeddings()
+    broken.failing = {"document"}
+    with pytest.raises(ConspectusError, match="RuntimeError"):
+        await ContextEmbedder(broken, 4).embed_documents(["car"])
+    with pytest.raises(InvalidInput, match="5 numbers"):
+        await ContextEmbedder(SubjectEmbeddings(), 5).embed_documents(["car"])
+
+
+def test_one_store_serves_many_event_loops() -> None:
+    manager = ContextManager(SubjectEmbeddings())
+    asyncio.run(manager.add_document("A car.", minute(0)))
+    found = asyncio.run(manager.retrieve("car"))
+    assert [each["text"] for each in found] == ["A car."]
+    asyncio.run(manager.close())
+
+
+async def test_many_may_write_and_ask_at_once() -> None:
+    async with ContextManager(SubjectEmbeddings()) as manager:
+        adding = [manager.add_document(f"car {number}", minute(number % 5)) for number in range(40)]
+        asking = [manager.retrieve("car") for _ in range(10)]
+        done = await asyncio.gather(*adding, *asking)
+        assert len(set(done[:40])) == 40 == len(await manager.get_all_captions("gate"))
+
+
+async def test_who_stops_waiting_stops_nobody_else() -> None:
+    async with InMemoryContextStore() as store:
+        first = asyncio.create_task(store.add_document("first", {}))
+        second = asyncio.create_task(store.add_document("second", {}))
+        await asyncio.sleep(0)
+        first.cancel()
+        await second
+        assert "second" in {each.text for each in await store.get_all_documents()}
+
+
+async def test_a_store_that_nobody_holds_any_more_is_closed() -> None:
+    store = InMemoryContextStore()
+    await store.add_document("text", {})
+    [thread] = [each for each in threading.enumerate() if each.name == "conspectus video"]
+    del store
+    gc.collect()
+    await asyncio.to_thread(thread.join, 30)
+    assert not thread.is_alive()
+
+
+async def test_closing_twice_or_unused_is_harmless() -> None:
+    store = InMemoryContextStore()
+    await store.close()
+    await store.close()
+    with pytest.raises(InvalidInput, match="closed"):
+        await store.add_document("text", {})
+
+
+def test_nothing_is_left_of_a_program_that_closes_nothing(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PROGRAM],
+        env={"TMPDIR": str(tmp_path), "PATH": "", "PYTHONPATH": "."},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == "['A dog.']\n['A car.', 'A dog.']\n"
+    assert (done.stderr, list(tmp_path.iterdir())) == ("", [])
+
+
+async def test_a_store_that_cannot_be_opened_says_so_each_time(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    async with MilvusContextStore(port=1, path=tmp_path / "file" / "below") as store:
+        for _ in range(2):
+            with pytest.raises(ConspectusError):
+                await store.add_document("text", {}, [1.0] * 768)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="milvus-lite is tested on Linux")
+async def test_beside_milvus_it_is_the_same_and_stays(tmp_path: Path) -> None:
+    with milvus_server(tmp_path / "milvus") as server:
+
+        def store() -> MilvusContextStore:
+            return MilvusContextStore("127.0.0.1", server.port, "films", 4, path=tmp_path / "records")
+
+        async with ContextManager(SubjectEmbeddings()) as alone:
+            expected = await seen(alone)
+        async with ContextManager(SubjectEmbeddings(), store()) as manager:
+            assert await seen(manager) == expected
+            kept = await manager.add_document('A "dog" \\ barks.', minute(0, "it's"))
+            with pytest.raises(InvalidInput, match="not 4"):
+                await store().add_document("bad", {}, [1.0])
+        async with ContextManager(SubjectEmbeddings(), store()) as again:
+            found = await again.retrieve("dog", filter_metadata={"stream_id": "it's"})
+            assert [each["id"] for each in found] == [kept]
+
+
+async def test_settings_choose_the_store(tmp_path: Path) -> None:
+    made = ContextManager.from_settings(SubjectEmbeddings(), Settings(max_context_tokens=7))
+    assert isinstance(made._store, InMemoryContextStore) and made._max_context_tokens == 7
+    chosen = Settings(index="milvus", milvus_uri="http://db:1", path=str(tmp_path), collection="films")
+    assert isinstance(ContextManager.from_settings(SubjectEmbeddings(), chosen)._store, MilvusContextStore)
+
+
+async def test_streams_are_summarised_by_name(engine: Engine) -> None:
+    store = EngineContextStore(engine)
+    manager = ContextManager(SubjectEmbeddings(), store)
+    manager.register_function("summarize", SummarizationFunction(store))
+    await manager.add_documents_batch(["A car arrives.", "A dog barks."], [minute(0), minute(1)])
+    made = await manager.call("summarize", "gate")
+    assert (made["success"], made["by"], made["batch_count"]) == (True, "extractive", 1)
+    assert "car" in made["summary"]
+    late = await manager.call("summarize", stream_id="gate", start_time="1:00:00")
+    assert (late["summary"], late["batch_count"]) == (NO_CAPTIONS, 0)
