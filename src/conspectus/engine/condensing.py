@@ -105,7 +105,8 @@ class Condensing(Seeing):
         if asked.request.mode == "refine":
             finished = await in_turn(writer, parts, done)
         else:
-            finished = await in_batches(writer, parts, done, together=not how.filling)
+            workers = 2 * max(1, self._parts.settings.summary_concurrency)
+            finished = await in_batches(writer, parts, done, workers=workers, together=not how.filling)
         if not how.reading and not how.filling and finished.fault is None:
             await store.tidy(asked.stream.source.id, name, scribe.used)
         return reported(finished, model.name, asked.form, calls=scribe.calls)

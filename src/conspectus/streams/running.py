@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -50,19 +50,19 @@ class _Ended:
 
 
 async def in_batches(
-    writer: Writer, batches: Sequence[Batch], done: Callable[[int], None], *, together: bool = True
+    writer: Writer, batches: Sequence[Batch], done: Callable[[int], None], *, workers: int, together: bool
 ) -> Finished:
-    """Each batch by itself, as many at once as the model is asked at once; then all, if `together`."""
-    count = 0
+    """Each batch by itself, as many at once as there are workers; then all of them, if `together`."""
+    waiting = iter(batches)
+    ended: list[_Ended] = []
 
-    async def one(batch: Batch) -> _Ended:
-        nonlocal count
-        ended = await _attempt(batch, writer.batch(batch))
-        count += 1
-        done(count)
-        return ended
+    async def work() -> None:
+        for batch in waiting:
+            ended.append(await _attempt(batch, writer.batch(batch)))
+            done(len(ended))
 
-    ended = await _all([one(each) for each in batches])
+    await _all([work() for _ in range(min(workers, len(batches)))])
+    ended.sort(key=lambda each: each.batch.number)
     told = [(each.told, each.batch) for each in ended if each.told is not None]
     whole = await writer.whole(told) if together and told else None
     return _finished(ended, whole)
@@ -96,11 +96,11 @@ async def _attempt(batch: Batch, work: Awaitable[Told]) -> _Ended:
         return _Ended(batch, None, fault)
 
 
-async def _all(works: Sequence[Awaitable[_Ended]]) -> list[_Ended]:
+async def _all(works: Sequence[Coroutine[None, None, None]]) -> None:
     """All of them; where one raises, the others are stopped first."""
-    tasks = [asyncio.ensure_future(each) for each in works]
+    tasks = [asyncio.create_task(each) for each in works]
     try:
-        return await asyncio.gather(*tasks)
+        await asyncio.gather(*tasks)
     finally:
         for task in tasks:
             task.cancel()
