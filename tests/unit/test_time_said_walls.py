@@ -176,6 +176,13 @@ def test_the_origin_is_the_beginning_where_the_captions_begin_soon_after() -> No
     assert read("in the first minute", face) == "2026-01-05 08:00:00 to 08:01:00 UTC"
 
 
+def test_of_a_live_stream_that_fell_silent_the_days_are_those_that_it_has() -> None:
+    face = wall("2026-01-02T08:00", "2026-01-03T20:00", "2026-03-06T10:00", live=True)
+    assert read("at 14:30", face) == "2026-01-03 14:30:00 to 14:31:00 UTC"
+    assert read("on Friday", face) == "2026-01-02 00:00:00 to 2026-01-03 00:00:00 UTC"
+    assert read("in the past hour", face) == "from 2026-03-06 09:00:00 UTC on"
+
+
 def test_a_stream_that_has_not_begun_is_of_today() -> None:
     now = datetime.fromisoformat("2026-01-05T08:00+00:00")
     face = ClockFace(StreamClock(), wall=True, first=None, last=None, now=now, live=True)

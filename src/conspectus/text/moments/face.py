@@ -11,6 +11,7 @@ _EARLIEST: Final = datetime(2, 1, 1, tzinfo=UTC)
 _LATEST: Final = datetime(9998, 12, 31, tzinfo=UTC)
 _INSTANT: Final = 1e-6
 _LATE_START: Final = timedelta(hours=1)
+_SILENCE: Final = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +54,7 @@ class ClockFace:
     @property
     def last_day(self) -> date:
         """The last day, on the clock's own calendar, that the stream covers; today without captions."""
-        return self.local(self.now if self.last is None else self.end).date()
+        return self.local(self.now if self.last is None else self._last_known).date()
 
     def local(self, moment: datetime) -> datetime:
         """The moment as the clock on the wall shows it."""
@@ -70,7 +71,13 @@ class ClockFace:
 
     def covers(self, start: datetime, end: datetime) -> bool:
         """Whether the stream has something of [start, end)."""
-        return self.first is not None and bounded(self.first) < end and start <= self.end
+        return self.first is not None and bounded(self.first) < end and start <= self._last_known
+
+    @property
+    def _last_known(self) -> datetime:
+        """Where it ends; of a live stream that has been silent for an hour, where it last said something."""
+        silent = self.last is not None and self.now - self.last > _SILENCE
+        return bounded(self.last) if self.last is not None and silent else self.end
 
     def _instant(self, day: date, seconds: float, *, fold: int) -> datetime:
         shown = datetime.combine(day, time()) + timedelta(seconds=seconds)
