@@ -31,6 +31,9 @@ _GONE, _NOT_LOADED = 100, 101
 _AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
 _REFUSED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 _LONGEST_REASON = 300
+_CLOSED = "closed channel"
+_OWN_CONNECTION = {"grpc.use_local_subchannel_pool": 1, "grpc.max_reconnect_backoff_ms": 1_000}
+"""Otherwise a new connection would inherit how long gRPC waits before it looks whether a server is back."""
 _LOGGERS = ("pymilvus", "pymilvus.milvus_client", "pymilvus.bulk_writer", "milvus_lite")
 
 
@@ -49,9 +52,7 @@ class MilvusServer:
 
     def __init__(self, uri: str, *, token: str = "", seconds: float = 30.0) -> None:
         if not uri.endswith(LITE) and urlsplit(uri).scheme not in _SCHEMES:
-            raise InvalidInput(
-                "milvus_uri", "must begin with http:// or https://, or end in .db"
-            )
+            raise InvalidInput("milvus_uri", "must begin with http:// or https://, or end in .db")
         self._uri = uri
         self._token = token
         self._seconds = seconds
@@ -146,14 +147,22 @@ class MilvusServer:
         client = self._connected()
         try:
             return getattr(client, name)(timeout=self._seconds, **arguments)
-        except (MilvusException, grpc.RpcError) as fault:
+        except (MilvusException, grpc.RpcError, ValueError) as fault:
+            if isinstance(fault, ValueError) and _CLOSED not in str(fault):
+                raise
             if again and _code(fault) == _NOT_LOADED:
                 self._run("load_collection", {"collection_name": arguments["collection_name"]}, again=False)
-            elif again and self.folder is not None and _code(fault) in _AWAY:
-                self._disconnect()
             else:
-                raise self._translated(fault) from fault
+                error = self._translated(fault)
+                if isinstance(error, StorageBusy):
+                    self._disconnect(client)
+                if not again or not self._is_worth_another(fault):
+                    raise error from fault
         return self._run(name, arguments, again=False)
+
+    def _is_worth_another(self, fault: Exception) -> bool:
+        """Whether a new connection may do: another thread closed ours, or the server of a file is gone."""
+        return isinstance(fault, ValueError) or (self.folder is not None and _is_away(fault))
 
     def _connected(self) -> MilvusClient:
         with self._connecting:
@@ -165,17 +174,25 @@ class MilvusServer:
 
     def _opened(self) -> MilvusClient:
         try:
-            return MilvusClient(uri=self._uri, token=self._token, timeout=self._seconds)
+            return MilvusClient(
+                uri=self._uri,
+                token=self._token,
+                timeout=self._seconds,
+                dedicated=True,
+                grpc_options=_OWN_CONNECTION,
+            )
         except (MilvusException, grpc.RpcError, OSError) as fault:
             if self.folder is not None:
                 raise _unopened(self.folder) from fault
             raise self._translated(fault) from fault
 
-    def _disconnect(self) -> None:
+    def _disconnect(self, client: MilvusClient | None = None) -> None:
+        """Let go of the connection, or of this one if it is still in use: a broken one may never mend."""
         with self._connecting:
-            if self._client is not None:
-                self._client.close()
-                self._client = None
+            if self._client is None or client not in (None, self._client):
+                return
+            self._client.close()
+            self._client = None
             if self.folder is not None:
                 manager = importlib.import_module("milvus_lite.server_manager")
                 manager.server_manager_instance.release_server(self._uri)
@@ -186,7 +203,7 @@ class MilvusServer:
             return CollectionGone(reason)
         if code in _REFUSED:
             return StorageError(f"Milvus at {self.address} refuses the token; check CONSPECTUS_MILVUS_TOKEN")
-        if code in _AWAY or "connect" in reason.lower():
+        if isinstance(fault, ValueError) or _is_away(fault):
             return StorageBusy(
                 f"Milvus at {self.address} does not answer within {self._seconds:g} s; nothing is lost:"
                 " start it, or check CONSPECTUS_MILVUS_URI, and ask again"
@@ -218,6 +235,10 @@ def _code(fault: Exception) -> object:
     if isinstance(fault, MilvusException):
         return fault.code
     return fault.code() if isinstance(fault, grpc.Call) else None
+
+
+def _is_away(fault: Exception) -> bool:
+    return _code(fault) in _AWAY or "connecting to server" in _reason(fault)
 
 
 def _reason(fault: Exception) -> str:
