@@ -69,6 +69,7 @@ def test_segments_of_a_recogniser() -> None:
         ({"content": "x", "start": "00:00:05,5", "dur": "1"}, (5.5, 6.5)),
         ({"caption": "x", "start_s": 0, "end_s": 7}, (0.0, 7.0)),
         ({"text": "x", "start_time": "1:02:03.004", "end_time": "1h2m4s"}, (3723.004, 3724.0)),
+        ({"text": "x", "start": "12340.5", "end": "20260105"}, (12340.5, 20260105.0)),
         ({"text": "x", "startMs": 1500, "endMs": "2500"}, (1.5, 2.5)),
         ({"text": "x", "timestamp": [1.5, None]}, (1.5, None)),
         ({"text": "x", "offsets": {"from": 1500, "to": 2000}}, (1.5, 2.0)),

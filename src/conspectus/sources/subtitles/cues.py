@@ -1,5 +1,6 @@
 """What every format is read into: cues with their times, and counts of what was left out or changed."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from conspectus.text.times import parse_instant
 Time = float | str | None
 """Seconds from the start of the recording, an ISO 8601 instant as the file has it, or unknown."""
 
+_DATED = re.compile(r"\d{4}-|\d{8}T\d{4}", re.ASCII)
 VIDEO = "video"
 """Metadata of a caption in a file of several recordings: which one it is of."""
 
@@ -72,7 +74,7 @@ def second_of(time: Time) -> float | None:
 
 def is_instant(text: str) -> bool:
     """Whether a text is an ISO 8601 instant, and not a number."""
-    if not text[:4].isdigit() or text[4:5] not in "-01" or not text[4:]:
+    if not _DATED.match(text):
         return False
     try:
         parse_instant(text)
