@@ -207,7 +207,7 @@ class CaptionFilesAnswer(Answer):
     added: Count
     replaced: Count
     unchanged: Count
-    failures: list[tuple[str, str]]
+    failures: list[Annotated[list[str], Field(min_length=2, max_length=2)]]
     notices: list[str]
 
 
