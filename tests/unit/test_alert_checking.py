@@ -100,6 +100,7 @@ async def test_words_count_at_once_and_likeness_when_there_is_a_vector(store: St
 async def test_only_captions_and_only_what_came_later(store: Store) -> None:
     await store.say(caption("old", "a fire"))
     await store.alerts.put(FIRE, most=1)
+    await store.embed(0.9)
     await store.say(prepared("page", "a fire"), prepared("event", "a fire", kind="event"))
     assert await store.check() == []
     await store.say(caption("new", "a fire", start=60))

@@ -11,6 +11,14 @@ from conspectus.model.video import Alert, DeliveryState
 
 
 @dataclass(frozen=True, slots=True)
+class Behind:
+    """An alert that has not seen all changes; it waits for what has chunks after `since`."""
+
+    alert: Alert
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
 class Match:
     """A caption that is what an alert waits for, and why."""
 
@@ -66,8 +74,8 @@ class Alerts(Protocol):
     async def put(self, alert: Alert, *, most: int) -> Alert:
         """Store it, or change the stored one of that id, which goes on where it was.
 
-        A new one begins with the newest change. Raises NotFound for an unknown collection, and TooLarge where
-        its owner has `most` already.
+        A new one begins with the newest change, and waits for nothing that was written before. Raises
+        NotFound for an unknown collection, and TooLarge where its owner has `most` already.
         """
         ...
 
@@ -83,8 +91,8 @@ class Alerts(Protocol):
         """Forget it with all that it told; whether there was one."""
         ...
 
-    async def behind(self) -> Sequence[Alert]:
-        """Those that have not seen all changes of their collection."""
+    async def behind(self) -> Sequence[Behind]:
+        """Those that have not seen all changes of their collection, those at the same change together."""
         ...
 
     async def record(self, checked: Sequence[Checked], *, now: datetime) -> int:

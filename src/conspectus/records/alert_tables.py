@@ -21,6 +21,7 @@ alerts = Table(
     Column("webhook", Text),
     Column("created", Number, nullable=False),
     Column("checked", Number, nullable=False),
+    Column("since", Number, nullable=False),
     UniqueConstraint("owner", "collection", "name"),
     Index(None, "collection", "checked"),
 )

@@ -14,21 +14,23 @@ from conspectus.model.filter_json import filter_from_json, filter_to_json
 from conspectus.model.ids import CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.records import Period
 from conspectus.model.video import Alert
-from conspectus.ports.alerts import Checked, Delivery, Match, Told
+from conspectus.ports.alerts import Behind, Checked, Delivery, Match, Told
 from conspectus.records.alert_tables import alert_events as events
 from conspectus.records.alert_tables import alerts
 from conspectus.records.catalog import state
 from conspectus.records.changes import allocate
 from conspectus.records.rows import blocks
 from conspectus.records.store import Transactions
-from conspectus.records.tables import collections, documents
+from conspectus.records.tables import collections, counters, documents
 from conspectus.text.runs import runs
 from conspectus.text.times import from_microseconds, to_microseconds
 
-WIDTH = len(alerts.c)
+WIDTH = len(Alert.__dataclass_fields__)
 MICROSECONDS = 1_000_000
 
-_EVENT = select(*alerts.c, *events.c).join(events, events.c.alert == alerts.c.id)
+_ALERT = tuple(alerts.c[name] for name in Alert.__dataclass_fields__)
+_CHUNKS = select(counters.c.value).where(counters.c.name == "chunk")
+_EVENT = select(*_ALERT, *events.c).join(events, events.c.alert == alerts.c.id)
 _ABOUT = select(events).where(
     events.c.alert == bindparam("of"),
     events.c.source == bindparam("stream"),
@@ -68,7 +70,7 @@ class SqlAlerts:
         """Forget it with all that it told; whether there was one."""
         return await self._write(partial(_delete, alert=alert))
 
-    async def behind(self) -> Sequence[Alert]:
+    async def behind(self) -> Sequence[Behind]:
         """Those that have not seen all changes of their collection."""
         return await self._read(_behind)
 
@@ -108,7 +110,8 @@ def _put(connection: Connection, alert: Alert, most: int) -> Alert:
         if count >= most:
             raise TooLarge("alerts", size=count + 1, limit=most, unit="alerts")
         fresh = replace(alert, checked=newest)
-        connection.execute(insert(alerts), _values(fresh))
+        since = connection.execute(_CHUNKS).scalar_one()
+        connection.execute(insert(alerts), {**_values(fresh), "since": since})
         return fresh
     changed = replace(alert, created=stored.created, checked=stored.checked)
     connection.execute(update(alerts).where(alerts.c.id == alert.id).values(_values(changed)))
@@ -119,12 +122,12 @@ def _put(connection: Connection, alert: Alert, most: int) -> Alert:
 
 
 def _alert(connection: Connection, alert: str) -> Alert | None:
-    row = connection.execute(select(alerts).where(alerts.c.id == alert)).one_or_none()
+    row = connection.execute(select(*_ALERT).where(alerts.c.id == alert)).one_or_none()
     return None if row is None else _to_alert(row)
 
 
 def _owned(connection: Connection, owner: UserId) -> list[Alert]:
-    chosen = select(alerts).where(alerts.c.owner == owner).order_by(alerts.c.name, alerts.c.id)
+    chosen = select(*_ALERT).where(alerts.c.owner == owner).order_by(alerts.c.name, alerts.c.id)
     return [_to_alert(row) for row in connection.execute(chosen)]
 
 
@@ -132,12 +135,11 @@ def _delete(connection: Connection, alert: str) -> bool:
     return connection.execute(delete(alerts).where(alerts.c.id == alert)).rowcount > 0
 
 
-def _behind(connection: Connection) -> list[Alert]:
-    joined = select(alerts).join(collections, collections.c.id == alerts.c.collection)
+def _behind(connection: Connection) -> list[Behind]:
+    joined = select(*_ALERT, alerts.c.since).join(collections, collections.c.id == alerts.c.collection)
     late = joined.where(alerts.c.checked < collections.c.sequence)
-    return [
-        _to_alert(row) for row in connection.execute(late.order_by(alerts.c.collection, alerts.c.checked))
-    ]
+    ordered = late.order_by(alerts.c.collection, alerts.c.checked, alerts.c.id)
+    return [Behind(_to_alert(row), row.since) for row in connection.execute(ordered)]
 
 
 def _record(connection: Connection, checked: Sequence[Checked], now: datetime) -> int:
@@ -263,7 +265,7 @@ def _values(alert: Alert) -> dict[str, Any]:
 
 def _to_alert(row: Sequence[Any]) -> Alert:
     """A row that begins with the columns of alerts."""
-    fields = dict(zip(alerts.c.keys(), row[:WIDTH], strict=True))
+    fields = dict(zip(Alert.__dataclass_fields__, row[:WIDTH], strict=True))
     return Alert(
         **{
             **fields,

@@ -16,7 +16,7 @@ from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Change, Collection, Document
 from conspectus.model.video import Alert
 from conspectus.ports import Clock, Reader, Records, Vectors
-from conspectus.ports.alerts import Alerts, Checked, Match
+from conspectus.ports.alerts import Alerts, Behind, Checked, Match
 from conspectus.streams.matching import Heard, Language, Question, heard, question, reason
 
 Shows = Callable[[Document], bool]
@@ -52,33 +52,37 @@ class Checker:
         """Take every alert that is behind further; whether there was one."""
         now = time.monotonic()
         self._later = {alert: until for alert, until in self._later.items() if until > now}
-        behind = [each for each in await self._alerts.behind() if each.id not in self._later]
+        behind = [each for each in await self._alerts.behind() if each.alert.id not in self._later]
         if not behind:
             return False
         homes = {str(each.id): each for each in await self._records.collections()}
-        for (home, checked), alerts in groupby(behind, lambda each: (each.collection, each.checked)):
+        for (home, checked), alerts in groupby(
+            behind, lambda each: (each.alert.collection, each.alert.checked)
+        ):
             if home in homes:
                 await self._check(homes[home], checked, list(alerts))
         return True
 
-    async def _check(self, home: Collection, checked: int, alerts: Sequence[Alert]) -> None:
+    async def _check(self, home: Collection, checked: int, alerts: Sequence[Behind]) -> None:
         reader = self._records.reader(home.id, home.space)
         changes = await reader.changes_since(checked, limit=CHANGES)
         if not changes:
             return
         captions = await self._captions(reader, changes, self._language(home.language))
         until = changes[-1].sequence
-        views = {each.owner: await self._eyes(each) for each in alerts} if captions else {}
+        views = {each.alert.owner: await self._eyes(each.alert) for each in alerts} if captions else {}
         results = [
-            await self._result(alert, until, captions, home=home, shows=views.get(alert.owner))
-            for alert in alerts
+            await self._result(each, until, captions, home=home, shows=views.get(each.alert.owner))
+            for each in alerts
         ]
         await self._alerts.record(results, now=self._clock())
 
     async def _result(
-        self, alert: Alert, until: int, captions: Sequence[Heard], *, home: Collection, shows: Shows | None
+        self, behind: Behind, until: int, captions: Sequence[Heard], *, home: Collection, shows: Shows | None
     ) -> Checked:
-        mine = [each for each in captions if not alert.streams or each.document.source in alert.streams]
+        alert = behind.alert
+        fresh = [each for each in captions if each.chunk > behind.since]
+        mine = [each for each in fresh if not alert.streams or each.document.source in alert.streams]
         if shows is None or not mine:
             return Checked(alert, until)
         vector, known = await self._vector(alert, mine, home)
@@ -148,9 +152,10 @@ def _heard(
 ) -> list[Heard]:
     found = []
     for name, chunks in pieces.items():
-        text = texts.get(name, chunks[0].chunk.text)
+        first = chunks[0]
+        text = texts.get(name, first.chunk.text)
         vectors = tuple(each.vector for each in chunks if each.vector is not None)
-        found.append(heard(chunks[0].document, text, language, vectors=vectors))
+        found.append(heard(first.document, text, language, chunk=first.chunk.id, vectors=vectors))
     return found
 
 

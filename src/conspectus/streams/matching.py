@@ -48,9 +48,13 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A caption as questions look at it: its terms, and the vectors of its pieces that there are so far."""
+    """A caption as questions look at it: its terms, and the vectors of its pieces that there are so far.
+
+    `chunk` is the number of a piece of it, which is higher than those of all that was written before.
+    """
 
     document: Document
+    chunk: int
     words: Collection[str]
     sequence: Sequence[str]
     vectors: Sequence[bytes] = ()
@@ -65,9 +69,11 @@ def question(
     return Question(where, bool(text.strip()), words, phrase, floor, vector)
 
 
-def heard(document: Document, text: str, language: Language, *, vectors: Sequence[bytes] = ()) -> Heard:
+def heard(
+    document: Document, text: str, language: Language, *, chunk: int = 0, vectors: Sequence[bytes] = ()
+) -> Heard:
     """A caption ready to be compared with many questions."""
-    return Heard(document, frozenset(language.telling(text)), language.all(text), vectors)
+    return Heard(document, chunk, frozenset(language.telling(text)), language.all(text), vectors)
 
 
 def reason(asked: Question, caption: Heard) -> str | None:

@@ -74,7 +74,7 @@ class AlertsContract:
         await records.write([prepared("y", "y")])
         changed = await alerts.put(replace(PLAIN, query="a fire", created=NOON + timedelta(1)), most=1)
         assert changed == replace(first, query="a fire")
-        assert await alerts.behind() == [changed]
+        assert [each.alert for each in await alerts.behind()] == [changed]
         with pytest.raises(TooLarge):
             await alerts.put(replace(PLAIN, id="b", name="b"), most=1)
 

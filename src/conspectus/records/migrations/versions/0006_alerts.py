@@ -35,6 +35,7 @@ def _make_alerts() -> None:
         sa.Column("webhook", sa.Text()),
         sa.Column("created", NUMBER, nullable=False),
         sa.Column("checked", NUMBER, nullable=False),
+        sa.Column("since", NUMBER, nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_alerts"),
         sa.UniqueConstraint("owner", "collection", "name", name="uq_alerts_owner_collection_name"),
         _reference("alerts", "collection", "collections.id"),
