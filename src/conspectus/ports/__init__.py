@@ -292,7 +292,10 @@ class Records(Timelines, Protocol):
         ...
 
     async def put_vectors(self, space: EmbeddingSpace, vectors: Sequence[tuple[ChunkId, bytes]]) -> int:
-        """Store little-endian float16 vectors and say how many; those of chunks that are gone are dropped."""
+        """Store little-endian float16 vectors and say how many.
+
+        Those of chunks that are gone, or that have one by now, are dropped.
+        """
         ...
 
     async def fail(self, document: DocumentId, error: str) -> None:

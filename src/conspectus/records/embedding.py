@@ -41,6 +41,9 @@ _OWNERS = (
 _OLD = delete(vectors).where(
     vectors.c.space == bindparam("called"), vectors.c.chunk.in_(bindparam("ids", expanding=True))
 )
+_THERE = select(vectors.c.chunk).where(
+    vectors.c.space == bindparam("called"), vectors.c.chunk.in_(bindparam("ids", expanding=True))
+)
 _ERROR = documents.c.status == "error"
 
 
@@ -64,13 +67,20 @@ def count_unembedded(connection: Connection, collection: CollectionId, *, space:
 def put_vectors(
     connection: Connection, *, space: EmbeddingSpace, pairs: Sequence[tuple[ChunkId, bytes]]
 ) -> int:
-    """Store vectors of chunks that exist, and mark documents that now have all of theirs."""
+    """Store vectors of chunks that exist, and mark documents that now have all of theirs.
+
+    A vector that is there stays: it may have been handed in while another was made.
+    """
     given = dict(pairs)
     if any(len(vector) != BYTES_PER_NUMBER * space.dimensions for vector in given.values()):
         raise InvalidInput("vectors", f"must have {space.dimensions} float16 numbers each")
     owners = [row for block in blocks(sorted(given)) for row in connection.execute(_OWNERS, {"ids": block})]
-    for block in blocks([row.id for row in owners]):
-        connection.execute(_OLD, {"called": space.name, "ids": block})
+    there = {
+        row.chunk
+        for block in blocks([row.id for row in owners])
+        for row in connection.execute(_THERE, {"called": space.name, "ids": block})
+    }
+    owners = [row for row in owners if row.id not in there]
     if owners:
         rows = [{"chunk": row.id, "space": space.name, "vector": given[row.id]} for row in owners]
         connection.execute(insert(vectors), rows)

@@ -1,0 +1,118 @@
+"""Vectors that come with documents: in one transaction with them, and before any that is made for them."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import conspectus
+from conspectus import NewDocument, Query, Settings
+from conspectus.errors import InvalidInput, NotAllowed
+from conspectus.model.ids import ChunkId, DocumentId
+from conspectus.model.records import PreparedDocument
+from conspectus.records.store import SqlRecords, open_records
+from conspectus.testing.samples import OTHER_SPACE, SHELF, SPACE, notes, prepared, shelf, vector
+from conspectus.text.vectors import unit
+
+SETTINGS = replace(Settings(), log_level="critical")
+
+
+@pytest.fixture
+async def records(tmp_path: Path) -> AsyncIterator[SqlRecords]:
+    opened = await open_records(tmp_path / "records.sqlite")
+    await opened.create_collection(shelf())
+    await opened.put_source(notes())
+    yield opened
+    await opened.close()
+
+
+def given(key: str, *texts: str, to: float) -> PreparedDocument:
+    return replace(prepared(key, *texts, metadata={"to": to}), vector=vector(to))
+
+
+async def vectors_of(records: SqlRecords, key: str) -> list[bytes | None]:
+    ids = [each.chunk.id for each in await records.document_chunks(DocumentId(key))]
+    return [each.vector for each in await records.reader(SHELF, SPACE).chunks(min(ids), max(ids))]
+
+
+async def test_all_chunks_have_it_when_they_are_there(records: SqlRecords) -> None:
+    await records.write([given("a", "one ", "two", to=1), prepared("b", "three"), given("empty", to=2)])
+    assert await vectors_of(records, "a") == [vector(1)] * 2
+    assert [each.status for each in await records.documents([DocumentId("a"), DocumentId("b")])] == [
+        "embedded",
+        "pending",
+    ]
+    assert [each.chunk.text for each in await records.unembedded(SHELF, SPACE, limit=9)] == ["three"]
+    assert (await records.counts(SHELF))["vectors"] == 2
+    assert await records.check() == []
+
+
+async def test_a_vector_that_was_made_meanwhile_does_not_replace_it(records: SqlRecords) -> None:
+    await records.write([prepared("a", "one ", "two")])
+    waiting = await records.unembedded(SHELF, SPACE, limit=9)
+    await records.write([given("a", "one ", "two", to=5)])
+    assert await records.put_vectors(SPACE, [(each.chunk.id, vector(9)) for each in waiting]) == 0
+    assert await vectors_of(records, "a") == [vector(5)] * 2
+    assert await records.put_vectors(OTHER_SPACE, [(waiting[0].chunk.id, vector(9))]) == 1
+
+
+async def test_what_failed_is_mended_by_it(records: SqlRecords) -> None:
+    await records.write([prepared("a", "one")])
+    await records.fail(DocumentId("a"), "refused")
+    await records.write([given("a", "one", to=3)])
+    [found] = await records.documents([DocumentId("a")])
+    assert (found.status, found.error, await vectors_of(records, "a")) == ("embedded", None, [vector(3)])
+
+
+async def test_the_history_tells_indexes_of_it(records: SqlRecords) -> None:
+    await records.write([given("a", "one", to=1)])
+    reader = records.reader(SHELF, SPACE)
+    before = await reader.last_sequence()
+    await records.write([given("a", "one", to=2)])
+    changes = await reader.changes_since(before, limit=9)
+    assert [(each.operation, each.first) for each in changes] == [("put", ChunkId(1))]
+
+
+async def test_another_size_leaves_nothing_of_the_batch(records: SqlRecords) -> None:
+    wrong = replace(prepared("b", "two"), vector=vector(1, dimensions=3))
+    with pytest.raises(InvalidInput, match="has 3 numbers, the space of the collection 4"):
+        await records.write([given("a", "one", to=1), wrong])
+    assert await records.documents([DocumentId("a")]) == []
+
+
+async def test_two_versions_in_one_batch_leave_the_last(records: SqlRecords) -> None:
+    await records.write([given("a", "one", to=1), given("a", "one", to=2), given("a", "other", to=3)])
+    assert await vectors_of(records, "a") == [vector(3)]
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-30, 1.0, 1e30, 1e300])
+def test_vectors_of_any_length_become_one(scale: float) -> None:
+    np.testing.assert_allclose(unit([3 * scale, 4 * scale]), [0.6, 0.8], rtol=1e-6)
+
+
+async def test_who_may_make_a_collection_may_hand_its_vectors_in(tmp_path: Path) -> None:
+    async with conspectus.open(tmp_path / "data", settings=replace(SETTINGS, embedder="none")) as engine:
+        await engine.create_user("ann")
+        ann = engine.answering(await engine.authenticate((await engine.create_key("ann")).secret))
+        await ann.create_collection("films", embedder="vectors:2")
+        await ann.add(NewDocument("x", vector=(1.0, 0.0)), collection="films")
+        with pytest.raises(NotAllowed):
+            await ann.create_collection("costly", embedder="openai:text-embedding-3-small@8")
+        for wrong in ((1.0,), (0.0, 0.0), (1.0, 2.0, 3.0)):
+            with pytest.raises(InvalidInput):
+                await ann.retrieve(Query("", vector=wrong, arms=("vectors",)), collection="films")
+
+
+async def test_a_question_in_words_says_that_it_has_no_vector(tmp_path: Path) -> None:
+    settings = replace(SETTINGS, embedder="vectors:2")
+    async with conspectus.open(tmp_path / "data", settings=settings) as engine:
+        await engine.add([NewDocument("red car", vector=(1.0, 0.0)), "a dog"], wait=True)
+        found = await engine.retrieve("car")
+        assert [hit.chunk.text for hit in found.hits] == ["red car"]
+        assert "words only" in found.notices[0]
+    async with conspectus.open(tmp_path / "data", settings=settings) as engine:
+        assert (await engine.status()).collections[0].pending == 1
+        found = await engine.retrieve(Query("dog", vector=(2.0, 0.0)))
+        assert {hit.chunk.text for hit in found.hits} == {"red car", "a dog"}
