@@ -211,3 +211,57 @@ async def test_what_was_revoked_is_not_sent(house: House, server: ScriptedServer
         await asyncio.sleep(0.01)
     assert (event.delivery, event.error) == ("failed", HIDDEN)
     assert len(server.requests) == event.attempts
+
+
+async def test_what_is_being_sent_when_the_store_is_closed_is_sent_once(
+    tmp_path: Path, server: ScriptedServer
+) -> None:
+    server.answers["/hook"] = Answer(b"", delay=0.5)
+    for last in (False, True):
+        async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
+            if not last:
+                await engine.put_stream("cam")
+                await engine.put_alert(replace(FIRE, webhook=f"{server.base}/hook"))
+            await engine.start_alerting()
+            if last:
+                assert (await until_told(engine, "delivered")).attempts == 1
+            else:
+                await engine.add_captions(NewCaption("fire", 0, 1), stream="cam")
+                await until_told(engine, "pending")
+    assert len(server.requests) == 1
+
+
+async def test_alerts_are_checked_by_whoever_serves_next(tmp_path: Path) -> None:
+    async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
+        await engine.put_stream("cam")
+        await engine.put_alert(FIRE)
+        await engine.add_captions(NewCaption("fire", 0, 1), stream="cam")
+        assert await texts(engine) == []
+    async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
+        await engine.start_alerting()
+        await engine.start_alerting()
+        assert (await until_told(engine, "none")).text == "fire"
+
+
+async def test_purged_captions_leave_nothing_of_what_was_told(tmp_path: Path) -> None:
+    async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
+        await engine.put_stream("cam")
+        await engine.put_alert(FIRE)
+        await engine.start_alerting()
+        await engine.add_captions(NewCaption("fire xylophone", 0, 1), stream="cam")
+        await until_told(engine, "none")
+        await engine.clear_stream("cam", purge=True)
+        assert await texts(engine) == []
+        files = [path for path in tmp_path.rglob("*") if path.is_file()]
+        assert not [path for path in files if b"xylophone" in path.read_bytes()]
+
+
+def test_without_an_event_loop_alerts_are_heard_too(tmp_path: Path) -> None:
+    with conspectus.sync.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
+        engine.put_stream("cam")
+        engine.put_alert(FIRE)
+        engine.start_alerting()
+        engine.add_captions([NewCaption("fire one", 0, 1), NewCaption("fire two", 60, 61)], stream="cam")
+        heard = engine.listen(after=0)
+        assert [next(heard).text, next(heard).text] == ["fire one", "fire two"]
+        heard.close()
