@@ -20,6 +20,8 @@ def test_every_operation_of_the_engine_is_there_too() -> None:
         "run",
         "asynchronous",
         "chat",
+        "follow_captions",
+        "listen",
     }
 
 
