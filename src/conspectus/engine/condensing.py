@@ -14,7 +14,8 @@ from conspectus.engine.seeing import Seeing
 from conspectus.errors import Changed, ChatError, TooLarge
 from conspectus.ingest.captions import span_of
 from conspectus.model.patience import Patience
-from conspectus.model.video import BatchSummary, Caption, Stream, Summary, SummaryRequest
+from conspectus.model.records import Source
+from conspectus.model.video import BatchSummary, Caption, Summary, SummaryRequest
 from conspectus.ports import Progress, Vectors
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.timelines import Span
@@ -38,7 +39,7 @@ class Asked:
     """A request that was checked, with where its captions are."""
 
     request: SummaryRequest
-    stream: Stream
+    source: Source
     place: Place
     span: Span
     form: Form | None
@@ -69,9 +70,9 @@ class Condensing(Seeing):
         settings = self._parts.settings
         ready = checked(request, most_characters=settings.max_chat_characters)
         form = None if ready.schema is None else Form(ready.schema)
-        stream, place = await self._stream_place(ready.stream, ready.collection)
-        span = span_of(ready.range, clock_of(stream.source))
-        return Asked(ready, stream, place, span, form)
+        place, source = await self._stream_source(ready.stream, ready.collection)
+        span = span_of(ready.range, clock_of(source))
+        return Asked(ready, source, place, span, form)
 
     async def _summed(self, asked: Asked, how: How) -> Summary:
         """What is asked for, by the model where there is one; each request by one task at a time."""
@@ -79,7 +80,7 @@ class Condensing(Seeing):
         if model is None:
             return await self._extracted(asked)
         name = asked.named(model.name)
-        lock = self._core.summary_locks.setdefault(f"{asked.stream.source.id} {name}", asyncio.Lock())
+        lock = self._core.summary_locks.setdefault(f"{asked.source.id} {name}", asyncio.Lock())
         if how.reading:
             return await self._made(asked, model, how)
         async with lock:
@@ -108,12 +109,12 @@ class Condensing(Seeing):
             workers = 2 * max(1, self._parts.settings.summary_concurrency)
             finished = await in_batches(writer, parts, done, workers=workers, together=not how.filling)
         if not how.reading and not how.filling and finished.fault is None:
-            await store.tidy(asked.stream.source.id, name, scribe.used)
+            await store.tidy(asked.source.id, name, scribe.used)
         return reported(finished, model.name, asked.form, calls=scribe.calls)
 
     async def _batches(self, asked: Asked, name: str, captions: Sequence[Caption], how: How) -> list[Batch]:
         """The batches to summarise; where they were cut by time is kept before anything is asked."""
-        source, size = asked.stream.source.id, asked.request.batch_size
+        source, size = asked.source.id, asked.request.batch_size
         if by_index(captions):
             made = batches(captions, size)
         else:
@@ -126,7 +127,7 @@ class Condensing(Seeing):
 
     async def _captions_of(self, asked: Asked) -> list[Caption]:
         most = self._parts.settings.max_summary_captions
-        found = await self._timeline(asked.place, asked.stream.source, asked.span)
+        found = await self._timeline(asked.place, asked.source, asked.span)
         if len(found) > most:
             raise TooLarge("range", size=len(found), limit=most, unit="captions")
         return [each for each in found if each.text.strip()]
@@ -135,12 +136,12 @@ class Condensing(Seeing):
         self, asked: Asked, model: ChatModel, captions: Sequence[Caption], *, reading: bool
     ) -> Scribe:
         fingerprints = {each.document.id: each.document.fingerprint for each in captions}
-        paper = Paper(self._parts.summaries, asked.stream.source.id, asked.named(model.name), fingerprints)
+        paper = Paper(self._parts.summaries, asked.source.id, asked.named(model.name), fingerprints)
         patience, turns = self._summary_patience, self._core.summary_turns
         return Scribe(model, paper, asked.form, patience, turns, reading)
 
     def _style(self, asked: Asked, model: ChatModel) -> Style:
-        clock = clock_of(asked.stream.source)
+        clock = clock_of(asked.source)
         return Style(
             prompt=asked.request.prompt,
             form=None if asked.form is None else asked.form.text,
@@ -160,7 +161,7 @@ class Condensing(Seeing):
         captions = await self._captions_of(asked)
         if not captions:
             return Summary("empty", "", EXTRACTIVE, ())
-        clock, language = clock_of(asked.stream.source), asked.place.collection.language
+        clock, language = clock_of(asked.source), asked.place.collection.language
         vectors = await self._caption_vectors(asked.place, captions)
         chosen = await asyncio.to_thread(
             extracted, captions, asked.request.sentences, terms=Analyzer(language).terms, vectors=vectors

@@ -56,9 +56,9 @@ class Summarising(Condensing):
         It ends when `put_stream` says that the stream is not live any more, or with None.
         """
         require_scope(self._person, "write", "write")
-        found, place = await self._stream_place(stream, collection)
-        place.require("editor", "have a stream summarised", source=found.source.id)
-        store, source = self._parts.summaries, found.source
+        place, source = await self._stream_source(stream, collection)
+        place.require("editor", "have a stream summarised", source=source.id)
+        store = self._parts.summaries
         if request is None:
             await store.stand(source.id, None)
             return
@@ -119,8 +119,8 @@ class Summarising(Condensing):
         return Outcome(_counts(await self._summed(asked, how)))
 
     async def _after_adding(self, stream: str, collection: str, indexes: Collection[int | None]) -> None:
-        found, _ = await self._stream_place(stream, collection)
-        standing = await self._parts.summaries.standing(found.source.id)
+        _, source = await self._stream_source(stream, collection)
+        standing = await self._parts.summaries.standing(source.id)
         if standing is None:
             return
         asked = await self._asked(request_from_json(standing.request))
@@ -130,7 +130,7 @@ class Summarising(Condensing):
     async def _is_due(self, asked: Asked, indexes: Collection[int | None]) -> bool:
         """Whether a batch may be full that was not before; looks only at the end, or where indexes point."""
         size, model = asked.request.batch_size, self._parts.chat_model
-        source = asked.stream.source
+        source = asked.source
         numbers = {each // size for each in indexes if each is not None}
         if None not in indexes:
             for number in sorted(numbers):
@@ -150,7 +150,7 @@ class Summarising(Condensing):
 
     async def _fill(self, asked: Asked, standing: Standing) -> None:
         """Have the full batches summarised, unless a job that waits will."""
-        source = asked.stream.source
+        source = asked.source
         scope = JobScope((JobPlace(source.collection),), ("queued",))
         for job in (await self._parts.work.ledger.jobs(scope)).jobs:
             if job.kind == "summary" and job.source == source.id and job.arguments.get("filling") is True:
@@ -167,11 +167,10 @@ class Summarising(Condensing):
         await self._parts.summaries.stand(stream.source.id, None)
 
     def _summary_job(self, asked: Asked, *, filling: bool) -> Job:
-        source = asked.stream.source
+        source = asked.source
         own = changed(asked.request, stream=source.id, collection=source.collection)
         arguments: dict[str, Json] = {"request": request_to_json(own), "filling": filling}
-        title = asked.stream.title or source.name
-        return self._new_job("summary", asked.place, source.id, title=title, arguments=arguments)
+        return self._new_job("summary", asked.place, source.id, title=source.name, arguments=arguments)
 
 
 def _noted(captions: Iterable[NewCaption], indexes: set[int | None]) -> Iterator[NewCaption]:
