@@ -106,6 +106,21 @@ def test_any_lines_rolled_up_come_out_as_they_were_spoken(lines: list[str], heig
     assert rows(shown) == [(line, float(n), float(n + 1)) for n, line in enumerate(spoken)]
 
 
+def shown_by_youtube(lines: list[str]) -> list[tuple[str, float, float]]:
+    """Two lines at a time, the new one below; between them a moment with the lower one alone."""
+    cues: list[tuple[str, float, float]] = []
+    for number, (above, line) in enumerate(zip(["", *lines], lines, strict=False)):
+        now = 2.0 * number
+        cues.extend([(f"{above}\n{line}".strip(), now, now + 1.99), (line, now + 1.99, now + 2.0)])
+    return cues
+
+
+@given(st.lists(st.sampled_from(["yeah", "no", "[Music]"]), min_size=4, max_size=30))
+def test_lines_that_are_spoken_again_stay_as_often_as_they_were_spoken(lines: list[str]) -> None:
+    wanted = [(line, 2.0 * number, 2.0 * number + 2.0) for number, line in enumerate(lines)]
+    assert rows(shown_by_youtube(lines)) == wanted
+
+
 @given(st.lists(st.text("ab", min_size=1, max_size=2), max_size=30))
 def test_cues_of_one_line_are_never_touched(lines: list[str]) -> None:
     cues = [(line, float(n), float(n + 1)) for n, line in enumerate(lines)]
