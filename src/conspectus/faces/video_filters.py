@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from conspectus.ingest.prepare import NAME_LENGTH, Limits, storable
-from conspectus.model.filter import And, Eq, Exists, Filter, Not, Or
+from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, Not, Or
 from conspectus.model.records import Json
 from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
@@ -20,6 +20,7 @@ WHOLE: Final = "whole values"
 list would match any of its elements."""
 _LIMITS: Final = Limits(sys.maxsize, sys.maxsize, 100)
 _CAPTIONS: Final = Eq("kind", "caption")
+_NOTHING: Final = Not(EVERYTHING)
 
 
 def kept(metadata: Mapping[str, Any]) -> dict[str, Json]:
@@ -65,7 +66,7 @@ def of_stream(stream_id: Json, sources: Mapping[str, str]) -> Filter:
 def _of_stream(value: Json, sources: Mapping[str, str]) -> Filter:
     name = stream_name(value)
     if name not in sources:
-        return Or()
+        return _NOTHING
     named = _equals(STREAM, value)
     if name != UNNAMED:
         named = Or((Not(Exists((STREAM,))), named))
