@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Final
 
-from conspectus.errors import ConspectusError, FetchFailed, InvalidInput, StorageError
+from conspectus.errors import ConspectusError, FetchFailed, InvalidInput
 from conspectus.model.patience import Patience
 from conspectus.ports import Clock
 from conspectus.ports.alerts import Alerts, Delivery, Poster, Told
@@ -58,7 +58,7 @@ class Deliverer:
                 if event is None:
                     return
                 await self._alerts.settle(event.number, await self._sent(event))
-        except StorageError as fault:
+        except ConspectusError as fault:
             logger.warning("what an alert told cannot be sent now: %s", fault.code)
 
     async def _sent(self, event: Told) -> Delivery:

@@ -62,6 +62,8 @@ class AlertService:
                 await self._lead()
             except ConspectusError as fault:
                 logger.warning("alerts cannot be checked now: %s", fault.code)
+            except OSError as fault:
+                logger.warning("alerts cannot be checked now: %s", fault.strerror)
             await self._pause(TURN_SECONDS)
 
     async def _lead(self) -> None:
