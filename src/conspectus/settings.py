@@ -28,6 +28,9 @@ class Settings:
     or `off`. A stream is kept for `chat_resume_seconds` after its end, and a model goes on for
     `chat_leave_seconds` after its last reader left. At most `chat_streams` are kept, each with about the
     last `chat_stream_bytes` of its answer.
+    A person has at most `max_alerts`; what is new is looked for every `alert_poll_milliseconds`. A webhook is
+    sent up to `webhook_attempts` times, has `webhook_seconds` for each answer, and is signed with
+    `webhook_key` if there is one.
     Sizes are in bytes unless the name says otherwise. `fetch_allow` are names, addresses or networks,
     separated by commas, that may be fetched from although they are not public; `max_requests` are answered
     at once, `max_waiting` more wait, others are turned away; at most `max_listeners` are told of what comes,
