@@ -1,6 +1,5 @@
 """The index in Milvus: answers from one version, takes in changes, and is built anew beside the old one."""
 
-import asyncio
 import hashlib
 from collections.abc import Sequence
 
@@ -155,11 +154,20 @@ class MilvusIndex:
             pending = []
         return state
 
+    async def _keep(self, promised: int) -> None:
+        """See the records up to there again, should the index have been deleted, or an older one restored."""
+        while self._state.applied < promised:
+            changes = await self._reader.changes_since(self._state.applied, limit=CHANGES)
+            if not changes:
+                break
+            await self.apply(changes)
+
     async def _asked(self, probe: Probe, ask: Ask) -> Candidates:
         """Ask the version that is known; if there is another one by then, ask that one."""
         if probe.vector is not None and probe.vector.shape != (self._place.dimensions,):
             raise InvalidInput("vector", f"has shape {probe.vector.shape}, not {self._place.dimensions}")
         terms = question_terms(probe.words, self._analyse)
+        promised = self._state.applied
         for _ in range(_ATTEMPTS):
             state = self._state
             answer = await self._asking.answer(state, probe.where, terms, vector=probe.vector, ask=ask)
@@ -168,7 +176,7 @@ class MilvusIndex:
             self._state = await self._notes.read()
             if self._state == state:
                 raise IndexDamaged(self._place.name, "a part of it is missing in Milvus")
-            await asyncio.sleep(0)
+            await self._keep(promised)
         raise StorageBusy("the index changed faster than it could be asked; ask again")
 
 

@@ -1,0 +1,132 @@
+"""A whole engine with its index in Milvus: over a server, over a file, with hostile strings everywhere."""
+
+import asyncio
+import sys
+from asyncio.subprocess import PIPE
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from conspectus import NewDocument, Settings
+from conspectus.bootstrap.milvus import index_name
+from conspectus.errors import IndexDamaged, InvalidInput, StorageBusy
+from conspectus.index.milvus.server import MilvusServer
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.testing.milvus_server import MilvusProcess, milvus_server
+
+SETTINGS = replace(Settings(), index="milvus", chunk_size=200, chunk_overlap=0, milvus_seconds=20)
+HOLDER = """
+import sys
+from asyncio.subprocess import PIPE
+from pymilvus import MilvusClient
+client = MilvusClient(uri=sys.argv[1])
+print("held", flush=True)
+sys.stdin.readline()
+"""
+
+
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusProcess]:
+    with milvus_server(tmp_path_factory.mktemp("milvus") / "data") as running:
+        yield running
+
+
+def settings_for(process: MilvusProcess) -> Settings:
+    return replace(SETTINGS, milvus_uri=process.uri)
+
+
+async def test_from_adding_to_forgetting(tmp_path: Path, process: MilvusProcess) -> None:
+    server = MilvusServer(process.uri)
+    async with conspectus.open(tmp_path, settings=settings_for(process), embedder=HashedEmbedder()) as engine:
+        await engine.add([NewDocument(f"the fox number {n}", key=str(n)) for n in range(30)], wait=True)
+        found = await engine.retrieve("fox number 7", limit=5)
+        assert found.hits[0].document.key == "7"
+        await engine.delete([found.hits[0].document.id])
+        again = await engine.retrieve("fox number 7", limit=50)
+        assert len(again.hits) == 29
+        await engine.reindex()
+        status = (await engine.status()).collections[0].index
+        assert (status.chunks, status.vectors) == (29, 29)
+        assert list((await engine.check()).index.values()) == [()]
+        home = await engine.find_collection("default")
+        name = index_name("conspectus", home, home.space)
+        assert [each.startswith(name) for each in await server.collections()] == [True] * 3
+        await engine.delete_collection("default")
+        assert await server.collections() == []
+    await server.close()
+
+
+async def test_two_engines_at_once(tmp_path: Path, process: MilvusProcess) -> None:
+    chosen = replace(settings_for(process), embedder="none")
+    async with (
+        conspectus.open(tmp_path, settings=chosen) as first,
+        conspectus.open(tmp_path, settings=chosen) as second,
+    ):
+        for number, word in enumerate(("fox", "sun", "moon", "sea", "sky", "tree")):
+            writer, reader = (first, second) if number % 2 else (second, first)
+            await writer.add(NewDocument(word, key=word))
+            assert len((await reader.retrieve(word)).hits) == 1
+        await asyncio.gather(*(e.add(NewDocument("both", key=k)) for e, k in ((first, "a"), (second, "b"))))
+        assert len((await first.retrieve("both")).hits) == len((await second.retrieve("both")).hits) == 2
+        assert list((await first.check()).index.values()) == [()]
+
+
+async def test_a_file_in_the_stores_folder(tmp_path: Path) -> None:
+    for word in ("first", "second"):
+        async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
+            await engine.add(NewDocument(f"the {word} opening", key=word), wait=True)
+            assert (await engine.retrieve(f"{word} opening")).hits[0].document.key == word
+            await engine.delete([(await engine.retrieve("opening")).hits[0].document.id], purge=True)
+            assert list((await engine.check()).index.values()) == [()]
+    assert (tmp_path / "milvus.db").is_dir()
+
+
+async def test_a_file_is_for_one_process(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", HOLDER, str(tmp_path / "milvus.db")]
+    holder = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
+    assert holder.stdout is not None
+    assert await holder.stdout.readline() == b"held\n"
+    async with conspectus.open(tmp_path, settings=replace(SETTINGS, embedder="none")) as engine:
+        await engine.create_collection("default")
+        with pytest.raises(StorageBusy, match=r"open in another process, .*milvus-lite server"):
+            await engine.retrieve("anything")
+        await holder.communicate(b"\n")
+        await engine.add(NewDocument("it goes on", key="a"))
+        assert len((await engine.retrieve("goes on")).hits) == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("index", "pinecone"), ("milvus_prefix", "a-b"), ("milvus_prefix", ""), ("milvus_uri", "a file")],
+)
+async def test_settings_that_cannot_be_used(tmp_path: Path, field: str, value: str) -> None:
+    chosen = replace(SETTINGS, embedder="none", **{field: value})
+    with pytest.raises(InvalidInput, match=field):
+        async with conspectus.open(tmp_path, settings=chosen) as engine:
+            await engine.create_collection("default")
+            await engine.retrieve("anything")
+
+
+async def lose(server: MilvusServer, ending: str) -> None:
+    for name in await server.collections():
+        if name.startswith("lost_") and name.endswith(ending):
+            await server.drop(name)
+
+
+async def test_records_outlive_an_index_that_is_lost(tmp_path: Path, process: MilvusProcess) -> None:
+    chosen = replace(settings_for(process), embedder="none", milvus_prefix="lost")
+    server = MilvusServer(process.uri)
+    async with conspectus.open(tmp_path, settings=chosen) as engine:
+        await engine.add(NewDocument("still here", key="a"))
+        await lose(server, "")
+        assert len((await engine.retrieve("still here")).hits) == 1
+        await lose(server, "_words")
+        with pytest.raises(IndexDamaged, match="conspectus reindex"):
+            await engine.retrieve("still here")
+        await engine.reindex()
+        assert len((await engine.retrieve("still here")).hits) == 1
+        assert list((await engine.check()).index.values()) == [()]
+    await server.close()
