@@ -23,7 +23,7 @@ from conspectus.errors import (
     TooLarge,
 )
 from conspectus.model.results import Message
-from conspectus.model.video import CaptionRange, NewCaption, NewStream, SummaryRequest
+from conspectus.model.video import CaptionRange, NewCaption, NewStream, SummaryMode, SummaryRequest
 from conspectus.testing.chat_models import ScriptedChatModel
 
 SETTINGS = replace(
@@ -335,3 +335,27 @@ async def test_wall_clock_times_are_instants(tmp_path: Path) -> None:
         await engine.add_captions(indexed(1), stream="film")
         await engine.summarise(REQUEST)
         assert "[2026-03-02T09:01:00+01:00 - " in model.asked[0].messages[-1].content
+
+
+@pytest.mark.parametrize("mode", ["batches", "refine"])
+async def test_a_model_that_never_ends_is_stopped(tmp_path: Path, mode: SummaryMode) -> None:
+    model = ScriptedChatModel(lambda _: ["all of the scenes once more " * 600], window=2_000)
+    async with opened(tmp_path, model) as engine:
+        await engine.add_captions(indexed(*range(12)), stream="film")
+        request = replace(REQUEST, mode=mode)
+        if mode == "batches":
+            with pytest.raises(ChatTooLong):
+                await engine.summarise(request)
+        else:
+            made = await engine.summarise(request)
+            assert [each.code for each in made.failures] == [ChatTooLong.code]
+        assert len(model.asked) < 50
+
+
+async def test_odd_characters_in_answers_can_be_stored(tmp_path: Path) -> None:
+    model = ScriptedChatModel(["a\x00b \ud83d", "\ude00 \udfff"])
+    async with opened(tmp_path, model) as engine:
+        await engine.add_captions(indexed(0), stream="film")
+        made = await engine.summarise(REQUEST)
+        assert made.text == "a\ufffdb \U0001f600 \ufffd"
+        assert await engine.summary(REQUEST) == replace(made, calls=0)

@@ -13,12 +13,8 @@ from tests.films import asked_about, indexed, scenes, told
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import Changed
-from conspectus.model.ids import DocumentId
 from conspectus.model.results import Message
 from conspectus.model.video import CaptionRange, NewCaption, SummaryRequest
-from conspectus.ports.summaries import NewSummary
-from conspectus.records.store import open_records
-from conspectus.records.summaries import SqlSummaries
 from conspectus.testing.chat_models import ScriptedChatModel
 
 SETTINGS = replace(Settings(), embedder="none", log_level="critical", job_wait_milliseconds=1)
@@ -130,24 +126,3 @@ async def test_a_range_by_time_does_not_move_the_batches_of_the_whole(tmp_path: 
         made = await engine.summarise(REQUEST)
         await engine.summarise(replace(REQUEST, range=CaptionRange(3, 20)))
         assert await engine.summary(REQUEST) == replace(made, calls=0)
-
-
-async def test_a_long_chain_of_summaries_goes_at_once(tmp_path: Path) -> None:
-    async with opened(tmp_path, ScriptedChatModel(told)) as engine:
-        [first] = await engine.add_captions(indexed(0), stream="film")
-        document = await engine.get(first.id)
-    records = await open_records(tmp_path / "data" / "records.sqlite")
-    store = SqlSummaries(records.transactions)
-    made_of = ((DocumentId(document.id), document.fingerprint),)
-    await store.keep(document.source, NewSummary("0", "r", "text", made_of))
-    for each in range(1, 3_000):
-        await store.keep(document.source, NewSummary(str(each), "r", "text", (), (str(each - 1),)))
-    with pytest.raises(Changed):
-        await store.keep(document.source, NewSummary("x", "r", "text", (), ("none",)))
-    with pytest.raises(Changed):
-        await store.keep(document.source, NewSummary("x", "r", "text", ((document.id, "other"),)))
-    assert await store.text("2999") == "text"
-    await records.delete([document.id])
-    assert await store.text("0") is None
-    assert await store.text("2999") is None
-    await records.close()

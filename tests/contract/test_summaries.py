@@ -1,0 +1,23 @@
+"""Every keeper of summaries, held to its contract on SQLite."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from conspectus.ports.summaries import Summaries
+from conspectus.records.store import SqlRecords, open_records
+from conspectus.records.summaries import SqlSummaries
+from conspectus.testing.summaries_contract import SummariesContract
+
+
+class TestSqlSummaries(SummariesContract):
+    @pytest.fixture
+    async def records(self, tmp_path: Path) -> AsyncIterator[SqlRecords]:
+        opened = await open_records(tmp_path / "records.sqlite")
+        yield opened
+        await opened.close()
+
+    @pytest.fixture
+    def store(self, records: SqlRecords) -> Summaries:
+        return SqlSummaries(records.transactions)
