@@ -14,7 +14,7 @@ from tests.video_contexts import SubjectEmbeddings, minute
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.errors import ConspectusError, InvalidInput
+from conspectus.errors import ChatAuthFailed, ConspectusError, InvalidInput
 from conspectus.faces.video import (
     ContextEmbedder,
     ContextManager,
@@ -24,6 +24,7 @@ from conspectus.faces.video import (
     SummarizationFunction,
 )
 from conspectus.faces.video_functions import NO_CAPTIONS
+from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.testing.milvus_server import milvus_server
 from conspectus.testing.served import served
@@ -212,9 +213,28 @@ async def test_streams_are_summarised_by_name(engine: Engine) -> None:
     store = EngineContextStore(engine)
     manager = ContextManager(SubjectEmbeddings(), store)
     manager.register_function("summarize", SummarizationFunction(store))
+    nothing = await manager.call("summarize", "gate")
+    assert (nothing["success"], nothing["summary"], nothing["batch_count"]) == (False, NO_CAPTIONS, 0)
     await manager.add_documents_batch(["A car arrives.", "A dog barks."], [minute(0), minute(1)])
     made = await manager.call("summarize", "gate")
-    assert (made["success"], made["by"], made["batch_count"]) == (True, "extractive", 1)
+    assert (made["success"], made["outcome"], made["batch_count"]) == (True, "complete", 1)
     assert "car" in made["summary"]
     late = await manager.call("summarize", stream_id="gate", start_time="1:00:00")
     assert (late["summary"], late["batch_count"]) == (NO_CAPTIONS, 0)
+
+
+async def test_two_batches_take_three_calls_and_a_model_that_fails_is_told(tmp_path: Path) -> None:
+    model = ScriptedChatModel(["In", " short."])
+    settings = replace(SETTINGS, embedder="none", job_wait_milliseconds=1)
+    async with conspectus.open(tmp_path / "data", settings=settings, chat_model=model) as engine:
+        store = EngineContextStore(engine)
+        manager = ContextManager(SubjectEmbeddings(), store)
+        manager.register_function("summarize", SummarizationFunction(store))
+        texts = [f"Caption {number} of a car." for number in range(7)]
+        await manager.add_documents_batch(texts, [minute(number, "gate") for number in range(7)])
+        made = await manager.call("summarize", "gate")
+        assert (made["success"], made["batch_count"], len(model.asked)) == (True, 2, 3)
+        await manager.add_documents_batch(texts, [minute(number, "yard") for number in range(7)])
+        model.fails = ChatAuthFailed("scripted", "no")
+        failed = await manager.call("summarize", "yard")
+        assert (failed["success"], failed["outcome"], failed["batch_count"]) == (False, "failed", 0)

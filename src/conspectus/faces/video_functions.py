@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
+from conspectus.errors import NotFound, ProviderError
+from conspectus.faces.video_filters import stream_name
 from conspectus.faces.video_store import EngineContextStore
 from conspectus.model.video import CaptionRange, SummaryRequest
 
@@ -63,16 +65,37 @@ class SummarizationFunction:
     async def execute(
         self, stream_id: str, *, start_time: str | float | None = None, end_time: str | float | None = None
     ) -> dict[str, Any]:
-        """The summary as a dict: success, summary, batch_count, by, and the failures by batch.
+        """The summary as a dict: success, outcome, summary, batch_count, calls, and the failures by batch.
 
-        Raises NotFound for an unknown stream, and the error of the model where nothing could be summarised.
+        It is a success where all captions are in it. A stream without any has a message in its place, a model
+        that fails its error.
         """
         within = CaptionRange(start=start_time, end=end_time)
-        made = await self._store.summarise(replace(self._request, stream=stream_id, range=within))
+        asked = replace(self._request, stream=stream_name(stream_id), range=within)
+        try:
+            made = await self._store.summarise(asked)
+        except NotFound:
+            return _nothing("empty", NO_CAPTIONS)
+        except ProviderError as fault:
+            return _nothing("failed", str(fault))
+        if made.outcome == "empty":
+            return _nothing("empty", NO_CAPTIONS)
         return {
-            "success": made.outcome != "partial",
-            "summary": made.text if made.outcome != "empty" else NO_CAPTIONS,
+            "success": made.outcome == "complete",
+            "outcome": made.outcome,
+            "summary": made.text,
             "batch_count": len(made.batches),
-            "by": made.by,
+            "calls": made.calls,
             "failures": {each.number: each.error for each in made.failures},
         }
+
+
+def _nothing(outcome: str, words: str) -> dict[str, Any]:
+    return {
+        "success": False,
+        "outcome": outcome,
+        "summary": words,
+        "batch_count": 0,
+        "calls": 0,
+        "failures": {},
+    }
