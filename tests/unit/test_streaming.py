@@ -174,6 +174,17 @@ async def test_a_file_of_many_videos_makes_a_stream_for_each(engine: Engine) -> 
     assert dict(report.streams) == {"a": 1, "b": 1}
 
 
+async def test_files_of_one_name_do_not_take_each_others_place(engine: Engine, tmp_path: Path) -> None:
+    for folder, word in (("a", "One"), ("b", "Eins")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "talk.srt").write_text(SUBTITLES.replace("One", word))
+    report = await engine.import_captions([tmp_path, Upload("../../c/talk.srt", SUBTITLES.encode())])
+    assert dict(report.streams) == {"a/talk": 2, "b/talk": 2, "c/talk": 2}
+    twice = [tmp_path / "a" / "talk.srt", tmp_path / "b" / "talk.srt"]
+    report = await engine.import_captions(twice)
+    assert (dict(report.streams), [name for name, _ in report.failures]) == ({"talk": 2}, ["talk.srt"])
+
+
 async def test_a_file_that_fails_stops_no_other(engine: Engine) -> None:
     files = [Upload("bad.srt", b"\x00\x01 nothing"), Upload("good.srt", SUBTITLES.encode())]
     report = await engine.import_captions(files)
@@ -196,7 +207,7 @@ async def test_only_the_owner_names_paths(engine: Engine, tmp_path: Path) -> Non
     stranger = engine.answering(Person("stranger", False, UserId("stranger")))
     with pytest.raises(NotAllowed):
         await stranger.import_captions([tmp_path / "talk.srt"])
-    assert dict((await engine.import_captions([tmp_path])).streams)["talk"] == 2
+    assert (await engine.import_captions([tmp_path])).streams["talk"] == 2
 
 
 async def test_metadata_can_be_searched_by(engine: Engine) -> None:

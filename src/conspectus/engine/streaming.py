@@ -18,6 +18,7 @@ from conspectus.ingest.captions import (
     caption_id,
     checked_against,
     origin_of,
+    path_within,
     span_of,
     stream_metadata,
 )
@@ -182,9 +183,10 @@ class Streaming(Chatting):
     ) -> CaptionFiles:
         """Take in files of captions, each as a stream of its own unless `stream` names one.
 
-        A stream is called as its file without the ending; a file with captions of many videos makes one
-        for each. Taking a file in again follows what has changed in it. A file that fails is named in the
-        report and stops no other; raises NotAllowed for a path, where the person is not the owner.
+        A stream is called as its file, from the folder on that was named and without the ending; a file with
+        captions of many videos makes one for each. Taking a file in again follows what has changed in it. A
+        file that fails is named in the report and stops no other. Raises NotAllowed for a path, where the
+        person is not the owner.
         """
         taken = _Taken()
         progress = how.get("progress")
@@ -193,6 +195,8 @@ class Streaming(Chatting):
             if progress is not None:
                 progress(f"reading {name}", number, len(given))
             try:
+                if name in {before for before, _ in given[:number]}:
+                    raise Conflict("file", name, "is the name of another one that was taken in just now")
                 await self._take_captions(taken, name, data, stream, collection=collection, how=how)
             except (NotAllowed, NotFound):
                 raise
@@ -277,7 +281,7 @@ class Streaming(Chatting):
         found: list[tuple[str, bytes | Path]] = []
         for each in files:
             if isinstance(each, Upload):
-                found.append((Path(each.name).name, each.data))
+                found.append((path_within(each.name), each.data))
             elif not self._person.owner:
                 raise NotAllowed("read files of the machine that holds the store", "its owner account")
             else:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from pathlib import PurePath
+from pathlib import PurePosixPath
 from typing import Final, TypedDict
 
 from conspectus.errors import Conflict, InvalidInput
@@ -127,12 +127,20 @@ def by_video(track: CaptionTrack, name: str, stream: str | None) -> dict[str, li
     found: dict[str, list[NewCaption]] = {}
     for number, each in enumerate(track.captions, 1):
         video = each.metadata.get(VIDEO)
-        of = stream or (video if isinstance(video, str) and video else PurePath(name).stem)
+        of = stream or (
+            video if isinstance(video, str) and video else str(PurePosixPath(name).with_suffix(""))
+        )
         kept = {key: value for key, value in each.metadata.items() if key != VIDEO or of != video}
         key = each.key or f"{name}#{number}"
         one = replace(each, key=key, metadata={**kept, FILE: name})
         found.setdefault(of, []).append(one if stream is None else replace(one, index=None))
     return found
+
+
+def path_within(name: str) -> str:
+    """What somebody calls a file, as a path that stays where it is."""
+    parts = (part for part in name.replace("\\", "/").split("/") if part not in {"", ".", ".."})
+    return "/".join(parts) or "captions"
 
 
 def _key(new: NewCaption, occurred: Period | None) -> str:
