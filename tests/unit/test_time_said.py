@@ -255,6 +255,7 @@ def test_what_is_no_time_of_the_recording_is_not_taken(question: str, _: str) ->
         ("What did they discuss (12:30 - 13:00)?", "What did they discuss?"),
         ("What does he say about X after 12:00 and before 12:30?", "What does he say about X?"),
         ("Où est la tour à 12:30 — before 12:30 ?", "Où est la tour à 12:30 —?"),
+        ("What does she draw between 5:00 and 6:30 minutes?", "What does she draw?"),
         ("What happened at 12:30 in the kitchen?", "What happened in the kitchen?"),
     ],
 )

@@ -76,6 +76,8 @@ at 14:30 on Monday                | 2026-01-05 14:30:00 to 14:31:00 UTC
 before 14:30 on Monday            | 2026-01-05 00:00:00 to 14:30:00 UTC
 on Friday                         | 2026-01-02 00:00:00 to 2026-01-03 00:00:00 UTC
 since Monday                      | from 2026-01-05 00:00:00 UTC on
+on Sunday and Monday              | 2026-01-04 00:00:00 to 2026-01-06 00:00:00 UTC
+at 14:30 UTC                      | 2026-01-05 14:30:00 to 14:31:00 UTC
 before Monday                     | until 2026-01-05 00:00:00 UTC
 after Monday                      | from 2026-01-06 00:00:00 UTC on
 until Monday                      | until 2026-01-06 00:00:00 UTC
@@ -167,6 +169,7 @@ def test_times_of_day_are_those_of_the_clocks_zone() -> None:
     said = time_said("before 12:30", face)
     assert said is not None
     assert said.end == datetime(2026, 1, 5, 12, 30, tzinfo=ZoneInfo("Asia/Tokyo"))
+    assert read("at 3:30 UTC", face) == "2026-01-05 12:30:00 to 12:31:00 Asia/Tokyo"
 
 
 def test_the_origin_is_the_beginning_where_the_captions_begin_soon_after() -> None:

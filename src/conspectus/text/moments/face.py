@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
 from conspectus.text.clocks import EPOCH, StreamClock
-from conspectus.text.moments.language import HOUR
+from conspectus.text.moments.language import DAY, HOUR
 
 _EARLIEST: Final = datetime(2, 1, 1, tzinfo=UTC)
 _LATEST: Final = datetime(9998, 12, 31, tzinfo=UTC)
@@ -68,6 +68,11 @@ class ClockFace:
         start = self._instant(day, seconds, fold=0)
         last = self._instant(day, seconds + unit - _INSTANT, fold=1)
         return start, max(shifted(last, _INSTANT), shifted(start, min(unit, HOUR)))
+
+    def from_universal(self, seconds: float) -> float:
+        """The time of day on this clock when it is another in UTC, as it was where the stream ends."""
+        offset = self.local(self.end).utcoffset() or timedelta(0)
+        return (seconds + offset.total_seconds()) % DAY
 
     def covers(self, start: datetime, end: datetime) -> bool:
         """Whether the stream has something of [start, end)."""

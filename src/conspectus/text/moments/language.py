@@ -58,6 +58,7 @@ class Language:
     lasting: frozenset[str]
     meridiems: Mapping[str, int]
     hours: frozenset[str]
+    universal: frozenset[str]
     times: Mapping[str, float]
     days: Mapping[str, int]
     weekdays: Mapping[str, int]
@@ -181,6 +182,7 @@ ENGLISH: Final = Language(
     ),
     meridiems=MappingProxyType({"am": 0, "pm": 12}),
     hours=_set("o'clock oclock"),
+    universal=_set("utc gmt"),
     times=MappingProxyType({"noon": 12 * HOUR, "midday": 12 * HOUR, "midnight": 24 * HOUR}),
     days=MappingProxyType({"today": 0, "tonight": 0, "yesterday": -1}),
     weekdays=MappingProxyType(

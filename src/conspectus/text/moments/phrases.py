@@ -69,7 +69,9 @@ class PhraseReader:
             found = self._alone(index)
         if found is None or found.start is found.end is None:
             return None
-        return replace(found, last=self._parts.recording(found.last) or found.last)
+        last = found.last
+        last += self._words.kind(last - 1) == "clock" and self._points.amounts.unit(last) is not None
+        return replace(found, last=self._parts.recording(last) or last)
 
     def _relation(self, index: int) -> tuple[Relation, int] | None:
         for length in range(_LONGEST_RELATION, 0, -1):

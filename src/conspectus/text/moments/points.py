@@ -190,8 +190,11 @@ class PointReader:
         half = self.half_day(index + 1)
         if half is not None and HOUR <= seconds < 13 * HOUR:
             return self.of_day(seconds % (12 * HOUR) + half[0] * HOUR, unit), half[1]
-        proper = seconds <= DAY and half is None and not self._words.ending(index)
-        return (self.of_day(seconds, unit), index + 1) if proper else None
+        if seconds > DAY or half is not None or self._words.ending(index):
+            return None
+        if self._words.text(index + 1) in self._language.universal:
+            return self.of_day(self._face.from_universal(seconds), unit), index + 2
+        return self.of_day(seconds, unit), index + 1
 
     def _instant(self, index: int) -> Read:
         text = self._words.text(index)

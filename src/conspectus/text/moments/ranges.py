@@ -47,7 +47,7 @@ class RangeReader:
     def _join(self, index: int, relation: Relation | None) -> int | None:
         """Behind the `to`, `-` or `and` between two points."""
         joined = self._words.kind(index) == "dash" or self._words.text(index) in self._language.joins
-        both = relation == "between" and self._words.text(index) in self._language.conjunction
+        both = relation in {"between", "on"} and self._words.text(index) in self._language.conjunction
         return index + 1 if joined or both else None
 
     def _points_of(self, index: int, relation: Relation | None, *, whole: bool) -> _Two | None:
