@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 from collections.abc import AsyncIterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,8 @@ import conspectus
 from conspectus import Engine, RemoteEngine, Retrieval, Settings
 from conspectus.errors import NotAllowed, NotFound, Unauthenticated
 from conspectus.model.access import Grantee
+from conspectus.model.filter import Eq
+from conspectus.model.video import LiveCaption, NewCaption, VideoQuestion
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.testing.engine_contract import EngineContract
 from conspectus.testing.engine_samples import untimed
@@ -98,15 +101,60 @@ async def test_each_key_gets_the_engine_of_its_person(local: Engine) -> None:
             await there.whoami()
 
 
+async def test_who_may_see_one_stream_sees_that_one(local: Engine) -> None:
+    ann = await local.create_user("ann")
+    secret = (await local.create_key("ann")).secret
+    for name in ("gate", "yard"):
+        await local.add_captions(NewCaption(f"a fox at the {name}", 1, 2), stream=name, wait=True)
+    await local.grant("default", Grantee("user", ann.id), "viewer", source="gate")
+    here = local.answering(await local.authenticate(secret))
+    async with (
+        served(application(local, SETTINGS)) as url,
+        conspectus.connect(url, key=secret, settings=SETTINGS) as there,
+    ):
+        await sees_only_the_gate(here)
+        await sees_only_the_gate(there)
+        following = [asyncio.create_task(heard(each)) for each in (here, there)]
+        await asyncio.sleep(0.3)
+        await local.revoke("default", Grantee("user", ann.id), source="gate")
+        await local.add_captions(NewCaption("a secret fox", 3, 4), stream="gate")
+        for task in following:
+            with pytest.raises(NotFound):
+                await task
+
+
+async def sees_only_the_gate(engine: Engine | RemoteEngine) -> None:
+    assert [each.source.name for each in await engine.streams()] == ["gate"]
+    found = await engine.find_moments(VideoQuestion("fox"))
+    assert {each.stream.name for each in found.moments} == {"gate"}
+    assert "yard" not in (await engine.video_window(VideoQuestion("fox"), 500)).window.text
+    for asked in (engine.captions(stream="yard"), anext(engine.follow_captions(stream="yard"))):
+        with pytest.raises(NotFound):
+            await asked
+    for denied in (engine.add_captions(NewCaption("x"), stream="gate"), engine.clear_stream("gate")):
+        with pytest.raises(NotAllowed):
+            await denied
+
+
+async def heard(engine: Engine | RemoteEngine) -> list[LiveCaption]:
+    """All that is told of a stream, until that ends."""
+    found = [each async for each in engine.follow_captions(stream="gate")]
+    assert found == []
+    return found
+
+
 async def test_without_an_event_loop_it_is_the_same(local: Engine) -> None:
     def ask(url: str) -> Retrieval:
         with conspectus.sync.connect(url, settings=SETTINGS) as engine:
             engine.add("The meeting moved to Thursday.", wait=True)
             with pytest.raises(NotFound):
                 engine.get("nothing")
-            return engine.retrieve("meeting")
+            engine.add_captions(NewCaption("a fox", 1, 2), stream="gate")
+            with closing(engine.follow_captions(stream="gate", after=0)) as captions:
+                assert next(captions).caption.text == "a fox"
+            return engine.retrieve("meeting", where=Eq("kind", "page"))
 
     async with served(application(local, SETTINGS)) as url:
         found = await asyncio.to_thread(ask, url)
-        assert untimed(found) == untimed(await local.retrieve("meeting"))
+        assert untimed(found) == untimed(await local.retrieve("meeting", where=Eq("kind", "page")))
         assert len(found.hits) == 1

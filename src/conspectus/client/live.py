@@ -62,17 +62,21 @@ class _Connections:
         """The events of one. Raises what went wrong where it does not help to go on."""
         headers = {"Last-Event-ID": self._last} if self._last else {}
         request = Request("GET", self._path, query=self._query, headers=headers)
+        self._vain, begun = self._vain + 1, False
         try:
             async with aclosing(self._channel.pieces(request)) as pieces:
                 async for event in events_in(pieces):
-                    self._last = event.id
+                    self._last, begun = event.id, True
                     self._vain = self._vain if event.name == READY else 0
                     yield event
-            self._vain = 0
         except (ServerUnavailable, TooLarge):
-            self._vain += 1
             if not self._last or self._vain > TIMES:
                 raise
+            return
+        if begun:
+            self._vain = 0
+        elif self._vain > TIMES:
+            raise self._channel.lost("it ended before it began")
 
 
 def _object(channel: Channel, event: ServerEvent) -> dict[str, object]:

@@ -1,0 +1,91 @@
+"""The client's side of live events: lost connections, and servers that are none."""
+
+import json
+from collections.abc import Sequence
+from contextlib import aclosing
+
+import pytest
+from tests.unit.test_showing import caption
+
+import conspectus
+from conspectus.errors import NotFound, ServerUnavailable
+from conspectus.model.video import LiveCaption
+from conspectus.settings import Settings
+from conspectus.testing.web_server import Answer, Request, ScriptedServer
+from conspectus.text.clocks import StreamClock
+from conspectus.web.schemas.streams import CaptionAnswer
+
+SETTINGS = Settings(embedder="none", log_level="critical")
+PATH = "/api/v1/streams/gate/live"
+READY = b"id: 7\nevent: ready\ndata: {}\n\n"
+GONE = b'{"code": "not_found", "detail": "no stream", "kind": "stream", "name": "gate"}'
+Answers = Answer | Sequence[Answer]
+
+
+def event(number: int) -> bytes:
+    shown = CaptionAnswer.of(caption(f"scene {number}", 0.0, 1.0, StreamClock()), StreamClock())
+    told = {"sequence": number, "caption": json.loads(shown.model_dump_json())}
+    return f"id: {number}\nevent: caption\ndata: {json.dumps(told)}\n\n".encode()
+
+
+def stream(*frames: bytes) -> Answer:
+    return Answer(b"".join(frames), type="text/event-stream")
+
+
+async def followed(
+    answers: Answers, count: int, after: int | None = None
+) -> tuple[list[LiveCaption], list[Request]]:
+    """So many captions from a server of these answers, and what it was asked."""
+    found: list[LiveCaption] = []
+    async with (
+        ScriptedServer({PATH: answers}) as server,
+        conspectus.connect(server.base, settings=SETTINGS) as engine,
+        aclosing(engine.follow_captions(stream="gate", after=after)) as captions,
+    ):
+        async for each in captions:
+            found.append(each)
+            if len(found) == count:
+                break
+        return found, list(server.requests)
+
+
+async def test_what_ends_is_gone_on_with() -> None:
+    answers = [stream(READY, event(8)), stream(READY), stream(event(9), b"id: 10\nda"), stream(event(10))]
+    found, requests = await followed(answers, 3)
+    assert [each.sequence for each in found] == [8, 9, 10]
+    assert [each.headers.get("last-event-id") for each in requests] == [None, "8", "7", "9"]
+
+
+async def test_events_of_newer_servers_are_passed_over() -> None:
+    found, requests = await followed(stream(READY, b"event: mood\ndata: sunny\n\n", event(8)), 1, after=3)
+    assert [each.caption.text for each in found] == ["scene 8"]
+    assert requests[0].headers["last-event-id"] == "3"
+
+
+async def test_the_errors_of_a_server_are_raised() -> None:
+    failed = stream(READY, event(8), b"event: error\ndata: " + GONE + b"\n\n")
+    gone = Answer(GONE, 404, "application/problem+json")
+    for answers in (failed, gone, [stream(READY, event(8)), gone]):
+        with pytest.raises(NotFound):
+            await followed(answers, 2)
+    internal = stream(READY, b'event: error\ndata: {"code": "internal", "detail": "wrong"}\n\n')
+    with pytest.raises(ServerUnavailable):
+        await followed(internal, 1)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        stream(b""),
+        stream(READY, b"id: 8\nevent: caption\ndata: {}\n\n"),
+        stream(READY, b"id: 8\nevent: caption\ndata: [1\n\n"),
+        stream(READY, b"id: 8\nevent: error\ndata: 5\n\n"),
+        Answer(b"<html>", type="text/html"),
+        Answer(b"<html>", 502, "text/html"),
+    ],
+    ids=["nothing", "no caption", "no JSON", "no problem", "a page", "no server"],
+)
+async def test_what_is_no_server(answer: Answer) -> None:
+    for after in (None, 3):
+        with pytest.raises(ServerUnavailable):
+            await followed(answer, 1, after=after)
