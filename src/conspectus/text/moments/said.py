@@ -14,8 +14,8 @@ from conspectus.text.moments.phrases import PhraseReader
 from conspectus.text.moments.points import PointReader
 from conspectus.text.moments.tokens import Words
 
-_MOST_PHRASES: Final = 8
-_MOST_ATTEMPTS: Final = 100
+_MOST_PHRASES: Final = 4
+_MOST_ATTEMPTS: Final = 64
 _CLOSING: Final = ",.;:?!)]"
 _BRACKETS: Final = {"()", "[]"}
 
