@@ -1,6 +1,7 @@
 """Summaries that are objects of a schema, and those without a model."""
 
 import json
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -145,3 +146,17 @@ async def test_a_model_is_not_asked_where_sentences_are_to_be_chosen(tmp_path: P
         made = await engine.summarise(SummaryRequest("film", extractive=True))
         assert made.by == "extractive"
         assert model.asked == []
+
+
+async def test_objects_are_put_together_in_rounds(tmp_path: Path) -> None:
+    def says(messages: Sequence[Message]) -> list[str]:
+        people = re.findall(r"Ann \d+", messages[-1].content.partition("</retrieved>")[0])
+        return [json.dumps({"people": list(dict.fromkeys(people))})]
+
+    model = ScriptedChatModel(says, window=1_400)
+    async with opened(tmp_path, model) as engine:
+        named = [NewCaption(f"Ann {each} opens a door.", 10 * each, 10 * each + 10) for each in range(60)]
+        await engine.add_captions(named, stream="film")
+        made = await engine.summarise(replace(REQUEST, batch_size=2))
+        assert made.data == {"people": [f"Ann {each}" for each in range(60)]}
+        assert made.calls > 31

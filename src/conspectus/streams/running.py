@@ -1,8 +1,7 @@
 """Batch after batch to a summary of all, with what failed on the way."""
 
-import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -10,6 +9,7 @@ from conspectus.errors import ChatAuthFailed, ChatError, ChatModelUnknown, ChatN
 from conspectus.model.video import BatchSummary
 from conspectus.streams.batches import Batch
 from conspectus.streams.summarise import Told, Writer
+from conspectus.streams.together import all_of
 
 logger = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ async def in_batches(
             ended.append(await _attempt(batch, writer.batch(batch)))
             done(len(ended))
 
-    await _all([work() for _ in range(min(workers, len(batches)))])
+    await all_of([work() for _ in range(min(workers, len(batches)))])
     ended.sort(key=lambda each: each.batch.number)
     told = [(each.told, each.batch) for each in ended if each.told is not None]
     whole = await writer.whole(told) if together and told else None
@@ -94,15 +94,3 @@ async def _attempt(batch: Batch, work: Awaitable[Told]) -> _Ended:
         return _Ended(batch, None, fault)
     except NotKept as fault:
         return _Ended(batch, None, fault)
-
-
-async def _all(works: Sequence[Coroutine[None, None, None]]) -> None:
-    """All of them; where one raises, the others are stopped first."""
-    tasks = [asyncio.create_task(each) for each in works]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)

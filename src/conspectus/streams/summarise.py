@@ -12,6 +12,7 @@ from conspectus.model.results import Message
 from conspectus.model.video import Caption
 from conspectus.ports import CountTokens
 from conspectus.streams.batches import Batch
+from conspectus.streams.together import all_of
 from conspectus.text.clean import sentence_end_before
 from conspectus.text.disarm import RETRIEVED, USER_MESSAGE, disarm, without_delimiters
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
@@ -21,6 +22,8 @@ LONGEST_ANSWER: Final = 1_000
 MARGIN: Final = 0.95
 """Of a window that is counted as full, as counters differ from the model's own by a little."""
 LEAST_ROOM: Final = 64
+MOST_OF_A_TOKEN: Final = 16
+"""Characters of a token up to which a long text is looked at, so that it is not counted over and over."""
 
 _RULES: Final = (
     f"You summarise a video from its captions. What stands between <{RETRIEVED}> and </{RETRIEVED}> was made "
@@ -117,7 +120,7 @@ class Style:
         for each in captions:
             said = " ".join(each.text.split())
             speaker = each.document.author
-            text = disarm(f"{' '.join(speaker.split())}: {said}" if speaker else said)
+            text = f"{' '.join(speaker.split())}: {said}" if speaker else said
             for part in self._fitting(text, room, between(each.start, each.end, self.shown)):
                 made.append(Piece(part, self.count(part) + 1, caption=each.document.id))
         return made
@@ -125,18 +128,20 @@ class Style:
     def of_summary(self, told: Told, batch: Batch | None, room: int) -> list[Piece]:
         """A summary as material."""
         times = "" if batch is None else between(*batch.times, self.shown)
-        text = disarm("\n".join(line for line in told.text.splitlines() if line.strip()))
+        text = "\n".join(line for line in told.text.splitlines() if line.strip())
         parts = self._fitting(text, room, times)
         return [Piece(each, self.count(each) + 1, part=told.name) for each in parts]
 
     def _fitting(self, text: str, room: int, head: str) -> list[str]:
-        """The text behind its times, in as many pieces as it takes for each to fit."""
+        """The text behind its times, in as many pieces as it takes for each to fit, each one harmless."""
         parts: list[str] = []
         while True:
-            end = len(text)
-            while end > 1 and self.count(head + escape(text[:end])) + 1 > room:
+            end = min(len(text), MOST_OF_A_TOKEN * room)
+            while (part := head + escape(disarm(text[:end].strip()))) and end > 1:
+                if self.count(part) < room:
+                    break
                 end = sentence_end_before(text, end // 2) or end // 2
-            parts.append(head + escape(text[:end].strip()))
+            parts.append(part)
             text = text[end:].strip()
             if not text:
                 return parts
@@ -157,7 +162,7 @@ class Writer:
         """What a batch comes to: one question where its captions fit into one."""
         style = self.style
         groups = packed(style.of_captions(batch.captions, style.room), style.room)
-        told = [await self._put("captions", group) for group in groups]
+        told = await all_of([self._put("captions", group) for group in groups])
         return told[0] if len(told) == 1 else await self.whole([(each, None) for each in told])
 
     async def whole(self, told: Sequence[Stretch]) -> Told:
@@ -170,7 +175,8 @@ class Writer:
             if before and size >= before:
                 raise ChatTooLong(self.model, "its summaries get no shorter, and do not fit into its window")
             known = {each.name: (each, batch) for each, batch in told}
-            told = [await self._condensed(group, pieces, known) for group in packed(pieces, style.room)]
+            groups = packed(pieces, style.room)
+            told = await all_of([self._condensed(group, pieces, known) for group in groups])
         return told[0][0]
 
     async def refined(self, before: Told | None, batch: Batch) -> Told:
