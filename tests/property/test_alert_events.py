@@ -1,0 +1,97 @@
+"""However matches come, in whatever parts and how often: each event is told once, and holds its matches."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from conspectus.model.ids import DocumentId
+from conspectus.ports.alerts import Checked, Match, Told
+from conspectus.records.alerts import SqlAlerts
+from conspectus.records.store import SqlRecords, open_records
+from conspectus.testing.alerts_contract import ANNA, PLAIN, at, filled
+from conspectus.testing.samples import NOON, NOTES
+from conspectus.text.runs import runs
+
+CAPTIONS = 30
+HISTORIES = 60
+Times = tuple[float, float]
+
+
+@pytest.fixture
+async def records(tmp_path: Path) -> AsyncIterator[SqlRecords]:
+    opened = await open_records(tmp_path / "records.sqlite")
+    await filled(opened, *map(str, range(CAPTIONS)))
+    yield opened
+    await opened.close()
+
+
+def matches(times: Sequence[Times]) -> list[Match]:
+    return [
+        Match(DocumentId(str(number)), NOTES, at(start, end), f"of {number}")
+        for number, (start, end) in enumerate(times)
+    ]
+
+
+def drawn(chance: Random) -> list[Times]:
+    """Captions on a line of time, some at the very distance that still joins them."""
+    starts = [round(chance.uniform(0, 300), chance.choice((0, 1, 3))) for _ in range(CAPTIONS)]
+    return [(start, start + chance.choice((0, 0.05, 1, 5, 30))) for start in starts]
+
+
+async def told(alerts: SqlAlerts, name: str, parts: Sequence[Sequence[Match]]) -> Sequence[Told]:
+    """What an alert of its own tells when matches come in these parts."""
+    alert = await alerts.put(replace(PLAIN, id=name, name=name), most=10_000)
+    for part in parts:
+        fresh = await alerts.record([Checked(alert, alert.checked + 1, tuple(part))], now=NOON)
+        assert fresh <= len(part)
+        alert = replace(alert, checked=alert.checked + 1)
+    return await alerts.events(ANNA, alert=name, limit=1_000)
+
+
+async def test_in_one_part_each_run_is_one_event(records: SqlRecords) -> None:
+    alerts = SqlAlerts(records.transactions)
+    for seed in range(HISTORIES):
+        chance = Random(seed)
+        times = drawn(chance)
+        given = matches(times)
+        given += chance.choices(given, k=5)
+        chance.shuffle(given)
+        events = await told(alerts, f"whole {seed}", [given])
+        expected = []
+        for run in runs(times):
+            spans = [times[place] for place in run]
+            expected.append(at(min(start for start, _ in spans), max(end for _, end in spans)))
+        assert sorted((each.occurred.start, each.occurred.end) for each in events if each.occurred) == [
+            (each.start, each.end) for each in expected
+        ]
+
+
+async def test_in_many_parts_nothing_is_left_out_or_told_twice(records: SqlRecords) -> None:
+    alerts = SqlAlerts(records.transactions)
+    numbers = count()
+    for seed in range(HISTORIES):
+        chance = Random(1_000 + seed)
+        times = drawn(chance)
+        given = matches(times)
+        order = chance.sample(given, k=len(given)) + chance.choices(given, k=10)
+        parts = []
+        while order:
+            size = chance.randrange(1, 8)
+            parts.append(order[:size])
+            order = order[size:]
+        events = await told(alerts, f"parts {next(numbers)}", parts)
+        spans = [each.occurred for each in events if each.occurred]
+        for match in given:
+            assert match.occurred
+            begins, ends = match.occurred.start, match.occurred.end
+            assert any(each.start <= begins and ends <= each.end for each in spans)
+        whole = runs(times)
+        assert len(whole) <= len(events) <= CAPTIONS
+        assert len({each.document for each in events}) == len(events)
+        again = await alerts.owned(ANNA)
+        last = next(each for each in again if each.name == events[0].alert.name)
+        assert await alerts.record([Checked(last, last.checked + 1, tuple(given))], now=NOON) == 0
