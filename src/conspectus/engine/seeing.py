@@ -7,7 +7,7 @@ from math import nan
 from time import perf_counter
 
 from conspectus.access.sight import Place
-from conspectus.engine.streaming import Streaming
+from conspectus.engine.streaming import Streaming, stream_of
 from conspectus.engine.viewing import (
     IN_RANGE,
     NEARING,
@@ -15,6 +15,7 @@ from conspectus.engine.viewing import (
     Looked,
     caption_of,
     joined,
+    may_say_time,
     moment_of,
     narrowed,
     ranges,
@@ -27,12 +28,14 @@ from conspectus.model.query import Budget, Query
 from conspectus.model.records import Document, Source
 from conspectus.model.results import Hit, Retrieval
 from conspectus.model.video import Caption, Moment, Moments, VideoQuestion, VideoWindow
-from conspectus.ports.timelines import Span
+from conspectus.ports.timelines import Extent, Span
 from conspectus.retrieval.moments import TYPICAL_SECONDS, Seen, moments
 from conspectus.retrieval.plan import asked as checked
 from conspectus.text.clocks import clock_of
 from conspectus.text.moments import ClockFace, time_said
 
+UNKNOWN = Extent(0, None, None)
+"""How far a stream goes is only looked up where a time has to be understood."""
 CANDIDATES = 100
 """So many captions are looked at, at the least."""
 READ_AROUND = 3
@@ -76,11 +79,14 @@ class Seeing(Streaming):
         wanted = Budget(budget) if isinstance(budget, int) else budget
         asked = await self._read(question)
         labels = {name: looked.name for name, looked in asked.streams.items()}
+        zones = {name: looked.clock.zone for name, looked in asked.streams.items()}
 
         async def search(limit: int) -> Retrieval:
             return await self._with_moments(asked, await self._candidates(asked, limit), limit)
 
-        window = await self._filled(search, wanted, renderer, labels=labels if len(labels) > 1 else None)
+        window = await self._filled(
+            search, wanted, renderer, labels=labels if len(labels) > 1 else None, zones=zones
+        )
         shown = list(dict.fromkeys(each.document for each in window.citations))
         captions = tuple(await self._sight.inside(asked.place, shown))
         streams = {each.source: asked.streams[each.source].stream.source for each in captions}
@@ -96,6 +102,8 @@ class Seeing(Streaming):
         else:
             found = [each for each in await self._sight.sources(place) if each.kind == "stream"]
         at = question.at or self._parts.clock()
+        if not question.read_times or not may_say_time(question.prompt, at):
+            question = replace(question, read_times=False)
         looked = {str(each.id): await self._looked(question, place, each, at) for each in found}
         rest = (each.said.rest for each in looked.values() if each.said is not None)
         shown = ranges(looked)
@@ -103,9 +111,11 @@ class Seeing(Streaming):
         return AskedStreams(question, place, next(rest, question.prompt).strip(), looked, plan)
 
     async def _looked(self, question: VideoQuestion, place: Place, source: Source, at: datetime) -> Looked:
-        stream, clock = await self._as_stream(place, source), clock_of(source)
-        face = ClockFace(clock, stream.wall, stream.first, stream.last, at, stream.live)
+        clock = clock_of(source)
         span = span_of(question.range, clock)
+        timed = question.read_times or span.start is not None or span.end is not None
+        stream = await self._as_stream(place, source) if timed else stream_of(source, UNKNOWN)
+        face = ClockFace(clock, stream.wall, stream.first, stream.last, at, stream.live)
         if question.read_times and span.start is None and span.end is None:
             said = time_said(question.prompt, face)
             if said is not None:

@@ -42,7 +42,7 @@ from conspectus.model.video import (
     Stream,
 )
 from conspectus.ports import Progress
-from conspectus.ports.timelines import Span
+from conspectus.ports.timelines import Extent, Span
 from conspectus.text.clocks import StreamClock, clock_of, zone_named
 
 PAGE = 1_000
@@ -331,18 +331,7 @@ class Streaming(Chatting):
         return await self._as_stream(place, source), place
 
     async def _as_stream(self, place: Place, source: Source) -> Stream:
-        extent, clock = await self._sight.extent(place, source), clock_of(source)
-        title, zone = source.metadata.get(TITLE), source.metadata.get(ZONE)
-        return Stream(
-            source=source,
-            title=title if isinstance(title, str) else "",
-            origin=clock.origin,
-            zone=zone if isinstance(zone, str) else "UTC",
-            live=source.metadata.get(LIVE) is True,
-            captions=extent.captions,
-            first=extent.first,
-            last=extent.last,
-        )
+        return stream_of(source, await self._sight.extent(place, source))
 
     async def _timeline(
         self, place: Place, source: Source, span: Span, kind: Kind = "caption"
@@ -362,6 +351,21 @@ class Streaming(Chatting):
             after = page.next
             if after is None:
                 return found
+
+
+def stream_of(source: Source, extent: Extent) -> Stream:
+    """The stream that a source is, which goes as far as its captions do."""
+    title, zone = source.metadata.get(TITLE), source.metadata.get(ZONE)
+    return Stream(
+        source=source,
+        title=title if isinstance(title, str) else "",
+        origin=clock_of(source).origin,
+        zone=zone if isinstance(zone, str) else "UTC",
+        live=source.metadata.get(LIVE) is True,
+        captions=extent.captions,
+        first=extent.first,
+        last=extent.last,
+    )
 
 
 def as_caption(document: Document, text: str, clock: StreamClock) -> Caption:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from conspectus.access.policy import among
 from conspectus.access.sight import Place
@@ -14,12 +14,13 @@ from conspectus.model.video import Caption, Moment, Stream, VideoQuestion
 from conspectus.ports.timelines import Span
 from conspectus.retrieval.moments import Seen, Stretch
 from conspectus.text.clocks import EPOCH, StreamClock, timecode
-from conspectus.text.moments import ClockFace, TimeSaid, described
+from conspectus.text.moments import ClockFace, TimeSaid, described, time_said
 
 SEEN = In("kind", ("caption", "event"))
 NEARING = frozenset({"before", "until", "by"})
 """What is nearest to a time that something was before is the last, and not the first."""
 
+CENTURY = timedelta(days=36_525)
 IN_RANGE = "in the time range"
 """The part of a score that says no more than that."""
 
@@ -79,6 +80,15 @@ class AskedStreams:
             return And((among(looked.stream.source.id for looked in self.streams.values()), *narrow))
         each = tuple(And((Eq("source", name), *bounds)) for name, bounds in stretches.items())
         return And((Or(each), *narrow))
+
+
+def may_say_time(question: str, at: datetime) -> bool:
+    """Whether the question says a time on the clock of any stream: few do, and there may be many streams."""
+    faces = (
+        ClockFace(StreamClock(), False, EPOCH, EPOCH + CENTURY, at, live=True),
+        ClockFace(StreamClock(), True, at - CENTURY, at + CENTURY, at, live=True),
+    )
+    return any(time_said(question, face) is not None for face in faces)
 
 
 def inside(span: Span) -> tuple[Filter, ...]:
