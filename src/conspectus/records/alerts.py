@@ -145,9 +145,11 @@ def _behind(connection: Connection) -> list[Behind]:
 def _record(connection: Connection, checked: Sequence[Checked], now: datetime) -> int:
     rows: list[dict[str, Any]] = []
     for each in checked:
-        here = and_(alerts.c.id == each.alert.id, alerts.c.checked == each.alert.checked)
-        if connection.execute(update(alerts).where(here).values(checked=each.until)).rowcount:
-            rows += [_row(each.alert, match, now) for match in _untold(connection, each)]
+        stored = _alert(connection, each.alert.id)
+        if stored is not None and stored.checked == each.alert.checked:
+            row = update(alerts).where(alerts.c.id == stored.id)
+            connection.execute(row.values(checked=each.until))
+            rows += [_row(stored, match, now) for match in _untold(connection, stored, each.matches)]
     if rows:
         first = allocate(connection, "alert_event", len(rows))
         numbered = [{**row, "number": first + place} for place, row in enumerate(rows)]
@@ -155,22 +157,22 @@ def _record(connection: Connection, checked: Sequence[Checked], now: datetime) -
     return len(rows)
 
 
-def _untold(connection: Connection, checked: Checked) -> list[Match]:
+def _untold(connection: Connection, alert: Alert, matches: Sequence[Match]) -> list[Match]:
     """The first of each run of matches that is a new event; others make theirs longer."""
-    named = [match.document for match in checked.matches]
+    named = [match.document for match in matches]
     there = {id for block in blocks(named) for id in connection.execute(_THERE, {"ids": block}).scalars()}
     by_source: dict[SourceId, list[Timed]] = {}
     untimed: dict[DocumentId, Match] = {}
-    for match in checked.matches:
+    for match in matches:
         if match.document in there and match.occurred is not None:
             start, end = to_microseconds(match.occurred.start), to_microseconds(match.occurred.end)
             by_source.setdefault(match.source, []).append((start, end, match))
         elif match.document in there:
             untimed[match.document] = match
-    told = set(connection.execute(_UNTIMED, {"of": checked.alert.id}).scalars()) if untimed else set()
+    told = set(connection.execute(_UNTIMED, {"of": alert.id}).scalars()) if untimed else set()
     fresh = [match for document, match in untimed.items() if document not in told]
     for source, timed in by_source.items():
-        fresh += _new_runs(connection, checked.alert, source, timed)
+        fresh += _new_runs(connection, alert, source, timed)
     return fresh
 
 
