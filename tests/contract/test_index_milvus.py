@@ -56,7 +56,7 @@ class TestMilvusLiteFile(TestMilvus):
 class TestRecall(IndexRecall):
     """Every vector is looked at in Milvus Lite; what this shows is that no filter starves the search."""
 
-    size = 5_000
+    size = 3_000
 
     @pytest.fixture
     def open_index(self, tmp_path: Path, server: MilvusServer) -> OpenIndex:

@@ -21,8 +21,9 @@ Found: TypeAlias = Mapping[int, Row]
 _Look: TypeAlias = Callable[[int], Awaitable[Sequence[Row]]]
 _Score: TypeAlias = Callable[[Sequence[Row]], Floats]
 
-_TERMS = ("chunk", "length", "large", "terms")
-_VECTOR = ("chunk", "vector")
+_TERMS = ("key", "chunk", "length", "large", "terms")
+_VECTOR = ("key", "chunk", "vector")
+_NO_WORDS: Row = {"length": 0, "large": {}, "terms": {}}
 _SPARE = 16
 _DEEPER = 4
 _DEEPEST = 4_096
@@ -59,14 +60,16 @@ class Question:
         self._corpus = Corpus(view.state.total, view.state.length)
         self._weights = Weights(view.bm25, view.state.average)
         self.terms = tuple(self._corpus.statistic(term, self._documents(term)) for term in terms)
+        self._found_terms = [term for term in self.terms if term.documents > 0]
 
     async def search(self, limit: int) -> Candidates:
         """The best of both arms as one union with both scores."""
         words, vectors = await asyncio.gather(self._words_arm(limit), self._vector_arm(limit))
-        more_vectors = list(words.keys() - vectors.keys())
-        more_words = list(vectors.keys() - words.keys())
-        found = await asyncio.gather(self._of(WORDS, more_words), self._of(VECTORS, more_vectors))
-        return self.candidates({**words, **found[0]}, {**vectors, **found[1]})
+        more_words, more_vectors = await asyncio.gather(
+            self._beside(WORDS, [row for number, row in vectors.items() if number not in words]),
+            self._beside(VECTORS, [row for number, row in words.items() if number not in vectors]),
+        )
+        return self.candidates({**words, **more_words}, {**vectors, **more_vectors})
 
     async def score(self, ids: Ids) -> Candidates:
         """The scores of those of the chunks that may be seen."""
@@ -75,14 +78,14 @@ class Question:
 
     def candidates(self, words: Found, vectors: Found) -> Candidates:
         """Rows with their exact scores, by id."""
-        ids = np.array(sorted(words), np.int64)
+        ids = np.array(sorted(words.keys() | vectors.keys()), np.int64)
         cosine = np.full(len(ids), np.nan)
         with_vector = [place for place, number in enumerate(ids.tolist()) if number in vectors]
         if self._vector is not None and with_vector:
             cosine[with_vector] = self._cosine([vectors[int(ids[place])] for place in with_vector])
         return Candidates(
             ids=ids,
-            words=self._words([words[number] for number in ids.tolist()]),
+            words=self._words([words.get(number, _NO_WORDS) for number in ids.tolist()]),
             cosine=cosine,
             terms=self.terms,
             total=self._corpus.total,
@@ -94,7 +97,7 @@ class Question:
 
     async def _words_arm(self, limit: int) -> Found:
         k1 = self._view.bm25.k1
-        query = {dimension(term.term): term.idf * (k1 + 1.0) for term in self.terms if term.documents > 0}
+        query = {dimension(term.term): term.idf * (k1 + 1.0) for term in self._found_terms}
         if not query or not limit:
             return {}
 
@@ -132,10 +135,19 @@ class Question:
             found |= {row["chunk"]: row for row in rows}
         return found
 
+    async def _beside(self, what: str, rows: Sequence[Row]) -> Found:
+        """The rows of the same chunks in the other collection, which have the same keys."""
+        view, fields = self._view, _TERMS if what == WORDS else _VECTOR
+        if not rows or not (self._found_terms if what == WORDS else self._vector is not None):
+            return {}
+        listed = ",".join(f'"{row["key"]}"' for row in rows)
+        found = await view.server.query(view.collection(what), f"key in [{listed}]", fields)
+        return {row["chunk"]: row for row in found}
+
     def _words(self, rows: Sequence[Row]) -> Floats:
         scores = np.zeros(len(rows))
         lengths = np.array([row["length"] for row in rows], np.float64)
-        for term in sorted(self.terms, key=_name):
+        for term in sorted(self._found_terms, key=_name):
             counts = self._weights.counts(rows, dimension(term.term))
             found = counts > 0
             scores[found] += self._view.bm25.contributions(
