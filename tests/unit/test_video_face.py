@@ -127,6 +127,29 @@ async def test_what_was_left_is_embedded_with_the_next_question(embeddings: Subj
         assert (await manager.retrieve("dog"))[0]["id"] == ids[1]
 
 
+async def test_a_store_that_takes_no_vector_later_is_not_asked_for_ever(
+    embeddings: SubjectEmbeddings,
+) -> None:
+    manager = ContextManager(embeddings, ListStore())
+    embeddings.failing = {"document"}
+    added = await manager.add_document("A car.", {})
+    embeddings.failing = set()
+    for _ in range(9):
+        await manager.retrieve("car")
+    assert (manager.pending, embeddings.documents.count("A car.")) == ((added,), 4)
+    assert await manager.embed_pending() == 0
+
+
+async def test_what_is_deleted_meanwhile_is_not_pending(embeddings: SubjectEmbeddings) -> None:
+    store = ListStore()
+    manager = ContextManager(embeddings, store)
+    embeddings.failing = {"document"}
+    await store.delete_document(await manager.add_document("A car.", {}))
+    embeddings.failing = set()
+    await manager.retrieve("car")
+    assert manager.pending == ()
+
+
 async def test_a_question_that_cannot_be_embedded_finds_nothing(
     manager: ContextManager, embeddings: SubjectEmbeddings, caplog: pytest.LogCaptureFixture
 ) -> None:

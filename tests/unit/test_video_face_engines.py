@@ -163,15 +163,17 @@ async def test_closing_twice_or_unused_is_harmless() -> None:
         await store.add_document("text", {})
 
 
-def test_nothing_is_left_of_a_program_that_closes_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("used", [True, False])
+def test_nothing_is_left_of_a_program_that_closes_nothing(tmp_path: Path, used: bool) -> None:
+    program = PROGRAM if used else PROGRAM.replace("asyncio.run(main())", "")
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PROGRAM],
+        [sys.executable, "-W", "error", "-c", program],
         env={"TMPDIR": str(tmp_path), "PATH": "", "PYTHONPATH": "."},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert done.stdout == "['A dog.']\n['A car.', 'A dog.']\n"
+    assert done.stdout == ("['A dog.']\n['A car.', 'A dog.']\n" if used else "")
     assert (done.stderr, list(tmp_path.iterdir())) == ("", [])
 
 

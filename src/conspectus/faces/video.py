@@ -183,16 +183,17 @@ class ContextManager(Functions):
         allowed = self._max_context_tokens if max_tokens is None else _tokens(max_tokens)
         chosen = stream_filter(stream_id, filter_metadata)
         if include_all:
-            documents = in_order(await self._store.get_all_documents(chosen))
+            documents, more = in_order(await self._store.get_all_documents(chosen)), False
         else:
             documents = [each for each, _ in await self._found(query, CANDIDATES, chosen)]
+            more = len(documents) == CANDIDATES
         window = ContextWindow([], 0)
         for each in documents if allowed else ():
             cost = self._estimate_tokens(each.text)
             if window.total_tokens + cost <= allowed:
                 window.documents.append(each)
                 window.total_tokens += cost
-        window.truncated = len(window.documents) < len(documents)
+        window.truncated = more or len(window.documents) < len(documents)
         return window
 
     async def get_all_captions(self, stream_id: str | None = None) -> list[str]:
@@ -278,6 +279,10 @@ class ContextManager(Functions):
             elif await self._store.set_embedding(name, vector):
                 self._pending.pop(name, None)
                 came += 1
+            elif await self._store.get_document(name) is None:
+                self._pending.pop(name, None)
+            else:
+                self._pending[name] = (text, attempts + 1)
         return came
 
     def _remember(self, added: Sequence[str], texts: Sequence[str], fault: Exception | None) -> None:

@@ -8,11 +8,11 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput
@@ -43,7 +43,7 @@ class OwnEngine:
         async def done() -> T:
             return await work(engine)
 
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(done(), self._worker.loop))
+        return await asyncio.wrap_future(self._worker.submit(done()))
 
     async def close(self) -> None:
         """Release everything; twice is harmless."""
@@ -57,34 +57,37 @@ class _Worker:
     """The thread. It knows nothing of who uses it, so that it can outlive them while it closes."""
 
     def __init__(self, opening: Opening, folder: Path | None) -> None:
-        self.loop = asyncio.new_event_loop()
         self._opening = opening
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._opened: Future[Engine] | None = None
         self._held: AbstractAsyncContextManager[Engine] | None = None
         self._thread: threading.Thread | None = None
         self._forget = weakref.finalize(self, _delete, folder)
-        self._unstarted = weakref.finalize(self, self.loop.close)
-        self._unstarted.atexit = False
 
     def opened(self) -> Future[Engine]:
         """The engine; one that could not be opened is tried again."""
-        if self._thread is None:
-            self._unstarted.detach()
-            self._thread = threading.Thread(target=self._run, name="conspectus video", daemon=True)
-            self._thread.start()
         failed = self._opened is not None and self._opened.done() and self._opened.exception() is not None
         if self._opened is None or failed:
-            self._opened = asyncio.run_coroutine_threadsafe(self._open(), self.loop)
+            self._opened = self.submit(self._open())
         return self._opened
+
+    def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
+        """Have some work done in the thread, which is started if it was not yet."""
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(
+                target=self._run, args=(self._loop,), name="conspectus video", daemon=True
+            )
+            self._thread.start()
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def end(self) -> None:
         """Begin to close, without waiting for it."""
-        if self._thread is None:
-            self._unstarted()
+        if self._loop is None:
             self._forget()
-        else:
-            with suppress(RuntimeError):
-                self.loop.call_soon_threadsafe(self.loop.stop)
+            return
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._loop.stop)
 
     def join(self) -> None:
         """Wait until everything is closed."""
@@ -97,9 +100,9 @@ class _Worker:
         self._held = held
         return engine
 
-    def _run(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
-            self.loop.run_forever()
+    def _run(self, loop: asyncio.AbstractEventLoop) -> None:
+        with asyncio.Runner(loop_factory=lambda: loop) as runner:
+            loop.run_forever()
             runner.run(self._close())
         self._forget()
 
