@@ -1,4 +1,4 @@
-"""eval retrieval, eval conversation, eval turns, eval threads, eval parsing and eval injection."""
+"""eval retrieval, conversation, turns, threads, moments, parsing and injection."""
 
 import asyncio
 from pathlib import Path
@@ -9,10 +9,11 @@ import typer
 from conspectus.cli.options import Common
 from conspectus.cli.output import progress, show
 from conspectus.cli.session import require_here
-from conspectus.cli.tables import figures_table, injection_table, parsing_table, threads_table
+from conspectus.cli.tables import figures_table, injection_table, parsing_table, threads_table, ways_table
 from conspectus.evals import run
 from conspectus.evals.asked import profile_without
 from conspectus.evals.injection import injection as measure_injection
+from conspectus.evals.moments import moments as measure_moments
 from conspectus.evals.parsing import parsing as measure_parsing
 from conspectus.evals.threads import threads as measure_threads
 from conspectus.evals.turns import turns as measure_turns
@@ -63,6 +64,19 @@ def threads(directory: Directory, common: Common) -> None:
     with progress() as bars:
         figures = measure_threads(directory, progress=bars)
     show(figures, threads_table(figures), as_json=common.json)
+
+
+def moments(
+    directory: Directory,
+    common: Common,
+    *,
+    limit: Annotated[int | None, typer.Option(min=1, help="Ask so many of the questions at most.")] = None,
+) -> None:
+    """Measure how well the stretch of a video that answers a question is found, from 0 to 100."""
+    require_here(common)
+    with progress() as bars:
+        figures = asyncio.run(measure_moments(directory, limit=limit, progress=bars))
+    show(figures, ways_table(figures), as_json=common.json)
 
 
 def parsing(directory: Directory, common: Common) -> None:

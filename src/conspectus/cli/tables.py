@@ -149,6 +149,15 @@ def figures_table(figures: Mapping[str, object]) -> RenderableType:
     return table
 
 
+def ways_table(figures: Mapping[str, Mapping[str, object]]) -> RenderableType:
+    """The same figures of several ways, side by side."""
+    table = _table("measure", *figures)
+    for name in dict.fromkeys(name for report in figures.values() for name in report):
+        values = (report.get(name, "") for report in figures.values())
+        table.add_row(name, *(f"{each:.1f}" if isinstance(each, float) else str(each) for each in values))
+    return table
+
+
 def threads_table(report: ThreadsReport) -> RenderableType:
     """The figures of the linker beside those of answering the message before."""
     table = _table("measure", "linked", "message before")

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 
 from conspectus.errors import InvalidInput
@@ -28,6 +29,13 @@ class Row:
         if isinstance(value, bool) or not isinstance(value, int):
             raise InvalidInput(self.place, f"{name!r} must be a whole number")
         return value
+
+    def real(self, name: str) -> float:
+        """A finite number."""
+        value = self.values.get(name)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+            raise InvalidInput(self.place, f"{name!r} must be a number")
+        return float(value)
 
     def text(self, name: str) -> str:
         """A string."""

@@ -1,0 +1,156 @@
+"""How well the stretch of a video that answers a question is found, beside plain BM25 over its captions."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+from typing import TypeAlias
+
+from conspectus.engine import Engine
+from conspectus.evals.metrics import percent
+from conspectus.evals.moment_sets import MomentSet, TimedQuestion, read_moment_set
+from conspectus.evals.run import fresh_engine
+from conspectus.model.filter import EVERYTHING, Eq
+from conspectus.model.results import Hit
+from conspectus.model.video import NewCaption, VideoQuestion
+from conspectus.ports import Progress
+from conspectus.settings import Settings
+
+LIMIT_INSIDE = 10
+LIMIT_OF_ALL = 50
+"""Moments that are asked for; of all videos more, so that they are of ten different ones."""
+CAPTIONS = 200
+"""Captions that plain BM25 answers with."""
+BESIDE = 1
+"""So many captions before and after each of them belong to the answer."""
+DEPTHS = (1, 5)
+THRESHOLDS = (0.3, 0.5, 0.7)
+VIDEO_DEPTHS = (1, 10)
+
+MomentsReport: TypeAlias = dict[str, float | int]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A stretch of a video, in seconds."""
+
+    video: str
+    start: float
+    end: float
+
+
+Answered: TypeAlias = tuple[TimedQuestion, Sequence[Answer]]
+Ask: TypeAlias = Callable[[TimedQuestion], Awaitable[Sequence[Answer]]]
+
+
+async def moments(
+    directory: str | Path,
+    *,
+    limit: int | None = None,
+    settings: Settings | None = None,
+    progress: Progress | None = None,
+) -> dict[str, MomentsReport]:
+    """Recall at 1 and 5 by IoU with the true stretch, mean IoU and video hits, from 0 to 100, of two ways.
+
+    `engine` is what a user gets; `bm25` answers with the best captions by raw BM25, each with the one before
+    and the one after it. Questions of `questions.jsonl` are asked inside their video, those of
+    `queries.jsonl` of all videos; only there is it counted whether the video is found. `ms` is the mean time
+    of a question. Raises InvalidInput for a directory without such a set, or something unreadable in it.
+    """
+    given = read_moment_set(Path(directory), limit=limit)
+    async with fresh_engine(settings or Settings.from_environment()) as engine:
+        asker = await _stored(engine, given, progress)
+        ways: Mapping[str, Ask] = {"engine": asker.by_engine, "bm25": asker.by_words}
+        return {name: await _measured(given, name, ask, progress) for name, ask in ways.items()}
+
+
+def overlap(answer: Answer, question: TimedQuestion) -> float:
+    """Intersection over union in time, 0 in another video; two equal instants overlap wholly."""
+    if answer.video != question.video:
+        return 0.0
+    shared = min(answer.end, question.end) - max(answer.start, question.start)
+    together = max(answer.end, question.end) - min(answer.start, question.start)
+    return max(shared, 0.0) / together if together > 0.0 else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Asker:
+    """A filled engine: ids of sources by video, and of each stored caption the video and its place there."""
+
+    engine: Engine
+    given: MomentSet
+    sources: Mapping[str, str]
+    places: Mapping[str, tuple[str, int]]
+
+    async def by_engine(self, question: TimedQuestion) -> list[Answer]:
+        if self.given.inside:
+            asked = VideoQuestion(question.text, streams=(question.video,), limit=LIMIT_INSIDE)
+        else:
+            asked = VideoQuestion(question.text, limit=LIMIT_OF_ALL)
+        found = await self.engine.find_moments(asked)
+        return [Answer(each.stream.name, each.start, each.end) for each in found.moments]
+
+    async def by_words(self, question: TimedQuestion) -> list[Answer]:
+        """The best captions by raw BM25, each with its neighbours."""
+        where = Eq("source", self.sources[question.video]) if self.given.inside else EVERYTHING
+        found = await self.engine.retrieve(question.text, where=where, arms=("words",), limit=CAPTIONS)
+        best = sorted((hit for hit in found.hits if hit.words), key=_by_words)
+        return [self._answer(*self.places[hit.document.id]) for hit in best]
+
+    def _answer(self, video: str, place: int) -> Answer:
+        shown = self.given.videos[video][max(place - BESIDE, 0) : place + BESIDE + 1]
+        return Answer(video, min(each.start for each in shown), max(each.end for each in shown))
+
+
+async def _stored(engine: Engine, given: MomentSet, progress: Progress | None) -> _Asker:
+    places: dict[str, tuple[str, int]] = {}
+    for done, (video, captions) in enumerate(given.videos.items(), start=1):
+        said = [NewCaption(each.text, start=each.start, end=each.end, index=each.index) for each in captions]
+        written = await engine.add_captions(said, stream=video)
+        places |= {str(each.id): (video, place) for place, each in enumerate(written)}
+        if progress is not None:
+            progress("writing videos", done, len(given.videos))
+    await engine.settle(progress=progress)
+    sources = {each.name: str(each.id) for each in await engine.sources()}
+    return _Asker(engine, given, sources, places)
+
+
+async def _measured(given: MomentSet, name: str, ask: Ask, progress: Progress | None) -> MomentsReport:
+    answered = []
+    started = perf_counter()
+    for done, question in enumerate(given.questions, start=1):
+        answered.append((question, await ask(question)))
+        if progress is not None:
+            progress(f"asking {name}", done, len(given.questions))
+    took = (perf_counter() - started) * 1_000 / len(given.questions)
+    report = _overlaps(answered)
+    if not given.inside:
+        report |= {f"video_hit@{depth}": _video_hits(answered, depth) for depth in VIDEO_DEPTHS}
+    return {**report, "questions": len(answered), "ms": round(took, 2)}
+
+
+def _overlaps(answered: Sequence[Answered]) -> MomentsReport:
+    """Recall of a stretch that overlaps enough, and how much the first one overlaps."""
+    shares = [[overlap(answer, question) for answer in answers] for question, answers in answered]
+    recalls = {
+        f"recall@{depth} iou {threshold}": percent(
+            [float(max(each[:depth], default=0.0) >= threshold) for each in shares]
+        )
+        for depth in DEPTHS
+        for threshold in THRESHOLDS
+    }
+    return {**recalls, "miou": percent([each[0] if each else 0.0 for each in shares])}
+
+
+def _video_hits(answered: Sequence[Answered], depth: int) -> float:
+    """How often the right video is among the first different ones."""
+    return percent(
+        [
+            float(question.video in list(dict.fromkeys(each.video for each in answers))[:depth])
+            for question, answers in answered
+        ]
+    )
+
+
+def _by_words(hit: Hit) -> tuple[float, int]:
+    return -(hit.words or 0.0), hit.chunk.id
