@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tests.cli.conftest import Shell
-from tests.cli.test_remote import Remote, Server, remote, server
+from tests.cli.test_remote import Remote, remote, server
 from tests.cli.test_video import Run, taken_in
 
 __all__ = ["remote", "server"]
@@ -62,17 +62,21 @@ def test_standing_questions(shell: Shell, remote: Remote) -> None:
         assert run("video", "alerts", "list").code == 3
 
 
-def test_alerts_are_heard(remote: Remote, server: Server) -> None:
-    folder = remote.shell.folder
+def test_alerts_are_heard(shell: Shell, remote: Remote) -> None:
+    for run in (shell, remote):
+        heard(run, shell.folder)
+
+
+def heard(remote: Run, folder: Path) -> None:
     taken_in(remote, folder, "yard.srt")
     made = remote("video", "alerts", "add", "cars", "red car", "--words-only", "--json").json
     taken_in(remote, folder)
     taken_in(remote, folder, "exit.srt")
-    heard = remote(
+    listened = remote(
         "video", "alerts", "listen", "--alert", made["id"], "--after", "0", "--count", "2", "--json"
     )
-    told = [json.loads(line) for line in heard.out.splitlines()]
-    assert (heard.code, [each["name"] for each in told]) == (0, ["cars", "cars"])
+    told = [json.loads(line) for line in listened.out.splitlines()]
+    assert (listened.code, [each["name"] for each in told]) == (0, ["cars", "cars"])
     assert all("red car" in each["text"] for each in told)
     again = remote("video", "alerts", "listen", "--after", str(told[0]["number"]), "--count", "1")
     assert ("cars at 00:00:01" in again.out, "red car" in again.out) == (True, True)

@@ -13,6 +13,7 @@ from conspectus.cli.options import WHERE_HELP, Common, spread
 from conspectus.cli.output import cell, dump_line, note, show, write
 from conspectus.cli.reporting import plain_table
 from conspectus.cli.session import opened
+from conspectus.engine import Engine
 from conspectus.model.filter_json import parse_filters
 from conspectus.model.video import Alert, AlertEvent, NewAlert
 from conspectus.text.clocks import timecode
@@ -89,6 +90,8 @@ def listen(
 ) -> None:
     """Print each time that a standing question goes off, until it is interrupted."""
     with opened(common) as session, closing(session.engine.listen(alert=alert, after=after)) as events:
+        if isinstance(session.engine.asynchronous, Engine):
+            session.engine.start_alerting()
         for number, event in enumerate(events, 1):
             if common.json:
                 dump_line(event)

@@ -53,7 +53,9 @@ MOST_STREAMS = 1_000
 LONGEST_TIME = 100
 WHEN = "Seconds or a timecode on the stream's clock, or an ISO 8601 instant."
 When = Annotated[
-    Annotated[str, Field(max_length=LONGEST_TIME)] | Finite, Field(description=WHEN, examples=["00:12:30"])
+    Annotated[str, Field(max_length=LONGEST_TIME)]
+    | Annotated[float, Field(strict=True, allow_inf_nan=False)],
+    Field(description=WHEN, examples=["00:12:30"]),
 ]
 
 
