@@ -38,8 +38,8 @@ from conspectus.web.routes import (
     collections,
     conversations,
     documents,
+    events,
     grants,
-    happenings,
     ingest,
     jobs,
     people,
@@ -55,7 +55,7 @@ FORGETTING = 3_600.0
 MOST_FIELDS = 20
 GROUPS = (
     people, grants, ingest, jobs, sources, conversations, documents, asking,
-    chat, tasks, upkeep, alerts, caption_lines, happenings, summaries, streams, collections,
+    chat, tasks, upkeep, alerts, caption_lines, events, summaries, streams, collections,
 )  # fmt: skip
 """Streams and collections come last: names may hold a slash, so their routes match all that is below."""
 HANDLED = (ConspectusError, Refused, RequestValidationError, HTTPException)
