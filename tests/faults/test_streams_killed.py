@@ -1,0 +1,109 @@
+"""A live stream whose server is killed again and again: in the end it is as if nothing had happened."""
+
+import asyncio
+import random
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from conspectus import Engine, RemoteEngine
+from conspectus.errors import ServerUnavailable
+from conspectus.model.video import NewCaption
+from conspectus.streams.showing import line_of
+from tests.faults.job_taker import SETTINGS
+from tests.faults.test_server_killed import founded, serving
+
+STREAM = "live"
+
+
+def day(number: int) -> list[NewCaption]:
+    """Captions with and without an index, some of equal times."""
+    return [
+        NewCaption(f"word{n} is said", n // 2, n // 2 + 3, index=n if n % 3 else None, speaker="Ann")
+        for n in range(number)
+    ]
+
+
+def arriving(said: list[NewCaption], chance: random.Random) -> list[NewCaption]:
+    """In an order that is a little wrong, every tenth of them twice."""
+    late = [(place + chance.uniform(0, 30), each) for place, each in enumerate(said)]
+    again = [(at + chance.uniform(0, 30), each) for at, each in late if chance.random() < 0.1]
+    return [each for _, each in sorted([*late, *again], key=lambda pair: pair[0])]
+
+
+async def exported(engine: Engine | RemoteEngine) -> list[str]:
+    lines: list[str] = []
+    after = None
+    while True:
+        page = await engine.captions(stream=STREAM, after=after, limit=200)
+        lines += map(line_of, page.captions)
+        after = page.next
+        if after is None:
+            return lines
+
+
+async def send(remote: RemoteEngine, waiting: list[NewCaption], chance: random.Random) -> None:
+    """What is acknowledged waits no longer; what is not is sent again, by the next one who sends."""
+    while waiting:
+        batch = waiting[: chance.randint(1, 9)]
+        await remote.add_captions(batch, stream=STREAM)
+        del waiting[: len(batch)]
+
+
+async def listen(remote: RemoteEngine, heard: dict[str, int]) -> None:
+    after = max(heard.values(), default=0)
+    async for event in remote.follow_captions(stream=STREAM, after=after):
+        heard[event.caption.document.key] = event.sequence
+
+
+async def one_life(
+    path: Path, key: str, waiting: list[NewCaption], heard: dict[str, int], chance: random.Random
+) -> None:
+    """A server that is killed in the middle of what it is sent, and while somebody listens."""
+    async with AsyncExitStack() as alive:
+        address = await alive.enter_async_context(serving(path))
+        async with conspectus.connect(address.removesuffix("/api/v1"), key=key) as remote:
+            sending = asyncio.create_task(send(remote, waiting, chance))
+            listening = asyncio.create_task(listen(remote, heard))
+            await asyncio.wait([sending], timeout=chance.uniform(0.3, 1.5))
+            await alive.aclose()
+            sending.cancel()
+            listening.cancel()
+            for ended in await asyncio.gather(sending, listening, return_exceptions=True):
+                assert ended is None or isinstance(ended, ServerUnavailable | asyncio.CancelledError), ended
+
+
+async def live_and_be_killed(path: Path, times: int, number: int) -> None:
+    chance = random.Random(7)
+    said = day(number)
+    waiting, heard = arriving(said, chance), dict[str, int]()
+    key = await founded(path / "live")
+    async with conspectus.open(path / "live", settings=SETTINGS) as engine:
+        await engine.put_stream(STREAM)
+    for _ in range(times):
+        await one_life(path / "live", key, waiting, heard, chance)
+    async with conspectus.open(path / "live", settings=SETTINGS) as engine:
+        await engine.add_captions(waiting, stream=STREAM)
+        events = engine.follow_captions(stream=STREAM, after=max(heard.values(), default=0))
+        while len(heard) < number:
+            event = await asyncio.wait_for(anext(events), timeout=20)
+            heard[event.caption.document.key] = event.sequence
+        await events.aclose()
+        lived = await exported(engine)
+        report = await engine.check()
+        assert (report.records, set(report.index.values())) == ((), {()})
+    async with conspectus.open(path / "clean", settings=SETTINGS) as engine:
+        await engine.add_captions(said, stream=STREAM)
+        assert await exported(engine) == lived
+    assert len(lived) == number
+
+
+async def test_a_live_stream_survives_three_deaths(tmp_path: Path) -> None:
+    await live_and_be_killed(tmp_path, 3, 600)
+
+
+@pytest.mark.slow
+async def test_a_live_stream_survives_twenty_deaths(tmp_path: Path) -> None:
+    await live_and_be_killed(tmp_path, 20, 6_000)
