@@ -1,5 +1,7 @@
 """Summaries by jobs, and of live streams as they grow."""
 
+import random
+import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -175,3 +177,43 @@ async def test_what_is_there_is_summarised_at_once_and_no_more_after_none(tmp_pa
     async with opened(tmp_path, None) as engine:
         with pytest.raises(ChatNotConfigured):
             await engine.keep_summarised(REQUEST, stream="film")
+
+
+async def test_captions_that_come_late_in_a_live_stream_are_in_the_end(tmp_path: Path) -> None:
+    model = ScriptedChatModel(told)
+    coming = [NewCaption(f"scene {each}.", 10.0 * each, 10.0 * each + 9) for each in range(40)]
+    chance = random.Random(5)
+    async with opened(tmp_path, model) as engine:
+        await engine.put_stream(NewStream("film", live=True))
+        await engine.keep_summarised(REQUEST, stream="film")
+        arriving = sorted(range(40), key=lambda each: each + chance.uniform(0, 9))
+        for each in arriving:
+            await engine.add_captions([coming[each], coming[chance.choice(arriving[:1])]], stream="film")
+        await engine.put_stream(NewStream("film", live=False))
+        await settled(engine)
+        made = await engine.summary(REQUEST)
+        assert made is not None
+        assert made.outcome == "complete"
+        assert sum(each.captions for each in made.batches) == 40
+        inside = [scene for each in made.batches for scene in re.findall(r"scene \d+", each.text)]
+        assert sorted(inside) == sorted(scenes(*range(40)))
+        assert all(f"scene {each}" in made.text for each in range(40))
+
+
+async def test_what_stands_waits_for_a_model(tmp_path: Path) -> None:
+    request = replace(REQUEST, batch_size=3)
+    async with opened(tmp_path, ScriptedChatModel(told)) as engine:
+        await engine.add_captions(indexed(0, 1), stream="film")
+        await engine.keep_summarised(request, stream="film")
+        await settled(engine)
+    async with opened(tmp_path, None) as engine:
+        await engine.add_captions(indexed(2, 3), stream="film")
+        assert len(await settled(engine)) == 1
+        await engine.put_stream(NewStream("film", live=False))
+        last = (await settled(engine))[0]
+        assert (last.state, last.code) == ("failed", "LLM_NOT_CONFIGURED")
+    model = ScriptedChatModel(told)
+    async with opened(tmp_path, model) as engine:
+        again = await engine.wait_job((await engine.retry_job(last.id)).id)
+        assert again.state == "succeeded"
+        assert asked_about(model) == [scenes(0, 1, 2), scenes(3), scenes(0, 1, 2, 3)]

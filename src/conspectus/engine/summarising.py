@@ -46,7 +46,7 @@ class Summarising(Condensing):
     async def start_summary(self, request: SummaryRequest) -> Job:
         """Have a summary made by a job, which is returned at once; `summary` then gives it."""
         require_scope(self._person, "write", "have a summary made by a job")
-        return await self._submit(self._summary_job(await self._asked(request), filling=False))
+        return await self._submit(self._summary_job(await self._asked(request)))
 
     async def keep_summarised(
         self, request: SummaryRequest | None, *, stream: str, collection: str = "default"
@@ -112,6 +112,8 @@ class Summarising(Condensing):
     async def _perform(self, job: Job, tell: Tell) -> Outcome:
         if job.kind != "summary":
             return await super()._perform(job, tell)
+        if job.arguments.get("standing") is True and self._parts.chat_model is None:
+            raise ChatNotConfigured
         told = job.arguments.get("request")
         asked = await self._asked(request_from_json(told if isinstance(told, dict) else {}))
         filling = job.arguments.get("filling") is True
@@ -121,7 +123,7 @@ class Summarising(Condensing):
     async def _after_adding(self, stream: str, collection: str, indexes: Collection[int | None]) -> None:
         _, source = await self._stream_source(stream, collection)
         standing = await self._parts.summaries.standing(source.id)
-        if standing is None:
+        if standing is None or self._parts.chat_model is None:
             return
         asked = await self._asked(request_from_json(standing.request))
         if await self._is_due(asked, indexes):
@@ -155,7 +157,7 @@ class Summarising(Condensing):
         for job in (await self._parts.work.ledger.jobs(scope)).jobs:
             if job.kind == "summary" and job.source == source.id and job.arguments.get("filling") is True:
                 return
-        await self._submit(changed(self._summary_job(asked, filling=True), owner=standing.owner))
+        await self._submit(self._summary_job(asked, standing, filling=True))
 
     async def _at_the_end(self, stream: Stream) -> None:
         """Have all that is left summarised, and everything together."""
@@ -163,14 +165,20 @@ class Summarising(Condensing):
         if standing is None:
             return
         asked = await self._asked(request_from_json(standing.request))
-        await self._submit(changed(self._summary_job(asked, filling=False), owner=standing.owner))
+        await self._submit(self._summary_job(asked, standing))
         await self._parts.summaries.stand(stream.source.id, None)
 
-    def _summary_job(self, asked: Asked, *, filling: bool) -> Job:
+    def _summary_job(self, asked: Asked, standing: Standing | None = None, *, filling: bool = False) -> Job:
+        """A job for what is asked for; for a standing request as whoever made that, and by a model."""
         source = asked.source
         own = changed(asked.request, stream=source.id, collection=source.collection)
-        arguments: dict[str, Json] = {"request": request_to_json(own), "filling": filling}
-        return self._new_job("summary", asked.place, source.id, title=source.name, arguments=arguments)
+        arguments: dict[str, Json] = {
+            "request": request_to_json(own),
+            "filling": filling,
+            "standing": standing is not None,
+        }
+        job = self._new_job("summary", asked.place, source.id, title=source.name, arguments=arguments)
+        return job if standing is None else changed(job, owner=standing.owner)
 
 
 def _noted(captions: Iterable[NewCaption], indexes: set[int | None]) -> Iterator[NewCaption]:
