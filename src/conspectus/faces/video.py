@@ -53,6 +53,8 @@ CANDIDATES = 1_000
 """How many documents a window chooses from."""
 ATTEMPTS = 3
 """How often a text that could not be embedded is tried again unasked."""
+AT_ONCE = 100
+"""How many of them with one question."""
 
 
 class ContextManager(Functions):
@@ -239,7 +241,9 @@ class ContextManager(Functions):
 
     async def embed_pending(self) -> int:
         """Try again to embed what could not be embedded, and say how many came. Raises what goes wrong."""
-        return await self._embed(list(self._pending), quietly=False)
+        names = list(self._pending)
+        parts = range(0, len(names), AT_ONCE)
+        return sum([await self._embed(names[start : start + AT_ONCE], quietly=False) for start in parts])
 
     def _estimate_tokens(self, text: str) -> int:
         return self._count(text)
@@ -259,30 +263,28 @@ class ContextManager(Functions):
         if not any(vector):
             return []
         due = [name for name, (_, attempts) in self._pending.items() if attempts < ATTEMPTS]
-        await self._embed(due, quietly=True)
+        await self._embed(due[:AT_ONCE], quietly=True)
         return await self._store.search(query_embedding=vector, top_k=top_k, filter_metadata=chosen)
 
     async def _embed(self, names: Sequence[str], *, quietly: bool) -> int:
-        """Each text alone, so that one that is always refused holds up no other."""
+        """Together, or where that fails each alone, so that one text holds up no other."""
+        due = [(name, *self._pending[name]) for name in names if name in self._pending]
+        if self._embeddings is None or not due:
+            return 0
+        answer = await attempted(self._embeddings.documents([text for _, text, _ in due]))
+        rows = [] if isinstance(answer, Exception) else answer
         came = 0
-        if self._embeddings is None:
-            return came
-        for name in names:
-            text, attempts = self._pending.get(name, ("", ATTEMPTS))
-            if not text:
-                continue
-            vector = await attempted(self._embeddings.document(text))
-            if isinstance(vector, Exception):
-                self._pending[name] = (text, attempts + 1)
-                if not quietly:
-                    raise vector
-            elif await self._store.set_embedding(name, vector):
+        for place, (name, text, attempts) in enumerate(due):
+            vector = rows[place] if rows else await attempted(self._embeddings.document(text))
+            if not isinstance(vector, Exception) and await self._store.set_embedding(name, vector):
                 self._pending.pop(name, None)
                 came += 1
             elif await self._store.get_document(name) is None:
                 self._pending.pop(name, None)
             else:
                 self._pending[name] = (text, attempts + 1)
+            if isinstance(vector, Exception) and not quietly:
+                raise vector
         return came
 
     def _remember(self, added: Sequence[str], texts: Sequence[str], fault: Exception | None) -> None:
