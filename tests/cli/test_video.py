@@ -86,6 +86,19 @@ def test_one_stream_of_many_files_on_the_clock_of_the_calendar(shell: Shell) -> 
     assert each.json["streams"] == {"a": 3}
 
 
+def test_files_of_one_name_are_kept_apart(shell: Shell, remote: Remote) -> None:
+    for part in ("one", "two"):
+        (shell.folder / "talks" / part).mkdir(parents=True)
+        text = GATE.replace("dog", part)
+        (shell.folder / "talks" / part / "talk.srt").write_text(text, encoding="utf-8")
+    for run in (shell, remote):
+        first = run("video", "import", shell.folder / "talks", "--json").json
+        assert (first["added"], sum(first["streams"].values())) == (6, 6)
+        assert run("video", "import", shell.folder / "talks", "--json").json["unchanged"] == 6
+        shown = [run("video", "captions", name, "--ndjson").out for name in first["streams"]]
+        assert all(f"A {part} runs" in "".join(shown) for part in ("one", "two"))
+
+
 def test_a_file_that_fails_is_named(shell: Shell) -> None:
     (shell.folder / "bad.srt").write_bytes(b"\x00\x01\x02")
     (shell.folder / "gate.srt").write_text(GATE, encoding="utf-8")

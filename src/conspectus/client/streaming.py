@@ -4,7 +4,8 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
-from pathlib import Path
+from dataclasses import replace
+from pathlib import Path, PurePath
 from typing import Final, Unpack
 
 from conspectus.client.chatting import Chatting
@@ -161,7 +162,10 @@ class Streaming(Chatting):
                     yield read_event(self._channel, LiveCaption, event)
 
     def _caption_files(self, files: Sequence[str | Path | Upload]) -> list[Upload]:
-        """All files with their names; folders are looked through."""
+        """All files with their names; folders are looked through.
+
+        A server knows a file by the last part of its name: where several have the same, it is by all of it.
+        """
         found: list[Upload] = []
         for each in files:
             if isinstance(each, Upload):
@@ -169,7 +173,11 @@ class Streaming(Chatting):
                 continue
             inside = self._files.discover([Path(each).expanduser()])
             found += [Upload(one.name, one.path) for one in inside]
-        return found
+        often = Counter(PurePath(each.name).name for each in found)
+        return [
+            replace(each, name=each.name.replace("/", " - ")) if often[PurePath(each.name).name] > 1 else each
+            for each in found
+        ]
 
 
 def in_stream(stream: str, *parts: str) -> str:
