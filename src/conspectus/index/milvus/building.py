@@ -81,7 +81,7 @@ class Building:
             await self._writer.create(state)
             draft = self._writer.draft(state)
         state = await self._writer.folded(draft)
-        return replace(state, built=state.total, replaced=0)
+        return replace(state.all_settled(), built=state.total, replaced=0)
 
     async def _caught_up(self, state: State) -> State:
         """With what changed meanwhile."""

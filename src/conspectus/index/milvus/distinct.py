@@ -5,11 +5,11 @@ from collections.abc import Iterable, Sequence
 
 from conspectus.index.milvus.facts import Value, path_key
 from conspectus.index.milvus.filters import Known
-from conspectus.index.milvus.state import Note, Notes, State
+from conspectus.index.milvus.state import VERSION_STEP, Note, Notes, State
 from conspectus.model.filter import Field
 
 _KIND = "values"
-_VERSIONS_AT_ONCE = 2_000
+_VERSIONS_AT_ONCE = 2_000 * VERSION_STEP
 _MOST_BYTES = 40_000
 Found = dict[int, object]
 

@@ -141,7 +141,13 @@ class MilvusServer:
         await asyncio.to_thread(self._disconnect)
 
     async def _call(self, name: str, **arguments: object) -> Any:
-        return await asyncio.to_thread(self._run, name, arguments)
+        """Run to its end even when cancelled, so that the turn is not given up while something is written."""
+        running = asyncio.ensure_future(asyncio.to_thread(self._run, name, arguments))
+        try:
+            return await asyncio.shield(running)
+        finally:
+            if not running.done():
+                await asyncio.wait([running])
 
     def _run(self, name: str, arguments: dict[str, object], *, again: bool = True) -> Any:
         client = self._connected()

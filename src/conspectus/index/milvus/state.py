@@ -5,6 +5,7 @@ those that it replaced, so replacing the state is the one moment at which everyt
 """
 
 import json
+import secrets
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -18,22 +19,30 @@ FORMAT = 1
 _STATE = "state"
 _IDS_IN_A_NOTE = 3_000
 _NOTES_AT_ONCE = 50
+_RECENT = 16
+_RANDOM_BITS = 20
+VERSION_STEP = 1 << _RANDOM_BITS
+"""What lies between two versions that follow each other, about."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
     """A version of the index, which describes all that can be seen.
 
-    `generation` names the collections of rows (none yet: empty). `average` is the mean length that weights
-    were made with, `last` the largest chunk id ever, `blocks` the versions of the statistics of terms with
-    the parts of each, `replaced` how many rows went since the generation was built with `built` of them, and
-    `dead` in how many notes those are listed that this version replaced and may not have deleted yet. In
-    Milvus Lite facts are a text.
+    `generation` names the collections of rows (none yet: empty). Rows of all versions up to `settled` count,
+    and those of the `recent` ones, so that a request of a writer that gave up, or died, may come late: its
+    version is in neither, and its rows are swept before versions settle beyond it. `average` is the mean
+    length that weights were made with, `last` the largest chunk id ever, `blocks` the versions of the
+    statistics of terms with the parts of each, `replaced` how many rows went since the generation was built
+    with `built` of them, and `dead` in how many notes those are listed that this version replaced and may
+    not have deleted yet. In Milvus Lite facts are a text.
     """
 
     identity: str
     generation: str = ""
     version: int = 0
+    settled: int = 0
+    recent: tuple[int, ...] = ()
     applied: int = 0
     average: float = 1.0
     total: int = 0
@@ -47,6 +56,40 @@ class State:
     facts_as_text: bool = False
     blocks: tuple[tuple[int, int], ...] = ()
     dead: int = 0
+
+    @property
+    def shown(self) -> str:
+        """The expression of the rows that count, those not deleted yet among them."""
+        listed = ",".join(map(str, self.recent))
+        return (
+            f"(version <= {self.settled} or version in [{listed}])"
+            if listed
+            else f"version <= {self.settled}"
+        )
+
+    @property
+    def unfinished(self) -> str:
+        """The expression of rows that no version counts."""
+        return f"version > {self.settled} and not ({self.shown})"
+
+    @property
+    def due_for_sweeping(self) -> bool:
+        """Whether it is time to look for what came late."""
+        return (self.version >> _RANDOM_BITS) % (_RECENT // 2) == 0
+
+    def next_version(self) -> int:
+        """A version that no other attempt to follow this one has."""
+        return ((self.version >> _RANDOM_BITS) + 1) << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
+
+    def followed_by(self, version: int) -> "State":
+        """The state with one more version."""
+        recent = (*self.recent, version)
+        settled, recent = (recent[0], recent[1:]) if len(recent) > _RECENT else (self.settled, recent)
+        return replace(self, version=version, settled=settled, recent=recent)
+
+    def all_settled(self) -> "State":
+        """The state of a generation that is only now made known, in which nothing can come late."""
+        return replace(self, settled=self.version, recent=())
 
     def same_rows(self, other: "State") -> bool:
         """Whether both show the same rows."""
@@ -101,8 +144,9 @@ class Notes:
             raise StorageTooNew(f"{self.server.address}/{self.name}", "a later format")
         if content.get("identity") != self._identity:
             return State(self._identity)
-        blocks = tuple((version, parts) for version, parts in content.pop("blocks"))
-        return State(**content, blocks=blocks)
+        content["recent"] = tuple(content["recent"])
+        content["blocks"] = tuple((version, parts) for version, parts in content["blocks"])
+        return State(**content)
 
     async def write(self, state: State) -> None:
         """Replace the state; everything that it names must be there."""
@@ -158,7 +202,7 @@ class Notes:
             if dead is None:
                 return None
             hidden = f" and not (version < {state.version} and {either(dead)})" if dead else ""
-            self._dead = state, f"version <= {state.version}{hidden}"
+            self._dead = state, f"{state.shown}{hidden}"
         return self._dead[1]
 
     async def dead(self, state: State) -> list[int] | None:

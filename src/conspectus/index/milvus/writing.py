@@ -107,7 +107,7 @@ class Writer:
 
     def draft(self, before: State) -> Draft:
         """The beginning of the next version."""
-        return Draft(before, Weights(self._bm25, before.average), before.applied, before.version + 1)
+        return Draft(before, Weights(self._bm25, before.average), before.applied, before.next_version())
 
     async def sweep(self, state: State) -> State:
         """Delete what versions before this state left, and what was begun after it and never finished."""
@@ -120,10 +120,10 @@ class Writer:
             await self._notes.write(cleaned)
             await self._notes.drop(dead_keys(state))
             state = cleaned
-        if self._swept != (state.generation, state.version):
+        if self._swept != (state.generation, state.version) or state.due_for_sweeping:
             self._distinct.forget_written()
             for name in self._collections(state):
-                await self._server.delete(name, f"version > {state.version}")
+                await self._server.delete(name, state.unfinished)
         self._swept = None
         return state
 
@@ -162,7 +162,7 @@ class Writer:
             await self._server.upsert(self.collection(draft.before, VECTORS), vectors)
             for row in batch:
                 draft.note(row)
-            await self._flush_if_lite(draft.before, len(batch))
+            await self._flush_if_due(draft.before, len(batch))
 
     async def folded(self, draft: Draft) -> State:
         """The draft as a state of its own that nobody knows of yet, nor of what it replaced."""
@@ -195,15 +195,17 @@ class Writer:
         return state, sorted(row["chunk"] for row in superseded), gone
 
     async def flush(self, state: State) -> None:
-        """Have everything of a generation written down and indexed."""
-        for name in self._collections(state):
+        """Have Milvus Lite write down and index all; it searches what is in memory row by row.
+
+        Servers do so when they think best, and refuse to be asked often.
+        """
+        for name in self._collections(state) if state.facts_as_text else ():
             await self._server.flush(name)
         self._waiting = 0
 
-    async def _flush_if_lite(self, state: State, rows: int) -> None:
-        """Milvus Lite searches what it holds in memory row by row; servers flush when they think best."""
+    async def _flush_if_due(self, state: State, rows: int) -> None:
         self._waiting += rows
-        if self._waiting >= self.flush_from and state.facts_as_text:
+        if self._waiting >= self.flush_from:
             await self.flush(state)
 
     async def _withdraw(self, draft: Draft, ranges: Sequence[Range]) -> None:
@@ -227,7 +229,7 @@ class Writer:
         if before.total:
             name = self.collection(before, WORDS)
             async for where in _steps(touched, before.last):
-                expression = f"version <= {before.version} and ({where})"
+                expression = f"{before.shown} and ({where})"
                 rows = await self._server.query(name, expression, _SUPERSEDED)
                 found |= {row["chunk"]: row for row in rows}
         return list(found.values())
@@ -250,8 +252,7 @@ def _counted(draft: Draft, superseded: Sequence[Row]) -> State:
     """The numbers of the new state."""
     before, added = draft.before, draft.added.values()
     return replace(
-        before,
-        version=draft.version,
+        before.followed_by(draft.version),
         applied=draft.applied,
         average=draft.weights.average,
         total=before.total + len(added) - len(superseded),
