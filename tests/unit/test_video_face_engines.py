@@ -24,6 +24,7 @@ from conspectus.faces.video import (
     SummarizationFunction,
 )
 from conspectus.faces.video_functions import NO_CAPTIONS
+from conspectus.model.video import CaptionRange
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.testing.milvus_server import milvus_server
@@ -87,6 +88,20 @@ async def test_here_and_on_a_server_it_is_the_same(engine: Engine) -> None:
         2,
         0,
     ]
+
+
+async def test_streams_of_odd_names_are_reached_on_a_server(engine: Engine) -> None:
+    async with (
+        served(application(engine, SETTINGS)) as url,
+        conspectus.connect(url, settings=SETTINGS) as remote,
+    ):
+        store = EngineContextStore(remote, collection="a/b c?#")
+        for name in ("a\nb", "..", "a/b?c#d", "ü🎉 %2F", "\ud800", "x" * 2_000, "captions", "*"):
+            added = await store.add_document("mine", {"stream_id": name, "start_time": 3}, [1.0])
+            found = await store.between(CaptionRange(0, 9), name)
+            assert [each.id for each in found] == [added]
+            assert await store.clear_stream(name) == 1
+        assert list(await remote.sources(collection="a/b c?#")) == []
 
 
 async def test_an_engine_that_embeds_needs_no_embeddings(engine: Engine) -> None:

@@ -41,8 +41,8 @@ def stream_name(stream_id: object) -> str:
     """The name of the source that keeps a stream."""
     if stream_id is None or stream_id == "":
         return UNNAMED
-    name = stream_id if isinstance(stream_id, str) else json.dumps(stream_id, sort_keys=True)
-    usable = name.strip() and len(name) <= NAME_LENGTH and clean(name) == name
+    name = clean(stream_id) if isinstance(stream_id, str) else json.dumps(stream_id, sort_keys=True)
+    usable = name.strip() and len(name) <= NAME_LENGTH and name.isprintable()
     return name if usable else f"stream {stable_id('stream', name)}"
 
 
@@ -58,9 +58,9 @@ def wanted(filter_metadata: Mapping[str, Any] | None, sources: Mapping[str, str]
     return And(tuple(parts))
 
 
-def of_stream(stream_id: Json, sources: Mapping[str, str]) -> Filter:
+def of_stream(stream_id: object, sources: Mapping[str, str]) -> Filter:
     """The captions of a stream."""
-    return And((_CAPTIONS, _of_stream(stream_id, sources)))
+    return wanted({STREAM: stream_id}, sources)
 
 
 def _of_stream(value: Json, sources: Mapping[str, str]) -> Filter:
