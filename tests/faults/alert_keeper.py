@@ -14,7 +14,7 @@ from conspectus.settings import Settings
 
 SETTINGS = replace(
     Settings(), embedder="none", log_level="critical", fetch_allow="127.0.0.1", alert_poll_milliseconds=10,
-    webhook_seconds=20,
+    webhook_seconds=300,
 )  # fmt: skip
 STREAM = "cam"
 
