@@ -8,6 +8,14 @@ from conspectus.index.milvus.server import MilvusServer
 from conspectus.records.turns import turn
 
 
+class TakenForAServer(MilvusServer):
+    """Milvus Lite used as a server is: facts are arrays, and Milvus chooses the index of the vectors."""
+
+    async def is_lite(self) -> bool:
+        """What it says when it is asked."""
+        return False
+
+
 def place_in(server: MilvusServer, folder: Path, dimensions: int, name: str = "") -> Place:
     """A place for one index; the same folder and name give the same place again."""
     return Place(

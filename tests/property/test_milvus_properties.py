@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.index_strategies import DIMENSIONS, assert_same, chunks, filters, probes, rows
-from tests.milvus_places import place_in
+from tests.milvus_places import TakenForAServer, place_in
 
 from conspectus.index.bm25 import Bm25
 from conspectus.index.memory import MemoryIndex
@@ -24,6 +24,8 @@ from conspectus.ports import Index, Probe
 from conspectus.testing.journal import Journal, make_chunk
 from conspectus.testing.milvus_server import MilvusProcess, milvus_server
 
+LITE, ARRAYS = MilvusServer, TakenForAServer
+kinds = st.sampled_from([LITE, ARRAYS])
 LASTING = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
@@ -41,10 +43,9 @@ async def catch_up(index: Index, journal: Journal) -> None:
     await index.apply(await journal.changes_since(index.applied(), limit=10**6))
 
 
-async def admitted(uri: str, stored: list[IndexedChunk], asked: list[Filter]) -> list[list[int]]:
+async def admitted(server: MilvusServer, stored: list[IndexedChunk], asked: list[Filter]) -> list[list[int]]:
     journal = Journal()
     journal.put(stored)
-    server = MilvusServer(uri, seconds=20)
     with tempfile.TemporaryDirectory() as folder:
         index = await MilvusIndex.open(place_in(server, Path(folder), 0), journal, analyse)
         await catch_up(index, journal)
@@ -56,17 +57,27 @@ async def admitted(uri: str, stored: list[IndexedChunk], asked: list[Filter]) ->
     return found
 
 
-@given(st.lists(rows, min_size=1, max_size=12), st.lists(filters, min_size=1, max_size=40))
-@settings(max_examples=25, deadline=None, suppress_health_check=LASTING)
-@example([make_chunk(1, "", metadata={"a": 2**53 + 1})], [Eq(("a",), 2.0**53), Between(("a",), 2.0**53)])
-@example([make_chunk(1, "", metadata={"a": [None]})], [Exists(("a",)), Between(("a",))])
-@example([make_chunk(1, "", author="2024-05-01T12:00Z")], [Between("author", "2", "3"), Exists("author")])
-@example([make_chunk(1, "", sequence=2**70)], [Eq("sequence", 2**70), Between("sequence", 2**69)])
+@given(st.lists(rows, min_size=1, max_size=12), st.lists(filters, min_size=1, max_size=40), kinds)
+@settings(max_examples=30, deadline=None, suppress_health_check=LASTING)
+@example(
+    [make_chunk(1, "", metadata={"a": 2**53 + 1})],
+    [Eq(("a",), 2.0**53), Between(("a",), 2.0**53)],
+    MilvusServer,
+)
+@example([make_chunk(1, "", metadata={"a": [None]})], [Exists(("a",)), Between(("a",))], ARRAYS)
+@example(
+    [make_chunk(1, "", author="2024-05-01T12:00Z")],
+    [Between("author", "2", "3"), Exists("author")],
+    MilvusServer,
+)
+@example(
+    [make_chunk(1, "", sequence=2**70)], [Eq("sequence", 2**70), Between("sequence", 2**69)], MilvusServer
+)
 def test_filters_mean_what_matches_means(
-    process: MilvusProcess, stored: list[IndexedChunk], asked: list[Filter]
+    process: MilvusProcess, stored: list[IndexedChunk], asked: list[Filter], kind: type[MilvusServer]
 ) -> None:
     stored = list({chunk.chunk.id: chunk for chunk in stored}.values())
-    found = asyncio.run(admitted(process.uri, stored, asked))
+    found = asyncio.run(admitted(kind(process.uri, seconds=20), stored, asked))
     for where, ids in zip(asked, found, strict=True):
         expected = sorted(chunk.chunk.id for chunk in stored if matches(where, chunk.row()))
         assert ids == expected, where
@@ -94,8 +105,8 @@ async def perform(index: MilvusIndex, journal: Journal, name: str, value: object
             await index.purge()
 
 
-async def compare(uri: str, steps: list[tuple[str, object]], asked: list[Probe]) -> None:
-    journal, server = Journal(batch=7), MilvusServer(uri, seconds=20)
+async def compare(server: MilvusServer, steps: list[tuple[str, object]], asked: list[Probe]) -> None:
+    journal = Journal(batch=7)
     with tempfile.TemporaryDirectory() as folder:
         place = place_in(server, Path(folder), DIMENSIONS)
         index, reference = await MilvusIndex.open(place, journal, analyse), MemoryIndex(journal, analyse)
@@ -117,12 +128,12 @@ async def compare(uri: str, steps: list[tuple[str, object]], asked: list[Probe])
     await server.close()
 
 
-@given(st.lists(operations, max_size=12), st.lists(probes, min_size=1, max_size=4))
-@settings(max_examples=15, deadline=None, suppress_health_check=LASTING)
+@given(st.lists(operations, max_size=12), st.lists(probes, min_size=1, max_size=4), kinds)
+@settings(max_examples=20, deadline=None, suppress_health_check=LASTING)
 def test_the_history_does_not_matter(
-    process: MilvusProcess, steps: list[tuple[str, object]], asked: list[Probe]
+    process: MilvusProcess, steps: list[tuple[str, object]], asked: list[Probe], kind: type[MilvusServer]
 ) -> None:
-    asyncio.run(compare(process.uri, steps, asked))
+    asyncio.run(compare(kind(process.uri, seconds=20), steps, asked))
 
 
 @given(

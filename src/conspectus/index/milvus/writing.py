@@ -1,5 +1,6 @@
 """Taking in changes: new rows first, which nobody sees, then the state, then what it replaced goes."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -145,13 +146,7 @@ class Writer:
 
     async def write(self, draft: Draft, chunks: Sequence[IndexedChunk]) -> None:
         """Write rows that are not visible yet."""
-        preparing = Preparing(
-            self._analyse,
-            draft.weights,
-            draft.version,
-            facts_as_text=draft.before.facts_as_text,
-        )
-        rows = [preparing.prepared(self._fitting(chunk)) for chunk in chunks]
+        rows = await asyncio.to_thread(self._prepared, draft, chunks)
         values = [value for row in rows for value in row.facts.values]
         generation = draft.before.generation
         draft.part += 1
@@ -163,6 +158,11 @@ class Writer:
             for row in batch:
                 draft.note(row)
             await self._flush_if_due(draft.before, len(batch))
+
+    def _prepared(self, draft: Draft, chunks: Sequence[IndexedChunk]) -> list[Prepared]:
+        as_text = draft.before.facts_as_text
+        preparing = Preparing(self._analyse, draft.weights, draft.version, facts_as_text=as_text)
+        return [preparing.prepared(self._fitting(chunk)) for chunk in chunks]
 
     async def folded(self, draft: Draft) -> State:
         """The draft as a state of its own that nobody knows of yet, nor of what it replaced."""
