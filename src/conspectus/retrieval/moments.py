@@ -23,7 +23,7 @@ AROUND = 3
 MEAN_WEIGHT = 0.5
 GOOD_WEIGHT = 0.4
 BEST = 10
-"""So many captions at most are good, and by as much as they are better than the next."""
+"""So many captions at most are good, by as much as they are better than the next; none gains more."""
 MOST_OVERLAP = 0.3
 """Two stretches that share more of the time they cover together are one and the same answer."""
 
@@ -114,11 +114,11 @@ def _parts(row: _Row) -> dict[str, Floats]:
     sums, counts = _around(row, row.scores)
     next_best = np.sort(row.scores)[::-1][: BEST + 1][-1]
     good = np.maximum(row.scores - next_best, 0.0)
-    beside = _around(row, good)[0] - good
+    beside = GOOD_WEIGHT * (_around(row, good)[0] - good)
     return {
         "best caption": row.scores,
         "mean around": MEAN_WEIGHT * sums / counts,
-        "good beside": GOOD_WEIGHT * beside,
+        "good beside": np.clip(beside, 0.0, good),
     }
 
 

@@ -41,6 +41,13 @@ def test_only_the_best_captions_speak_for_those_beside_them():
     assert {each.parts["good beside"] for each in moments(many, limit=9)} == {0.0}
 
 
+def test_a_caption_gains_no_more_than_it_is_good_itself():
+    scores = [*[0.0] * 10, 0.05, 0.9, 0.8]
+    minutes = [Seen("camera", 60.0 * place, 60.0 * place + 60.0, own) for place, own in enumerate(scores)]
+    gains = {each.parts["best caption"]: each.parts["good beside"] for each in moments(minutes, limit=20)}
+    assert gains == {0.9: pytest.approx(0.4 * 0.85), 0.8: pytest.approx(0.4 * 0.95), 0.05: 0.05, 0.0: 0.0}
+
+
 def test_of_equal_captions_the_one_in_good_company_wins():
     best, *_ = moments(every_six_seconds(0.7, *[0.1] * 20, 0.3, 0.3, 0.7, 0.3, 0.3), limit=1)
     assert 23 in best.members
