@@ -11,7 +11,6 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
 
 import conspectus
 from conspectus.bootstrap import local_archives, local_files
@@ -26,15 +25,17 @@ from conspectus.testing.embedders import HashedEmbedder
 from conspectus.testing.permission_doing import Door
 from conspectus.testing.permission_looking import Looking
 from conspectus.testing.permission_model import Visitor
+from conspectus.testing.served import served
 from conspectus.web.app import application
 from conspectus.web.logs import logger
 
-SETTINGS = Settings(embedder="none")
+SETTINGS = Settings(embedder="none", alert_poll_milliseconds=5)
 STEPS = 15
 TOGETHER = 10
 QUICK = 200
 ALL = 2_000
 FEW = 4
+LISTENED_TO = 0.2
 FAR = 10_000
 
 
@@ -67,9 +68,9 @@ class KeyDoor:
 class HttpDoor:
     """A server in front of the engine, for whoever shows a key; the client has the engine's methods."""
 
-    def __init__(self, engine: Engine, app: FastAPI, clients: AsyncExitStack) -> None:
+    def __init__(self, engine: Engine, url: str, clients: AsyncExitStack) -> None:
         self._engine = engine
-        self._transport = httpx.ASGITransport(app)
+        self._url = url
         self._clients = clients
         self._known: dict[tuple[str, tuple[str, ...]], RemoteEngine] = {}
 
@@ -77,18 +78,18 @@ class HttpDoor:
         which = (visitor.user.id, visitor.scopes)
         if which not in self._known:
             made = await self._engine.create_key(visitor.user.id, scopes=visitor.scopes)
-            http = httpx.AsyncClient(transport=self._transport, headers=authorization(made.secret))
+            http = httpx.AsyncClient(headers=authorization(made.secret), timeout=60)
             await self._clients.enter_async_context(http)
-            channel = Channel(http, "http://localhost", Limits(seconds=60, answer_bytes=10_000_000))
+            channel = Channel(http, self._url, Limits(seconds=60, answer_bytes=10_000_000))
             self._known[which] = RemoteEngine(channel, local_files(SETTINGS), local_archives(SETTINGS))
         return self._known[which]
 
 
 @asynccontextmanager
-async def served(engine: Engine) -> AsyncIterator[HttpDoor]:
+async def behind_a_server(engine: Engine) -> AsyncIterator[HttpDoor]:
     app = application(engine, SETTINGS, log=logger("error", StringIO()))
-    async with app.router.lifespan_context(app), AsyncExitStack() as clients:
-        yield HttpDoor(engine, app, clients)
+    async with served(app) as url, AsyncExitStack() as clients:
+        yield HttpDoor(engine, url, clients)
 
 
 @asynccontextmanager
@@ -105,6 +106,8 @@ async def tell(history: Looking, *, keys: bool) -> None:
         await history.step()
         if number % 3 == 2:
             await history.look()
+    if history.chance.random() < LISTENED_TO:
+        await history.silence()
     if keys:
         for user in history.world.users.values():
             if user.disabled:
@@ -116,9 +119,15 @@ async def tell_all(
 ) -> int:
     await engine.create_key()
     owner = await engine.find_user("local")
+    checker = engine._alert_service()._checker
+
+    async def check() -> None:
+        while await checker.round():
+            pass
+
     for seed in seeds:
         try:
-            await tell(Looking(door, owner, seed, model=model), keys=keys)
+            await tell(Looking(door, owner, seed, check=check, model=model), keys=keys)
         except BaseException as fault:
             fault.add_note(f"history {seed} of {seeds}")
             raise
@@ -147,7 +156,7 @@ async def test_a_few_histories_of_people_with_keys_do_not_leak(tmp_path: Path) -
 
 
 async def test_a_few_histories_over_http_do_not_leak(tmp_path: Path) -> None:
-    async with opened(tmp_path) as (engine, model), served(engine) as door:
+    async with opened(tmp_path) as (engine, model), behind_a_server(engine) as door:
         told = await tell_all(engine, model, door, range(FAR, FAR + FEW), keys=True)
     assert told == FEW
 
@@ -155,6 +164,6 @@ async def test_a_few_histories_over_http_do_not_leak(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(FAR + TOGETHER, FAR + 11 * TOGETHER, TOGETHER))
 async def test_no_history_over_http_leaks(tmp_path: Path, first: int) -> None:
-    async with opened(tmp_path) as (engine, model), served(engine) as door:
+    async with opened(tmp_path) as (engine, model), behind_a_server(engine) as door:
         told = await tell_all(engine, model, door, range(first, first + TOGETHER), keys=True)
     assert told == TOGETHER

@@ -8,17 +8,19 @@ from conspectus.model.conversation import ChannelQuestion
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.permission_doing import Door, outcome
 from conspectus.testing.permission_model import Paper, Visitor
-from conspectus.testing.permission_talking import Talking
+from conspectus.testing.permission_streaming import Check, Streaming
 
 BUDGET = 300
 MOST = 1_000
 
 
-class Listening(Talking):
+class Listening(Streaming):
     """The same history, with ears. `model` is the chat model of the store, if it has one."""
 
-    def __init__(self, door: Door, owner: Any, seed: int, *, model: ScriptedChatModel | None = None) -> None:
-        super().__init__(door, owner, seed)
+    def __init__(
+        self, door: Door, owner: Any, seed: int, *, check: Check, model: ScriptedChatModel | None = None
+    ) -> None:
+        super().__init__(door, owner, seed, check=check)
         self._model = model
 
     async def listen(self, who: Visitor, view: Any) -> list[str]:
@@ -53,7 +55,7 @@ class Listening(Talking):
         if seen:
             latest, document, chain = answers
             here = [each for each in self.world.papers.values() if each.source == paper.source]
-            dated = [each for each in here if each.message] or here
+            dated = [each for each in here if each.dated] or here
             assert {each.document.id for each in latest} == {each.id for each in dated}
             assert document.id == paper.id
             assert paper.id in {each.document.id for each in chain.messages}

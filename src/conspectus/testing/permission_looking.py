@@ -1,6 +1,6 @@
 """Looking at a store as one person, by every method that reads: all that was granted, and nothing else."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,11 +12,15 @@ from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, In, Not
 from conspectus.model.query import Query, Situation
 from conspectus.model.records import NewDocument
 from conspectus.testing.permission_doing import outcome
-from conspectus.testing.permission_listening import Listening
 from conspectus.testing.permission_model import RANK, Paper, Room, Visitor
+from conspectus.testing.permission_watching import (
+    Attempt,
+    Watching,
+    in_a_collection,
+    on_a_stream,
+    on_an_alert,
+)
 
-Attempt = Callable[[Any, str], Awaitable[Any]]
-"""Something done with a view and the name of a thing."""
 BUDGET = 300
 
 
@@ -103,7 +107,7 @@ def on_a_document(room: Room, source: str) -> Mapping[str, Attempt]:
     }
 
 
-class Looking(Listening):
+class Looking(Watching):
     """The same history, with looks at it in between."""
 
     async def look(self) -> None:
@@ -111,7 +115,7 @@ class Looking(Listening):
         who = self.visitor()
         view = await self.door.entered(who)
         if not who.has("read"):
-            for attempt in on_a_collection(self._someone()).values():
+            for attempt in (*on_a_collection(self._someone()).values(), *in_a_collection().values()):
                 found, _ = await outcome(attempt(view, self.ghost()))
                 assert found == "NotAllowed"
             return
@@ -122,9 +126,12 @@ class Looking(Listening):
                 await self._pry_into_sources(who, view, room)
             else:
                 await self._pry(view, (room.id, room.name), on_a_collection(self._someone()))
+                await self._pry(view, (room.id, room.name), in_a_collection())
         for paper in self._few(self.world.papers.values(), 3):
             answers += await self._ask_about(who, view, paper)
         answers += await self.listen(who, view)
+        answers += await self.watch(who, view)
+        await self._pry_into_alerts(who, view)
         if who.user.id != self.owner.user.id:
             await self._pry_into_people(who, view)
         self._none_hidden(who, answers)
@@ -257,8 +264,15 @@ class Looking(Listening):
         if hidden:
             names = (hidden[0], room.sources[hidden[0]])
             await self._pry(view, names, on_a_source(self._someone(), room))
+            await self._pry(view, names, on_a_stream(room.id))
             for part in self._few(sorted(parts), 1):
                 await self._same(view, names[1], partial(_rename, part))
+
+    async def _pry_into_alerts(self, who: Visitor, view: Any) -> None:
+        """Alerts of others are the others' to know."""
+        hidden = [each.id for each in self.world.watches.values() if not self.knows(who, each)]
+        for alert in self._few(hidden, 1):
+            await self._pry(view, (alert,), on_an_alert())
 
     async def _pry_into_people(self, who: Visitor, view: Any) -> None:
         """Accounts, groups and keys of others, which are the owner's to know."""
@@ -312,10 +326,6 @@ class Looking(Listening):
         parts = tuple(room.sources)
         some: list[Filter] = [Exists("source"), In("source", parts), Not(In("source", parts[:1])), And()]
         return self.chance.choice(some)
-
-    def _few(self, things: Iterable[Any], most: int) -> list[Any]:
-        everything = list(things)
-        return self.chance.sample(everything, min(most, len(everything)))
 
 
 def _rename(part: str, view: Any, name: str) -> Awaitable[Any]:

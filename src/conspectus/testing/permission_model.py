@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Literal
 
 from conspectus.model.access import Grantee, Role, Scope, User
 from conspectus.model.ids import LOCAL
@@ -9,11 +10,16 @@ from conspectus.model.ids import LOCAL
 RANK: dict[Role, int] = {"viewer": 1, "editor": 2, "manager": 3, "owner": 4}
 GIVES = {0: 0, 1: 0, 2: 0, 3: 2, 4: 4}
 """The highest rank that someone of a rank may give or take."""
+SEEN = "seen"
+"""The word that every caption has."""
 
 
 @dataclass
 class Paper:
-    """A document: where it is, what hangs on it, and the words that nothing else holds; `message`: posted."""
+    """A document: where it is, what hangs on it, and the words that nothing else holds; `message`: posted.
+
+    A caption or an event has a `track`, and begins at a second of its stream.
+    """
 
     id: str
     collection: str
@@ -22,6 +28,13 @@ class Paper:
     parent: str | None
     words: tuple[str, ...]
     message: bool = False
+    track: Literal["", "caption", "event"] = ""
+    at: int = 0
+
+    @property
+    def dated(self) -> bool:
+        """Whether it says when it was."""
+        return self.message or self.track != ""
 
 
 @dataclass
@@ -34,6 +47,19 @@ class Room:
     embeds: bool
     sources: dict[str, str] = field(default_factory=dict)
     connections: set[str] = field(default_factory=set)
+
+
+@dataclass
+class Watch:
+    """An alert: who waits for a word in which streams (none named: in all), and what it has told."""
+
+    id: str
+    name: str
+    owner: str
+    collection: str
+    streams: tuple[str, ...]
+    query: str
+    told: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -57,6 +83,9 @@ class World:
     rooms: dict[str, Room] = field(default_factory=dict)
     papers: dict[str, Paper] = field(default_factory=dict)
     grants: dict[tuple[str, str | None, Grantee], Role] = field(default_factory=dict)
+    streams: dict[str, str] = field(default_factory=dict)
+    """The titles of the sources that are streams, by id."""
+    watches: dict[str, Watch] = field(default_factory=dict)
 
     def rank(self, user: str, room: str, source: str | None = None) -> int:
         """The highest rank of a user on a source, or on a collection as a whole; 0 for none."""
@@ -107,17 +136,41 @@ class World:
                 yield from room.connections
             for source in room.sources.keys() - self.sources_seen(user, room.id):
                 yield from (source, room.sources[source])
+                yield from filter(None, [self.streams.get(source)])
         for paper in self.papers.values():
             if not self.sees_paper(user, paper):
                 yield from (paper.id, *paper.words)
+        others = (each for each in self.watches.values() if each.owner != user)
+        yield from (word for watch in others for word in (watch.id, watch.name))
+
+    def all_streams(self) -> list[tuple[Room, str]]:
+        """Every stream with its collection."""
+        rooms = self.rooms.values()
+        return [(room, each) for room in rooms for each in room.sources if each in self.streams]
+
+    def track(self, stream: str, track: str) -> list[Paper]:
+        """The captions or the events of a stream, in the order of time."""
+        found = [each for each in self.papers.values() if each.source == stream and each.track == track]
+        return sorted(found, key=lambda each: each.at)
+
+    def tell(self, paper: Paper) -> None:
+        """What alerts say of a caption that was written: to whoever sees it now."""
+        for watch in self.watches.values():
+            meant = watch.collection == paper.collection and paper.source in (watch.streams or {paper.source})
+            able = not self.users[watch.owner].disabled and self.sees_paper(watch.owner, paper)
+            if meant and able and watch.query in {SEEN, *paper.words[:2]}:
+                watch.told.add(paper.id)
 
     def drop_papers(self, gone: set[str]) -> None:
         """Forget documents."""
         self.papers = {name: each for name, each in self.papers.items() if name not in gone}
+        for watch in self.watches.values():
+            watch.told -= gone
 
     def drop_source(self, room: str, source: str) -> None:
         """Forget a source with all that is in it and was granted on it."""
         del self.rooms[room].sources[source]
+        self.streams.pop(source, None)
         self.drop_papers({each.id for each in self.papers.values() if each.source == source})
         self.grants = {place: role for place, role in self.grants.items() if place[1] != source}
 
@@ -126,11 +179,13 @@ class World:
         for source in list(self.rooms[room].sources):
             self.drop_source(room, source)
         del self.rooms[room]
+        self.watches = {name: each for name, each in self.watches.items() if each.collection != room}
         self.grants = {place: role for place, role in self.grants.items() if place[0] != room}
 
     def drop_user(self, user: str, heir: User) -> None:
         """Forget a user; what it owned belongs to the heir."""
         name = self.users.pop(user).name
+        self.watches = {alert: each for alert, each in self.watches.items() if each.owner != user}
         for members in self.groups.values():
             members.discard(user)
         gone = Grantee("user", user)
