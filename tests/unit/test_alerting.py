@@ -49,9 +49,7 @@ class House:
     async def all_checked(self) -> None:
         """Wait until no alert is behind."""
         for _ in range(3_000):
-            newest = (await self.owner.find_collection("default")).sequence
-            alerts = [*await self.owner.alerts(), *await self.ann.alerts()]
-            if all(each.checked >= newest for each in alerts):
+            if not await self.owner._parts.alerts.rows.behind():
                 return
             await asyncio.sleep(0.01)
         raise TimeoutError

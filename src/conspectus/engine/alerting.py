@@ -4,10 +4,10 @@ import asyncio
 import json
 import math
 from collections.abc import AsyncGenerator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from conspectus.access.policy import require_scope
-from conspectus.access.sight import Sight
+from conspectus.access.sight import Place, Sight
 from conspectus.engine.happenings import Happenings
 from conspectus.errors import InvalidInput, NotFound, TooLarge
 from conspectus.model.filter import Filter
@@ -67,24 +67,25 @@ class Alerting(Happenings):
             created=self._parts.clock(),
             checked=0,
         )
-        return await self._parts.alerts.rows.put(kept, most=settings.max_alerts)
+        return _seen(await self._parts.alerts.rows.put(kept, most=settings.max_alerts), place)
 
     async def alerts(self, *, collection: str | None = None) -> list[Alert]:
-        """The person's own alerts, by name."""
-        require_scope(self._person, "read", "read")
+        """The person's own alerts, by name, in collections of which anything can be seen now."""
+        asked = await self._sight.places() if collection is None else [await self._sight.place(collection)]
+        places = {place.collection.id: place for place in asked}
         owned = await self._parts.alerts.rows.owned(self._person.id)
-        if collection is None:
-            return list(owned)
-        home = (await self._sight.place(collection)).collection.id
-        return [each for each in owned if each.collection == home]
+        return [
+            _seen(each, places[CollectionId(each.collection)]) for each in owned if each.collection in places
+        ]
 
     async def find_alert(self, alert: str) -> Alert:
-        """The own alert of that id. Raises NotFound."""
+        """The own alert of that id. Raises NotFound, also when nothing of its collection can be seen now."""
         require_scope(self._person, "read", "read")
         found = await self._parts.alerts.rows.alert(alert)
-        if found is None or found.owner != self._person.id:
+        place = None if found is None else await self._sight.find(found.collection)
+        if found is None or place is None or found.owner != self._person.id:
             raise NotFound("alert", alert)
-        return found
+        return _seen(found, place)
 
     async def delete_alert(self, alert: str) -> None:
         """Forget an own alert and all that it told. Raises NotFound."""
@@ -131,9 +132,9 @@ class Alerting(Happenings):
                 await self._require_own(alert)
 
     async def newest_alert_event(self) -> int:
-        """The number of the newest event of the store: where to listen from now on."""
+        """The number of the newest event of the person's alerts: where to listen from now on."""
         require_scope(self._person, "read", "read")
-        return await self._parts.alerts.rows.newest()
+        return await self._parts.alerts.rows.newest(self._person.id)
 
     async def start_alerting(self) -> None:
         """Check new captions and deliver what alerts tell, from now on, whenever it is this process's turn.
@@ -201,6 +202,11 @@ class Alerting(Happenings):
             for each in events
             if each.document in texts and each.source in clocks
         ]
+
+
+def _seen(alert: Alert, place: Place) -> Alert:
+    """An alert without what would tell how much is written that its owner may not see."""
+    return alert if place.whole else replace(alert, checked=0)
 
 
 def _event(told: Told, text: str, clock: StreamClock) -> AlertEvent:

@@ -111,8 +111,8 @@ class Alerts(Protocol):
         """What the alerts of a person, or one of them, told after a number, in order."""
         ...
 
-    async def newest(self) -> int:
-        """The number of the newest event, 0 without any."""
+    async def newest(self, owner: UserId) -> int:
+        """The number of the newest event of a person's alerts, 0 without any."""
         ...
 
     async def waiting(self, *, now: datetime) -> Sequence[str]:

@@ -84,9 +84,9 @@ class SqlAlerts:
         """What the alerts of a person, or one of them, told after a number, in order."""
         return await self._read(partial(_events, owner=owner, alert=alert, after=after, limit=limit))
 
-    async def newest(self) -> int:
-        """The number of the newest event, 0 without any."""
-        return await self._read(_newest)
+    async def newest(self, owner: UserId) -> int:
+        """The number of the newest event of a person's alerts, 0 without any."""
+        return await self._read(partial(_newest, owner=owner))
 
     async def waiting(self, *, now: datetime) -> Sequence[str]:
         """The alerts with an event whose delivery is due."""
@@ -226,8 +226,9 @@ def _events(connection: Connection, owner: UserId, alert: str | None, after: int
     return [_to_told(row) for row in connection.execute(chosen.order_by(events.c.number).limit(limit))]
 
 
-def _newest(connection: Connection) -> int:
-    number: int = connection.execute(select(func.coalesce(func.max(events.c.number), 0))).scalar_one()
+def _newest(connection: Connection, owner: UserId) -> int:
+    own = select(func.coalesce(func.max(events.c.number), 0)).join(alerts, events.c.alert == alerts.c.id)
+    number: int = connection.execute(own.where(alerts.c.owner == owner)).scalar_one()
     return number
 
 

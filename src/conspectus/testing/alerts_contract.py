@@ -142,7 +142,8 @@ class AlertsContract:
         assert await told(alerts) == []
         assert await tell(alerts, PLAIN, match("c", 100, 101)) == 1
         assert [each.number for each in await told(alerts)] == [last + 1]
-        assert await alerts.newest() == last + 1
+        assert await alerts.newest(ANNA) == last + 1
+        assert await alerts.newest(UserId("bo")) == 0
 
     async def test_with_a_collection_all_goes(self, alerts: Alerts, records: Records) -> None:
         """No alert is left that nobody could delete."""
