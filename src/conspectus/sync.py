@@ -152,6 +152,7 @@ class BlockingEngine:
     import_captions = _blocking(Engine.import_captions)
     find_moments = _blocking(Engine.find_moments)
     video_window = _blocking(Engine.video_window)
+    newest_caption = _blocking(Engine.newest_caption)
     add_events = _blocking(Engine.add_events)
     events = _blocking(Engine.events)
     entities = _blocking(Engine.entities)

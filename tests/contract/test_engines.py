@@ -29,6 +29,7 @@ ONLY_WHERE_THE_STORE_IS = {
     "follow",
     "hits",
     "newest_alert_event",
+    "newest_caption",
     "resume",
     "start_alerting",
     "start_following",

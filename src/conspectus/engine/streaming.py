@@ -232,6 +232,11 @@ class Streaming(Chatting):
             sequence = reached
             place, source = await self._stream_source(source.id, place.collection.id)
 
+    async def newest_caption(self, *, stream: str, collection: str = "default") -> int:
+        """The number after which a stream is followed from now on. Raises NotFound."""
+        place, _ = await self._stream_source(stream, collection)
+        return await self._sight.newest_change(place)
+
     async def _take_captions(
         self,
         taken: _Taken,

@@ -140,9 +140,9 @@ async def follow_captions(
 ) -> Response:
     """New captions as events, from now on or after the event of Last-Event-ID."""
     listeners.require_room()
-    after = resumed(last)
-    if after is None:
-        after = (await engine.find_collection(found.source.collection)).sequence
+    newest = await engine.newest_caption(**found_by(found))
+    given = resumed(last)
+    after = newest if given is None else given
     clock = clock_of(found.source)
     without_limits(request)
     events = engine.follow_captions(**found_by(found), after=after)
