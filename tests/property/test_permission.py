@@ -106,7 +106,7 @@ async def tell(history: Looking, *, keys: bool) -> None:
         await history.step()
         if number % 3 == 2:
             await history.look()
-    if history.chance.random() < LISTENED_TO:
+    if keys or history.chance.random() < LISTENED_TO:
         await history.silence()
     if keys:
         for user in history.world.users.values():
