@@ -43,16 +43,6 @@ class TestMilvus(IndexContract):
         return opened
 
 
-class TestMilvusLiteFile(TestMilvus):
-    """Milvus Lite in this process, over a file of its own."""
-
-    @pytest.fixture
-    async def server(self, tmp_path: Path) -> AsyncIterator[MilvusServer]:
-        opened = MilvusServer(str(tmp_path / "milvus.db"), seconds=20)
-        yield opened
-        await opened.close()
-
-
 class TestRecall(IndexRecall):
     """Every vector is looked at in Milvus Lite; what this shows is that no filter starves the search."""
 
