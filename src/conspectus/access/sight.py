@@ -19,10 +19,21 @@ from conspectus.errors import NotFound
 from conspectus.model.access import Access, Grant, Person, Role
 from conspectus.model.filter import EVERYTHING, Filter, document_row, matches
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
-from conspectus.model.records import Collection, Document, Kind, Source, StoredChunk, StoredThread
+from conspectus.model.records import (
+    Collection,
+    Document,
+    EmbeddingSpace,
+    Kind,
+    Source,
+    StoredChunk,
+    StoredThread,
+)
 from conspectus.ports import Records
 from conspectus.ports.accounts import Accounts
 from conspectus.ports.timelines import Extent, Mention, Span, Spot, TimelinePage
+
+LOOKED_AT = 1_000
+"""So many texts without vectors are looked at for one that can be seen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +288,12 @@ class Sight:
     async def count(self, place: Place, where: Filter) -> int:
         """How many documents match and may be seen."""
         return await self._records.count(place.collection.id, place.narrowed(where))
+
+    async def waits(self, place: Place, space: EmbeddingSpace, where: Filter) -> bool:
+        """Whether any of the texts that match and may be seen has no vector yet; looks at the oldest."""
+        found = await self._records.unembedded(place.collection.id, space, limit=LOOKED_AT)
+        allowed = place.narrowed(where)
+        return any(matches(allowed, document_row(each.document)) for each in found)
 
     def _require_seen(self, place: Place, source: Source) -> None:
         if source.collection != place.collection.id or role_on(place.access, source.id) is None:

@@ -31,6 +31,8 @@ FULL = 0.95
 FLOOR = 0.25
 """Texts of the shipped model that have nothing in common are rarely more similar than this."""
 
+WAITING = "not all texts can be found by meaning yet: some wait for their vectors"
+
 
 class Asking(Documents):
     """What the store has to say."""
@@ -221,10 +223,13 @@ class Asking(Documents):
         found = await search(query, looking, also=[each.chunk.id for each in extra])
         found = replace(found, timings={**followed, **found.timings})
         problem = core.backfill.problem(home)
-        if problem is None:
+        if problem is not None:
+            said = str(problem) if place.whole else STOPPED
+            return replace(found, notices=(*found.notices, said))
+        if found.hits or shelf.space is None or "vectors" not in query.arms or not query.text.strip():
             return found
-        said = str(problem) if place.whole else STOPPED
-        return replace(found, notices=(*found.notices, said))
+        waits = await self._sight.waits(place, shelf.space, query.where)
+        return replace(found, notices=(*found.notices, WAITING)) if waits else found
 
 
 def _text(query: str | Query) -> str:
