@@ -102,6 +102,7 @@ class Streaming(Talking):
             if allowed:
                 paper.id = written[0].id
                 self.world.papers[paper.id] = paper
+                await view.settle(collection=room.id)
 
     async def wait_for(self) -> None:
         """Someone sets an alert, on streams that may be hidden."""

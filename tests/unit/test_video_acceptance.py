@@ -1,0 +1,299 @@
+"""What is asked of streams from outside, group by group: each sentence of it once, over the whole engine."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from conspectus import Engine, Eq, Settings
+from conspectus.errors import Conflict, InvalidInput, NotFound
+from conspectus.model.video import (
+    CaptionRange,
+    NewAlert,
+    NewCaption,
+    NewEvent,
+    SummaryRequest,
+    VideoQuestion,
+)
+from conspectus.ports import Vectors
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.testing.web_server import Answer, ScriptedServer
+
+SETTINGS = replace(Settings(), log_level="critical", embedder="none")
+MINUTES = ("a red van stops", "nobody is there", "a dog barks", "rain falls")
+
+
+class Backwards:
+    """A reranker that turns every order around; of more than three it judges the last three alone."""
+
+    model = "backwards"
+
+    async def rerank(self, query: str, texts: Sequence[str], *, top_n: int) -> Sequence[tuple[int, float]]:
+        last = range(len(texts) - 1, -1, -1)[:3][:top_n]
+        return [(place, 1 - rank / 10) for rank, place in enumerate(last)]
+
+    async def close(self) -> None:
+        pass
+
+
+class Waiting(HashedEmbedder):
+    """Embeds nothing until it is let."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.let = asyncio.Event()
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        await self.let.wait()
+        return await super().embed_documents(texts)
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with conspectus.open(tmp_path / "data", settings=SETTINGS, embedder=HashedEmbedder()) as opened:
+        yield opened
+
+
+async def filmed(engine: Engine, *texts: str, stream: str = "cam", seconds: float = 60.0) -> list[str]:
+    """Captions one after the other; their ids."""
+    captions = [
+        NewCaption(text, seconds * n, seconds * (n + 1), index=n) for n, text in enumerate(texts or MINUTES)
+    ]
+    return [str(each.id) for each in await engine.add_captions(captions, stream=stream, wait=True)]
+
+
+class TestWordsAndVectors:
+    async def test_what_both_find_is_one_hit_with_both_scores(self, engine: Engine) -> None:
+        first, *_ = await filmed(engine)
+        for arms in (("words",), ("vectors",)):
+            assert first in {hit.document.id for hit in (await engine.retrieve("red van", arms=arms)).hits}
+        found = await engine.retrieve("red van")
+        [hit] = [each for each in found.hits if each.document.id == first]
+        assert hit is found.hits[0]
+        assert hit.words > 0 and hit.similarity > 0.5
+        assert {"words", "vectors"} <= hit.parts.keys()
+        assert sum(hit.parts.values()) == pytest.approx(hit.score) and hit.score > 0.5
+
+    async def test_a_caption_beside_a_better_one_gains(self, engine: Engine) -> None:
+        far = ["nothing of it"] * 8
+        ids = await filmed(engine, "a van", *far, "a van", "a red van stops here", *far)
+        found = {hit.document.id: hit for hit in (await engine.retrieve("red van stops", limit=50)).hits}
+        alone, beside = found[ids[0]], found[ids[9]]
+        assert (alone.words, alone.similarity) == (beside.words, beside.similarity)
+        assert beside.score > alone.score
+        assert beside.parts["neighbours"] > alone.parts["neighbours"]
+
+    @pytest.mark.parametrize("prompt", ["", " ", "the of and", "?!", "🎉", "\0", "zzz"])
+    async def test_without_vectors_and_words_there_is_nothing_and_no_fault(
+        self, tmp_path: Path, prompt: str
+    ) -> None:
+        async with conspectus.open(tmp_path / "bare", settings=SETTINGS) as engine:
+            await filmed(engine)
+            found = await engine.find_moments(VideoQuestion(prompt))
+            assert (found.outcome, found.moments) == ("nothing_relevant", ())
+            window = await engine.video_window(VideoQuestion(prompt, streams=("cam",)), 100)
+            assert (window.window.outcome, window.window.text) == ("nothing_relevant", "")
+
+
+class TestReranking:
+    async def test_its_answer_reorders_and_what_it_leaves_out_follows(self, tmp_path: Path) -> None:
+        judge = Backwards()
+        opened = conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder(), reranker=judge)
+        async with opened as engine:
+            await filmed(engine, "van", "van van red", "a red van")
+            before = [hit.document.id for hit in (await engine.retrieve("red van", rerank=False)).hits]
+            after = await engine.retrieve("red van")
+            assert [hit.document.id for hit in after.hits] == before[::-1]
+            assert after.plan["reranked by"] == "backwards"
+            await filmed(engine, *(f"red van {n}" for n in range(5)), stream="yard")
+            before = [hit.document.id for hit in (await engine.retrieve("red van", rerank=False)).hits]
+            after = await engine.retrieve("red van")
+            assert [hit.document.id for hit in after.hits] == before[:-4:-1] + before[:-3]
+
+    @pytest.mark.parametrize("body", [b"", b"2,1,0", b'{"results": [{"index": 99}]}', b'[{"index": "x"}]'])
+    async def test_garbage_keeps_the_order_and_is_said_to_be_so(self, tmp_path: Path, body: bytes) -> None:
+        async with ScriptedServer({"/rerank": Answer(body, type="application/json")}) as server:
+            chosen = replace(SETTINGS, reranker=f"{server.base}/rerank")
+            async with conspectus.open(tmp_path, settings=chosen, embedder=HashedEmbedder()) as engine:
+                await filmed(engine, "van", "van van red", "a red van")
+                before = await engine.retrieve("red van", rerank=False)
+                after = await engine.retrieve("red van")
+                assert after.hits == before.hits
+                assert after.notices[-1].startswith("not reranked")
+            assert server.requests
+
+
+class TestNotReady:
+    async def test_a_question_before_all_is_embedded_says_so(self, tmp_path: Path) -> None:
+        """No vector is there yet, and no word is the same: nothing is found, but nothing is claimed."""
+        embedder = Waiting()
+        async with conspectus.open(tmp_path, settings=SETTINGS, embedder=embedder) as engine:
+            await engine.add_captions(NewCaption("vans of red", 0, 60), stream="cam")
+            await engine.add_captions(NewCaption("a dog", 0, 60), stream="yard")
+            asked = VideoQuestion("lorry", streams=("cam",), floor=-1.0)
+            early = await engine.find_moments(asked)
+            assert (early.outcome, early.moments) == ("nothing_relevant", ())
+            assert any("wait for their vectors" in each for each in early.notices)
+            window = await engine.video_window(asked, 100)
+            assert window.window.notices == early.notices
+            embedder.let.set()
+            await engine.settle()
+            late = await engine.find_moments(asked)
+            assert (late.outcome, late.notices) == ("found", ())
+
+    async def test_only_what_is_asked_has_to_be_ready(self, tmp_path: Path) -> None:
+        embedder = Waiting()
+        async with conspectus.open(tmp_path, settings=SETTINGS, embedder=embedder) as engine:
+            await engine.put_stream("cam")
+            await engine.add_captions(NewCaption("a dog", 0, 60), stream="yard")
+            found = await engine.find_moments(VideoQuestion("lorry", streams=("cam",)))
+            assert (found.outcome, found.notices) == ("nothing_relevant", ())
+            embedder.let.set()
+
+
+class TestTimes:
+    async def test_zero_is_a_time_and_a_number(self, engine: Engine) -> None:
+        await filmed(engine)
+        place = {"stream": "cam"}
+        for within in (CaptionRange(0, 60), CaptionRange("0", "00:01:00"), CaptionRange(first=0, last=0)):
+            [only] = (await engine.captions(**place, within=within)).captions
+            assert (only.start, only.text) == (0.0, MINUTES[0])
+            request = SummaryRequest("cam", range=within, extractive=True)
+            assert MINUTES[1] not in (await engine.summarise(request)).text
+            found = await engine.find_moments(VideoQuestion("", ("cam",), range=within))
+            assert [(each.start, each.end) for each in found.moments] == [(0.0, 60.0)]
+        assert (await engine.captions(**place, within=CaptionRange(0, 0))).captions == ()
+        await engine.add_events(NewEvent("stop", 0, 0), **place)
+        assert [each.start for each in await engine.events(**place, within=CaptionRange(0, 1))] == [0.0]
+
+    async def test_seconds_since_1970_and_instants_are_the_same_everywhere(self, engine: Engine) -> None:
+        epoch, iso = 1_714_557_600, "2024-05-01T10:00:00Z"
+        await engine.add_captions(NewCaption("by number", epoch, str(epoch + 60)), stream="cam", wait=True)
+        await engine.add_captions(NewCaption("by instant", iso, "2024-05-01T12:01:00+02:00"), stream="cam")
+        await engine.add_events([NewEvent("stop", epoch), NewEvent("stop", iso)], stream="cam")
+        ranges = [CaptionRange(epoch, epoch + 1), CaptionRange(iso, "2024-05-01T10:00:01Z")]
+        ranges += [CaptionRange(str(epoch), "2024-05-01T05:00:01-05:00")]
+        answers = []
+        for within in ranges:
+            captions = (await engine.captions(stream="cam", within=within)).captions
+            assert {each.text for each in captions} == {"by number", "by instant"}
+            events = await engine.events(stream="cam", within=within)
+            summary = await engine.summarise(SummaryRequest("cam", range=within, extractive=True))
+            found = await engine.find_moments(VideoQuestion("", ("cam",), range=within))
+            answers.append((captions, events, summary, found.moments))
+        assert len(answers[0][1]) == 1
+        assert answers[0] == answers[1] == answers[2]
+
+    async def test_indexes_end_where_they_say(self, engine: Engine) -> None:
+        await filmed(engine)
+        asked = SummaryRequest("cam", range=CaptionRange(first=2, last=1), extractive=True)
+        for work in (
+            engine.summarise(asked),
+            engine.summary(asked),
+            engine.captions(stream="cam", within=asked.range),
+        ):
+            with pytest.raises(InvalidInput, match="last"):
+                await work
+        rest = replace(asked, range=CaptionRange(first=2, last=-1))
+        assert [each.captions for each in (await engine.summarise(rest)).batches] == [2]
+
+
+class TestStreams:
+    async def test_nothing_crosses_unasked(self, engine: Engine) -> None:
+        for name in ("cam", "yard"):
+            await filmed(engine, f"a red van at the {name}", stream=name)
+            await engine.add_events(NewEvent("stop", 1, 2, f"{name} stop", (name,)), stream=name)
+        told = (
+            await engine.captions(stream="cam"),
+            await engine.find_moments(VideoQuestion("red van yard stop", ("cam",), limit=50)),
+            await engine.video_window(VideoQuestion("red van yard stop", ("cam",)), 500),
+            await engine.summarise(SummaryRequest("cam", extractive=True)),
+            await engine.events(stream="cam"),
+            await engine.entities(stream="cam"),
+            await engine.entity_timeline("yard", stream="cam"),
+        )
+        assert "at the yard" not in repr(told) and "yard stop" not in repr(told)
+        assert list(await engine.entities(stream="cam")) == ["cam"]
+        both = await engine.video_window(VideoQuestion("red van", ("cam", "yard")), 500)
+        for name in ("cam", "yard"):
+            assert f"a red van at the {name}" in both.window.text
+            assert name in both.window.text.replace(f"at the {name}", "")
+
+    @pytest.mark.parametrize(
+        "ask",
+        [
+            lambda engine, name: engine.find_stream(name),
+            lambda engine, name: engine.captions(stream=name),
+            lambda engine, name: engine.clear_stream(name),
+            lambda engine, name: engine.find_moments(VideoQuestion("van", ("cam", name))),
+            lambda engine, name: engine.video_window(VideoQuestion("van", (name,)), 100),
+            lambda engine, name: engine.events(stream=name),
+            lambda engine, name: engine.entities(stream=name),
+            lambda engine, name: engine.entity_timeline("van", stream=name),
+            lambda engine, name: engine.summarise(SummaryRequest(name)),
+            lambda engine, name: engine.summary(SummaryRequest(name)),
+            lambda engine, name: engine.start_summary(SummaryRequest(name)),
+            lambda engine, name: engine.put_alert(NewAlert("vans", "van", streams=(name,))),
+            lambda engine, name: anext(engine.follow_captions(stream=name)),
+        ],
+    )
+    async def test_a_stream_that_is_not_there_is_an_error_that_names_it(
+        self, engine: Engine, ask: Callable[[Engine, str], Awaitable[object]]
+    ) -> None:
+        await filmed(engine)
+        await engine.add("a van", source="notes", wait=True)
+        for name in ("nowhere", "notes", "Cam"):
+            with pytest.raises(NotFound, match=name):
+                await ask(engine, name)
+        assert [each.source.name for each in await engine.streams()] == ["cam"]
+
+    async def test_nothing_is_left_of_a_stream_that_is_deleted(self, engine: Engine) -> None:
+        await filmed(engine)
+        await filmed(engine, "a red van elsewhere", stream="yard")
+        await engine.add_events(NewEvent("stop", 1, 2, "the red van stops"), stream="cam")
+        receipt = await engine.delete_source((await engine.find_stream("cam")).source.id)
+        assert receipt.documents == 5
+        [numbers] = (await engine.status(collection="default")).collections
+        assert (numbers.documents, numbers.chunks, numbers.sources) == (1, 1, 1)
+        found = await engine.find_moments(VideoQuestion("red van", limit=50))
+        assert {each.stream.name for each in found.moments} == {"yard"}
+
+    async def test_what_was_cleared_can_be_filled_again(self, engine: Engine) -> None:
+        await filmed(engine)
+        with pytest.raises(Conflict):
+            await engine.add_captions(NewCaption("another", 0, 60, index=0), stream="cam")
+        assert (await engine.clear_stream("cam")).documents == 4
+        assert (await engine.summarise(SummaryRequest("cam"))).outcome == "empty"
+        await filmed(engine, "another")
+        assert "another" in (await engine.summarise(SummaryRequest("cam"))).text
+
+
+class TestTexts:
+    async def test_a_long_text_is_whole_wherever_it_is_read(self, engine: Engine) -> None:
+        text = f"It begins. {'Rain falls on the roof. ' * 5_000}It ends with a zebra."
+        await filmed(engine, text, "short")
+        [caption, _] = (await engine.captions(stream="cam")).captions
+        assert caption.text == text
+        found = await engine.retrieve("zebra", where=Eq("kind", "caption"))
+        assert "zebra" in found.hits[0].chunk.text
+        [moment] = (await engine.find_moments(VideoQuestion("zebra", ("cam",), limit=1))).moments
+        assert moment.captions[0].text == text
+        alert = await engine.put_alert(NewAlert("zebra", "zebra roof"))
+        assert alert.query == "zebra roof"
+
+    async def test_what_no_window_has_room_for_is_cut_and_said_to_be(self, engine: Engine) -> None:
+        await filmed(engine, "a zebra. " * 2_000)
+        window = (await engine.video_window(VideoQuestion("zebra", ("cam",)), 100)).window
+        assert 0 < window.tokens <= 100
+        assert [each.fate for each in window.trace if each.fate != "in"]
+
+    async def test_tokens_are_counted_and_never_nothing(self, engine: Engine) -> None:
+        await filmed(engine, *("🦓" for _ in range(200)), seconds=1.0)
+        window = (
+            await engine.video_window(VideoQuestion("what?", ("cam",), range=CaptionRange(0)), 50)
+        ).window
+        assert 0 < window.tokens <= 50
+        assert window.text.count("🦓") < 50
