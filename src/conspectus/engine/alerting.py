@@ -30,6 +30,8 @@ LONGEST_ADDRESS = 2_000
 MOST_STREAMS = 1_000
 LONGEST_GAP = 366 * 86_400.0
 LIMIT = 1_000
+HEARD = 10
+"""So many events are read for a listener at once: what is revoked meanwhile is still told of these."""
 FIRST_WAIT = 1.0
 LONGEST_WAIT = 600.0
 """Seconds until a webhook that could not be delivered is tried again, at first and at most."""
@@ -122,7 +124,7 @@ class Alerting(Happenings):
         last = await self.newest_alert_event() if after is None else after
         pause = self._parts.settings.alert_poll_milliseconds / 1_000
         while True:
-            page = await self._told_after(last, alert, LIMIT)
+            page = await self._told_after(last, alert, HEARD)
             for each in await self._shown(page) if page else ():
                 yield each
             if page:

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from pathlib import Path
+from time import monotonic
 from typing import Unpack
 
 from conspectus.access.sight import Place
@@ -224,7 +225,11 @@ class Streaming(Chatting):
             reached, found = await self._sight.written_since(place, source, sequence, limit=CHANGES)
             captions = [each for each in found if each[1].kind == "caption"]
             texts = await self._sight.texts([each for _, each in captions])
+            read = monotonic()
             for at, document in captions:
+                if monotonic() - read > pause:
+                    place, source = await self._stream_source(source.id, place.collection.id)
+                    read = monotonic()
                 if document.id in texts:
                     yield LiveCaption(at, as_caption(document, texts[document.id], clock_of(source)))
             if reached == sequence:

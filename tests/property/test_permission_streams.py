@@ -1,0 +1,100 @@
+"""Who follows a stream, or listens to alerts, when what was granted is taken away; each case by itself."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from conspectus import Engine, Settings
+from conspectus.errors import NotFound
+from conspectus.model.access import Grantee, Person
+from conspectus.model.video import NewAlert, NewCaption
+from conspectus.testing.embedders import HashedEmbedder
+
+SETTINGS = replace(Settings(), log_level="critical", alert_poll_milliseconds=1)
+FIRE = NewAlert("fire", "fire", streams=("cam",), floor=None, gap_seconds=0)
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as opened:
+        for name in ("cam", "yard"):
+            await opened.put_stream(name)
+        yield opened
+
+
+@pytest.fixture
+async def ann(engine: Engine) -> Engine:
+    """Someone who sees one of two streams."""
+    user = await engine.create_user("ann")
+    await engine.grant("default", Grantee("user", user.id), "viewer", source="cam")
+    return engine.answering(Person("ann", False, user.id))
+
+
+def fires(count: int, *, first: int = 0) -> list[NewCaption]:
+    return [NewCaption(f"fire {n}", 10 * n, 10 * n + 1) for n in range(first, first + count)]
+
+
+async def revoke(engine: Engine) -> None:
+    user = await engine.find_user("ann")
+    await engine.revoke("default", Grantee("user", user.id), source="cam")
+
+
+async def check(engine: Engine) -> None:
+    checker = engine._alert_service()._checker
+    while await checker.round():
+        pass
+
+
+async def test_who_takes_time_over_many_captions_is_asked_again(engine: Engine, ann: Engine) -> None:
+    await engine.add_captions(fires(50), stream="cam")
+    async with aclosing(ann.follow_captions(stream="cam", after=0)) as captions:
+        for _ in range(3):
+            await anext(captions)
+        await revoke(engine)
+        await asyncio.sleep(0.01)
+        with pytest.raises(NotFound):
+            await anext(captions)
+
+
+async def test_who_takes_time_over_many_alerts_is_told_of_few_more(engine: Engine, ann: Engine) -> None:
+    alert = await ann.put_alert(FIRE)
+    await engine.add_captions(fires(50), stream="cam")
+    await check(engine)
+    assert len(await ann.alert_events()) == 50
+    heard = []
+    async with aclosing(ann.listen(alert=alert.id, after=0)) as told:
+        await anext(told)
+        await revoke(engine)
+        with pytest.raises(NotFound):
+            while True:
+                heard.append(await anext(told))
+    assert len(heard) < 10
+    assert await ann.alert_events() == []
+
+
+async def test_alerts_tell_nothing_of_what_others_write_or_are_told(engine: Engine, ann: Engine) -> None:
+    mine = await ann.put_alert(FIRE)
+    before = mine.checked, await ann.newest_alert_event()
+    await engine.put_alert(replace(FIRE, streams=()))
+    await engine.add_captions(fires(5), stream="yard")
+    await check(engine)
+    assert len(await engine.alert_events()) == 5
+    assert ((await ann.find_alert(mine.id)).checked, await ann.newest_alert_event()) == before == (0, 0)
+    assert await ann.alert_events() == []
+
+
+async def test_an_alert_is_not_there_while_its_collection_is_not(engine: Engine, ann: Engine) -> None:
+    alert = await ann.put_alert(FIRE)
+    await revoke(engine)
+    assert await ann.alerts() == []
+    for work in (ann.find_alert(alert.id), ann.delete_alert(alert.id), ann.alert_events(alert=alert.id)):
+        with pytest.raises(NotFound, match="alert"):
+            await work
+    user = await engine.find_user("ann")
+    await engine.grant("default", Grantee("user", user.id), "viewer", source="yard")
+    assert [each.id for each in await ann.alerts()] == [alert.id]
