@@ -201,7 +201,7 @@ class Watching(Listening):
                 await self._shut_out(room, who)
                 secret = {(await self._film(room, stream)).id for _ in range(3)}
                 for events in (whole, fresh, told):
-                    assert not await _rest(events) & secret
+                    await _ended(events, secret=secret)
 
     async def _heard(self, room: Room, stream: str, *ears: AsyncGenerator[Any, None]) -> None:
         """From the beginning all is heard, and from now on nothing that was there before."""
@@ -245,10 +245,9 @@ def _anywhere(what: str) -> Attempt:
     return lambda view, name: on_a_stream(name)[what](view, "any")
 
 
-async def _rest(events: AsyncGenerator[Any, None]) -> set[str]:
-    """The captions that still come until there is nothing to be told any more."""
-    found: set[str] = set()
+async def _ended(events: AsyncGenerator[Any, None], *, secret: set[str]) -> None:
+    """Hear what was on its way, and then that there is nothing to be told any more."""
     with suppress(NotFound):
         async for each in events:
-            found.add(each.document if isinstance(each, AlertEvent) else each.caption.document.id)
-    return found
+            name = each.document if isinstance(each, AlertEvent) else each.caption.document.id
+            assert name not in secret
