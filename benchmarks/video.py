@@ -2,7 +2,8 @@
 
 20,000 real captions, one every 4.32 seconds. A range is five minutes, chosen anywhere; a question is words of
 a caption, with a time range of an hour. The documents' vectors are made beforehand (see `vectors.py`);
-questions are embedded by the shipped model. For Milvus a Milvus Lite server is started.
+questions are embedded by the shipped model. For Milvus a Milvus Lite server is started; beside it, on the
+same server, stands what a program does with Milvus alone: a search by vectors with the times in its filter.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from plain_milvus import PlainMilvus
 from rich.console import Console
 from rich.table import Table
 from vectors import Matrix, vectors
@@ -128,11 +130,49 @@ async def measure(
     return figures
 
 
-def show(index: str, number: int, figures: dict[str, list[float]]) -> None:
-    """A table with the median and the slow end."""
-    table = Table("figure", "p50 ms", "p95 ms", title=f"{number:,} captions of one stream, index {index}")
+async def plain(uri: str, said: Sequence[str], known: Matrix) -> dict[str, list[float]]:
+    """The same day by Milvus's own client."""
+    chance, step = random.Random(2), DAY / len(said)
+    ranges: list[float] = []
+    questions: list[float] = []
+    model = OnnxEmbedder(threads=1)
+    with PlainMilvus(uri, known.shape[1]) as milvus:
+        begun = time.perf_counter()
+        milvus.fill(said, known, step)
+        taken = (time.perf_counter() - begun) * 1_000
+        for _ in range(QUESTIONS + WARM):
+            place = chance.randrange(len(said))
+            start = max(0.0, min(place * step - chance.uniform(0, HOUR), DAY - HOUR))
+            begun = time.perf_counter()
+            milvus.between(start, start + RANGE)
+            ranges.append((time.perf_counter() - begun) * 1_000)
+            begun = time.perf_counter()
+            vector = await model.embed_query(" ".join(said[place].split()[:8]))
+            milvus.nearest(vector.tolist(), start, start + HOUR)
+            questions.append((time.perf_counter() - begun) * 1_000)
+    await model.close()
+    return {
+        "taken in and found": [taken],
+        "range of 5 minutes": ranges[WARM:],
+        "question with a time range: moments": questions[WARM:],
+    }
+
+
+def show(
+    index: str,
+    number: int,
+    figures: dict[str, list[float]],
+    beside: dict[str, list[float]] | None = None,
+) -> None:
+    """A table with the median and the slow end, and how often the peer's median ours is."""
+    columns = ["figure", "p50 ms", "p95 ms", *(["plain Milvus p50", "p95", "ours / plain"] if beside else [])]
+    table = Table(*columns, title=f"{number:,} captions of one stream, index {index}")
     for name, took in figures.items():
-        table.add_row(name, *(f"{np.percentile(took, share):,.1f}" for share in (50, 95)))
+        cells = [f"{np.percentile(took, share):,.1f}" for share in (50, 95)]
+        if beside and name in beside:
+            theirs = [float(np.percentile(beside[name], share)) for share in (50, 95)]
+            cells += [*(f"{each:,.1f}" for each in theirs), f"{np.percentile(took, 50) / theirs[0]:.2f}"]
+        table.add_row(name, *cells)
     Console().print(table)
 
 
@@ -154,7 +194,8 @@ def main() -> None:
             continue
         with milvus_server(store / "milvus") as server:
             settings = replace(settings, milvus_uri=server.uri)
-            show(index, len(said), asyncio.run(measure(store / "data", settings, said, known)))
+            ours = asyncio.run(measure(store / "data", settings, said, known))
+            show(index, len(said), ours, asyncio.run(plain(server.uri, said, known)))
 
 
 if __name__ == "__main__":

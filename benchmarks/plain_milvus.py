@@ -1,0 +1,56 @@
+"""What a program does with Milvus alone: captions, times and vectors, searched under a filter of time."""
+
+from collections.abc import Sequence
+from types import TracebackType
+
+from pymilvus import DataType, MilvusClient
+from vectors import Matrix
+
+NAME = "plain"
+BATCH = 500
+FIELDS = ["text", "start", "stop"]
+
+
+class PlainMilvus:
+    """One collection, by Milvus's own client."""
+
+    def __init__(self, uri: str, dimensions: int) -> None:
+        self._client = MilvusClient(uri=uri)
+        schema = MilvusClient.create_schema()
+        schema.add_field("id", DataType.INT64, is_primary=True)
+        schema.add_field("text", DataType.VARCHAR, max_length=65_535)
+        schema.add_field("start", DataType.DOUBLE)
+        schema.add_field("stop", DataType.DOUBLE)
+        schema.add_field("vector", DataType.FLOAT_VECTOR, dim=dimensions)
+        params = MilvusClient.prepare_index_params()
+        params.add_index("vector", index_type="FLAT", metric_type="COSINE")
+        self._client.create_collection(NAME, schema=schema, index_params=params)
+
+    def __enter__(self) -> "PlainMilvus":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def fill(self, said: Sequence[str], known: Matrix, step: float) -> None:
+        """All captions, one after the other in time."""
+        rows = [
+            {"id": n, "text": text, "start": n * step, "stop": (n + 1) * step, "vector": known[n]}
+            for n, text in enumerate(said)
+        ]
+        for first in range(0, len(rows), BATCH):
+            self._client.insert(NAME, rows[first : first + BATCH])
+
+    def between(self, start: float, end: float) -> object:
+        """The captions of a range."""
+        return self._client.query(NAME, filter=_inside(start, end), output_fields=FIELDS)
+
+    def nearest(self, vector: Sequence[float], start: float, end: float) -> object:
+        """The ten that are nearest to a question, in a range."""
+        return self._client.search(NAME, [vector], filter=_inside(start, end), limit=10, output_fields=FIELDS)
+
+
+def _inside(start: float, end: float) -> str:
+    return f"start < {end} and stop > {start}"
