@@ -159,6 +159,30 @@ async def test_each_stream_reads_a_time_on_its_own_clock(engine: Engine) -> None
     assert "tape: 00:12:30" in found.plan["time range"]
 
 
+async def test_streams_without_the_time_that_is_named_are_left_out(engine: Engine) -> None:
+    await engine.put_stream(NewStream("gate", origin="2026-03-02T12:00:00Z"))
+    await engine.add_captions(captions(20, about="gate", seconds=60), stream="gate", wait=True)
+    for number in range(7):
+        await engine.add_captions(captions(20, about="tape"), stream=f"tape {number}", wait=True)
+    at = datetime(2026, 3, 3, 12, tzinfo=UTC)
+    found = await asked(engine, "What happened yesterday?", at=at)
+    assert {each.stream.name for each in found.moments} == {"gate"}
+    assert "2026-03-02 00:00:00 to 2026-03-03" in found.plan["time range"]
+    assert found.plan["left out"] == (
+        "tape 0, tape 1, tape 2, tape 3, tape 4, 2 more (no such time on the clock)"
+    )
+    found = await asked(engine, "What happened yesterday?", "tape 1", at=at)
+    assert "left out" not in found.plan
+
+
+async def test_equal_stretches_of_streams_are_told_once(engine: Engine) -> None:
+    for number in range(40):
+        await engine.add_captions(captions(10 + number % 8), stream=f"tape {number:02}")
+    plan = (await asked(engine, "What happens in the last ten seconds?")).plan["time range"]
+    assert plan.startswith("tape 00, tape 08, tape 16, tape 24, tape 32: from 00:01:30 on")
+    assert plan.endswith("; and 3 other stretches")
+
+
 async def test_the_last_minutes_of_a_live_stream_go_back_from_now(engine: Engine) -> None:
     now = datetime(2026, 3, 2, 12, tzinfo=UTC)
     await engine.put_stream(NewStream("live", origin=now - timedelta(hours=1), live=True))

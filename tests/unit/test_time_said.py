@@ -122,6 +122,8 @@ after 2:00 in the first five minutes   | 00:02:00 to 00:05:00
 """
 
 PARTS = """
+how does the video end?                 | from 00:55:00 on
+how did the talk begin                  | 00:00:00 to 00:05:00
 in the first five minutes              | 00:00:00 to 00:05:00
 the first five minutes                 | 00:00:00 to 00:05:00
 during the first 5 minutes of the video | 00:00:00 to 00:05:00
@@ -193,6 +195,11 @@ halfway through the recipe
 Q3: the third quarter results
 who stands in the middle?
 who stands at the start line?
+how does the fight end?
+how does the video end up like that?
+how do I start the recording?
+half past eight
+at 8 in the morning
 how can i restart from the beginning?
 cook flipping midway up the rock
 bake for 55 minutes 1 hour when it is done

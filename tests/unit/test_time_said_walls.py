@@ -47,6 +47,19 @@ at 12 am                          | 2026-01-05 00:00:00 to 01:00:00 UTC
 at 12pm                           | 2026-01-05 12:00:00 to 13:00:00 UTC
 at 9 o'clock                      | 2026-01-05 09:00:00 to 10:00:00 UTC
 at 3 o'clock                      | 2026-01-05 15:00:00 to 16:00:00 UTC
+at 9 in the morning               | 2026-01-05 09:00:00 to 10:00:00 UTC
+at 8:15 in the evening            | 2026-01-05 20:15:00 to 20:16:00 UTC
+at 12 in the afternoon            | 2026-01-05 12:00:00 to 13:00:00 UTC
+at 10 at night                    | 2026-01-05 22:00:00 to 23:00:00 UTC
+on Monday at 2 at night           | 2026-01-05 02:00:00 to 03:00:00 UTC
+at half past nine                 | 2026-01-05 09:30:00 to 09:31:00 UTC
+at half past three                | 2026-01-05 15:30:00 to 15:31:00 UTC
+at a quarter to ten               | 2026-01-05 09:45:00 to 09:46:00 UTC
+at quarter past 7 in the evening  | 2026-01-05 19:15:00 to 19:16:00 UTC
+yesterday afternoon at 3          | 2026-01-05 15:00:00 to 16:00:00 UTC
+last night at 2                   | 2026-01-06 02:00:00 to 03:00:00 UTC
+this morning at 3                 | 2026-01-06 05:00:00 to 12:00:00 UTC
+how does the recording start?     | 2026-01-05 08:00:00 to 08:05:00 UTC
 at noon                           | 2026-01-05 12:00:00 to 12:01:00 UTC
 between 2 and 3 pm                | 2026-01-05 14:00:00 to 15:00:00 UTC
 from 2 to 3pm                     | 2026-01-05 14:00:00 to 15:00:00 UTC

@@ -1,6 +1,6 @@
 """video: streams of captions, what is in them, and what a question finds there."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +13,8 @@ from conspectus.cli.options import Common, spread
 from conspectus.cli.output import cell, note, progress, show, write
 from conspectus.cli.reporting import plain_table
 from conspectus.cli.session import Session, opened
-from conspectus.cli.video_options import Stream, Within, captions_of
+from conspectus.cli.video_options import Stream, Within, captions_of, show_found
+from conspectus.errors import InvalidInput
 from conspectus.model.video import Caption, CaptionFiles, NewStream
 from conspectus.model.video import Stream as StoredStream
 from conspectus.streams.showing import line_of, shown
@@ -45,7 +46,7 @@ def import_files(
     """Take in files of captions; again changes nothing, and a newer file takes the place of an older one."""
     with opened(common, new=True) as session, progress() as bars:
         if origin is not None:
-            _set_origin(session, origin, [stream] if stream else [each.stem for each in files])
+            _set_origin(session, origin, [stream] if stream else _stems(files))
         report = session.engine.import_captions(
             files,
             stream=stream,
@@ -54,8 +55,8 @@ def import_files(
             wait=wait,
             progress=bars,
         )
-    for notice in report.notices[:NOTICES] if not common.json else ():
-        note(notice)
+    if not common.json:
+        _note_notices(report.notices)
     show(report, _report_table(report), as_json=common.json)
     if report.failures:
         raise typer.Exit(PARTIAL if report.streams else FAILED)
@@ -65,9 +66,7 @@ def list_streams(common: Common) -> None:
     """List streams with the number of their captions, and from when to when they go."""
     with opened(common) as session:
         streams = session.engine.streams(collection=session.collection)
-    show(streams, _streams_table(streams), as_json=common.json)
-    if not streams:
-        raise typer.Exit(NOTHING)
+    show_found(streams, _streams_table(streams), "there are no streams", as_json=common.json)
 
 
 def captions(
@@ -88,12 +87,11 @@ def captions(
         found = captions_of(session, stream, within.range(contains=contains))
         if ndjson:
             count = _export(found)
+            if not count:
+                raise typer.Exit(NOTHING)
         else:
             listed = list(found)
-            count = len(listed)
-            show(listed, captions_table(listed, clock), as_json=common.json)
-    if not count:
-        raise typer.Exit(NOTHING)
+            show_found(listed, captions_table(listed, clock), "there are no captions", as_json=common.json)
 
 
 def delete(
@@ -129,12 +127,14 @@ def add_video(app: typer.Typer) -> None:
     app.add_typer(group, name="video")
 
 
-def captions_table(found: Iterable[Caption], clock: StreamClock) -> RenderableType:
-    """Captions with their times."""
-    table = plain_table("from", "to", "speaker", "text")
+def captions_table(found: Sequence[Caption], clock: StreamClock) -> RenderableType:
+    """Captions with their times, and with their speakers where any is known."""
+    spoken = any(each.document.author for each in found)
+    table = plain_table("from", "to", *(["speaker"] if spoken else []), "text")
     for each in found:
         times = [cell("-" if second is None else shown(second, clock)) for second in (each.start, each.end)]
-        table.add_row(*times, cell(each.document.author or ""), cell(each.text, limit=TEXT))
+        speaker = [cell(each.document.author or "")] if spoken else []
+        table.add_row(*times, *speaker, cell(each.text, limit=TEXT))
     return table
 
 
@@ -146,18 +146,36 @@ def _export(found: Iterable[Caption]) -> int:
     return count
 
 
+def _note_notices(notices: Sequence[str]) -> None:
+    for notice in notices[:NOTICES]:
+        note(notice)
+    if len(notices) > NOTICES:
+        note(f"and {len(notices) - NOTICES} more such notices; --json has all")
+
+
+def _stems(files: Iterable[Path]) -> list[str]:
+    """The streams that files become. Raises InvalidInput for folders, and for what is not there."""
+    for each in files:
+        if not each.is_file():
+            raise InvalidInput("origin", f"needs --stream, or files: {str(each)!r} is none")
+    return [each.stem for each in files]
+
+
 def _set_origin(session: Session, origin: str, names: Iterable[str]) -> None:
     for name in names:
         session.engine.put_stream(NewStream(name, session.collection, origin=origin))
 
 
-def _streams_table(streams: Iterable[StoredStream]) -> RenderableType:
-    table = plain_table("stream", "title", "captions", "from", "to", "live")
+def _streams_table(streams: Sequence[StoredStream]) -> RenderableType:
+    titled, lively = any(each.title for each in streams), any(each.live for each in streams)
+    names = [*(["title"] if titled else []), "captions", "from", "to", *(["live"] if lively else [])]
+    table = plain_table("stream", *names)
     for each in streams:
         clock = clock_of(each.source)
         times = ["-" if end is None else shown(clock.seconds(end), clock) for end in (each.first, each.last)]
-        live = "live" if each.live else ""
-        table.add_row(cell(each.source.name), cell(each.title), f"{each.captions:,}", *map(cell, times), live)
+        title = [cell(each.title)] if titled else []
+        live = ["live" if each.live else ""] if lively else []
+        table.add_row(cell(each.source.name), *title, f"{each.captions:,}", *map(cell, times), *live)
     return table
 
 

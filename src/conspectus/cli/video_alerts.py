@@ -8,11 +8,11 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
-from conspectus.cli.failures import NOTHING
 from conspectus.cli.options import WHERE_HELP, Common, spread
 from conspectus.cli.output import cell, dump_line, note, show, write
 from conspectus.cli.reporting import plain_table
 from conspectus.cli.session import opened
+from conspectus.cli.video_options import show_found
 from conspectus.engine import Engine
 from conspectus.model.filter_json import parse_filters
 from conspectus.model.video import Alert, AlertEvent, NewAlert
@@ -66,9 +66,7 @@ def list_alerts(common: Common) -> None:
     """List standing questions."""
     with opened(common) as session:
         found = session.engine.alerts(collection=common.collection)
-    show(found, _alerts_table(found), as_json=common.json)
-    if not found:
-        raise typer.Exit(NOTHING)
+    show_found(found, _alerts_table(found), "there are no alerts of yours", as_json=common.json)
 
 
 def delete(

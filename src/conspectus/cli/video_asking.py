@@ -5,14 +5,16 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
 
 from conspectus.cli.failures import FAILED, NOTHING, PARTIAL
 from conspectus.cli.options import Common
 from conspectus.cli.output import cell, dump, note, progress, show, write
-from conspectus.cli.reporting import plain_table
 from conspectus.cli.session import Session, opened
 from conspectus.cli.video_options import Stream, Within
+from conspectus.engine.condensing import EXTRACTIVE
 from conspectus.model.video import Moments, Summary, SummaryRequest, VideoQuestion, VideoWindow
 from conspectus.streams.showing import shown
 from conspectus.text.clocks import clock_of
@@ -20,6 +22,8 @@ from conspectus.text.clocks import clock_of
 TEXT = 400
 TIME = "time range"
 """The part of a plan that says which times the question was read to name."""
+LEFT_OUT = "left out"
+"""The part that names streams without such a time."""
 USUAL = SummaryRequest("")
 
 
@@ -115,15 +119,17 @@ def _show_summary(made: Summary) -> None:
     for each in made.failures:
         note(f"batch {each.number} failed: {each.error}")
     captions = sum(each.captions for each in made.batches)
-    note("there are no captions" if made.outcome == "empty" else f"of {captions:,} captions, by {made.by}")
+    by = "chosen from" if made.by == EXTRACTIVE else f"by {made.by}, of"
+    note("there are no captions" if made.outcome == "empty" else f"{by} {captions:,} captions")
 
 
 def _show_moments(found: Moments, common: Common) -> None:
-    show(found, _moments_table(found), as_json=common.json)
     if not common.json:
         _show_plan(found.plan, found.notices)
+    if common.json or found.moments:
+        show(found, _moments_picture(found), as_json=common.json)
     if not found.moments:
-        raise typer.Exit(NOTHING)
+        _end_with_nothing(common)
 
 
 def _show_window(found: VideoWindow, common: Common) -> None:
@@ -135,23 +141,31 @@ def _show_window(found: VideoWindow, common: Common) -> None:
         _show_plan(found.plan, found.window.notices)
         note(f"{found.window.tokens} of {found.window.allowed} tokens")
     if not found.captions:
-        raise typer.Exit(NOTHING)
+        _end_with_nothing(common)
+
+
+def _end_with_nothing(common: Common) -> None:
+    if not common.json:
+        note("nothing relevant was found")
+    raise typer.Exit(NOTHING)
 
 
 def _show_plan(plan: Mapping[str, str], notices: tuple[str, ...]) -> None:
-    if TIME in plan:
-        note(f"{TIME}: {plan[TIME]}")
+    for part in (TIME, LEFT_OUT):
+        if part in plan:
+            note(f"{part}: {plan[part]}")
     for notice in notices:
         note(notice)
 
 
-def _moments_table(found: Moments) -> RenderableType:
-    table = plain_table("#", "score", "stream", "from", "to", "text")
+def _moments_picture(found: Moments) -> RenderableType:
+    """Each moment with its place in a line, and what is said there below."""
+    lines: list[RenderableType] = []
     for number, each in enumerate(found.moments, 1):
         clock = clock_of(each.stream)
-        times = [cell(shown(second, clock)) for second in (each.start, each.end)]
+        start, end = (shown(second, clock) for second in (each.start, each.end))
+        place = cell(f"{number} {each.stream.name}", style="bold"), cell(f"{start} to {end}")
+        head = Text("  ").join([*place, cell(f"{each.score:.3f}", style="dim")])
         text = " ".join(caption.text for caption in each.captions)
-        table.add_row(
-            str(number), f"{each.score:.3f}", cell(each.stream.name), *times, cell(text, limit=TEXT)
-        )
-    return table
+        lines += [head, Padding(cell(text, limit=TEXT), (0, 0, 0, 2))]
+    return Group(*lines)

@@ -7,12 +7,11 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
-from conspectus.cli.failures import NOTHING
 from conspectus.cli.options import Common, spread
 from conspectus.cli.output import cell, show
 from conspectus.cli.reporting import plain_table
 from conspectus.cli.session import opened
-from conspectus.cli.video_options import TIME, Stream, Within
+from conspectus.cli.video_options import TIME, Stream, Within, show_found
 from conspectus.model.video import EventSpan, NewEvent
 from conspectus.streams.showing import shown
 from conspectus.text.clocks import StreamClock, clock_of
@@ -60,9 +59,7 @@ def list_events(
         found = session.engine.events(
             stream=stream, collection=session.collection, within=within.range(), type=type
         )
-    show(found, _table(found, clock), as_json=common.json)
-    if not found:
-        raise typer.Exit(NOTHING)
+    show_found(found, _table(found, clock), "there are no events", as_json=common.json)
 
 
 def group() -> typer.Typer:

@@ -1,11 +1,14 @@
 """Options that commands about streams share."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
+from rich.console import RenderableType
 
+from conspectus.cli.failures import NOTHING
+from conspectus.cli.output import note, show
 from conspectus.cli.session import Session
 from conspectus.model.video import Caption, CaptionRange
 
@@ -24,6 +27,16 @@ class Within:
     def range(self, *, contains: bool = False) -> CaptionRange:
         """As the engine takes it."""
         return CaptionRange(self.start, self.end, contains)
+
+
+def show_found(found: Sequence[object], table: RenderableType, nothing: str, *, as_json: bool) -> None:
+    """Print what was found; where nothing was, say so and end with the code for it."""
+    if found or as_json:
+        show(found, table, as_json=as_json)
+    if not found:
+        if not as_json:
+            note(nothing)
+        raise typer.Exit(NOTHING)
 
 
 def captions_of(session: Session, stream: str, within: CaptionRange) -> Iterator[Caption]:

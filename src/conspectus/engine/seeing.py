@@ -10,6 +10,7 @@ from conspectus.access.sight import Place
 from conspectus.engine.streaming import Streaming, stream_of
 from conspectus.engine.viewing import (
     IN_RANGE,
+    LEFT_OUT,
     NEARING,
     AskedStreams,
     Looked,
@@ -17,9 +18,11 @@ from conspectus.engine.viewing import (
     joined,
     may_say_time,
     moment_of,
+    named,
     narrowed,
     ranges,
     seen_of,
+    telling,
     whole_ranges,
 )
 from conspectus.ingest.captions import span_of
@@ -104,10 +107,14 @@ class Seeing(Streaming):
         at = question.at or self._parts.clock()
         if not question.read_times or not may_say_time(question.prompt, at):
             question = replace(question, read_times=False)
-        looked = {str(each.id): await self._looked(question, place, each, at) for each in found}
+        every = {str(each.id): await self._looked(question, place, each, at) for each in found}
+        looked = telling(every)
         rest = (each.said.rest for each in looked.values() if each.said is not None)
         shown = ranges(looked)
         plan = {} if shown is None else {"time range": shown}
+        without = sorted(each.name for source, each in every.items() if source not in looked)
+        if without:
+            plan[LEFT_OUT] = f"{named(without)} (no such time on the clock)"
         return AskedStreams(question, place, next(rest, question.prompt).strip(), looked, plan)
 
     async def _looked(self, question: VideoQuestion, place: Place, source: Source, at: datetime) -> Looked:

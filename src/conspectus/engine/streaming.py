@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Sequence
-from dataclasses import dataclass, field
 from dataclasses import replace as changed
 from pathlib import Path
 from time import monotonic
@@ -13,6 +12,7 @@ from conspectus.engine.chatting import Chatting
 from conspectus.errors import Conflict, ConspectusError, InvalidInput, NotAllowed, NotFound, TooLarge
 from conspectus.ingest.captions import (
     FILE,
+    Taken,
     Taking,
     by_video,
     caption_document,
@@ -48,22 +48,7 @@ from conspectus.text.clocks import StreamClock, clock_of, zone_named
 
 PAGE = 1_000
 CHANGES = 100
-
-
-@dataclass(slots=True)
-class _Taken:
-    """What an import came to so far."""
-
-    streams: dict[str, int] = field(default_factory=dict)
-    outcomes: dict[str, int] = field(default_factory=lambda: {"added": 0, "replaced": 0, "unchanged": 0})
-    failures: list[tuple[str, str]] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
-
-    def count(self, stream: str, written: Sequence[Written]) -> None:
-        """Take note of what was written."""
-        self.streams[stream] = self.streams.get(stream, 0) + len(written)
-        for each in written:
-            self.outcomes["replaced" if each.outcome == "updated" else each.outcome] += 1
+SAME_NAME = "another file of that name was taken in just now: name the folder above both, or rename one"
 
 
 class Streaming(Chatting):
@@ -189,20 +174,22 @@ class Streaming(Chatting):
         file that fails is named in the report and stops no other. Raises NotAllowed for a path, where the
         person is not the owner.
         """
-        taken = _Taken()
+        taken = Taken()
         progress = how.get("progress")
         given = await asyncio.to_thread(self._caption_files, files)
         for number, (name, data) in enumerate(given):
             if progress is not None:
-                progress(f"reading {name}", number, len(given))
+                progress("reading", number, len(given))
+            if name in taken.names:
+                taken.failures.append((name if isinstance(data, bytes) else str(data), SAME_NAME))
+                continue
+            taken.names.add(name)
             try:
-                if name in {before for before, _ in given[:number]}:
-                    raise Conflict("file", name, "is the name of another one that was taken in just now")
                 await self._take_captions(taken, name, data, stream, collection=collection, how=how)
             except (NotAllowed, NotFound):
                 raise
             except ConspectusError as fault:
-                taken.failures.append((name, str(fault)))
+                taken.failures.append((name, str(fault).removeprefix(f"{name}: ")))
         if taken.streams:
             place = await self._sight.place(collection)
             await self._embed_in(place, wait=how.get("wait", False), progress=progress)
@@ -244,7 +231,7 @@ class Streaming(Chatting):
 
     async def _take_captions(
         self,
-        taken: _Taken,
+        taken: Taken,
         name: str,
         data: bytes | Path,
         stream: str | None,

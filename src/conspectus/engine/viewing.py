@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from itertools import islice
 
 from conspectus.access.policy import among
 from conspectus.access.sight import Place
@@ -19,6 +20,11 @@ from conspectus.text.moments import ClockFace, TimeSaid, described, time_said
 SEEN = In("kind", ("caption", "event"))
 NEARING = frozenset({"before", "until", "by"})
 """What is nearest to a time that something was before is the last, and not the first."""
+
+MOST_SHOWN = 5
+"""So many streams, and stretches of them, are named to people."""
+LEFT_OUT = "left out"
+"""The part of a plan that says which streams have no such time as the question names."""
 
 CENTURY = timedelta(days=36_525)
 IN_RANGE = "in the time range"
@@ -115,11 +121,29 @@ def narrowed(bounds: Span, start: datetime, end: datetime) -> Span:
 
 def ranges(streams: Mapping[str, Looked]) -> str | None:
     """The stretches for people: one, where it is the same for all, else that of each."""
-    shown = {looked.name: looked.range for looked in streams.values()}
-    different = set(shown.values())
-    if len(different) == 1:
-        return different.pop()
-    return "; ".join(f"{name}: {each or 'all'}" for name, each in sorted(shown.items()))
+    names: dict[str | None, list[str]] = {}
+    for looked in sorted(streams.values(), key=lambda each: each.name):
+        names.setdefault(looked.range, []).append(looked.name)
+    if len(names) == 1:
+        return next(iter(names))
+    shown = [f"{named(each)}: {range_ or 'all'}" for range_, each in islice(names.items(), MOST_SHOWN)]
+    more = len(names) - len(shown)
+    return "; ".join([*shown, f"and {more} other stretches"] if more else shown)
+
+
+def telling(streams: Mapping[str, Looked]) -> dict[str, Looked]:
+    """The streams on whose clocks the time is that a question names; all, where it is on none or names none.
+
+    A recording has no yesterday: nothing in it is known to be of then.
+    """
+    told = {name: looked for name, looked in streams.items() if looked.said is not None}
+    return told or dict(streams)
+
+
+def named(names: Sequence[str]) -> str:
+    """The first few names, and how many more there are."""
+    more = len(names) - MOST_SHOWN
+    return ", ".join([*names[:MOST_SHOWN], f"{more} more"] if more > 0 else names)
 
 
 def joined(spans: Sequence[Span]) -> list[Span]:

@@ -1,14 +1,14 @@
 """Captions as they come, in any order and more than once, to documents in the order of time."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Final, TypedDict
 
 from conspectus.errors import Conflict, InvalidInput
 from conspectus.model.ids import SourceId
-from conspectus.model.records import Document, Metadata, NewDocument, Period, Source
+from conspectus.model.records import Document, Metadata, NewDocument, Period, Source, Written
 from conspectus.model.video import (
     ENTITIES,
     TITLE,
@@ -41,6 +41,23 @@ class Taking(TypedDict, total=False):
     replace: bool
     wait: bool
     progress: Progress | None
+
+
+@dataclass(slots=True)
+class Taken:
+    """What an import came to so far."""
+
+    streams: dict[str, int] = field(default_factory=dict)
+    outcomes: dict[str, int] = field(default_factory=lambda: {"added": 0, "replaced": 0, "unchanged": 0})
+    failures: list[tuple[str, str]] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    names: set[str] = field(default_factory=set)
+
+    def count(self, stream: str, written: Sequence[Written]) -> None:
+        """Take note of what was written."""
+        self.streams[stream] = self.streams.get(stream, 0) + len(written)
+        for each in written:
+            self.outcomes["replaced" if each.outcome == "updated" else each.outcome] += 1
 
 
 def span_of(within: CaptionRange, clock: StreamClock) -> Span:

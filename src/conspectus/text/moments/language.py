@@ -23,7 +23,9 @@ class Language:
     `singular` are units that, after a number other than one, describe a thing ("a five minute timer").
     `asides` may follow a phrase that could otherwise go on ("five minutes in, what …"); `lengths` after an
     amount, and `lasting` before one, say that it is a length and no position. `recordings` are names of what
-    a stream can be. `empties` are words of a question that say nothing to search for.
+    a stream can be, which `begins` and `finishes`. `halves` say after which hour of the day a time is,
+    `sides` on which of an hour ("quarter to nine"). `empties` are words of a question that say nothing to
+    search for.
     """
 
     numbers: Mapping[str, int]
@@ -41,8 +43,12 @@ class Language:
     at: frozenset[str]
     joins: frozenset[str]
     onwards: frozenset[str]
+    hows: frozenset[str]
+    does: frozenset[str]
     beginnings: frozenset[str]
     ends: frozenset[str]
+    begins: frozenset[str]
+    finishes: frozenset[str]
     stresses: frozenset[str]
     middle: frozenset[str]
     middles: frozenset[str]
@@ -57,6 +63,8 @@ class Language:
     lengths: frozenset[str]
     lasting: frozenset[str]
     meridiems: Mapping[str, int]
+    halves: Mapping[tuple[str, ...], int]
+    sides: Mapping[str, int]
     hours: frozenset[str]
     universal: frozenset[str]
     times: Mapping[str, float]
@@ -155,8 +163,12 @@ ENGLISH: Final = Language(
     at=_set("at"),
     joins=_set("to until till through thru"),
     onwards=_set("on onward onwards forward"),
+    hows=_set("how"),
+    does=_set("does did do"),
     beginnings=_set("beginning start opening outset"),
     ends=_set("end ending close"),
+    begins=_set("begin start open"),
+    finishes=_set("end finish close conclude"),
     stresses=_set("very"),
     middle=_set("middle"),
     middles=_set("halfway midway"),
@@ -181,6 +193,15 @@ ENGLISH: Final = Language(
         "are be lasting costs bake boil cook simmer rest sleep run ran"
     ),
     meridiems=MappingProxyType({"am": 0, "pm": 12}),
+    halves=MappingProxyType(
+        {
+            ("in", "the", "morning"): 0,
+            ("in", "the", "afternoon"): 12,
+            ("in", "the", "evening"): 12,
+            ("at", "night"): 18,
+        }
+    ),
+    sides=MappingProxyType({"past": 1, "to": -1}),
     hours=_set("o'clock oclock"),
     universal=_set("utc gmt"),
     times=MappingProxyType({"noon": 12 * HOUR, "midday": 12 * HOUR, "midnight": 24 * HOUR}),

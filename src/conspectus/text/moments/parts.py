@@ -45,6 +45,18 @@ class PartReader:
         ends = text(edge) in self._language.ends and self._edge_ends(edge + 1)
         return (self._ending(), edge + 1) if ends else None
 
+    def told(self, index: int) -> Read:
+        """`how does the video end?`, but not `how does the fight end?`."""
+        text, language = self._words.text, self._language
+        if text(index) not in language.hows or text(index + 1) not in language.does:
+            return None
+        of = index + 2 + (text(index + 2) in language.articles)
+        if text(of) not in language.recordings or not self._words.over(of + 2):
+            return None
+        if text(of + 1) in language.begins:
+            return self._beginning(), of + 2
+        return (self._ending(), of + 2) if text(of + 1) in language.finishes else None
+
     def place(self, index: int) -> Read:
         """`5 minutes in`, `1h2m into the video`, `the 5 minute mark`, `ten minutes ago`."""
         index += self._words.text(index) in self._language.articles

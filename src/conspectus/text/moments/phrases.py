@@ -132,7 +132,14 @@ class PhraseReader:
 
     def _alone(self, index: int) -> Found | None:
         """What is a time without a word before it."""
-        readers = (self._bare_part, self._parts.place, self._marked, self._bare_day, self._bare_clock)
+        readers = (
+            self._bare_part,
+            self._parts.told,
+            self._parts.place,
+            self._marked,
+            self._bare_day,
+            self._bare_clock,
+        )
         read = next((read for reader in readers if (read := reader(index)) is not None), None)
         if read is None:
             return None
@@ -212,6 +219,7 @@ def _openers(language: Language) -> frozenset[str]:
         language.numbers,
         language.fractions,
         language.middles,
+        language.hows,
         language.positions,
         language.days,
         language.times,

@@ -104,7 +104,7 @@ class PointReader:
         if day.unnamed and self._day is not None:
             day = replace(day, day=self._day)
         between = self._words.text(after) in {",", "t"} or self._words.text(after) in self._language.at
-        timed = self.clock(after + between)
+        timed = self.clock(after + between) or self._hour_within(day.part, after + between)
         if timed is not None and timed[0].of_day is not None:
             return self.on(timed[0], day.day), timed[1]
         start, end = self._face.of_day(day.day, day.part[0], day.part[1] - day.part[0])
@@ -143,7 +143,7 @@ class PointReader:
         return Point(start, end, unit, "clock", of_day=seconds)
 
     def half_day(self, index: int) -> tuple[int, int] | None:
-        """The hours that `am`, `pm` and `p.m.` add, and where it ends."""
+        """After which hour `am`, `p.m.` and `in the evening` say that it is, and where that ends."""
         ending = self._language.meridiems.get(self._words.ending(index - 1))
         if ending is not None:
             return ending, index
@@ -151,6 +151,9 @@ class PointReader:
         plain = self._language.meridiems.get(text(index))
         if plain is not None:
             return plain, index + 1
+        for words, hour in self._language.halves.items():
+            if words == tuple(text(index + step) for step in range(len(words))):
+                return hour, index + len(words)
         dotted = self._language.meridiems.get(text(index) + text(index + 2))
         if dotted is None or text(index + 1) != ".":
             return None
@@ -169,16 +172,41 @@ class PointReader:
             return self.of_day(named, MINUTE), index + 1
         if self._words.kind(index) == "clock":
             return self._of_clock(index)
+        beside = self._beside_hour(index)
+        if beside is not None:
+            return beside
         hour = float(self._words.text(index)) if self._words.kind(index) == "number" else -1.0
         half = self.half_day(index + 1)
         if half is not None and hour in _TWELVE:
-            return self.of_day((hour % 12 + half[0]) * HOUR, HOUR), half[1]
+            return self.of_day(_since(half[0], hour * HOUR), HOUR), half[1]
         full = self._words.text(index + 1) in self._language.hours and not self._words.ending(index)
-        return (self._full_hour(hour), index + 2) if full and hour in range(24) else None
+        return (self._of_either_half(hour * HOUR, HOUR), index + 2) if full and hour in range(24) else None
 
-    def _full_hour(self, hour: float) -> Point:
+    def _beside_hour(self, index: int) -> Read:
+        """`half past eight`, `a quarter to nine in the evening`."""
+        index += self._language.numbers.get(self._words.text(index)) == 1
+        parts = self._language.fractions.get(self._words.text(index))
+        side = self._language.sides.get(self._words.text(index + 1))
+        read = None if parts is None or side is None else self.amounts.number(index + 2)
+        if parts is None or side is None or read is None or read[0] not in _TWELVE:
+            return None
+        seconds = read[0] * HOUR + side * HOUR / parts
+        half = self.half_day(read[1])
+        if half is not None:
+            return self.of_day(_since(half[0], seconds), MINUTE), half[1]
+        return self._of_either_half(seconds, MINUTE), read[1]
+
+    def _hour_within(self, part: tuple[float, float], index: int) -> Read:
+        """The `3` of `this afternoon at 3`; nothing where it may be either half of the day."""
+        hour = self._words.number(index)
+        hours = [] if hour not in _TWELVE else [hour * HOUR + half for half in (0, _HALF_A_DAY, DAY)]
+        inside = [each for each in hours if part[0] <= each < part[1]]
+        return (self.of_day(inside[0], HOUR), index + 1) if len(inside) == 1 else None
+
+    def _of_either_half(self, seconds: float, unit: float) -> Point:
         """In the afternoon where the stream has only that."""
-        early, late = self.of_day(hour * HOUR, HOUR), self.of_day((hour % 12 + 12) * HOUR, HOUR)
+        early = self.of_day(seconds, unit)
+        late = self.of_day(seconds % _HALF_A_DAY + _HALF_A_DAY, unit)
         only_late = self._covers(late) and not self._covers(early)
         return late if only_late else early
 
@@ -189,7 +217,7 @@ class PointReader:
         seconds, unit = _clock_parts(self._words.text(index), hours_first=True)
         half = self.half_day(index + 1)
         if half is not None and HOUR <= seconds < 13 * HOUR:
-            return self.of_day(seconds % (12 * HOUR) + half[0] * HOUR, unit), half[1]
+            return self.of_day(_since(half[0], seconds), unit), half[1]
         if seconds > DAY or half is not None or self._words.ending(index):
             return None
         if self._words.text(index + 1) in self._language.universal:
@@ -215,6 +243,13 @@ class PointReader:
 _ONE_DAY: Final = timedelta(days=1)
 _HALF_A_DAY: Final = 12 * HOUR
 _TWELVE: Final = frozenset(map(float, range(1, 13)))
+
+
+def _since(hour: int, seconds: float) -> float:
+    """The first time that is so on a clock of twelve hours, from that hour of the day on."""
+    early = seconds % _HALF_A_DAY
+    halves = max(0, -((early - hour * HOUR) // _HALF_A_DAY))
+    return (early + halves * _HALF_A_DAY) % DAY
 
 
 def _hours_first(words: Words, face: ClockFace) -> bool:
