@@ -19,12 +19,22 @@ from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, O
 from conspectus.model.query import Budget, Query, Situation
 from conspectus.model.records import Document, NewDocument, Period
 from conspectus.model.results import ContextWindow, Hit, Retrieval
+from conspectus.model.video import (
+    CaptionRange,
+    NewAlert,
+    NewCaption,
+    NewEvent,
+    NewStream,
+    SummaryRequest,
+    VideoQuestion,
+)
 from conspectus.settings import Settings
 
 __all__ = [
     "And",
     "Between",
     "Budget",
+    "CaptionRange",
     "ChannelQuestion",
     "ChatRequest",
     "ConspectusError",
@@ -36,8 +46,12 @@ __all__ = [
     "Filter",
     "Hit",
     "In",
+    "NewAlert",
+    "NewCaption",
     "NewDocument",
+    "NewEvent",
     "NewMessage",
+    "NewStream",
     "Not",
     "Or",
     "Overlaps",
@@ -47,6 +61,8 @@ __all__ = [
     "Retrieval",
     "Settings",
     "Situation",
+    "SummaryRequest",
+    "VideoQuestion",
     "connect",
     "open",
     "sync",

@@ -3,6 +3,7 @@
 import conspectus
 
 NAMES = {
+    *("CaptionRange", "NewAlert", "NewCaption", "NewEvent", "NewStream", "SummaryRequest", "VideoQuestion"),
     *("And", "Between", "Budget", "ChannelQuestion", "ChatRequest", "ConspectusError", "ContextWindow"),
     *("Document", "Engine", "Eq", "Exists", "Filter", "Hit", "In", "NewDocument", "NewMessage", "Not", "Or"),
     *("Overlaps", "Period", "Query", "RemoteEngine", "Retrieval", "Settings", "Situation", "connect", "open"),
