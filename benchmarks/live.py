@@ -124,7 +124,9 @@ async def ask(remote: RemoteEngine, due: list[tuple[float, NewCaption]], seen: S
         wanted = due[chance.randrange(seen.sent)][1]
         start = time.perf_counter()
         try:
-            found = await remote.find_moments(VideoQuestion(wanted.text, streams=(STREAM,), limit=3))
+            found = await remote.find_moments(
+                VideoQuestion(wanted.text, streams=(STREAM,), limit=3, read_times=False)
+            )
         except ServerUnavailable:
             continue
         except ConspectusError as fault:
