@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, suppress
+from dataclasses import replace
 from typing import Any
 
 from conspectus.errors import NotFound
@@ -95,6 +96,18 @@ class Watching(Listening):
                 answers += await self._streams(who, view, room)
         return answers
 
+    async def watch_in_part(self) -> None:
+        """The same for someone who sees some of a collection and not all of it."""
+        pairs = (
+            (user, room)
+            for room in self.world.rooms.values()
+            for user in self.world.users.values()
+            if not user.disabled and 0 < len(self.world.sources_seen(user.id, room.id)) < len(room.sources)
+        )
+        for user, room in self._few(pairs, 2):
+            who = Visitor(user, SCOPES)
+            self._none_hidden(who, await self._streams(who, await self.door.entered(who), room))
+
     async def _streams(self, who: Visitor, view: Any, room: Room) -> list[Any]:
         """The streams of a collection, and a question to all of them."""
         mine = self.world.sources_seen(who.user.id, room.id) & self.world.streams.keys()
@@ -108,7 +121,8 @@ class Watching(Listening):
         window = await view.video_window(asked, BUDGET)
         shown = [each.document.id for moment in moments.moments for each in moment.captions]
         self._all_visible(who, [*shown, *(each.id for each in window.captions)])
-        answers = [found, moments, window]
+        timed = await view.find_moments(replace(asked, prompt="What was seen in the first minute?"))
+        answers = [found, moments, window, timed]
         for stream in self._few(sorted(mine), 1):
             answers += await self._stream(view, room, stream)
         return answers
@@ -145,6 +159,11 @@ class Watching(Listening):
         window = await view.video_window(asked, BUDGET)
         assert paper.words[0] in window.window.text
         return [only, spans, found, window]
+
+    def _none_hidden(self, who: Visitor, answers: list[Any]) -> None:
+        told = repr(answers)
+        leaks = [word for word in self.world.hidden_words(who.user.id) if word in told]
+        assert leaks == [], (leaks, told)
 
     async def _pages(self, view: Any, place: Mapping[str, str]) -> list[Any]:
         found, cursor = [], None
