@@ -123,6 +123,19 @@ async def test_captions_between_those_found_come_along(engine: Engine) -> None:
     assert -1 < first < window.window.text.find("and so on") < last
 
 
+async def test_what_several_captions_say_together_goes_before_one_that_repeats_itself(engine: Engine) -> None:
+    told = ["Lorries wait.", "They are red.", "A bridge is near."]
+    for name, said in (("told", told), ("again", ["Lorries wait.", "Lorries wait.", "Lorries wait."])):
+        spoken = [NewCaption(each, 50.0 * n, 50.0 * n + 50) for n, each in enumerate(said)]
+        await engine.add_captions(spoken, stream=name, wait=True)
+    found = await asked(engine, "the red lorry on a bridge in fog", "told", "again", limit=9)
+    assert found.moments[0].stream.name == "told"
+    shares = {each.stream.name: each.parts["words around"] for each in found.moments}
+    assert shares["told"] == pytest.approx(0.25)
+    assert 0.0 < shares["again"] < 0.15
+    assert all(each.parts["like it around"] for each in found.moments)
+
+
 async def test_what_comes_along_is_within_what_was_asked_for(engine: Engine) -> None:
     spoken = [NewCaption(f"zebra {n}", n, n + 1, speaker="Ann" if n % 2 else "Bob") for n in range(8)]
     await engine.add_captions(spoken, stream="v", wait=True)

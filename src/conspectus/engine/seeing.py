@@ -179,7 +179,7 @@ class Seeing(Streaming):
 
     async def _moments(self, asked: AskedStreams, hits: Sequence[Hit], limit: int) -> list[Moment]:
         """The best stretches around what was found, with the captions there that were not."""
-        seen = {name: each for hit in reversed(hits) for name, each in seen_of(asked, hit)}
+        seen = seen_of(asked, hits)
         for name, spans in self._near(asked, hits[: READ_AROUND * max(limit, 1)]).items():
             looked = asked.streams[name]
             for spot in await self._sight.spots(asked.place, looked.stream.source, spans):

@@ -1,9 +1,11 @@
 """A question to streams as it was read: which streams, which stretch of each, and what to search for."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import cache
 from itertools import islice
+from math import nan
 
 from conspectus.access.policy import among
 from conspectus.access.sight import Place
@@ -16,6 +18,7 @@ from conspectus.ports.timelines import Span
 from conspectus.retrieval.moments import Seen, Stretch
 from conspectus.text.clocks import EPOCH, StreamClock, timecode
 from conspectus.text.moments import ClockFace, TimeSaid, described, time_said
+from conspectus.text.words import Analyzer
 
 SEEN = In("kind", ("caption", "event"))
 NEARING = frozenset({"before", "until", "by"})
@@ -158,13 +161,30 @@ def joined(spans: Sequence[Span]) -> list[Span]:
     return found
 
 
-def seen_of(asked: AskedStreams, hit: Hit) -> Iterator[tuple[str, Seen]]:
-    """A hit as a scored caption, if it has times: what stands beside it is weighed anew."""
-    period, clock = hit.document.occurred, asked.streams[hit.document.source].clock
-    if period is not None:
-        own = hit.parts["words"] + hit.parts["vectors"]
-        times = clock.seconds(period.start), clock.seconds(period.end)
-        yield hit.document.id, Seen(hit.document.source, *times, own)
+@cache
+def terms_in(language: str | None) -> Analyzer:
+    """The analyser of a language: one for all questions, as it remembers the words that it has met."""
+    return Analyzer(language)
+
+
+def seen_of(asked: AskedStreams, hits: Sequence[Hit]) -> dict[str, Seen]:
+    """The hits that have times as scored captions, by their documents: what stands beside is weighed anew."""
+    analyser = terms_in(asked.place.collection.language)
+    terms = frozenset(analyser.terms(asked.text))
+    found: dict[str, Seen] = {}
+    for hit in hits:
+        period, source = hit.document.occurred, hit.document.source
+        if period is not None and hit.document.id not in found:
+            clock = asked.streams[source].clock
+            found[hit.document.id] = Seen(
+                stream=source,
+                start=clock.seconds(period.start),
+                end=clock.seconds(period.end),
+                score=hit.parts["words"] + hit.parts["vectors"],
+                similarity=nan if hit.similarity is None else hit.similarity,
+                words=terms.intersection(analyser.terms(hit.chunk.text)) if hit.words else frozenset(),
+            )
+    return found
 
 
 def caption_of(asked: AskedStreams, document: Document, text: str) -> Caption:

@@ -25,7 +25,7 @@ BESIDE = 1
 """So many captions before and after each of them belong to the answer."""
 DEPTHS = (1, 5)
 THRESHOLDS = (0.3, 0.5, 0.7)
-VIDEO_DEPTHS = (1, 10)
+VIDEO_DEPTHS = (1, 2, 10)
 
 MomentsReport: TypeAlias = dict[str, float | int]
 

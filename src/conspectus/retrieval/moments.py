@@ -1,12 +1,15 @@
 """From scored captions to the stretches of their streams that answer a question best.
 
 A question is answered by a stretch, but a caption is what has a score. A good caption says where to look: an
-answer mostly begins shortly before the caption that is most like the question, and goes on after it. How the
-lengths, weights and this way itself were chosen, and what did worse, is in docs/benchmarks.md.
+answer mostly begins shortly before the caption that is most like the question, and goes on after it. What
+stands around a caption says whether it is about the same matter: how like the question it is on the whole,
+and how many of the question's words are said there, by whichever caption. How the lengths, weights and this
+way itself were chosen, and what did worse, is in docs/benchmarks.md.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import nan
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +22,9 @@ TYPICAL_SECONDS = 36.0
 BEFORE = 1.0 / 3.0
 """How much of what is missing to that length is taken from before the best caption."""
 AROUND = 3
-"""So many captions on either side speak for a caption: by their mean, and where they are good themselves."""
-MEAN_WEIGHT = 0.5
+"""So many captions on either side speak for a caption."""
+LIKENESS_WEIGHT = 0.65
+WORDS_WEIGHT = 0.25
 GOOD_WEIGHT = 0.4
 BEST = 10
 """So many captions at most are good, by as much as they are better than the next; none gains more."""
@@ -30,19 +34,26 @@ MOST_OVERLAP = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A caption with its score: the words' and the vectors' share of it alone, NaN where it has none."""
+    """A caption with its score: the words' and the vectors' share of it alone, NaN where it has none.
+
+    `similarity` is its cosine with the question, NaN where it has no vector; `words` are those terms of the
+    question that it says.
+    """
 
     stream: str
     start: float
     end: float
     score: float
+    similarity: float = nan
+    words: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """Captions of one stream that stand together, by their places among those seen, in the order of time.
 
-    `score` is the sum of `parts`: that of the best of them, the mean around it, and good ones beside it.
+    `score` is the sum of `parts`: that of the best of them, how like the question it is around that one, what
+    share of the question's words is said there, and good ones beside it.
     """
 
     stream: str
@@ -62,7 +73,7 @@ def moments(seen: Sequence[Seen], *, limit: int) -> list[Stretch]:
     row = _in_a_row(seen)
     if not row.scored.any():
         return []
-    parts = _parts(row)
+    parts = _parts(row, _said(row, seen))
     chosen: list[Stretch] = []
     order = np.argsort(-sum(parts.values()), kind="stable")
     for place in order[row.scored[order]].tolist():
@@ -86,45 +97,79 @@ class _Row:
     starts: Floats
     ends: Floats
     scores: Floats
+    similarities: Floats
     scored: NDArray[np.bool_]
     first: Places
     after: Places
 
 
 def _in_a_row(seen: Sequence[Seen]) -> _Row:
-    given = np.array([(each.start, each.end, each.score) for each in seen], dtype=np.float64).reshape(-1, 3)
+    given = np.array(
+        [(each.start, each.end, each.score, each.similarity) for each in seen], dtype=np.float64
+    ).reshape(-1, 4)
     _, streams = np.unique([each.stream for each in seen], return_inverse=True)
     order = np.lexsort((given[:, 2], given[:, 0], given[:, 0] + given[:, 1], streams))
-    streams, (starts, ends, scores) = streams[order], given[order].T
+    streams, (starts, ends, scores, similarities) = streams[order], given[order].T
     scored = ~np.isnan(scores)
-    worst = scores[scored].min() if scored.any() else 0.0
     return _Row(
         seen=order,
         starts=starts,
         ends=ends,
-        scores=np.where(scored, scores, worst),
+        scores=_filled(scores, scored),
+        similarities=_filled(similarities, scored),
         scored=scored,
         first=np.searchsorted(streams, streams, side="left"),
         after=np.searchsorted(streams, streams, side="right"),
     )
 
 
-def _parts(row: _Row) -> dict[str, Floats]:
+def _filled(values: Floats, scored: NDArray[np.bool_]) -> Floats:
+    """What was not found counts as the worst that was; what only waits for its vector, as the typical."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return np.zeros(len(values))
+    return np.where(np.isnan(values), np.where(scored, np.median(known), known.min()), values)
+
+
+def _said(row: _Row, seen: Sequence[Seen]) -> NDArray[np.bool_]:
+    """Which captions, one in a row, say which terms, one in a column."""
+    columns: dict[str, int] = {}
+    places = [
+        (place, columns.setdefault(term, len(columns)))
+        for place, given in enumerate(row.seen.tolist())
+        for term in sorted(seen[given].words)
+    ]
+    said = np.zeros((len(seen), len(columns)), dtype=np.bool_)
+    said[tuple(np.array(places, dtype=np.intp).reshape(-1, 2).T)] = True
+    return said
+
+
+def _parts(row: _Row, said: NDArray[np.bool_]) -> dict[str, Floats]:
     """What adds up to the scores of stretches, for each caption as the best of one."""
-    sums, counts = _around(row, row.scores)
+    likeness, counts = _around(row, row.similarities)
     next_best = np.sort(row.scores)[::-1][: BEST + 1][-1]
     good = np.maximum(row.scores - next_best, 0.0)
     beside = GOOD_WEIGHT * (_around(row, good)[0] - good)
     return {
         "best caption": row.scores,
-        "mean around": MEAN_WEIGHT * sums / counts,
+        "like it around": LIKENESS_WEIGHT * likeness / counts,
+        "words around": WORDS_WEIGHT * _shares(row, said),
         "good beside": np.clip(beside, 0.0, good),
     }
 
 
+def _shares(row: _Row, said: NDArray[np.bool_]) -> Floats:
+    """The share of the words that is said around each caption; a word weighs more where few say it."""
+    saying = said[row.scored].sum(axis=0)
+    weights = np.log1p((row.scored.sum() - saying + 0.5) / (saying + 0.5))
+    around, _ = _around(row, said.astype(np.float64))
+    shares: Floats = (around > 0.0) @ weights / max(weights.sum(), np.finfo(np.float64).tiny)
+    return shares
+
+
 def _around(row: _Row, values: Floats) -> tuple[Floats, Places]:
-    """The sum of each value and of those around it in its stream, and how many these are."""
-    sums = np.concatenate([[0.0], np.cumsum(values)])
+    """The sum of each value, or row of values, and those around it in its stream, and how many these are."""
+    sums = np.concatenate([np.zeros_like(values[:1]), np.cumsum(values, axis=0)])
     places = np.arange(len(values))
     first = np.maximum(places - AROUND, row.first)
     after = np.minimum(places + AROUND + 1, row.after)

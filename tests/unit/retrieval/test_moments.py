@@ -11,16 +11,26 @@ from conspectus.retrieval.moments import MOST_OVERLAP, TYPICAL_SECONDS, Seen, mo
 UNSCORED = math.nan
 TIMES = st.floats(-1e6, 1e6)
 SEEN = st.builds(
-    lambda stream, start, length, score: Seen(stream, start, start + length, score),
+    lambda stream, start, length, *found: Seen(stream, start, start + length, *found),
     st.sampled_from("ab"),
     TIMES,
     st.floats(0.0, 200.0),
     st.floats(-1.0, 1.0) | st.just(UNSCORED),
+    st.floats(-1.0, 1.0) | st.just(UNSCORED),
+    st.frozensets(st.sampled_from(["car", "red", "stop"])),
 )
 
 
 def every_six_seconds(*scores: float, stream: str = "talk") -> list[Seen]:
     return [Seen(stream, 6.0 * place, 6.0 * place + 6.0, score) for place, score in enumerate(scores)]
+
+
+def minutes(*found: tuple[float, float, str]) -> list[Seen]:
+    """Captions of a score, a similarity and words, each as long as an answer."""
+    return [
+        Seen("camera", 60.0 * place, 60.0 * place + 60.0, score, similarity, frozenset(words.split()))
+        for place, (score, similarity, words) in enumerate(found)
+    ]
 
 
 def test_a_stretch_begins_before_its_best_caption_and_goes_on_after_it():
@@ -30,10 +40,42 @@ def test_a_stretch_begins_before_its_best_caption_and_goes_on_after_it():
 
 
 def test_a_score_is_the_sum_of_its_parts():
-    best, *_ = moments(every_six_seconds(*[0.2] * 9, 0.4, 0.9, 0.3, *[0.2] * 9), limit=1)
-    mean = pytest.approx(0.5 * (0.9 + 0.4 + 0.3 + 4 * 0.2) / 7)
-    assert best.parts == {"best caption": 0.9, "mean around": mean, "good beside": pytest.approx(0.4 * 0.3)}
+    beside = [(0.2, 0.1, "")] * 9
+    best, *_ = moments(minutes(*beside, (0.4, 0.3, "red"), (0.9, 0.5, "car"), *beside), limit=1)
+    assert best.parts == {
+        "best caption": 0.9,
+        "like it around": pytest.approx(0.65 * (0.5 + 0.3 + 5 * 0.1) / 7),
+        "words around": pytest.approx(0.25),
+        "good beside": pytest.approx(0.4 * 0.2),
+    }
     assert best.score == sum(best.parts.values())
+
+
+def test_words_count_once_however_often_they_are_said_around_and_rare_ones_weigh_more():
+    others = [(0.1, 0.1, "")] * 4
+    said = minutes((0.5, 0.1, "red"), (0.5, 0.1, "red"), *others, (0.5, 0.1, "car"), *others)
+    shares = {each.start: each.parts["words around"] for each in moments(said, limit=20)}
+    red, car = math.log(9.5 / 2.5 + 1), math.log(10.5 / 1.5 + 1)
+    assert shares[0.0] == shares[60.0] == pytest.approx(0.25 * red / (red + car))
+    assert shares[360.0] == pytest.approx(0.25 * car / (red + car))
+    assert shares[240.0] == pytest.approx(0.25)
+    assert shares[600.0] == 0.0
+
+
+def test_what_was_not_found_is_as_unlike_as_the_worst_and_what_has_no_vector_as_the_typical():
+    far = minutes((0.5, 0.9, ""), (0.5, 0.5, ""), (0.5, 0.1, ""), (0.4, UNSCORED, ""))
+    around = 0.65 * (0.9 + 0.5 + 0.1 + 0.5) / 4
+    assert moments(far, limit=1)[0].parts["like it around"] == pytest.approx(around)
+    far = minutes((0.5, 0.9, ""), (0.5, 0.5, ""), (0.5, 0.1, ""), (UNSCORED, UNSCORED, ""))
+    around = 0.65 * (0.9 + 0.5 + 0.1 + 0.1) / 4
+    assert moments(far, limit=1)[0].parts["like it around"] == pytest.approx(around)
+
+
+def test_of_equal_captions_the_one_among_those_about_the_same_wins():
+    nothing = [(0.2, 0.2, "")] * 8
+    for good, beside in (((0.7, 0.5, ""), (0.2, 0.4, "")), ((0.7, 0.5, "car"), (0.2, 0.2, "red"))):
+        found = moments(minutes(*nothing, good, *nothing, beside, good, *nothing), limit=2)
+        assert [each.members for each in found] == [(18,), (8,)]
 
 
 def test_only_the_best_captions_speak_for_those_beside_them():
