@@ -99,6 +99,35 @@ def test_files_of_one_name_are_kept_apart(shell: Shell, remote: Remote) -> None:
         assert all(f"A {part} runs" in "".join(shown) for part in ("one", "two"))
 
 
+def test_a_file_in_the_way_of_another_is_named_with_its_place(shell: Shell) -> None:
+    for part in ("one", "two"):
+        (shell.folder / part).mkdir()
+        (shell.folder / part / "talk.srt").write_text(GATE, encoding="utf-8")
+    both = [shell.folder / part / "talk.srt" for part in ("one", "two")]
+    done = shell("video", "import", *both, "--json")
+    assert (done.code, done.json["streams"]) == (4, {"talk": 3})
+    assert [name for name, _ in done.json["failures"]] == [str(both[1])]
+
+
+def test_of_many_notices_the_rest_is_counted(shell: Shell) -> None:
+    (shell.folder / "talks").mkdir()
+    for number in range(12):
+        text = GATE + "\n4\n00:13:00,000 --> 00:13:10,000\n\n"
+        (shell.folder / "talks" / f"{number}.srt").write_text(text, encoding="utf-8")
+    done = shell("video", "import", shell.folder / "talks")
+    lines = done.err.strip().splitlines()
+    assert (len(lines), lines[-1]) == (11, "and 2 more such notices; --json has all")
+    assert len(shell("video", "import", shell.folder / "talks", "--json").json["notices"]) == 12
+
+
+def test_an_origin_is_set_for_files_that_are_there(shell: Shell) -> None:
+    (shell.folder / "talks").mkdir()
+    for path in ("talks", "nothing.srt"):
+        done = shell("video", "import", shell.folder / path, "--origin", "2026-03-02T08:00:00Z")
+        assert (done.code, "--stream" in done.err) == (2, True)
+    assert shell("video", "streams").code == 3
+
+
 def test_a_file_that_fails_is_named(shell: Shell) -> None:
     (shell.folder / "bad.srt").write_bytes(b"\x00\x01\x02")
     (shell.folder / "gate.srt").write_text(GATE, encoding="utf-8")
@@ -106,6 +135,30 @@ def test_a_file_that_fails_is_named(shell: Shell) -> None:
     assert (done.code, "bad.srt" in done.out, "3 added" in done.out) == (4, True, True)
     assert shell("video", "import", shell.folder / "bad.srt").code == 1
     assert shell("video", "import", shell.folder / "nothing.srt").code == 2
+
+
+def test_moments_are_readable_where_it_is_narrow(shell: Shell) -> None:
+    taken_in(shell, shell.folder, f"{'long-name-' * 4}.srt")
+    lines = shell("video", "ask", "who walks to the car?", "--limit", "1").out.splitlines()
+    assert lines[0].startswith(f"1 {'long-name-' * 4}  00:00:")
+    assert lines[1].startswith("  A red car stops at the gate. The guard walks")
+
+
+def test_where_there_is_nothing_it_says_so(shell: Shell) -> None:
+    taken_in(shell, shell.folder)
+    late = ["--from", "5:00", "--to", "6:00"]
+    for arguments in (["captions", "gate"], ["ask", "car"], ["timeline", "gate"], ["events", "list", "gate"]):
+        done = shell("video", *arguments, *late)
+        assert (done.code, done.out, bool(done.err.strip())) == (3, "", True)
+        assert shell("video", *arguments, *late, "--json").json is not None
+
+
+def test_streams_without_the_time_of_a_question_are_named(shell: Shell) -> None:
+    taken_in(shell, shell.folder)
+    taken_in(shell, shell.folder, "day.srt", "--origin", "2026-03-02T08:00:00Z")
+    done = shell("video", "ask", "what happened on 2 March 2026?", "--json").json
+    assert [each["stream"]["name"] for each in done["moments"]] == ["day"]
+    assert "left out: gate" in shell("video", "ask", "what happened on 2 March 2026?").err
 
 
 @pytest.mark.parametrize(

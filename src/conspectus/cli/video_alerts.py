@@ -11,12 +11,13 @@ from rich.console import RenderableType
 from conspectus.cli.options import WHERE_HELP, Common, spread
 from conspectus.cli.output import cell, dump_line, note, show, write
 from conspectus.cli.reporting import plain_table
-from conspectus.cli.session import opened
+from conspectus.cli.session import Session, opened
 from conspectus.cli.video_options import show_found
 from conspectus.engine import Engine
 from conspectus.model.filter_json import parse_filters
-from conspectus.model.video import Alert, AlertEvent, NewAlert
-from conspectus.text.clocks import timecode
+from conspectus.model.video import Alert, AlertEvent, NewAlert, Stream
+from conspectus.streams.showing import shown
+from conspectus.text.clocks import StreamClock, clock_of
 
 TEXT = 200
 USUAL = NewAlert("")
@@ -90,11 +91,12 @@ def listen(
     with opened(common) as session, closing(session.engine.listen(alert=alert, after=after)) as events:
         if isinstance(session.engine.asynchronous, Engine):
             session.engine.start_alerting()
+        streams: dict[str, Stream] = {}
         for number, event in enumerate(events, 1):
             if common.json:
                 dump_line(event)
             else:
-                write(_told(event))
+                write(_told(event, _stream_of(event, session, streams)))
             if number == count:
                 return
     note("nothing more will come")
@@ -111,9 +113,20 @@ def group() -> typer.Typer:
     return made
 
 
-def _told(event: AlertEvent) -> str:
-    when = "" if event.start is None else f" at {timecode(event.start)}"
-    return f"{event.number} {event.name}{when}: {' '.join(event.text.split())} ({event.reason})"
+def _stream_of(event: AlertEvent, session: Session, known: dict[str, Stream]) -> Stream | None:
+    """The stream that an event is of, looked up once; None where it is gone meanwhile."""
+    if event.stream not in known:
+        for home in {each.collection for each in session.engine.alerts() if each.id == event.alert}:
+            found = session.engine.streams(collection=home)
+            known.update((each.source.id, each) for each in found)
+    return known.get(event.stream)
+
+
+def _told(event: AlertEvent, stream: Stream | None) -> str:
+    clock = StreamClock() if stream is None else clock_of(stream.source)
+    when = "" if event.start is None else f" at {shown(event.start, clock)}"
+    where = "" if stream is None else f" in {stream.source.name}"
+    return f"{event.number} {event.name}{where}{when}: {' '.join(event.text.split())} ({event.reason})"
 
 
 def _alerts_table(found: Iterable[Alert]) -> RenderableType:

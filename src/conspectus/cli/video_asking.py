@@ -17,7 +17,7 @@ from conspectus.cli.video_options import Stream, Within
 from conspectus.engine.condensing import EXTRACTIVE
 from conspectus.model.video import Moments, Summary, SummaryRequest, VideoQuestion, VideoWindow
 from conspectus.streams.showing import shown
-from conspectus.text.clocks import clock_of
+from conspectus.text.clocks import StreamClock, clock_of
 
 TEXT = 400
 TIME = "time range"
@@ -103,22 +103,24 @@ def summary(stream: Stream, common: Common, within: Within, how: How) -> None:
             sentences=how.sentences,
         )
         made = session.engine.summarise(request, progress=bars)
+        clock = clock_of(session.engine.find_stream(stream, collection=session.collection).source)
     if common.json:
         dump(made)
     else:
-        _show_summary(made)
+        _show_summary(made, clock)
     if made.outcome == "empty":
         raise typer.Exit(NOTHING)
     if made.failures:
         raise typer.Exit(PARTIAL if made.text else FAILED)
 
 
-def _show_summary(made: Summary) -> None:
+def _show_summary(made: Summary, clock: StreamClock) -> None:
     if made.text:
         write(made.text)
     for each in made.failures:
-        note(f"batch {each.number} failed: {each.error}")
-    captions = sum(each.captions for each in made.batches)
+        start, end = ("-" if second is None else shown(second, clock) for second in (each.start, each.end))
+        note(f"left out: {each.captions} captions, {start} to {end}: {each.error}")
+    captions = sum(each.captions for each in made.batches if each.state == "done")
     by = "chosen from" if made.by == EXTRACTIVE else f"by {made.by}, of"
     note("there are no captions" if made.outcome == "empty" else f"{by} {captions:,} captions")
 

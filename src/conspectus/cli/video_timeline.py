@@ -9,7 +9,7 @@ import typer
 
 from conspectus.cli.failures import NOTHING
 from conspectus.cli.options import Common
-from conspectus.cli.output import show
+from conspectus.cli.output import note, show
 from conspectus.cli.pictures import Lane, Picture, Span
 from conspectus.cli.session import Session, opened
 from conspectus.cli.video_options import Stream, Within, captions_of
@@ -40,8 +40,12 @@ def timeline(stream: Stream, common: Common, within: Within, chosen: Shown) -> N
         captions = [*captions_of(session, stream, span)]
         lanes = [*_events(session, stream, span, chosen), *_entities(session, stream, span, chosen)]
     picture = _picture(found, span, _spans(captions), lanes)
-    show(_told(picture), picture, as_json=common.json)
-    if not captions and not any(lane.spans for lane in lanes):
+    drawn = picture.captions or any(lane.spans for lane in lanes)
+    if drawn or common.json:
+        show(_told(picture), picture, as_json=common.json)
+    if not drawn:
+        if not common.json:
+            note("there is nothing with a time")
         raise typer.Exit(NOTHING)
 
 
