@@ -208,9 +208,8 @@ class Watching(Listening):
             view = await self.door.entered(who)
             alert = NewAlert(self.word(), SEEN, room.id, (stream,), floor=None, gap_seconds=0)
             made = await view.put_alert(alert)
-            self.world.watches[made.id] = Watch(
-                made.id, alert.name, who.user.id, room.id, alert.streams, alert.query
-            )
+            watch = Watch(made.id, alert.name, who.user.id, room.id, alert.streams, alert.query)
+            self.world.watches[made.id] = watch
             async with (
                 aclosing(view.follow_captions(stream=stream, collection=room.id, after=0)) as whole,
                 aclosing(view.follow_captions(stream=stream, collection=room.id)) as fresh,
@@ -221,6 +220,17 @@ class Watching(Listening):
                 secret = {(await self._film(room, stream)).id for _ in range(3)}
                 for events in (whole, fresh, told):
                     await _ended(events, secret=secret)
+            secret |= await self._filmed_beside(room, stream, who)
+            await self._grant(room, stream, who)
+            late = await view.alert_events(alert=made.id, limit=MOST)
+            self._told_rightly(who, watch.told, [each.document for each in late])
+            assert not secret & {each.document for each in late}
+
+    async def _filmed_beside(self, room: Room, stream: str, who: Visitor) -> set[str]:
+        """What is seen in a stream while someone is granted other sources of its collection."""
+        for part in self._some(each for each in room.sources if each != stream):
+            await self._grant(room, part, who)
+        return {(await self._film(room, stream)).id}
 
     async def _heard(self, room: Room, stream: str, *ears: AsyncGenerator[Any, None]) -> None:
         """From the beginning all is heard, and from now on nothing that was there before."""
