@@ -29,6 +29,8 @@ class StreamClock:
             return parse_instant(value, self.zone).astimezone(UTC)
         try:
             return self.origin + timedelta(seconds=parse_offset(value))
+        except InvalidInput as fault:
+            raise InvalidInput("time", fault.reason) from fault
         except OverflowError as fault:
             raise InvalidInput("time", f"{value!r} is beyond the year 9999") from fault
 

@@ -140,7 +140,9 @@ def _seconds(text: str) -> float:
         if text and (match := _UNITS.fullmatch(text)):
             hours, minutes, seconds = (float(part or 0) for part in match.groups())
             return hours * 3600 + minutes * 60 + seconds
-    raise InvalidInput("offset", f"{text[:_LONGEST_INPUT]!r} is neither seconds, nor hh:mm:ss, nor 1h2m3s")
+    raise InvalidInput(
+        "offset", f"{text[:_LONGEST_INPUT]!r} is neither seconds, nor hh:mm:ss, nor 1h2m3s, nor ISO 8601"
+    )
 
 
 def _from_timecode(match: re.Match[str]) -> float:
