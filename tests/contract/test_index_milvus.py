@@ -43,6 +43,7 @@ class TestMilvus(IndexContract):
         return opened
 
 
+@pytest.mark.slow
 class TestRecall(IndexRecall):
     """Every vector is looked at in Milvus Lite; what this shows is that no filter starves the search."""
 
