@@ -340,6 +340,12 @@ class StorageBusy(StorageError):
     code = "storage_busy"
 
 
+class CollectionGone(StorageError):
+    """Another process has built the index anew meanwhile; ask again."""
+
+    code = "index_replaced"
+
+
 class IndexDamaged(StorageError):
     """Derived data at `path` cannot be read; `conspectus reindex` rebuilds it from the records."""
 

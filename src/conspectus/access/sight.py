@@ -238,10 +238,10 @@ class Sight:
         self._require_seen(place, source)
         return await self._records.spots(source.id, spans)
 
-    async def extent(self, place: Place, source: Source) -> Extent:
+    async def extent(self, place: Place, source: Source, *, counted: bool = True) -> Extent:
         """How many captions a source that was seen has, and from when to when they go."""
         self._require_seen(place, source)
-        return await self._records.extent(source.id)
+        return await self._records.extent(source.id, counted=counted)
 
     async def newest_change(self, place: Place) -> int:
         """The number of the newest change of a collection: where to go on from."""

@@ -1,7 +1,7 @@
 """Questions: hits, windows, and why."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import tzinfo
 from time import perf_counter
 from typing import Any
@@ -34,6 +34,19 @@ FLOOR = 0.25
 WAITING = "not all texts can be found by meaning yet: some wait for their vectors"
 
 
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """How a window is filled: at first with one hit for `each` tokens, with `once` not with more.
+
+    `labels` and `zones` are those of streams.
+    """
+
+    once: bool = False
+    each: int = SHORT
+    labels: Mapping[str, str] | None = None
+    zones: Mapping[str, tzinfo] | None = None
+
+
 class Asking(Documents):
     """What the store has to say."""
 
@@ -58,7 +71,7 @@ class Asking(Documents):
         async def search(limit: int) -> Retrieval:
             return await self._search(asked(query, {"limit": limit, **fields}, self._parts.settings))
 
-        return await self._filled(search, wanted, renderer, once="limit" in fields)
+        return await self._filled(search, wanted, renderer, Filling(once="limit" in fields))
 
     async def explain(
         self, /, query: str | Query, budget: int | Budget, *, document: str | None = None, **fields: Any
@@ -104,23 +117,20 @@ class Asking(Documents):
         search: Callable[[int], Awaitable[Retrieval]],
         budget: Budget,
         renderer: str,
-        *,
-        once: bool = False,
-        labels: Mapping[str, str] | None = None,
-        zones: Mapping[str, tzinfo] | None = None,
+        how: Filling,
     ) -> ContextWindow:
-        """The window of as many hits as it takes to fill it; `labels` and `zones` are those of streams."""
+        """The window of as many hits as it takes to fill it."""
         count, chosen = self._parts.counter(budget.tokenizer), renderer_named(renderer)
         most = self._parts.settings.max_limit
-        limit = min(max(FEWEST, budget.tokens // SHORT), most)
+        limit = min(max(FEWEST, budget.tokens // how.each), most)
         while True:
             found = await search(limit)
             start = perf_counter()
-            window = build_window(found, budget, chosen, count, labels=labels, zones=zones)
+            window = build_window(found, budget, chosen, count, labels=how.labels, zones=how.zones)
             took = {"pack and render": (perf_counter() - start) * 1_000}
             own = sum(hit.along_with is None for hit in found.hits)
             enough = window.tokens >= FULL * window.allowed or own < limit
-            if enough or once or limit == most:
+            if enough or how.once or limit == most:
                 return replace(window, timings={**window.timings, **took})
             limit = min(4 * limit, most)
 

@@ -7,6 +7,7 @@ from math import nan
 from time import perf_counter
 
 from conspectus.access.sight import Place
+from conspectus.engine.asking import Filling
 from conspectus.engine.streaming import Streaming, stream_of
 from conspectus.engine.viewing import (
     IN_RANGE,
@@ -32,17 +33,22 @@ from conspectus.model.records import Document, Source
 from conspectus.model.results import Hit, Retrieval
 from conspectus.model.video import Caption, Moment, Moments, VideoQuestion, VideoWindow
 from conspectus.ports.timelines import Extent, Span
-from conspectus.retrieval.moments import TYPICAL_SECONDS, Seen, moments
+from conspectus.retrieval.moments import BEFORE, TYPICAL_SECONDS, Seen, moments
 from conspectus.retrieval.plan import asked as checked
 from conspectus.text.clocks import clock_of
 from conspectus.text.moments import ClockFace, time_said
+from conspectus.text.times import to_microseconds
 
 UNKNOWN = Extent(0, None, None)
 """How far a stream goes is only looked up where a time has to be understood."""
+FEW = 2
+"""For more streams it is found out first whether the question may say a time at all."""
 CANDIDATES = 100
 """So many captions are looked at, at the least."""
 READ_AROUND = 3
 """For each moment that is wanted the captions around so many hits are read."""
+SHORT = 20
+"""A window asks for one caption per so many tokens."""
 AROUND = "beside what was found"
 """The part of the score of a caption that only its moment brings along."""
 
@@ -87,8 +93,9 @@ class Seeing(Streaming):
         async def search(limit: int) -> Retrieval:
             return await self._with_moments(asked, await self._candidates(asked, limit), limit)
 
+        several = labels if len(labels) > 1 else None
         window = await self._filled(
-            search, wanted, renderer, labels=labels if len(labels) > 1 else None, zones=zones
+            search, wanted, renderer, Filling(each=SHORT, labels=several, zones=zones)
         )
         shown = list(dict.fromkeys(each.document for each in window.citations))
         captions = tuple(await self._sight.inside(asked.place, shown))
@@ -105,7 +112,7 @@ class Seeing(Streaming):
         else:
             found = [each for each in await self._sight.sources(place) if each.kind == "stream"]
         at = question.at or self._parts.clock()
-        if not question.read_times or not may_say_time(question.prompt, at):
+        if len(found) > FEW and question.read_times and not may_say_time(question.prompt, at):
             question = replace(question, read_times=False)
         every = {str(each.id): await self._looked(question, place, each, at) for each in found}
         looked = telling(every)
@@ -121,7 +128,8 @@ class Seeing(Streaming):
         clock = clock_of(source)
         span = span_of(question.range, clock)
         timed = question.read_times or span.start is not None or span.end is not None
-        stream = await self._as_stream(place, source) if timed else stream_of(source, UNKNOWN)
+        extent = await self._sight.extent(place, source, counted=False) if timed else UNKNOWN
+        stream = stream_of(source, extent)
         face = ClockFace(clock, stream.wall, stream.first, stream.last, at, stream.live)
         if question.read_times and span.start is None and span.end is None:
             said = time_said(question.prompt, face)
@@ -182,14 +190,19 @@ class Seeing(Streaming):
         seen = seen_of(asked, hits)
         for name, spans in self._near(asked, hits[: READ_AROUND * max(limit, 1)]).items():
             looked = asked.streams[name]
+            origin = to_microseconds(looked.clock.origin)
             for spot in await self._sight.spots(asked.place, looked.stream.source, spans):
-                start, end = map(looked.clock.seconds, (spot.occurred.start, spot.occurred.end))
-                seen.setdefault(spot.document, Seen(name, start, end, nan))
+                if spot.document not in seen:
+                    times = (spot.start - origin) / 1_000_000, (spot.end - origin) / 1_000_000
+                    seen[spot.document] = Seen(name, *times, nan)
         names = list(seen)
         best = moments(list(seen.values()), limit=limit)
-        found = {hit.document.id: hit for hit in hits if hit.document.chunks == 1}
-        captions = {str(name): caption_of(asked, hit.document, hit.chunk.text) for name, hit in found.items()}
         wanted = dict.fromkeys(names[place] for each in best for place in each.members)
+        captions = {
+            str(hit.document.id): caption_of(asked, hit.document, hit.chunk.text)
+            for hit in hits
+            if hit.document.chunks == 1 and hit.document.id in wanted
+        }
         captions |= await self._members(asked, [name for name in wanted if name not in captions])
         return [
             moment_of(asked, each, [captions.get(names[place]) for place in each.members]) for each in best
@@ -197,7 +210,7 @@ class Seeing(Streaming):
 
     def _near(self, asked: AskedStreams, hits: Sequence[Hit]) -> dict[str, list[Span]]:
         """What is around hits, in the stretches that are meant, by stream."""
-        near = timedelta(seconds=TYPICAL_SECONDS)
+        near = timedelta(seconds=TYPICAL_SECONDS * (1.0 - BEFORE))
         found: dict[str, list[Span]] = {}
         for hit in hits:
             period = hit.document.occurred

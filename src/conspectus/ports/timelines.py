@@ -42,10 +42,11 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where in time a caption or an event is."""
+    """Where in time a caption or an event is, in microseconds since 1970."""
 
     document: DocumentId
-    occurred: Period
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +91,6 @@ class Timelines(Protocol):
         """Where any of these names is given, in no order."""
         ...
 
-    async def extent(self, source: SourceId) -> Extent:
-        """How many captions a source has, and from when to when they go."""
+    async def extent(self, source: SourceId, *, counted: bool = True) -> Extent:
+        """How many captions a source has (0 where they are not counted), and from when to when they go."""
         ...

@@ -301,9 +301,9 @@ class SqlRecords:
         """Where those are that lie in any of the spans."""
         return await self._read(partial(timeline.spots, source=source, spans=spans))
 
-    async def extent(self, source: SourceId) -> Extent:
+    async def extent(self, source: SourceId, *, counted: bool = True) -> Extent:
         """How many captions a source has, and from when to when they go."""
-        return await self._read(partial(timeline.extent, source=source))
+        return await self._read(partial(timeline.extent, source=source, counted=counted))
 
     async def state(self, collection: CollectionId) -> tuple[int, EmbeddingSpace | None]:
         """The newest change's sequence and the space that answers. Raises NotFound."""

@@ -23,7 +23,7 @@ from sqlalchemy import (
 
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import DocumentId, SourceId
-from conspectus.model.records import Document, Kind, Period
+from conspectus.model.records import Document, Kind
 from conspectus.ports.timelines import Extent, Span, Spot, TimelinePage
 from conspectus.records.reading import texts_of
 from conspectus.records.rows import DOCUMENT_COLUMNS, to_document
@@ -119,7 +119,7 @@ def spots(connection: Connection, source: SourceId, spans: Sequence[Span]) -> li
         for name, begins, ends, number in connection.execute(_SPOTS, wanted).all():
             if _lies(span, (begins, ends), number, within=(start, end)):
                 found[name] = (begins, ends)
-    return [Spot(DocumentId(name), Period(*map(from_microseconds, times))) for name, times in found.items()]
+    return [Spot(DocumentId(name), *times) for name, times in found.items()]
 
 
 def _bound(moment: datetime | None, otherwise: int) -> int:
@@ -135,10 +135,10 @@ def _lies(span: Span, times: tuple[int, int], number: int | None, *, within: tup
     return span.last is None or (number is not None and number <= span.last)
 
 
-def extent(connection: Connection, source: SourceId) -> Extent:
+def extent(connection: Connection, source: SourceId, *, counted: bool) -> Extent:
     """The number of captions, and their first start and last end."""
     here = {"source": source, "kind": "caption"}
-    count: int = connection.execute(_COUNT, here).scalar_one()
+    count: int = connection.execute(_COUNT, here).scalar_one() if counted else 0
     first = connection.execute(_FIRST, here).scalar()
     if first is None:
         return Extent(count, None, None)

@@ -43,6 +43,7 @@ STATUSES: Mapping[type[ConspectusError], int] = {
     errors.ChatTooLong: 422,
     errors.StorageError: 500,
     errors.StorageBusy: 503,
+    errors.CollectionGone: 503,
     errors.ConspectusError: 500,
 }
 """The status of each class of error, and of those below it that are not named."""

@@ -4,12 +4,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from conspectus.errors import CollectionGone
 from conspectus.index.bm25 import Bm25
 from conspectus.index.milvus.distinct import Distinct
 from conspectus.index.milvus.filters import EVERY, Compiler, either, ranged
 from conspectus.index.milvus.looking import Question, View
 from conspectus.index.milvus.rows import WORDS
-from conspectus.index.milvus.server import CollectionGone, MilvusServer
+from conspectus.index.milvus.server import MilvusServer
 from conspectus.index.milvus.state import Notes, State
 from conspectus.index.milvus.terms import Terms
 from conspectus.index.milvus.turns import Turn

@@ -14,7 +14,7 @@ import grpc
 from pymilvus import CollectionSchema, MilvusClient, MilvusException
 from pymilvus.milvus_client.index import IndexParams
 
-from conspectus.errors import InvalidInput, StorageBusy, StorageError
+from conspectus.errors import CollectionGone, InvalidInput, StorageBusy, StorageError
 
 Row: TypeAlias = Mapping[str, Any]
 Query: TypeAlias = Mapping[str, object]
@@ -35,10 +35,6 @@ _CLOSED = "closed channel"
 _OWN_CONNECTION = {"grpc.use_local_subchannel_pool": 1, "grpc.max_reconnect_backoff_ms": 1_000}
 """Otherwise a new connection would inherit how long gRPC waits before it looks whether a server is back."""
 _LOGGERS = ("pymilvus", "pymilvus.milvus_client", "pymilvus.bulk_writer", "milvus_lite")
-
-
-class CollectionGone(StorageError):
-    """A collection was dropped meanwhile: another process has built the index anew."""
 
 
 class MilvusServer:

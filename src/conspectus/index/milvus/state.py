@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from conspectus.errors import StorageTooNew
+from conspectus.errors import CollectionGone, StorageTooNew
 from conspectus.index.milvus.filters import EVERY, either
 from conspectus.index.milvus.rows import notes_layout
-from conspectus.index.milvus.server import CollectionGone, MilvusServer, Row
+from conspectus.index.milvus.server import MilvusServer, Row
 
 FORMAT = 1
 _STATE = "state"

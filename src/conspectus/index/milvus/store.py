@@ -3,12 +3,11 @@
 import hashlib
 from collections.abc import Sequence
 
-from conspectus.errors import IndexDamaged, InvalidInput, StorageBusy
+from conspectus.errors import CollectionGone, IndexDamaged, InvalidInput, StorageBusy
 from conspectus.index.bm25 import Analyse, question_terms
 from conspectus.index.milvus.asking import Ask, Asking, Place
 from conspectus.index.milvus.building import Building, needs_building
 from conspectus.index.milvus.checking import differences
-from conspectus.index.milvus.server import CollectionGone
 from conspectus.index.milvus.state import FORMAT, Notes, State
 from conspectus.index.milvus.terms import Terms
 from conspectus.index.milvus.turns import my_turn
