@@ -36,7 +36,7 @@ DAY = 86_400.0
 RANGE = 300.0
 HOUR = 3_600.0
 QUESTIONS = 200
-WARM = 30
+WARM = 10
 STREAM = "day"
 Ask = Callable[[Engine, random.Random], Awaitable[object]]
 
@@ -97,20 +97,20 @@ async def post(engine: Engine, chance: random.Random) -> object:
     return found.moments[0]
 
 
-async def timed(engine: Engine, ask: Ask) -> list[float]:
+async def timed(engine: Engine, ask: Ask, number: int) -> list[float]:
     """Milliseconds of each of many, after some that do not count."""
     chance = random.Random(2)
     took = []
-    for number in range(QUESTIONS + WARM):
+    for asked in range(number + WARM):
         start = time.perf_counter()
         await ask(engine, chance)
-        if number >= WARM:
+        if asked >= WARM:
             took.append((time.perf_counter() - start) * 1_000)
     return took
 
 
 async def measure(
-    folder: Path, settings: Settings, said: Sequence[str], known: Matrix
+    folder: Path, settings: Settings, said: Sequence[str], known: Matrix, questions: int
 ) -> dict[str, list[float]]:
     """Take in a day, then ask."""
     async with conspectus.open(folder, settings=settings, embedder=OnnxEmbedder(threads=1)) as engine:
@@ -126,21 +126,21 @@ async def measure(
             ("question with a time range: window of 2,048 tokens", ask_question(said, budget=2_048)),
             ("one caption until found", post),
         ):
-            figures[name] = await timed(engine, ask)
+            figures[name] = await timed(engine, ask, questions)
     return figures
 
 
-async def plain(uri: str, said: Sequence[str], known: Matrix) -> dict[str, list[float]]:
+async def plain(uri: str, said: Sequence[str], known: Matrix, questions: int) -> dict[str, list[float]]:
     """The same day by Milvus's own client."""
     chance, step = random.Random(2), DAY / len(said)
     ranges: list[float] = []
-    questions: list[float] = []
+    nearest: list[float] = []
     model = OnnxEmbedder(threads=1)
     with PlainMilvus(uri, known.shape[1]) as milvus:
         begun = time.perf_counter()
         milvus.fill(said, known, step)
         taken = (time.perf_counter() - begun) * 1_000
-        for _ in range(QUESTIONS + WARM):
+        for _ in range(questions + WARM):
             place = chance.randrange(len(said))
             start = max(0.0, min(place * step - chance.uniform(0, HOUR), DAY - HOUR))
             begun = time.perf_counter()
@@ -149,12 +149,12 @@ async def plain(uri: str, said: Sequence[str], known: Matrix) -> dict[str, list[
             begun = time.perf_counter()
             vector = await model.embed_query(" ".join(said[place].split()[:8]))
             milvus.nearest(vector.tolist(), start, start + HOUR)
-            questions.append((time.perf_counter() - begun) * 1_000)
+            nearest.append((time.perf_counter() - begun) * 1_000)
     await model.close()
     return {
         "taken in and found": [taken],
         "range of 5 minutes": ranges[WARM:],
-        "question with a time range: moments": questions[WARM:],
+        "question with a time range: moments": nearest[WARM:],
     }
 
 
@@ -181,6 +181,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--index", choices=("segments", "milvus", "both"), default="both")
     parser.add_argument("--captions", type=int, default=CAPTIONS)
+    parser.add_argument("--questions", type=int, default=QUESTIONS)
     parser.add_argument("--folder", type=Path, default=Path(".benchmarks"))
     given = parser.parse_args()
     said = texts(given.captions)
@@ -190,12 +191,14 @@ def main() -> None:
         shutil.rmtree(store, ignore_errors=True)
         settings = replace(Settings(), index=index)
         if index == "segments":
-            show(index, len(said), asyncio.run(measure(store / "data", settings, said, known)))
+            show(
+                index, len(said), asyncio.run(measure(store / "data", settings, said, known, given.questions))
+            )
             continue
         with milvus_server(store / "milvus") as server:
             settings = replace(settings, milvus_uri=server.uri)
-            ours = asyncio.run(measure(store / "data", settings, said, known))
-            show(index, len(said), ours, asyncio.run(plain(server.uri, said, known)))
+            ours = asyncio.run(measure(store / "data", settings, said, known, given.questions))
+            show(index, len(said), ours, asyncio.run(plain(server.uri, said, known, given.questions)))
 
 
 if __name__ == "__main__":
