@@ -32,8 +32,14 @@ _AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.St
 _REFUSED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 _LONGEST_REASON = 300
 _CLOSED = "closed channel"
-_OWN_CONNECTION = {"grpc.use_local_subchannel_pool": 1, "grpc.max_reconnect_backoff_ms": 1_000}
-"""Otherwise a new connection would inherit how long gRPC waits before it looks whether a server is back."""
+_OWN_CONNECTION = {
+    "grpc.use_local_subchannel_pool": 1,
+    "grpc.max_reconnect_backoff_ms": 1_000,
+    "grpc.keepalive_permit_without_calls": 0,
+}
+"""Otherwise a new connection would inherit how long gRPC waits before it looks whether a server is back, and
+Milvus Lite would hang up on one that nobody uses, for the pings that the client sends by default.
+"""
 _LOGGERS = ("pymilvus", "pymilvus.milvus_client", "pymilvus.bulk_writer", "milvus_lite")
 
 
