@@ -49,6 +49,7 @@ def times(found: Moments) -> list[tuple[float, float]]:
     [
         ("What happened before 1:00?", "until 00:01:00 (before 1:00)", 0, 60),
         ("What happened after 4:00?", "from 00:04:00 on (after 4:00)", 240, 300),
+        ("What happens around 0:10?", "00:00:00 to 00:00:41 (around 0:10)", 0, 50),
         ("What happens in the first minute?", "00:00:00 to 00:01:00 (in the first minute)", 0, 60),
         ("What happens between 1:05 and 1:35", "00:01:05 to 00:01:35 (between 1:05 and 1:35)", 60, 100),
     ],

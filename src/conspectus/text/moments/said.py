@@ -144,6 +144,6 @@ def _joined(before: str, after: str) -> str:
 
 def _shown(moment: datetime, face: ClockFace) -> str:
     if not face.wall:
-        return timecode(face.clock.seconds(bounded(moment)))
+        return timecode(max(face.clock.seconds(bounded(moment)), 0.0))
     local = face.local(moment).replace(tzinfo=None)
     return local.isoformat(sep=" ", timespec="milliseconds" if local.microsecond else "seconds")
