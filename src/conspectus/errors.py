@@ -3,6 +3,7 @@
 ConspectusError
 ├── InvalidInput            a value the caller gave cannot be used
 │   ├── TooLarge            it is over a limit named in the settings
+│   ├── DanglingEdges       edges lead to nodes that are not there
 │   └── UnknownTokenizer    no token counter has that name
 ├── NotFound                nothing with that name exists, or none that the caller may see
 ├── Unauthenticated         there is no key, or none that is valid
@@ -33,7 +34,11 @@ ConspectusError
     └── IndexDamaged        derived data cannot be read and has to be rebuilt
 """
 
+from collections.abc import Sequence
 from typing import ClassVar, Final
+
+SHOWN: Final = 20
+"""A message names at most so many things."""
 
 
 class ConspectusError(Exception):
@@ -127,6 +132,16 @@ class Changed(Conflict):
 
     def __init__(self, kind: str, name: str) -> None:
         super().__init__(kind, name, "was changed meanwhile; read it again")
+
+
+class DanglingEdges(InvalidInput):
+    """Edges lead to nodes that are not in their graph: `missing` are the ids of those, each once."""
+
+    code = "dangling_edges"
+
+    def __init__(self, missing: Sequence[str]) -> None:
+        super().__init__("edges", f"lead to what is no node of the graph: {_some(missing)}; add it first")
+        self.missing = tuple(missing)
 
 
 class UnreadableFile(ConspectusError):
@@ -355,3 +370,9 @@ class IndexDamaged(StorageError):
         super().__init__(f"{path}: {reason}; run `conspectus reindex`, no record is lost")
         self.path = path
         self.reason = reason
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first of many names, and how many more there are."""
+    shown = ", ".join(repr(each) for each in names[:SHOWN])
+    return f"{shown} and {len(names) - SHOWN} more" if len(names) > SHOWN else shown

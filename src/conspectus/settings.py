@@ -31,6 +31,12 @@ class Settings:
     A person has at most `max_alerts`; what is new is looked for every `alert_poll_milliseconds`. A webhook is
     sent up to `webhook_attempts` times, has `webhook_seconds` for each answer, and is signed with
     `webhook_key` if there is one.
+    The last `memory_turns` turns of a conversation, of at most `memory_tokens`, are its short term. Retention
+    is carried out every `retention_minutes`. A page of an export has at most `max_export_lines`.
+    `names` is how names are found in passages: `rules` (shipped), `spacy:PATH`, `gliner:PATH` or `chat`; a
+    mention means a node from a score of `link_percent` on. A walk has at most `max_hops` and looks at up to
+    `max_walked` nodes; `graph_names_most` passages may mention a name that is walked over. An answer to an
+    agent has at most `mcp_tokens`.
     Sizes are in bytes unless the name says otherwise. `fetch_allow` are names, addresses or networks,
     separated by commas, that may be fetched from although they are not public; `max_requests` are answered
     at once, `max_waiting` more wait, others are turned away; at most `max_listeners` are told of what comes,
@@ -95,6 +101,18 @@ class Settings:
     webhook_attempts: int = 8
     webhook_seconds: int = 10
     webhook_key: str = field(default="", repr=False)
+
+    memory_turns: int = 10
+    memory_tokens: int = 2_000
+    retention_minutes: int = 60
+    max_export_lines: int = 1_000
+    names: str = "rules"
+    link_percent: int = 80
+    max_hops: int = 5
+    max_walked: int = 10_000
+    max_graph_batch: int = 10_000
+    graph_names_most: int = 200
+    mcp_tokens: int = 8_000
 
     fetch_max_bytes: int = 50_000_000
     fetch_max_redirects: int = 5

@@ -1,13 +1,13 @@
 """The whole product on one store."""
 
-from conspectus.engine.alerting import Alerting
+from conspectus.engine.forgetting import Forgetting
 from conspectus.engine.parts import Core, Parts
 from conspectus.model.access import LOCAL_OWNER, Person
 from conspectus.ports import CountTokens
 from conspectus.ports.jobs import Replays
 
 
-class Engine(Alerting):
+class Engine(Forgetting):
     """Open it with `conspectus.open`; it is safe to use from many tasks.
 
     It answers one person; `answering` gives an engine on the same store for another one.

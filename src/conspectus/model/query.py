@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Literal, get_args
 
 from conspectus.model.filter import EVERYTHING, Filter
+from conspectus.model.graph import GraphAsk
 
 Arm = Literal["words", "vectors"]
 ARMS: tuple[Arm, ...] = get_args(Arm)
@@ -35,7 +36,9 @@ class Query:
     similarity of a hit (0 to 1, None: no floor); `limit` the most hits; `arms` the ways to look;
     `rerank` lets the reranker of the settings, if there is one, have the last word. `situation` brings in
     the parts of a score that depend on where and when a question is asked; `chain` is the most messages of
-    its thread that come along with a hit.
+    its thread that come along with a hit. `as_of` asks for what was known at that instant (None: now):
+    without what was recorded since, and with the versions that were replaced since. `graph` gives the names
+    in passages, and the graphs that connect them, a say (None: none).
     """
 
     text: str
@@ -48,6 +51,8 @@ class Query:
     rerank: bool = True
     situation: Situation | None = None
     chain: int = 0
+    as_of: datetime | None = None
+    graph: GraphAsk | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,12 @@ from conspectus.model.ids import LOCAL, ChunkId, CollectionId, DocumentId, Sourc
 
 Json: TypeAlias = str | int | float | bool | list["Json"] | dict[str, "Json"] | None
 Metadata: TypeAlias = Mapping[str, Json]
-Kind = Literal["page", "message", "caption", "task", "memory", "event"]
+Kind = Literal["page", "message", "caption", "task", "memory", "event", "version"]
 Status = Literal["pending", "embedded", "error"]
 Syntax = Literal["plain", "markdown", "code"]
-SourceKind = Literal["manual", "upload", "web", "api", "wiki", "channel", "tasks", "stream"]
+SourceKind = Literal[
+    "manual", "upload", "web", "api", "wiki", "channel", "tasks", "stream", "memory", "graph"
+]
 SOURCE_KINDS: tuple[SourceKind, ...] = get_args(SourceKind)
 
 
@@ -49,7 +51,8 @@ class Collection:
     """A named set of sources that share a language and an embedding space (None: words only).
 
     `owner` is the account it belongs to; the names of all but the store's own collections begin with the
-    name of that account and a slash. `sequence` is that of the newest change when it was read.
+    name of that account and a slash. `sequence` is that of the newest change when it was read; with `names`
+    its passages are looked through for the names that they mention.
     """
 
     id: CollectionId
@@ -60,6 +63,7 @@ class Collection:
     owner: UserId = LOCAL
     description: str = ""
     sequence: int = field(default=0, compare=False)
+    names: bool = False
 
 
 @dataclass(frozen=True, slots=True)

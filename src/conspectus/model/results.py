@@ -15,7 +15,8 @@ class Hit:
     """One chunk found. `score` is the sum of `parts`; `words` is raw BM25, `similarity` the raw cosine.
 
     `words` is None where no word of the question occurs, `similarity` where there is no vector. `along_with`
-    is the chunk of the hit that brought this one along as a part of its chain.
+    is the chunk of the hit that brought this one along as a part of its chain; `through` are the names that
+    led to it in the graph, in order.
     """
 
     chunk: Chunk
@@ -25,6 +26,7 @@ class Hit:
     words: float | None
     similarity: float | None
     along_with: int | None = None
+    through: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,7 @@ def space_values(space: EmbeddingSpace | None) -> dict[str, str | int | None]:
 
 def to_collection(row: Row[*tuple[Any, ...]]) -> Collection:
     """A row of COLLECTION_COLUMNS."""
-    number, name, model, dimensions, version, language, created, sequence, owner, description = row
+    number, name, model, dimensions, version, language, created, sequence, owner, description, names_to = row
     return Collection(
         id=CollectionId(number),
         name=name,
@@ -84,6 +84,7 @@ def to_collection(row: Row[*tuple[Any, ...]]) -> Collection:
         owner=UserId(owner),
         description=description,
         sequence=sequence,
+        names=names_to is not None,
     )
 
 

@@ -19,7 +19,7 @@ from sqlalchemy import (
     text,
 )
 
-VERSION = "0006"
+VERSION = "0009"
 """The newest migration; a stored version above it comes from a newer program."""
 
 Number = BigInteger().with_variant(Integer, "sqlite")
@@ -54,6 +54,7 @@ collections = Table(
     Column("sequence", Number, nullable=False),
     Column("owner", String, nullable=False, server_default="local"),
     Column("description", Text, nullable=False, server_default=""),
+    Column("names_to", Number),
     UniqueConstraint("name"),
 )
 
@@ -110,6 +111,8 @@ DATED = text("occurred_start IS NOT NULL AND chunks > 0")
 SEEN = text("kind IN ('caption', 'event')")
 CHILD = text("parent IS NOT NULL")
 PENDING = text("status = 'pending'")
+REMEMBERED = text("kind = 'memory'")
+VERSIONED = text("kind = 'version'")
 """Written out, because a database uses a partial index only where it can read the condition."""
 
 Index(
@@ -154,6 +157,28 @@ Index(
     documents.c.last_chunk,
     sqlite_where=PENDING,
     postgresql_where=PENDING,
+)
+Index(
+    "ix_documents_remembered",
+    documents.c.source,
+    documents.c.order_start,
+    documents.c.number,
+    sqlite_where=REMEMBERED,
+    postgresql_where=REMEMBERED,
+)
+Index(
+    "ix_documents_stored",
+    documents.c.source,
+    documents.c.number,
+    sqlite_where=REMEMBERED,
+    postgresql_where=REMEMBERED,
+)
+Index(
+    "ix_documents_versions",
+    documents.c.collection,
+    documents.c.source,
+    sqlite_where=VERSIONED,
+    postgresql_where=VERSIONED,
 )
 Index("ix_documents_parent", documents.c.parent, sqlite_where=CHILD, postgresql_where=CHILD)
 

@@ -1,0 +1,7 @@
+"""Names that passages mention."""
+
+from conspectus.engine.graphing import Graphing
+
+
+class Naming(Graphing):
+    """Who and what passages are about."""

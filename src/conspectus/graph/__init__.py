@@ -1,0 +1,1 @@
+"""Names in texts, what they mean, and drawings of graphs: pure functions."""

@@ -1,0 +1,1 @@
+"""What stays in mind and what goes: pure functions."""

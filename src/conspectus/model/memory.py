@@ -1,0 +1,287 @@
+"""What an agent remembers: what it is given, whose it is, what is asked of it, and what comes back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, get_args
+
+from conspectus.model.graph import Fact, GraphAsk
+from conspectus.model.records import Document, Metadata
+from conspectus.model.results import ContextWindow, Outcome
+
+MEMORY = "memory"
+"""The collection that memories are kept in where nobody names another."""
+TURNS = "turns"
+"""The thread of all turns of a conversation: the one before and the one after are neighbours."""
+
+MemoryClass = Literal["turn", "note"]
+CLASSES: tuple[MemoryClass, ...] = get_args(MemoryClass)
+
+USER, AGENT, CONVERSATION = "user", "agent", "conversation"
+CLASS = "class"
+PINNED = "pinned"
+FACT = "fact"
+VALID_FROM, VALID_UNTIL = "valid_from", "valid_until"
+CLOSED_BY, CLOSES = "closed_by", "closes"
+NEAR = "near"
+UNTIL = "known_until"
+OWN = "own"
+"""Metadata of a memory: whose it is, what class it is of, whether it is pinned, the fact that it states with
+the time that is true in, which memory ended it or was ended by it, which ones say nearly the same, until when
+a version of it was what was known, and under `own` what the caller gave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose memories, from the widest wall to the narrowest.
+
+    In writing, None is a name like any other: of no user, of no agent, of no conversation. In reading,
+    `user` None means the memories that belong to no user, never those of all; `agent` and `conversation`
+    None mean any.
+    """
+
+    user: str | None = None
+    agent: str | None = None
+    conversation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewMemory:
+    """Something to remember, word for word.
+
+    `key` is the caller's own name for it, unique in its scope; `at` is when it was said (None: now). A `note`
+    is a standing one, such as a preference or an instruction: it is considered for every window. What is
+    `pinned` no retention deletes. A `fact` also becomes an edge of the graph of the scope, true from
+    `valid_from` until `valid_until` (None: open). `entities` are names that it mentions, beside those found.
+    """
+
+    text: str
+    key: str | None = None
+    role: str | None = None
+    speaker: str | None = None
+    at: datetime | str | float | None = None
+    kind: MemoryClass = "turn"
+    pinned: bool = False
+    fact: Fact | None = None
+    valid_from: datetime | str | None = None
+    valid_until: datetime | str | None = None
+    entities: tuple[str, ...] = ()
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    vector: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A memory as it is stored, or an earlier version of it.
+
+    `known_until` is when another version took its place (None: it is the newest); `known_from` when this one
+    came to be known. `closed_by` is the memory of a fact that ended this one's, `closes` those that this one
+    ended, `near` those that say nearly the same. `metadata` is what the caller gave.
+    """
+
+    id: str
+    text: str
+    scope: Scope
+    document: Document
+    kind: MemoryClass
+    pinned: bool
+    metadata: Metadata
+    known_from: datetime
+    known_until: datetime | None = None
+    fact: Fact | None = None
+    valid_from: datetime | None = None
+    valid_until: datetime | None = None
+    closed_by: str | None = None
+    closes: tuple[str, ...] = ()
+    near: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """What storing did: `near` are memories that say nearly the same, `closed` those whose fact it ended."""
+
+    id: str
+    outcome: Literal["added", "replaced", "updated", "unchanged"]
+    near: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RecentMemory:
+    """One of the last turns: `text` is what of it fits, with a mark where it was `cut`; it costs `tokens`."""
+
+    memory: Memory
+    text: str
+    tokens: int
+    cut: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryQuestion:
+    """What is to be recalled, by whom.
+
+    `as_of` asks for what was known at that instant (None: now). `recent` turns of the conversation, of at
+    most `recent_tokens`, come first in a window; None stands for the settings' numbers, and without a
+    conversation there are none. `notes_share` (0 to 1) is the most of a budget that standing notes may take.
+    `graph` says how far the graph has a say (None: not at all). `floor` is the least raw similarity.
+    """
+
+    text: str
+    scope: Scope
+    collection: str = MEMORY
+    limit: int = 10
+    as_of: datetime | None = None
+    recent: int | None = None
+    recent_tokens: int | None = None
+    notes_share: float = 0.25
+    graph: GraphAsk | None = field(default_factory=GraphAsk)
+    floor: float | None = None
+
+
+Origin = Literal["recent", "note", "long_term"]
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """A memory that answers, with the parts that its score is the sum of.
+
+    `origins` say where it was found; `through` is the way in the graph that led to it, `why` what else has to
+    be known of it (for instance that its fact has ended, and by what).
+    """
+
+    memory: Memory
+    score: float
+    parts: Mapping[str, float]
+    origins: tuple[Origin, ...]
+    similarity: float | None = None
+    through: tuple[str, ...] = ()
+    why: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """How many memories of a scope were recorded, changed and deleted after an instant."""
+
+    recorded: int = 0
+    changed: int = 0
+    deleted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Recollection:
+    """What was recalled, best first; `since` where it was asked for as of an instant."""
+
+    outcome: Outcome
+    memories: tuple[Recalled, ...]
+    plan: Mapping[str, str] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
+    timings: Mapping[str, float] = field(default_factory=dict)
+    since: Since | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryWindow:
+    """Context from memory, never over the budget: standing notes, what was recalled, the last turns.
+
+    `tokens` is what `text` costs as a whole; each part has its share in `window.trace` or in `recent`.
+    """
+
+    text: str
+    tokens: int
+    notes: tuple[Memory, ...]
+    recent: tuple[RecentMemory, ...]
+    window: ContextWindow
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPage:
+    """Memories in order, and the cursor of the next page."""
+
+    memories: tuple[Memory, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Forgetting:
+    """Which memories of a scope are to go: those of `ids`, or those said before `before`, or all of them.
+
+    `older_than_days` is another way of saying `before`. Exactly one of the four is to be given. Pinned
+    memories go only with `ids`, or where `pinned` says so.
+    """
+
+    ids: tuple[str, ...] = ()
+    before: datetime | None = None
+    older_than_days: float | None = None
+    everything: bool = False
+    pinned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetReceipt:
+    """What is gone, or with `preview` what would go; `purged` says that no file holds any of it."""
+
+    memories: int
+    versions: int = 0
+    chunks: int = 0
+    vectors: int = 0
+    edges: int = 0
+    ids: tuple[str, ...] = ()
+    preview: bool = False
+    purged: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long, and how many, memories of each conversation of a scope are kept (None: no bound).
+
+    Pinned memories and standing notes are not counted and never go.
+    """
+
+    days: float | None = None
+    most: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionRule:
+    """A retention as it is kept for a scope, and when it was last carried out."""
+
+    scope: Scope
+    retention: Retention
+    collection: str
+    ran: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConversationSummary:
+    """A conversation in numbers: its memories, and when its first and its last were said."""
+
+    scope: Scope
+    memories: int
+    first: datetime | None
+    last: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryStats:
+    """A scope in numbers; `tokens` are of o200k_base, `pending` memories wait for their vectors."""
+
+    memories: int
+    notes: int
+    pinned: int
+    facts: int
+    versions: int
+    conversations: int
+    entities: int
+    tokens: int
+    pending: int
+    first: datetime | None
+    last: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryExport:
+    """Memories as lines of JSON, complete with times, versions and entities, and the cursor of the rest."""
+
+    lines: tuple[str, ...]
+    next: str | None

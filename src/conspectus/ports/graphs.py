@@ -1,0 +1,183 @@
+"""The ports of the graph: nodes and edges, names that passages mention, and what finds names in texts."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from conspectus.model.graph import (
+    Edge,
+    EdgePage,
+    Found,
+    GraphReceipt,
+    GraphSummary,
+    GraphWritten,
+    NameCount,
+    Neighbour,
+    Node,
+    NodeEvent,
+    NodePage,
+    Walk,
+)
+from conspectus.model.ids import ChunkId, CollectionId, SourceId
+
+
+@dataclass(frozen=True, slots=True)
+class Adding:
+    """Nodes or edges that are ready to be stored: what they become, and which of them end others.
+
+    Ids and times are those given here; `single` are the ids of edges that end the open edges of the same
+    source and type which began no later and lead elsewhere. `keys` are the names of each node as names are
+    compared.
+    """
+
+    nodes: tuple[Node, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    single: frozenset[str] = frozenset()
+    keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+class Graphs(Protocol):
+    """Part of the system of record: a graph is a source of the kind `graph`. Each method is one transaction.
+
+    Readers take the graphs that may be seen; nodes of the same id in several of them are walked as one.
+    """
+
+    async def add(self, adding: Adding) -> Sequence[GraphWritten]:
+        """Store nodes, then edges, all or nothing, in the order given.
+
+        Raises DanglingEdges naming every end that is no node of its graph.
+        """
+        ...
+
+    async def nodes_by_id(self, graphs: Sequence[SourceId], ids: Sequence[str]) -> Sequence[Node]:
+        """Those nodes that exist, in the order asked; of one id in several graphs each."""
+        ...
+
+    async def nodes(
+        self, graphs: Sequence[SourceId], *, type: str | None = None, after: str | None = None, limit: int
+    ) -> NodePage:
+        """A page of nodes, by id and graph."""
+        ...
+
+    async def edges(
+        self, graphs: Sequence[SourceId], *, node: str | None = None, after: str | None = None, limit: int
+    ) -> EdgePage:
+        """A page of edges in order of recording, all or those of one node."""
+        ...
+
+    async def called(self, graphs: Sequence[SourceId], keys: Sequence[str]) -> Sequence[tuple[str, Node]]:
+        """The nodes that have one of these names or aliases, each with the key that it was found by."""
+        ...
+
+    async def named_like(
+        self, graphs: Sequence[SourceId], words: Sequence[str], *, limit: int
+    ) -> Sequence[tuple[Node, int]]:
+        """Nodes whose names, aliases or text properties have any of these terms, with how many of them.
+
+        Terms are whole words as the word index has them; those with most come first.
+        """
+        ...
+
+    async def walk(
+        self, graphs: Sequence[SourceId], starts: Sequence[str], walk: Walk
+    ) -> Sequence[Neighbour]:
+        """What is reached from any of the starts, nearest first and then by decay; the starts left out.
+
+        Each node once, by the way of the fewest steps and of these the one with the highest decay.
+        """
+        ...
+
+    async def delete_nodes(self, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
+        """Delete nodes with their edges; unknown ids count 0."""
+        ...
+
+    async def delete_edges(self, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
+        """Delete edges by id; unknown ids count 0."""
+        ...
+
+    async def summary(self, graph: SourceId) -> GraphSummary:
+        """A graph in numbers. Raises NotFound."""
+        ...
+
+    async def at(self, graph: SourceId, instant: datetime) -> tuple[Sequence[Node], Sequence[Edge]]:
+        """The nodes there were at an instant, and the edges of which both ends were there."""
+        ...
+
+    async def merge(self, graph: SourceId, keep: str, others: Sequence[str], event: NodeEvent) -> Node:
+        """Make several nodes one: the others' names become aliases, their edges are the kept one's.
+
+        What there was before is kept with the event, so that `split` can bring it back. Raises NotFound.
+        """
+        ...
+
+    async def split(self, graph: SourceId, merge: int, event: NodeEvent) -> Sequence[Node]:
+        """Undo a merge by its number: the nodes as they were, with their edges.
+
+        Raises NotFound, or Conflict where one of them is there again.
+        """
+        ...
+
+    async def events(self, graph: SourceId, *, node: str | None = None) -> Sequence[NodeEvent]:
+        """Merges and splits in order, all or those of one node."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A passage that mentions names."""
+
+    chunk: ChunkId
+    keys: tuple[str, ...]
+
+
+class Names(Protocol):
+    """Which names passages mention: rows beside chunks, which go when their chunks go."""
+
+    async def of(self, chunks: Sequence[ChunkId]) -> Sequence[Passage]:
+        """The names in these passages; those without any are left out."""
+        ...
+
+    async def passages(
+        self, sources: Sequence[SourceId] | None, collection: CollectionId, keys: Sequence[str], *, most: int
+    ) -> Mapping[str, Sequence[ChunkId]]:
+        """For each name the passages of these sources (None: of the whole collection) that mention it.
+
+        At most `most` for a name; a name with more is left out, since it tells nothing apart.
+        """
+        ...
+
+    async def counts(
+        self, sources: Sequence[SourceId] | None, collection: CollectionId, *, begins: str, limit: int
+    ) -> Sequence[NameCount]:
+        """The names that most passages mention, those whose key begins so."""
+        ...
+
+    async def put(self, mentions: Mapping[ChunkId, Sequence[Found]]) -> int:
+        """Store what passages mention in the place of what they did; chunks that are gone are left out."""
+        ...
+
+    async def unread(self, collection: CollectionId, *, limit: int) -> Sequence[tuple[ChunkId, str]]:
+        """Passages of a collection that keeps names in which no name was looked for yet, oldest first."""
+        ...
+
+    async def keep(self, collection: CollectionId, on: bool) -> None:
+        """Have a collection's passages looked through for names from now on, or no more."""
+        ...
+
+
+class Extractor(Protocol):
+    """Finds names in texts."""
+
+    @property
+    def name(self) -> str:
+        """What it is called in settings and reports."""
+        ...
+
+    async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Found]]:
+        """For each text its names, in order and without overlaps. Raises ProviderError."""
+        ...
+
+    async def close(self) -> None:
+        """Release what it holds."""
+        ...

@@ -1,0 +1,106 @@
+"""What memories need beside Records: their order of storing, what was known when, and how long they stay."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from conspectus.model.filter import Filter
+from conspectus.model.ids import CollectionId, DocumentId, SourceId
+from conspectus.model.memory import Retention, Since
+from conspectus.model.records import Document, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sources of memories in numbers."""
+
+    memories: int
+    notes: int
+    pinned: int
+    facts: int
+    versions: int
+    tokens: int
+    pending: int
+    first: datetime | None
+    last: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class KeptRetention:
+    """A retention with the beginning of the names of the sources that it is for."""
+
+    id: str
+    collection: CollectionId
+    begins: str
+    retention: Retention
+    owner: str
+    ran: datetime | None = None
+
+
+class Memories(Protocol):
+    """A part of the system of record; every method is one transaction."""
+
+    async def homes(self, collection: CollectionId, *, begins: str) -> Sequence[Source]:
+        """The sources of memories whose names begin so, by name."""
+        ...
+
+    async def newest(self, sources: Sequence[SourceId], *, limit: int) -> Sequence[tuple[Document, str]]:
+        """The turns that were stored last, newest first, with their texts; no notes, no versions."""
+        ...
+
+    async def page(
+        self,
+        sources: Sequence[SourceId],
+        *,
+        where: Filter,
+        after: str | None,
+        limit: int,
+        newest_first: bool = False,
+    ) -> tuple[Sequence[tuple[Document, str]], str | None]:
+        """Memories by the time they were said, of equal times those stored first, with their texts.
+
+        The filter is applied before the limit. Raises InvalidInput for a cursor that no page gave.
+        """
+        ...
+
+    async def oldest(
+        self, source: SourceId, *, before: datetime | None, beyond: int | None, pinned: bool, limit: int
+    ) -> Sequence[DocumentId]:
+        """The turns of a source that were said before an instant, or that are not among its newest `beyond`.
+
+        Oldest first; pinned ones only where `pinned` says so, and notes only with them.
+        """
+        ...
+
+    async def totals(self, sources: Sequence[SourceId]) -> Totals:
+        """Numbers over sources."""
+        ...
+
+    async def versions(self, memory: DocumentId) -> Sequence[tuple[Document, str]]:
+        """The earlier versions of a memory, oldest first, with their texts."""
+        ...
+
+    async def since(self, sources: Sequence[SourceId], instant: datetime) -> Since:
+        """How many memories of these sources were recorded, changed and deleted after an instant."""
+        ...
+
+    async def has_versions(self, collection: CollectionId) -> bool:
+        """Whether any document of the collection is an earlier version of another."""
+        ...
+
+    async def put_retention(self, kept: KeptRetention) -> None:
+        """Keep it in the place of the one of that id."""
+        ...
+
+    async def drop_retention(self, id: str) -> bool:
+        """Forget it; whether there was one."""
+        ...
+
+    async def retentions(self, collection: CollectionId | None = None) -> Sequence[KeptRetention]:
+        """Those of a collection, or all, by what their names begin with."""
+        ...
+
+    async def ran(self, id: str, at: datetime) -> None:
+        """Keep when a retention was carried out last."""
+        ...

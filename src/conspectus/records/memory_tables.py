@@ -1,0 +1,28 @@
+"""The tables beside memories: which were deleted, without what they said, and how long others stay."""
+
+from sqlalchemy import Column, Float, ForeignKey, Index, Integer, String, Table
+
+from conspectus.records.tables import Number, schema
+
+deleted_memories = Table(
+    "deleted_memories",
+    schema,
+    Column("document", String, primary_key=True),
+    Column("source", ForeignKey("sources.id", ondelete="CASCADE"), nullable=False),
+    Column("recorded", Number, nullable=False),
+    Column("deleted", Number, nullable=False),
+    Index(None, "source", "deleted"),
+)
+
+retentions = Table(
+    "retentions",
+    schema,
+    Column("id", String, primary_key=True),
+    Column("collection", ForeignKey("collections.id", ondelete="CASCADE"), nullable=False),
+    Column("begins", String, nullable=False),
+    Column("days", Float),
+    Column("most", Integer),
+    Column("owner", String, nullable=False),
+    Column("ran", Number),
+    Index(None, "collection", "begins"),
+)
