@@ -24,7 +24,7 @@ from conspectus.records.turns import turn
 from conspectus.settings import Settings
 
 if TYPE_CHECKING:
-    from conspectus.records.store import Transactions
+    from conspectus.records.transactions import Transactions
     from conspectus.sources.chats.archives import LocalArchives
     from conspectus.sources.files import LocalFiles
 
@@ -39,6 +39,7 @@ async def parts_of(folder: Path, settings: Settings, models: Models) -> Parts:
     from conspectus.index.segments.store import bytes_below
     from conspectus.providers.tokenizers import counter
     from conspectus.records.accounts import SqlAccounts
+    from conspectus.records.memories import SqlMemories
     from conspectus.records.replays import SqlReplays
     from conspectus.records.request_log import SqlRequestLog
     from conspectus.records.store import open_records
@@ -69,6 +70,7 @@ async def parts_of(folder: Path, settings: Settings, models: Models) -> Parts:
         request_log=SqlRequestLog(records.transactions),
         replays=SqlReplays(records.transactions),
         summaries=SqlSummaries(records.transactions),
+        memories=SqlMemories(records.transactions),
         alerts=_alert_parts(folder, settings, records.transactions),
         work=_work_parts(folder, settings, records.transactions),
     )

@@ -189,7 +189,9 @@ class Documents(Catalog):
         found = await self._sight.documents(asked)
         for document, place in found:
             self._may_edit(place, document, "delete a document")
-        receipt = await self._core.records.delete([each.id for each, _ in found])
+        receipt = await self._core.records.delete(
+            [each.id for each, _ in found], now=self._parts.clock()
+        )
         if purge:
             collections = {each.collection for each, _ in found}
             await purge_files(self._core.records, self._core.shelves, collections)

@@ -18,6 +18,7 @@ from conspectus.ports.alerts import Alerts, Poster
 from conspectus.ports.captions import CaptionReader
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.jobs import JobFiles, Ledger, Replays, RequestLog
+from conspectus.ports.memories import Memories
 from conspectus.ports.summaries import Summaries
 from conspectus.ports.web import Connector, Fetcher, Reranker
 from conspectus.settings import Settings
@@ -82,6 +83,7 @@ class Parts:
     request_log: RequestLog
     replays: Replays
     summaries: Summaries
+    memories: Memories
     alerts: AlertParts
     work: WorkParts
     release: Callable[[], Awaitable[None]]

@@ -24,11 +24,12 @@ FACT = "fact"
 VALID_FROM, VALID_UNTIL = "valid_from", "valid_until"
 CLOSED_BY, CLOSES = "closed_by", "closes"
 NEAR = "near"
+KNOWN_FROM = "known_from"
 UNTIL = "known_until"
 OWN = "own"
 """Metadata of a memory: whose it is, what class it is of, whether it is pinned, the fact that it states with
-the time that is true in, which memory ended it or was ended by it, which ones say nearly the same, until when
-a version of it was what was known, and under `own` what the caller gave."""
+the time that is true in, which memory ended it or was ended by it, which ones say nearly the same, from when
+and until when it was what was known, and under `own` what the caller gave."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -240,8 +240,11 @@ class Records(Timelines, Protocol):
         """A document's chunks by position."""
         ...
 
-    async def delete(self, ids: Sequence[DocumentId]) -> Receipt:
-        """Delete documents with children, chunks and vectors in one transaction; unknown ids count 0."""
+    async def delete(self, ids: Sequence[DocumentId], *, now: datetime | None = None) -> Receipt:
+        """Delete documents with children, chunks and vectors in one transaction; unknown ids count 0.
+
+        That a memory was there is kept, with the time (`now`, None: the present), but nothing of what it said.
+        """
         ...
 
     async def hydrate(self, ids: Sequence[ChunkId]) -> Sequence[StoredChunk]:

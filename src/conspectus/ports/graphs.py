@@ -125,10 +125,20 @@ class Graphs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage that mentions names."""
+    """A passage that mentions names; those in its title, which it is about, are in `about` as well."""
 
     chunk: ChunkId
     keys: tuple[str, ...]
+    about: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A passage in which no name was looked for yet, with the title of its document."""
+
+    chunk: ChunkId
+    title: str
+    text: str
 
 
 class Names(Protocol):
@@ -153,16 +163,28 @@ class Names(Protocol):
         """The names that most passages mention, those whose key begins so."""
         ...
 
-    async def put(self, mentions: Mapping[ChunkId, Sequence[Found]]) -> int:
-        """Store what passages mention in the place of what they did; chunks that are gone are left out."""
+    async def put(self, found: Mapping[ChunkId, Sequence[Found]]) -> int:
+        """Store what passages mention in the place of what they did, and say how many names that is.
+
+        Of a name the first mention in a passage is kept; those of the type `title` are what it is about.
+        Chunks that are gone, or whose collection keeps no names any more, are left out. All up to the last
+        count as looked through.
+        """
         ...
 
-    async def unread(self, collection: CollectionId, *, limit: int) -> Sequence[tuple[ChunkId, str]]:
+    async def unread(self, collection: CollectionId, *, limit: int) -> Sequence[Unread]:
         """Passages of a collection that keeps names in which no name was looked for yet, oldest first."""
         ...
 
+    async def count_unread(self, collection: CollectionId) -> int:
+        """How many passages `unread` has still to give."""
+        ...
+
     async def keep(self, collection: CollectionId, on: bool) -> None:
-        """Have a collection's passages looked through for names from now on, or no more."""
+        """Have a collection's passages looked through from the first on, or no more. Raises NotFound.
+
+        Switched off, what is known of them is forgotten.
+        """
         ...
 
 

@@ -41,8 +41,8 @@ class KeptRetention:
 class Memories(Protocol):
     """A part of the system of record; every method is one transaction."""
 
-    async def homes(self, collection: CollectionId, *, begins: str) -> Sequence[Source]:
-        """The sources of memories whose names begin so, by name."""
+    async def homes(self, collection: CollectionId, *, begins: str, below: str) -> Sequence[Source]:
+        """The sources of memories with begins ≤ name < below, by name."""
         ...
 
     async def newest(self, sources: Sequence[SourceId], *, limit: int) -> Sequence[tuple[Document, str]]:
@@ -62,6 +62,14 @@ class Memories(Protocol):
 
         The filter is applied before the limit. Raises InvalidInput for a cursor that no page gave.
         """
+        ...
+
+    async def count(self, sources: Sequence[SourceId], where: Filter) -> int:
+        """How many memories match."""
+        ...
+
+    async def notes(self, sources: Sequence[SourceId], *, limit: int) -> Sequence[tuple[Document, str]]:
+        """The standing notes that were stored last, newest first, with their texts."""
         ...
 
     async def oldest(

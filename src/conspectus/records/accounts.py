@@ -7,7 +7,7 @@ from functools import partial
 from conspectus.model.access import Grant, Grantee, Group, Key, User
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.records import granting, people
-from conspectus.records.store import Transactions
+from conspectus.records.transactions import Transactions
 
 
 class SqlAccounts:

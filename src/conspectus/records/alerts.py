@@ -20,8 +20,8 @@ from conspectus.records.alert_tables import alerts
 from conspectus.records.catalog import state
 from conspectus.records.changes import allocate
 from conspectus.records.rows import blocks
-from conspectus.records.store import Transactions
 from conspectus.records.tables import collections, counters, documents
+from conspectus.records.transactions import Transactions
 from conspectus.text.runs import runs
 from conspectus.text.times import from_microseconds, to_microseconds
 

@@ -1,8 +1,9 @@
 """Deleting documents and collections with everything that hangs on them."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
-from sqlalchemy import Connection, bindparam, delete, func, select
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
 
 from conspectus.errors import NotFound
 from conspectus.model.ids import CollectionId, DocumentId, SourceId
@@ -10,8 +11,10 @@ from conspectus.model.records import Receipt
 from conspectus.records.catalog import state
 from conspectus.records.changes import Step, append
 from conspectus.records.forgetting import forget_summaries
+from conspectus.records.memory_tables import deleted_memories
 from conspectus.records.rows import blocks
-from conspectus.records.tables import chunks, collections, documents, sources, vectors
+from conspectus.records.tables import REMEMBERED, chunks, collections, documents, sources, vectors
+from conspectus.text.times import to_microseconds
 
 _ROOTS = select(documents.c.id).where(documents.c.id.in_(bindparam("ids", expanding=True)))
 _TREE = _ROOTS.cte("tree", recursive=True)
@@ -26,15 +29,31 @@ _VECTORS = (
     .select_from(chunks.join(vectors, vectors.c.chunk == chunks.c.id))
     .where(chunks.c.document.in_(bindparam("numbers", expanding=True)))
 )
+_TOMBSTONES = (
+    insert(deleted_memories)
+    .prefix_with("OR REPLACE", dialect="sqlite")
+    .from_select(
+        ["document", "source", "recorded", "deleted"],
+        select(documents.c.id, documents.c.source, documents.c.recorded, bindparam("at")).where(
+            documents.c.number.in_(bindparam("numbers", expanding=True)), REMEMBERED
+        ),
+    )
+)
 _DELETE = delete(documents).where(documents.c.number.in_(bindparam("numbers", expanding=True)))
 
 
-def delete_documents(connection: Connection, ids: Sequence[DocumentId]) -> Receipt:
+def delete_documents(
+    connection: Connection, ids: Sequence[DocumentId], *, now: datetime | None = None
+) -> Receipt:
     """Delete documents with children, chunks and vectors; unknown ids count 0."""
     steps: list[Step] = []
+    at = to_microseconds(now or datetime.now(UTC))
     receipt = Receipt()
     for block in blocks(ids):
         rows = connection.execute(_FOUND, {"ids": block}).all()
+        numbers = [row.number for row in rows]
+        for part in blocks(numbers):
+            connection.execute(_TOMBSTONES, {"numbers": part, "at": at})
         for row in rows:
             if row.last_chunk is not None:
                 first = row.last_chunk - row.chunks + 1
@@ -42,7 +61,7 @@ def delete_documents(connection: Connection, ids: Sequence[DocumentId]) -> Recei
         receipt = Receipt(
             documents=receipt.documents + len(rows),
             chunks=receipt.chunks + sum(row.chunks for row in rows),
-            vectors=receipt.vectors + _remove(connection, [row.number for row in rows]),
+            vectors=receipt.vectors + _remove(connection, numbers),
         )
     append(connection, steps)
     return receipt

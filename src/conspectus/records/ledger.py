@@ -32,7 +32,7 @@ from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.records.catalog import state
 from conspectus.records.job_tables import connections, jobs
 from conspectus.records.rows import to_json, to_metadata
-from conspectus.records.store import Transactions
+from conspectus.records.transactions import Transactions
 from conspectus.text.times import from_microseconds, to_microseconds
 
 PAGE = 100

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from conspectus.errors import Conflict
 from conspectus.records.job_tables import replays
-from conspectus.records.store import Transactions
+from conspectus.records.transactions import Transactions
 from conspectus.text.times import to_microseconds
 
 

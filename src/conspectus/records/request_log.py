@@ -9,7 +9,7 @@ from sqlalchemy import Connection, func, insert, select
 from conspectus.errors import InvalidInput
 from conspectus.model.jobs import EmbeddingRequest, RequestTotals
 from conspectus.records.job_tables import embedding_requests as requests
-from conspectus.records.store import Transactions
+from conspectus.records.transactions import Transactions
 from conspectus.text.times import from_microseconds, to_microseconds
 
 COLUMNS = tuple(requests.c[column.name] for column in requests.c if column.name != "id")

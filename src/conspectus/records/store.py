@@ -1,28 +1,20 @@
-"""The system of record on one database, behind the port `Records`.
-
-SQLAlchemy and the driver work in threads of this store: one that writes, so that writers of this process
-queue in order, and a few that read. A whole transaction is one job of one thread, which costs a tenth of
-a millisecond; the asynchronous drivers cost that for every statement.
-"""
+"""The system of record on one database, behind the port `Records`."""
 
 import asyncio
 import importlib
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
 
 from sqlalchemy import Connection, Engine, inspect, text
 
-from conspectus.errors import InvalidInput, StorageError, StorageTooNew
+from conspectus.errors import InvalidInput, StorageTooNew
 from conspectus.model.filter import Filter
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import (
-    Change,
     Collection,
     Document,
     EmbeddingSpace,
@@ -39,7 +31,6 @@ from conspectus.ports import Reader
 from conspectus.ports.timelines import Extent, Mention, Span, Spot, TimelinePage
 from conspectus.records import (
     catalog,
-    changes,
     checking,
     deleting,
     embedding,
@@ -49,20 +40,16 @@ from conspectus.records import (
     timeline,
     writing,
 )
+from conspectus.records.collection_reader import CollectionReader
 from conspectus.records.sqlite import (
-    WRITES,
     erase_free_space,
     file_problems,
     migrating,
     prepare_file,
     sqlite_engine,
-    translated_errors,
 )
 from conspectus.records.tables import VERSION
-
-READERS = 4
-
-Result = TypeVar("Result")
+from conspectus.records.transactions import READERS, Transactions, guarded, transact
 
 
 async def open_records(path: str | Path, *, busy_seconds: float = 30.0) -> "SqlRecords":
@@ -79,95 +66,6 @@ async def open_records(path: str | Path, *, busy_seconds: float = 30.0) -> "SqlR
     if "://" in str(path):
         raise InvalidInput("path", "must be the path of a file; database servers are not supported yet")
     return await asyncio.to_thread(_open, Path(path), busy_seconds)
-
-
-class Transactions:
-    """Runs functions of a connection in a transaction each, off the event loop."""
-
-    def __init__(self, engine: Engine, busy_seconds: float) -> None:
-        self.engine = engine
-        self.busy_seconds = busy_seconds
-        self._writing = engine.execution_options(**{WRITES: True})
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="records-read")
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="records-write")
-
-    async def read(self, work: Callable[[Connection], Result]) -> Result:
-        """Run with one unchanging view of the data."""
-        return await self._run(self._readers, partial(_transact, self.engine, work))
-
-    async def write(self, work: Callable[[Connection], Result]) -> Result:
-        """Run with the write lock; committed when this returns, undone when it raises."""
-        return await self._run(self._writer, partial(_transact, self._writing, work))
-
-    async def alone(self, work: Callable[[], Result]) -> Result:
-        """Run in the place of a writer, without a transaction."""
-        return await self._run(self._writer, partial(_guarded, self.engine, work))
-
-    async def close(self) -> None:
-        """Let running work finish, then close every connection."""
-        await asyncio.to_thread(self.shut)
-
-    def shut(self) -> None:
-        """The same, for callers that may block."""
-        self._writer.shutdown()
-        self._readers.shutdown()
-        self.engine.dispose()
-
-    @staticmethod
-    async def _run(threads: ThreadPoolExecutor, job: Callable[[], Result]) -> Result:
-        try:
-            future = asyncio.get_running_loop().run_in_executor(threads, job)
-        except RuntimeError as error:
-            raise StorageError("the store is closed") from error
-        return await future
-
-
-class CollectionReader:
-    """One collection with the vectors of one space: all that an index sees."""
-
-    def __init__(
-        self, transactions: Transactions, collection: CollectionId, space: EmbeddingSpace | None
-    ) -> None:
-        self._transactions = transactions
-        self._collection = collection
-        self._space = space
-
-    async def last_sequence(self) -> int:
-        """The sequence of the newest committed change, 0 if there is none."""
-        return (await self._transactions.read(partial(catalog.state, collection=self._collection)))[0]
-
-    async def changes_since(self, sequence: int, *, limit: int) -> Sequence[Change]:
-        """Committed changes after `sequence`, oldest first; never ends inside a transaction's changes."""
-        work = partial(
-            changes.changes_since,
-            collection=self._collection,
-            space=self._space.name if self._space else None,
-            sequence=sequence,
-            limit=max(limit, 1),
-        )
-        return await self._transactions.read(work)
-
-    async def chunks(self, first: ChunkId, last: ChunkId) -> Sequence[IndexedChunk]:
-        """The live chunks with first ≤ id ≤ last, by id, as they are now."""
-        work = partial(
-            reading.chunks_between,
-            collection=self._collection,
-            space=self._space,
-            first=int(first),
-            last=int(last),
-        )
-        return await self._transactions.read(work)
-
-    async def scan(self, after: ChunkId | None = None) -> AsyncIterator[Sequence[IndexedChunk]]:
-        """All live chunks by id (those after `after`), in batches."""
-        last = 0 if after is None else int(after)
-        while True:
-            work = partial(reading.scan, collection=self._collection, space=self._space, after=last)
-            batch = await self._transactions.read(work)
-            if not batch:
-                return
-            yield batch
-            last = batch[-1].chunk.id
 
 
 class SqlRecords:
@@ -250,9 +148,9 @@ class SqlRecords:
         """A document's chunks by position. Raises NotFound."""
         return await self._read(partial(reading.document_chunks, document=document))
 
-    async def delete(self, ids: Sequence[DocumentId]) -> Receipt:
+    async def delete(self, ids: Sequence[DocumentId], *, now: datetime | None = None) -> Receipt:
         """Delete documents with children, chunks and vectors; unknown ids count 0."""
-        return await self._write(partial(deleting.delete_documents, ids=ids))
+        return await self._write(partial(deleting.delete_documents, ids=ids, now=now))
 
     async def hydrate(self, ids: Sequence[ChunkId]) -> Sequence[StoredChunk]:
         """Those chunks that exist, in the order asked, with their neighbours."""
@@ -360,9 +258,9 @@ def _open(path: Path, busy_seconds: float) -> SqlRecords:
     transactions = Transactions(engine, busy_seconds)
     with ExitStack() as unless_opened:
         unless_opened.callback(transactions.shut)
-        _guarded(engine, partial(prepare_file, engine, busy_seconds=busy_seconds))
-        if _transact(engine, _stored_version) != VERSION:
-            _guarded(engine, partial(_bring_up_to_date, engine))
+        guarded(engine, partial(prepare_file, engine, busy_seconds=busy_seconds))
+        if transact(engine, _stored_version) != VERSION:
+            guarded(engine, partial(_bring_up_to_date, engine))
         unless_opened.pop_all()
     return SqlRecords(transactions)
 
@@ -385,13 +283,3 @@ def _bring_up_to_date(engine: Engine) -> None:
         # Alembic takes longer to import than everything else here, and is needed once per version.
         migrate = importlib.import_module("conspectus.records.migrate")
         migrate.upgrade(connection, version=VERSION)
-
-
-def _transact(engine: Engine, work: Callable[[Connection], Result]) -> Result:
-    with translated_errors(engine), engine.begin() as connection:
-        return work(connection)
-
-
-def _guarded(engine: Engine, work: Callable[[], Result]) -> Result:
-    with translated_errors(engine):
-        return work()

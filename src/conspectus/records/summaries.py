@@ -12,7 +12,6 @@ from conspectus.model.ids import DocumentId, SourceId, UserId
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports.summaries import Border, NewSummary, Standing
 from conspectus.records.rows import blocks
-from conspectus.records.store import Transactions
 from conspectus.records.summary_tables import (
     standing_summaries,
     summaries,
@@ -21,6 +20,7 @@ from conspectus.records.summary_tables import (
     summary_parts,
 )
 from conspectus.records.tables import chunks, documents, sources, vectors
+from conspectus.records.transactions import Transactions
 from conspectus.text.times import from_microseconds, to_microseconds
 
 _IDS: BindParameter[Any] = bindparam("ids", expanding=True)

@@ -1,0 +1,86 @@
+"""How long memories stay: which rules hold for a conversation, and what an instant or a number means."""
+
+import math
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from conspectus.errors import InvalidInput
+from conspectus.memory.scopes import MEMORIES, beginning, home_name, scope_of
+from conspectus.model.filter import And, Eq, Filter, Not, Overlaps
+from conspectus.model.memory import PINNED, Forgetting, Retention, Scope
+from conspectus.text.times import parse_instant
+
+MOST_DAYS = 365_000
+MOST_MEMORIES = 1_000_000_000
+ANY = "*"
+"""Stands for any agent where a rule is for one conversation; no name is written so in addresses."""
+
+
+def checked_retention(retention: Retention) -> Retention:
+    """The retention, if it bounds anything. Raises InvalidInput."""
+    if retention.days is None and retention.most is None:
+        raise InvalidInput("retention", "gives neither days nor most; None ends it")
+    if retention.days is not None:
+        _require_days("days", retention.days)
+    most = retention.most
+    if most is not None and (isinstance(most, bool) or not isinstance(most, int)):
+        raise InvalidInput("most", "must be a whole number")
+    if most is not None and not 0 <= most <= MOST_MEMORIES:
+        raise InvalidInput("most", f"must be from 0 to {MOST_MEMORIES}")
+    return retention
+
+
+def checked_forgetting(what: Forgetting) -> Forgetting:
+    """What is to be forgotten, said in exactly one way. Raises InvalidInput."""
+    ways = (what.ids or None, what.before, what.older_than_days, what.everything or None)
+    if sum(each is not None for each in ways) != 1:
+        raise InvalidInput("forget", "give exactly one of ids, before, older_than_days and everything")
+    if what.older_than_days is not None:
+        _require_days("older_than_days", what.older_than_days)
+    return what
+
+
+def meant(what: Forgetting, now: datetime) -> Filter:
+    """The filter of what is to be forgotten, where it is not given by ids."""
+    parts: list[Filter] = [] if what.pinned else [Not(Eq((PINNED,), True))]
+    if what.before is not None:
+        parts.append(Overlaps(end=parse_instant(what.before)))
+    if what.older_than_days is not None:
+        parts.append(Overlaps(end=days_before(now, what.older_than_days)))
+    return And(tuple(parts))
+
+
+def days_before(now: datetime, days: float) -> datetime:
+    """The instant so many days before now, or the first there is."""
+    try:
+        return now - timedelta(days=days)
+    except OverflowError:
+        return datetime.min.replace(tzinfo=UTC)
+
+
+def strictest(retentions: Iterable[Retention]) -> Retention:
+    """What several rules that hold for the same conversation come to."""
+    rules = list(retentions)
+    days = [each.days for each in rules if each.days is not None]
+    most = [each.most for each in rules if each.most is not None]
+    return Retention(min(days, default=None), min(most, default=None))
+
+
+def written_for(scope: Scope) -> str:
+    """How a rule says which conversations it is for: what their names begin with, or with `*` for an agent."""
+    if scope.agent is None and scope.conversation is not None:
+        user, _, conversation = home_name(scope).split("/")[1:]
+        return "/".join((MEMORIES, user, ANY, conversation))
+    return beginning(scope)
+
+
+def read_from(begins: str) -> Scope:
+    """The scope of a rule; the inverse of `written_for`."""
+    kind, user, agent, conversation = (*begins.split("/"), "", "")[:4]
+    return scope_of("/".join((kind, user, "" if agent == ANY else agent, conversation)))
+
+
+def _require_days(field: str, days: float) -> None:
+    number = not isinstance(days, bool) and isinstance(days, int | float)
+    if not number or not math.isfinite(days) or not 0 <= days <= MOST_DAYS:
+        raise InvalidInput(field, f"must be a number of days from 0 to {MOST_DAYS}")
