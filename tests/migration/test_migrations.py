@@ -17,13 +17,26 @@ from conspectus.errors import StorageTooNew
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId
 from conspectus.model.records import EmbeddingSpace
-from conspectus.records import account_tables, alert_tables, job_tables, memory_tables, migrate
+from conspectus.records import (
+    account_tables,
+    alert_tables,
+    job_tables,
+    memory_tables,
+    migrate,
+    name_tables,
+)
 from conspectus.records.sqlite import migrating, sqlite_engine
 from conspectus.records.store import open_records
 from conspectus.records.tables import VERSION, schema
 from conspectus.testing.samples import vector
 
-EVERY_TABLE = (account_tables.users, alert_tables.alerts, job_tables.jobs, memory_tables.retentions)
+EVERY_TABLE = (
+    account_tables.users,
+    alert_tables.alerts,
+    job_tables.jobs,
+    memory_tables.retentions,
+    name_tables.mentions,
+)
 MIGRATIONS = Path(migrate.__file__).with_name("migrations")
 FIRST_VERSION_ROWS = """
 INSERT INTO collections VALUES ('c', 'old', 'sample', 4, '1', 'english', 1714564800000000, 3);

@@ -1,0 +1,246 @@
+"""Which names passages mention, on the same database as everything else."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from sqlalchemy import (
+    BindParameter,
+    Column,
+    ColumnElement,
+    Connection,
+    String,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
+
+from conspectus.model.graph import Found, NameCount
+from conspectus.model.ids import ChunkId, CollectionId, SourceId
+from conspectus.ports.graphs import Passage, Unread
+from conspectus.records.catalog import state
+from conspectus.records.name_tables import mentions
+from conspectus.records.rows import blocks
+from conspectus.records.tables import chunks, collections, documents
+from conspectus.records.transactions import Transactions
+
+TITLE = "title"
+"""The type of a name that is the title of the passage's document: what the passage is about."""
+BEYOND = chr(0x10FFFF)
+
+_GIVEN: BindParameter[Any] = bindparam("ids", expanding=True)
+_HERE = mentions.c.collection == bindparam("of")
+_OF = select(mentions.c.chunk, mentions.c.key, mentions.c.type).where(mentions.c.chunk.in_(_GIVEN))
+_OWNERS = (
+    select(chunks.c.id, documents.c.collection, documents.c.source)
+    .join(documents, documents.c.number == chunks.c.document)
+    .join(collections, collections.c.id == documents.c.collection)
+    .where(chunks.c.id.in_(_GIVEN), collections.c.names_to.is_not(None))
+)
+_NOT_READ = (
+    select(chunks.c.id, documents.c.title, chunks.c.text)
+    .join(documents, documents.c.number == chunks.c.document)
+    .join(collections, collections.c.id == documents.c.collection)
+    .where(
+        documents.c.collection == bindparam("of"),
+        documents.c.last_chunk > collections.c.names_to,
+        chunks.c.id > collections.c.names_to,
+    )
+)
+_COLLECTION = collections.c.id == bindparam("of")
+_FURTHER = update(collections).where(_COLLECTION, collections.c.names_to < bindparam("up_to"))
+
+
+class SqlNames:
+    """Every method of the port `Names` as one transaction."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._read = transactions.read
+        self._write = transactions.write
+
+    async def of(self, chunks: Sequence[ChunkId]) -> Sequence[Passage]:
+        """The names in these passages; those without any are left out."""
+        return await self._read(partial(_of, ids=chunks))
+
+    async def passages(
+        self, sources: Sequence[SourceId] | None, collection: CollectionId, keys: Sequence[str], *, most: int
+    ) -> Mapping[str, Sequence[ChunkId]]:
+        """For each name the passages that mention it; a name with more than `most` is left out."""
+        work = partial(_passages, sources=sources, collection=collection, keys=keys, most=most)
+        return await self._read(work)
+
+    async def counts(
+        self, sources: Sequence[SourceId] | None, collection: CollectionId, *, begins: str, limit: int
+    ) -> Sequence[NameCount]:
+        """The names that most passages mention, those whose key begins so."""
+        work = partial(_counts, sources=sources, collection=collection, begins=begins, limit=limit)
+        return await self._read(work)
+
+    async def put(self, found: Mapping[ChunkId, Sequence[Found]]) -> int:
+        """Store what passages mention in the place of what they did, and say how many names that is."""
+        return await self._write(partial(_put, found=found))
+
+    async def unread(self, collection: CollectionId, *, limit: int) -> Sequence[Unread]:
+        """Passages in which no name was looked for yet, oldest first."""
+        return await self._read(partial(_unread, collection=collection, limit=limit))
+
+    async def count_unread(self, collection: CollectionId) -> int:
+        """How many passages `unread` has still to give."""
+        return await self._read(partial(_count_unread, collection=collection))
+
+    async def keep(self, collection: CollectionId, on: bool) -> None:
+        """Have a collection's passages looked through for names from now on, or no more."""
+        await self._write(partial(_keep, collection=collection, on=on))
+
+
+def _of(connection: Connection, ids: Sequence[ChunkId]) -> list[Passage]:
+    keys: dict[int, list[str]] = {}
+    about: dict[int, list[str]] = {}
+    for block in blocks(ids):
+        for chunk, key, kind in connection.execute(_OF, {"ids": block}):
+            keys.setdefault(chunk, []).append(key)
+            if kind == TITLE:
+                about.setdefault(chunk, []).append(key)
+    return [
+        Passage(each, tuple(sorted(keys[each])), tuple(sorted(about.get(each, ()))))
+        for each in dict.fromkeys(ids)
+        if each in keys
+    ]
+
+
+def _passages(
+    connection: Connection,
+    sources: Sequence[SourceId] | None,
+    collection: CollectionId,
+    keys: Sequence[str],
+    most: int,
+) -> dict[str, list[ChunkId]]:
+    """One step in an index tells for each name whether it has too many, before any are read."""
+    wanted = func.json_each(bindparam("keys")).table_valued(Column("value", String))
+    there = mentions.alias("there")
+    one_too_many = (
+        select(there.c.chunk)
+        .where(there.c.collection == bindparam("of"), there.c.key == wanted.c.value)
+        .where(*_within(there.c.source, sources))
+        .limit(1)
+        .offset(most)
+        .scalar_subquery()
+    )
+    few = (
+        select(wanted.c.value.label("key"))
+        .where(one_too_many.is_(None))
+        .cte("few")
+        .prefix_with("MATERIALIZED")
+    )
+    chosen = select(mentions.c.key, mentions.c.chunk).join(few, few.c.key == mentions.c.key)
+    chosen = chosen.where(_HERE, *_within(mentions.c.source, sources))
+    found: dict[str, list[ChunkId]] = {key: [] for key in keys}
+    given = json.dumps(list(dict.fromkeys(keys)))
+    for key, chunk in connection.execute(chosen, {"of": collection, "keys": given}):
+        found[key].append(ChunkId(chunk))
+    return {key: sorted(each) for key, each in found.items() if each}
+
+
+def _counts(
+    connection: Connection,
+    sources: Sequence[SourceId] | None,
+    collection: CollectionId,
+    begins: str,
+    limit: int,
+) -> list[NameCount]:
+    seen = [_HERE, *_within(mentions.c.source, sources)]
+    if begins:
+        seen += [mentions.c.key >= begins, mentions.c.key < begins + BEYOND]
+    total = func.count().label("total")
+    by_key = select(mentions.c.key, total).where(*seen).group_by(mentions.c.key)
+    ordered = by_key.order_by(total.desc(), mentions.c.key).limit(limit)
+    totals = {row.key: row.total for row in connection.execute(ordered, {"of": collection})}
+    spelt = _spellings(connection, seen, collection, totals)
+    return [NameCount(key, *spelt[key], passages=number) for key, number in totals.items()]
+
+
+def _spellings(
+    connection: Connection, seen: Sequence[ColumnElement[bool]], collection: CollectionId, keys: Iterable[str]
+) -> dict[str, tuple[str, str]]:
+    """How each name is mostly spelt, and what it mostly is; a title tells that least of all."""
+    columns = (mentions.c.key, mentions.c.surface, mentions.c.type)
+    chosen = select(*columns, func.count().label("total")).where(*seen, mentions.c.key.in_(_GIVEN))
+    grouped = chosen.group_by(*columns)
+    best: dict[str, tuple[tuple[bool, int, str], tuple[str, str]]] = {}
+    for block in blocks(list(keys)):
+        for key, surface, kind, total in connection.execute(grouped, {"of": collection, "ids": block}):
+            rank = (kind != TITLE, total, surface)
+            if key not in best or rank > best[key][0]:
+                best[key] = (rank, (surface, kind))
+    return {key: told for key, (_, told) in best.items()}
+
+
+def _put(connection: Connection, found: Mapping[ChunkId, Sequence[Found]]) -> int:
+    owners = {
+        row.id: (row.collection, row.source)
+        for block in blocks(sorted(found))
+        for row in connection.execute(_OWNERS, {"ids": block})
+    }
+    for block in blocks(sorted(owners)):
+        connection.execute(delete(mentions).where(mentions.c.chunk.in_(block)))
+    rows = [_row(chunk, each, *owners[chunk]) for chunk in sorted(owners) for each in _once(found[chunk])]
+    if rows:
+        connection.execute(insert(mentions), rows)
+    last: dict[str, int] = {}
+    for chunk, (collection, _) in owners.items():
+        last[collection] = max(chunk, last.get(collection, 0))
+    for collection, chunk in last.items():
+        connection.execute(_FURTHER.values(names_to=chunk), {"of": collection, "up_to": chunk})
+    return len(rows)
+
+
+def _once(found: Sequence[Found]) -> Iterable[Found]:
+    """The first mention of each name; one in the title comes before those in the text."""
+    first: dict[str, Found] = {}
+    for each in sorted(found, key=lambda mention: (mention.type != TITLE, mention.start)):
+        first.setdefault(each.key, each)
+    return first.values()
+
+
+def _row(chunk: int, found: Found, collection: str, source: str) -> dict[str, Any]:
+    return {
+        "chunk": chunk,
+        "key": found.key,
+        "surface": found.text,
+        "type": found.type,
+        "start": found.start,
+        "end": found.end,
+        "collection": collection,
+        "source": source,
+    }
+
+
+def _unread(connection: Connection, collection: CollectionId, limit: int) -> list[Unread]:
+    ordered = _NOT_READ.order_by(documents.c.last_chunk, chunks.c.position).limit(limit)
+    rows = connection.execute(ordered, {"of": collection})
+    return [Unread(ChunkId(chunk), title, text) for chunk, title, text in rows]
+
+
+def _count_unread(connection: Connection, collection: CollectionId) -> int:
+    counted = _NOT_READ.with_only_columns(func.count(), maintain_column_froms=True)
+    total: int = connection.execute(counted, {"of": collection}).scalar_one()
+    return total
+
+
+def _keep(connection: Connection, collection: CollectionId, on: bool) -> None:
+    state(connection, collection)
+    if on:
+        new = update(collections).where(_COLLECTION, collections.c.names_to.is_(None))
+        connection.execute(new.values(names_to=0), {"of": collection})
+        return
+    connection.execute(update(collections).where(_COLLECTION).values(names_to=None), {"of": collection})
+    connection.execute(delete(mentions).where(_HERE), {"of": collection})
+
+
+def _within(column: ColumnElement[str], sources: Sequence[SourceId] | None) -> list[ColumnElement[bool]]:
+    """What bounds the sources, if anything does; of no source there is nothing."""
+    return [] if sources is None else [column.in_(sorted(set(sources)))]
