@@ -20,6 +20,7 @@ from conspectus.model.records import EmbeddingSpace
 from conspectus.records import (
     account_tables,
     alert_tables,
+    graph_tables,
     job_tables,
     memory_tables,
     migrate,
@@ -33,6 +34,7 @@ from conspectus.testing.samples import vector
 EVERY_TABLE = (
     account_tables.users,
     alert_tables.alerts,
+    graph_tables.graph_nodes,
     job_tables.jobs,
     memory_tables.retentions,
     name_tables.mentions,

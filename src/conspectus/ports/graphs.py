@@ -19,7 +19,7 @@ from conspectus.model.graph import (
     NodePage,
     Walk,
 )
-from conspectus.model.ids import ChunkId, CollectionId, SourceId
+from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,16 @@ class Adding:
 
     Ids and times are those given here; `single` are the ids of edges that end the open edges of the same
     source and type which began no later and lead elsewhere. `keys` are the names of each node as names are
-    compared.
+    compared, `terms` the words by which it is found. `passing` are the ids of nodes that are only added where
+    they are missing, and that go with their last edge when the document goes that it was known by.
     """
 
     nodes: tuple[Node, ...] = ()
     edges: tuple[Edge, ...] = ()
     single: frozenset[str] = frozenset()
     keys: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    terms: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    passing: frozenset[str] = frozenset()
 
 
 class Graphs(Protocol):
@@ -46,7 +49,11 @@ class Graphs(Protocol):
     async def add(self, adding: Adding) -> Sequence[GraphWritten]:
         """Store nodes, then edges, all or nothing, in the order given.
 
-        Raises DanglingEdges naming every end that is no node of its graph.
+        An edge is told by its id. Given again, it keeps when it was recorded, and stays ended if another
+        edge ended it. A single one also is ended by the next single one that began later, so that facts may
+        come in any order. Each new `evidence` is kept beside those before; with the last of them the edge
+        goes, unless it was also given without any. Raises NotFound for a graph that is gone, DanglingEdges
+        naming every end that is no node of its graph.
         """
         ...
 
@@ -94,6 +101,14 @@ class Graphs(Protocol):
 
     async def delete_edges(self, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
         """Delete edges by id; unknown ids count 0."""
+        ...
+
+    async def resting_on(self, documents: Sequence[DocumentId]) -> int:
+        """How many edges have no evidence but these documents, and so go with them.
+
+        What such an edge ended stays ended, since nobody said that it holds again; what ended it is not named
+        any more.
+        """
         ...
 
     async def summary(self, graph: SourceId) -> GraphSummary:
