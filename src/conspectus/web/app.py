@@ -40,8 +40,13 @@ from conspectus.web.routes import (
     documents,
     events,
     grants,
+    graphs,
+    graphs_linking,
     ingest,
     jobs,
+    memories,
+    memories_kept,
+    memory_lines,
     people,
     server,
     sources,
@@ -55,9 +60,10 @@ FORGETTING = 3_600.0
 MOST_FIELDS = 20
 GROUPS = (
     people, grants, ingest, jobs, sources, conversations, documents, asking,
-    chat, tasks, upkeep, alerts, caption_lines, events, summaries, streams, collections,
+    chat, tasks, upkeep, alerts, memory_lines, memories_kept, memories, graphs_linking, graphs,
+    caption_lines, events, summaries, streams, collections,
 )  # fmt: skip
-"""Streams and collections come last: names may hold a slash, so their routes match all that is below."""
+"""Graphs, streams and collections come last: names may hold a slash, so their routes match all below."""
 HANDLED = (ConspectusError, Refused, RequestValidationError, HTTPException)
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable
-from typing import Final
+from typing import Any, Final
 
 from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
@@ -16,6 +16,9 @@ from conspectus.web.problems import refuse
 MEDIA_TYPE: Final = "application/x-ndjson"
 LONGEST_LINE: Final = 1_000_000
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+LINES: Final[dict[str, Any]] = {MEDIA_TYPE: {"schema": {"type": "string"}}}
+SENT_AS_LINES: Final = {"requestBody": {"content": LINES}}
+"""What the document says of routes that give and take them, too."""
 
 
 class LinesRoute(APIRoute):
@@ -32,17 +35,19 @@ class LinesRoute(APIRoute):
         return found if wanted else (Match.NONE, {})
 
 
-async def lines_in(pieces: AsyncIterable[bytes]) -> AsyncGenerator[tuple[int, bytes], None]:
+async def lines_in(
+    pieces: AsyncIterable[bytes], longest: int = LONGEST_LINE
+) -> AsyncGenerator[tuple[int, bytes], None]:
     """The lines of a body that are not empty, with their numbers from 1. Raises TooLarge."""
     rest, number = b"", 0
     async for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")
         for each in whole:
             number += 1
-            if line := _read(each, number):
+            if line := _read(each, number, longest):
                 yield number, line
-        _read(rest, number + 1)
-    if line := _read(rest, number + 1):
+        _read(rest, number + 1, longest)
+    if line := _read(rest, number + 1, longest):
         yield number + 1, line
 
 
@@ -62,7 +67,7 @@ async def arriving(pieces: AsyncIterable[bytes], seconds: float) -> AsyncGenerat
         yield piece
 
 
-def _read(line: bytes, number: int) -> bytes:
-    if len(line) > LONGEST_LINE:
-        raise TooLarge(f"line {number}", size=len(line), limit=LONGEST_LINE)
+def _read(line: bytes, number: int, longest: int) -> bytes:
+    if len(line) > longest:
+        raise TooLarge(f"line {number}", size=len(line), limit=longest)
     return (line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line).strip()

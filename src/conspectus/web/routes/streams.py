@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, File, Form, Request, Response, UploadFile
 
@@ -14,7 +14,7 @@ from conspectus.text.clocks import StreamClock, clock_of
 from conspectus.web.deps import After, EngineOf, Limit, Purge, Unhurried, without_limits
 from conspectus.web.documented import Responses, problems
 from conspectus.web.event_streams import frame
-from conspectus.web.lines import MEDIA_TYPE
+from conspectus.web.lines import LINES, SENT_AS_LINES
 from conspectus.web.live import LastEvent, ListenersOf, LiveEvents, resumed, streamed
 from conspectus.web.schemas.base import NAME
 from conspectus.web.schemas.records import ReceiptAnswer
@@ -36,8 +36,6 @@ from conspectus.web.streams import CAPTIONS, STREAM, FoundStream, InCollection, 
 from conspectus.web.uploads import handed_in
 
 router = APIRouter(tags=["streams"])
-LINES: dict[str, Any] = {MEDIA_TYPE: {"schema": {"type": "string"}}}
-SENT_AS_LINES = {"requestBody": {"content": LINES}}
 OR_LINES: Responses = {200: {"content": LINES}, **problems()}
 
 

@@ -46,6 +46,7 @@ class CollectionAnswer(Answer):
     owner: str
     description: str
     sequence: Count
+    names: bool
 
 
 class CollectionBody(Body):

@@ -1,0 +1,320 @@
+"""Graphs: nodes, edges, ways between them, names in texts and what those mean."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from conspectus.model.graph import ENTITY, RELATED, Fact, GraphAsk, NewEdge, NewNode
+from conspectus.web.schemas.base import (
+    LONGEST_QUESTION,
+    MOST_IDS,
+    Answer,
+    Body,
+    Count,
+    Finite,
+    Int64,
+    JsonObject,
+    Name,
+    Question,
+    Share,
+)
+from conspectus.web.schemas.records import Label, SourceAnswer
+
+MOST_PARTS = 1_000_000
+"""Nodes or edges of a request, as far as reading goes; the settings have the word on how many are taken."""
+MOST_ALIASES = 10_000
+MOST_HOPS = 1_000
+MOST_GRAPHS = 1_000
+LONGEST_TIME = 100
+NodeId = Annotated[str, Field(max_length=LONGEST_QUESTION, examples=["django"])]
+Moment = Annotated[str, Field(max_length=LONGEST_TIME, examples=["2026-03-02T08:00:00Z"])]
+Reason = Annotated[str, Field(max_length=LONGEST_QUESTION, description="Why, for the history.")]
+
+
+class GraphBody(Body):
+    """A graph to get, or to make if it is new."""
+
+    name: Name = Field("default", examples=["people"])
+    collection: Name = "default"
+
+
+class GraphAskBody(Body):
+    """How far the graph has a say: `alpha` 0 is vectors and words alone, 1 the graph alone."""
+
+    alpha: Share = GraphAsk().alpha
+    hops: int = Field(GraphAsk().hops, ge=0, le=MOST_HOPS, description="How far it is walked.")
+    graphs: list[Name] = Field(default=[], max_length=MOST_GRAPHS, description="None: all that can be seen.")
+
+    def asked(self) -> GraphAsk:
+        """As the engine takes it."""
+        return GraphAsk(self.alpha, self.hops, tuple(self.graphs))
+
+
+class FactBody(Body):
+    """Subject, relation, object; with `single` the subject has one object at a time."""
+
+    subject: Label = Field(examples=["Ann"])
+    predicate: Label = Field(examples=["lives in"])
+    object: Label = Field(examples=["Köln"])
+    single: bool = True
+
+    def fact(self) -> Fact:
+        """As the engine takes it."""
+        return Fact(**self.model_dump())
+
+
+class NodeBody(Body):
+    """A node; one of an id that is stored is changed."""
+
+    id: NodeId
+    type: Label = ENTITY
+    name: Label | None = Field(None, description="What texts call it; by default its id.")
+    aliases: list[Label] = Field(default=[], max_length=MOST_ALIASES)
+    properties: JsonObject = Field(default={})
+    valid_from: Moment | None = None
+    valid_until: Moment | None = None
+
+    def node(self) -> NewNode:
+        """As the engine takes it."""
+        return NewNode(**{**self.model_dump(), "aliases": tuple(self.aliases)})
+
+
+class NodesBody(Body):
+    """Nodes to store, in order."""
+
+    nodes: list[NodeBody] = Field(max_length=MOST_PARTS)
+
+
+class EdgeBody(Body):
+    """An edge; one of the same ends, type and `valid_from` that is stored is changed."""
+
+    source: NodeId
+    target: NodeId
+    type: Label = RELATED
+    weight: Finite = Field(1.0, description="Above 0 and up to 1.")
+    properties: JsonObject = Field(default={})
+    valid_from: Moment | None = None
+    valid_until: Moment | None = None
+    single: bool = Field(False, description="It ends the open edges of its source and type elsewhere.")
+    evidence: Label | None = Field(None, description="The document that says so.")
+
+    def edge(self) -> NewEdge:
+        """As the engine takes it."""
+        return NewEdge(**self.model_dump())
+
+
+class EdgesBody(Body):
+    """Edges to store, in order; all of them or none."""
+
+    edges: list[EdgeBody] = Field(max_length=MOST_PARTS)
+
+
+class PartsBody(Body):
+    """Nodes or edges by their ids; those that are unknown count as nothing."""
+
+    ids: list[NodeId] = Field(max_length=MOST_PARTS)
+
+
+class NodeQuestionBody(Body):
+    """What nodes are to be about."""
+
+    query: Question = Field(examples=["python web framework"])
+    limit: Int64 = Field(10, description="Most nodes.")
+
+
+class LinkBody(Body):
+    """A text whose names are to be understood, or one name in it: characters [start, end)."""
+
+    text: Question
+    mention: tuple[Int64, Int64] | None = None
+    threshold: Finite | None = Field(None, description="How sure (0 to 1) a node has to be.")
+
+
+class MergeBody(Body):
+    """Nodes that are one."""
+
+    keep: NodeId
+    others: list[NodeId] = Field(max_length=MOST_IDS)
+    reason: Reason = ""
+
+
+class SplitBody(Body):
+    """A merge, by its number in the history, that is to be undone."""
+
+    merge: Int64
+    reason: Reason = ""
+
+
+class NamesBody(Body):
+    """Whether passages are looked through for names."""
+
+    on: bool = True
+
+
+class NameTextBody(Body):
+    """A text to look through."""
+
+    text: Question
+
+
+class GraphSummaryAnswer(Answer):
+    """A graph in numbers; nodes by type, edges by relation."""
+
+    source: SourceAnswer
+    nodes: Count
+    edges: Count
+    types: dict[str, Count]
+    relations: dict[str, Count]
+
+
+class GraphReceiptAnswer(Answer):
+    """How many nodes and edges are gone."""
+
+    nodes: Count
+    edges: Count
+
+
+class GraphWrittenAnswer(Answer):
+    """What became of one node or edge; `closed` are the ids of the edges that it ended."""
+
+    id: str
+    outcome: Literal["added", "updated", "unchanged"]
+    closed: list[str]
+
+
+class NodeAnswer(Answer):
+    """A node of a graph; `recorded` and `updated` are when it became known."""
+
+    id: str
+    graph: SourceAnswer
+    type: str
+    name: str
+    aliases: list[str]
+    properties: JsonObject
+    recorded: datetime
+    updated: datetime
+    valid_from: datetime | None
+    valid_until: datetime | None
+
+
+class EdgeAnswer(Answer):
+    """An edge of a graph; `closed_by` is the id of the edge that ended it."""
+
+    id: str
+    graph: SourceAnswer
+    source: str
+    target: str
+    type: str
+    weight: float
+    properties: JsonObject
+    recorded: datetime
+    updated: datetime
+    valid_from: datetime | None
+    valid_until: datetime | None
+    evidence: str | None
+    closed_by: str | None
+
+
+class NodePageAnswer(Answer):
+    """Nodes by id; `next` is the cursor of the page after this one."""
+
+    nodes: list[NodeAnswer]
+    next: str | None
+
+
+class EdgePageAnswer(Answer):
+    """Edges in order of recording; `next` is the cursor of the page after this one."""
+
+    edges: list[EdgeAnswer]
+    next: str | None
+
+
+class StepAnswer(Answer):
+    """One edge of a way, against its direction if `backwards`."""
+
+    source: str
+    type: str
+    target: str
+    weight: float
+    backwards: bool
+
+
+class NeighbourAnswer(Answer):
+    """A node that was reached in `hop` steps; `decay` is the product of the weights on the best way."""
+
+    node: NodeAnswer
+    hop: Count
+    decay: float
+    path: list[str]
+    steps: list[StepAnswer]
+
+
+class NodeHitAnswer(Answer):
+    """A node that a question is about, and how well."""
+
+    node: NodeAnswer
+    score: float
+
+
+class GraphStateAnswer(Answer):
+    """What a graph was at an instant."""
+
+    at: datetime
+    nodes: list[NodeAnswer]
+    edges: list[EdgeAnswer]
+
+
+class FoundAnswer(Answer):
+    """A name in a text: characters [start, end), its key, and what kind of thing it seems to be."""
+
+    start: Count
+    end: Count
+    text: str
+    key: str
+    type: str
+    score: float
+
+
+class NameCountAnswer(Answer):
+    """A name that passages mention, as it is spelt most, and in how many passages it stands."""
+
+    key: str
+    name: str
+    type: str
+    passages: Count
+
+
+class ReadAnswer(Answer):
+    """How many passages were looked through."""
+
+    read: Count
+
+
+class LinkCandidateAnswer(Answer):
+    """A node that a name may mean; `score` is made of `parts`."""
+
+    node: NodeAnswer
+    score: float
+    parts: dict[str, float]
+    uri: str
+
+
+class LinkingAnswer(Answer):
+    """What a name means: the node, if one is likely enough, and all candidates, best first."""
+
+    mention: FoundAnswer
+    node: NodeAnswer | None
+    candidates: list[LinkCandidateAnswer]
+
+
+class NodeEventAnswer(Answer):
+    """A merge or a split: which nodes there were before, and which after."""
+
+    number: int
+    kind: Literal["merge", "split"]
+    at: datetime
+    by: str
+    before: list[str]
+    after: list[str]
+    reason: str
