@@ -9,7 +9,7 @@ from conspectus.model.filter import Filter
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.memory import Since
 from conspectus.model.records import Document, Source
-from conspectus.ports.memories import Memories, Totals
+from conspectus.ports.memories import HomeSpan, Memories, Totals
 
 
 class MemorySight:
@@ -90,6 +90,20 @@ class Homes:
     async def versions(self, memory: Document) -> Sequence[tuple[Document, str]]:
         """The earlier versions of a memory that stands in one of them."""
         return await self._memories.versions(memory.id) if memory.source in self.by_id else ()
+
+    async def histories(self, memories: Sequence[Document]) -> list[list[tuple[Document, str]]]:
+        """Memories that stand in them, each behind its earlier versions; what is gone by now is left out."""
+        wanted = [each.id for each in memories if each.source in self.by_id]
+        found = await self._memories.histories(wanted)
+        return [list(found[each]) for each in wanted if each in found and found[each][-1][0].id == each]
+
+    async def spans(self) -> Sequence[HomeSpan]:
+        """Those of them that have memories, in numbers."""
+        return await self._memories.spans(self.ids)
+
+    async def names(self) -> int:
+        """How many different names are mentioned in them."""
+        return await self._memories.names(self.ids)
 
     async def since(self, instant: datetime) -> Since:
         """How much was recorded, changed and deleted in them after an instant."""

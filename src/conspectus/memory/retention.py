@@ -67,7 +67,7 @@ def strictest(retentions: Iterable[Retention]) -> Retention:
 
 
 def written_for(scope: Scope) -> str:
-    """How a rule says which conversations it is for: what their names begin with, or with `*` for an agent."""
+    """How a rule says what it is for: as the names of its conversations begin, with `*` for any agent."""
     if scope.agent is None and scope.conversation is not None:
         user, _, conversation = home_name(scope).split("/")[1:]
         return "/".join((MEMORIES, user, ANY, conversation))

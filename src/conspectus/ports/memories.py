@@ -1,13 +1,13 @@
 """What memories need beside Records: their order of storing, what was known when, and how long they stay."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
 from conspectus.model.filter import Filter
-from conspectus.model.ids import CollectionId, DocumentId, SourceId
-from conspectus.model.memory import Retention, Since
+from conspectus.model.ids import CollectionId, DocumentId, JobId, SourceId
+from conspectus.model.memory import ForgetReceipt, Retention, Since
 from conspectus.model.records import Document, Source
 
 
@@ -22,6 +22,16 @@ class Totals:
     versions: int
     tokens: int
     pending: int
+    first: datetime | None
+    last: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class HomeSpan:
+    """A source that has memories: how many, and when the first and the last of them were said."""
+
+    source: SourceId
+    memories: int
     first: datetime | None
     last: datetime | None
 
@@ -95,6 +105,36 @@ class Memories(Protocol):
 
     async def has_versions(self, collection: CollectionId) -> bool:
         """Whether any document of the collection is an earlier version of another."""
+        ...
+
+    async def forget(
+        self,
+        memories: Sequence[DocumentId],
+        *,
+        pinned: bool,
+        now: datetime,
+        preview: bool = False,
+        job: JobId | None = None,
+    ) -> ForgetReceipt:
+        """Delete memories with their versions and all that hangs on them; unknown ids count 0.
+
+        Pinned ones stay unless `pinned`. A preview says the same and deletes nothing. What went is added to
+        the result of the job, if one is given.
+        """
+        ...
+
+    async def histories(
+        self, memories: Sequence[DocumentId]
+    ) -> Mapping[DocumentId, Sequence[tuple[Document, str]]]:
+        """Those memories that exist, each behind its earlier versions, oldest first, with their texts."""
+        ...
+
+    async def spans(self, sources: Sequence[SourceId]) -> Sequence[HomeSpan]:
+        """Those of these sources that have memories, in numbers."""
+        ...
+
+    async def names(self, sources: Sequence[SourceId]) -> int:
+        """How many different names the memories of these sources mention, as far as they were looked for."""
         ...
 
     async def put_retention(self, kept: KeptRetention) -> None:

@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -22,11 +22,12 @@ from sqlalchemy import (
 from sqlalchemy.dialects.sqlite import insert
 
 from conspectus.errors import InvalidInput
-from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, Not, document_row, matches
-from conspectus.model.ids import CollectionId, DocumentId, SourceId, UserId
-from conspectus.model.memory import FACT, PINNED, Retention, Since
+from conspectus.model.filter import EVERYTHING, Filter, document_row, matches
+from conspectus.model.ids import CollectionId, DocumentId, JobId, SourceId, UserId
+from conspectus.model.memory import ForgetReceipt, Retention, Since
 from conspectus.model.records import Document, Source
-from conspectus.ports.memories import KeptRetention, Totals
+from conspectus.ports.memories import HomeSpan, KeptRetention, Totals
+from conspectus.records import memory_leaving
 from conspectus.records.filters import Condition, compile_filter
 from conspectus.records.memory_tables import deleted_memories, retentions
 from conspectus.records.reading import texts_of
@@ -41,7 +42,6 @@ _HERE = documents.c.source.in_(_SOURCES)
 _TURN = documents.c.thread.is_not(None)
 _ORDER = (documents.c.order_start, documents.c.number)
 _MEMORIES = select(*DOCUMENT_COLUMNS, documents.c.order_start).where(_HERE, REMEMBERED)
-_FREE = Not(Eq((PINNED,), value=True))
 
 Texts = Sequence[tuple[Document, str]]
 
@@ -106,6 +106,33 @@ class SqlMemories:
     async def has_versions(self, collection: CollectionId) -> bool:
         """Whether any document of the collection is an earlier version of another."""
         return await self._read(partial(_has_versions, collection=collection))
+
+    async def forget(
+        self,
+        memories: Sequence[DocumentId],
+        *,
+        pinned: bool,
+        now: datetime,
+        preview: bool = False,
+        job: JobId | None = None,
+    ) -> ForgetReceipt:
+        """Delete memories with all that hangs on them, and say what went."""
+        work = partial(
+            memory_leaving.forget, memories=memories, pinned=pinned, now=now, preview=preview, job=job
+        )
+        return await (self._read(work) if preview else self._write(work))
+
+    async def histories(self, memories: Sequence[DocumentId]) -> Mapping[DocumentId, Texts]:
+        """Memories with their versions before them."""
+        return await self._read(partial(memory_leaving.histories, memories=memories))
+
+    async def spans(self, sources: Sequence[SourceId]) -> Sequence[HomeSpan]:
+        """How many memories each source has, and from when to when they were said."""
+        return await self._read(partial(memory_leaving.spans, homes=sources))
+
+    async def names(self, sources: Sequence[SourceId]) -> int:
+        """How many different names the memories of these sources mention."""
+        return await self._read(partial(memory_leaving.names, homes=sources))
 
     async def put_retention(self, kept: KeptRetention) -> None:
         """Keep it in the place of the one of that id."""
@@ -216,10 +243,9 @@ def _oldest(
     pinned: bool,
     limit: int,
 ) -> list[DocumentId]:
-    kept = EVERYTHING if pinned else And((_FREE,))
-    condition = compile_filter(kept)
+    free = [] if pinned else [_TURN, ~memory_leaving.IS_PINNED]
     chosen = select(documents.c.id, documents.c.order_start, documents.c.number).where(
-        documents.c.source == source, REMEMBERED, condition.sql, *([] if pinned else [_TURN])
+        documents.c.source == source, REMEMBERED, *free
     )
     newest = chosen.order_by(*(column.desc() for column in _ORDER))
     found: dict[tuple[int, int], str] = {}
@@ -233,12 +259,11 @@ def _oldest(
 
 
 def _totals(connection: Connection, sources: Sequence[SourceId]) -> Totals:
-    pinned, fact = compile_filter(Eq((PINNED,), value=True)), compile_filter(Exists((FACT,)))
     own = (
         func.count(),
         func.sum(case((~_TURN, 1), else_=0)),
-        func.sum(case((pinned.sql, 1), else_=0)),
-        func.sum(case((fact.sql, 1), else_=0)),
+        func.sum(case((memory_leaving.IS_PINNED, 1), else_=0)),
+        func.sum(case((memory_leaving.STATES_A_FACT, 1), else_=0)),
         func.sum(case((documents.c.status == "pending", 1), else_=0)),
         func.min(documents.c.occurred_start),
         func.max(documents.c.occurred_start),

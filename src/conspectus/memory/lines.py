@@ -1,0 +1,181 @@
+"""Memories as lines of JSON, to carry them elsewhere: one line is all there is to a memory.
+
+A line names its memory by scope and key, which mean the same in every store. What is not said is left out,
+and what is known of a line is read again just so; a line with anything else in it is refused.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import Final
+
+from conspectus.errors import InvalidInput
+from conspectus.memory.line_fields import Fields
+from conspectus.memory.scopes import checked
+from conspectus.model.graph import Fact
+from conspectus.model.memory import CLASSES, Memory, NewMemory, Scope
+from conspectus.text.times import canonical
+
+FORMAT: Final = 1
+_ENDS: Final = {"\u0085": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+"""What some programs take for the end of a line although JSON does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Another memory of the same user, by its scope and key."""
+
+    scope: Scope
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a memory was from an instant on, and which others it is bound to."""
+
+    new: NewMemory
+    known_from: datetime
+    closed_by: Reference | None = None
+    closes: tuple[Reference, ...] = ()
+    near: tuple[Reference, ...] = ()
+
+    @property
+    def content(self) -> NewMemory:
+        """What makes it another state than the one before: what it says, not what was found out of it."""
+        return self.new
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A memory with its whole history, oldest first; `recorded` is when it was first stored."""
+
+    scope: Scope
+    key: str
+    recorded: datetime
+    states: tuple[State, ...]
+
+
+def line_of(versions: Sequence[Memory], known: Mapping[str, Reference]) -> str:
+    """A memory as a line: its versions, the newest last. What `known` does not name is not referred to."""
+    memory, scope = versions[-1], versions[-1].scope
+    told = {
+        "format": FORMAT,
+        "key": memory.document.key,
+        "user": scope.user,
+        "agent": scope.agent,
+        "conversation": scope.conversation,
+        "recorded": canonical(memory.document.recorded),
+        **_state(memory, known),
+        "versions": [_brief(_state(each, known)) for each in versions[:-1]],
+    }
+    line = json.dumps(_brief(told), ensure_ascii=False, allow_nan=False)
+    for end, written in _ENDS.items():
+        line = line.replace(end, written)
+    return line
+
+
+def read_line(text: str) -> Line:
+    """A line as it was exported. Raises InvalidInput."""
+    fields = Fields.of_line(text)
+    if fields.number("format") != FORMAT:
+        raise InvalidInput("format", f"must be {FORMAT}, as in a line that was exported")
+    scope = checked(Scope(fields.text("user"), fields.text("agent"), fields.text("conversation")))
+    key, recorded = fields.required("key"), fields.time("recorded")
+    earlier = [_read_state(each, key, scope.user) for each in fields.inners("versions")]
+    states = (*earlier, _read_state(fields, key, scope.user))
+    if any(one.known_from > following.known_from for one, following in pairwise(states)):
+        raise InvalidInput("versions", "are not in the order in which they came to be known")
+    first = states[0].known_from
+    return Line(scope, key, first if recorded is None else min(first, recorded), states)
+
+
+def _state(memory: Memory, known: Mapping[str, Reference]) -> dict[str, object]:
+    document, fact = memory.document, memory.fact
+    return {
+        "text": memory.text,
+        "kind": memory.kind,
+        "role": document.role,
+        "speaker": document.author,
+        "at": None if document.occurred is None else canonical(document.occurred.start),
+        "pinned": memory.pinned,
+        "fact": None if fact is None else _fact(fact),
+        "valid_from": None if memory.valid_from is None else canonical(memory.valid_from),
+        "valid_until": None if memory.valid_until is None else canonical(memory.valid_until),
+        "entities": list(memory.entities),
+        "metadata": dict(memory.metadata),
+        "known_from": canonical(memory.known_from),
+        "closed_by": _told(known.get(memory.closed_by or "")),
+        "closes": [_told(known[each]) for each in memory.closes if each in known],
+        "near": [_told(known[each]) for each in memory.near if each in known],
+    }
+
+
+def _brief(told: Mapping[str, object]) -> dict[str, object]:
+    """Without what says nothing; a text that is empty says that it is."""
+    return {key: value for key, value in told.items() if key == "text" or value not in (None, False, [], {})}
+
+
+def _fact(fact: Fact) -> dict[str, object]:
+    return {
+        "subject": fact.subject,
+        "predicate": fact.predicate,
+        "object": fact.object,
+        "single": fact.single,
+    }
+
+
+def _told(reference: Reference | None) -> dict[str, object] | None:
+    if reference is None:
+        return None
+    scope = reference.scope
+    return _brief({"key": reference.key, "agent": scope.agent, "conversation": scope.conversation})
+
+
+def _read_state(fields: Fields, key: str, user: str | None) -> State:
+    kind, known_from = fields.required("kind"), fields.time("known_from")
+    if kind not in CLASSES:
+        raise InvalidInput("kind", f"must be one of {', '.join(CLASSES)}")
+    if known_from is None:
+        raise InvalidInput("known_from", "is missing")
+    new = NewMemory(
+        text=fields.required("text"),
+        key=key,
+        role=fields.text("role"),
+        speaker=fields.text("speaker"),
+        at=fields.time("at"),
+        kind=kind,
+        pinned=fields.flag("pinned"),
+        fact=_read_fact(fields.inner("fact")),
+        valid_from=fields.time("valid_from"),
+        valid_until=fields.time("valid_until"),
+        entities=fields.names("entities"),
+        metadata=fields.values("metadata"),
+    )
+    closed_by = fields.inner("closed_by")
+    state = State(
+        new,
+        known_from,
+        None if closed_by is None else _reference(closed_by, user),
+        tuple(_reference(each, user) for each in fields.inners("closes")),
+        tuple(_reference(each, user) for each in fields.inners("near")),
+    )
+    fields.end()
+    return state
+
+
+def _read_fact(fields: Fields | None) -> Fact | None:
+    if fields is None:
+        return None
+    subject, predicate, target = (fields.required(each) for each in ("subject", "predicate", "object"))
+    fact = Fact(subject, predicate, target, fields.flag("single"))
+    fields.end()
+    return fact
+
+
+def _reference(fields: Fields, user: str | None) -> Reference:
+    scope = checked(Scope(user, fields.text("agent"), fields.text("conversation")))
+    reference = Reference(scope, fields.required("key"))
+    fields.end()
+    return reference
