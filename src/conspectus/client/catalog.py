@@ -10,7 +10,7 @@ from conspectus.errors import NotFound
 from conspectus.model.records import Collection, Json, Receipt, Source, SourceKind
 
 T = TypeVar("T")
-BELOW: Final = frozenset({"connections", "documents", "grants", "sources", "status"})
+BELOW: Final = frozenset({"connections", "documents", "grants", "names", "sources", "status"})
 """What the path of a collection is continued with."""
 
 

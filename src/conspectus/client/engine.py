@@ -1,11 +1,11 @@
 """The whole product on a server."""
 
 from conspectus import bootstrap
-from conspectus.client.alerting import Alerting
+from conspectus.client.forgetting import Forgetting
 from conspectus.ports import CountTokens
 
 
-class RemoteEngine(Alerting):
+class RemoteEngine(Forgetting):
     """Open it with `conspectus.connect`; it is safe to use from many tasks.
 
     It has the methods of Engine, and answers and errors are the same. What the key may not do raises

@@ -13,7 +13,7 @@ from conspectus.model.jobs import Upload
 from conspectus.model.records import Json
 from conspectus.text.clean import clean
 
-SLASHED: Final = frozenset({"collection", "stream"})
+SLASHED: Final = frozenset({"collection", "graph", "stream"})
 """Kinds of things whose names may hold a slash."""
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
@@ -29,7 +29,7 @@ class Request:
     method: Method
     path: str
     body: Json = None
-    query: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str | Sequence[str]] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     uploads: Sequence[Upload] = ()
     writes: bool = False
@@ -98,8 +98,12 @@ def _segment(kind: str, name: str) -> str:
     return quoted.replace(".", "%2E") if set(quoted) <= {"."} else quoted
 
 
-def _told(query: Mapping[str, object]) -> dict[str, str]:
-    return {name: _text(value) for name, value in query.items() if value is not None}
+def _told(query: Mapping[str, object]) -> dict[str, str | Sequence[str]]:
+    return {
+        name: [_text(each) for each in value] if isinstance(value, list) else _text(value)
+        for name, value in query.items()
+        if value is not None
+    }
 
 
 def _text(value: object) -> str:

@@ -19,7 +19,6 @@ from conspectus.model.query import Budget
 from conspectus.text.vectors import MOST_DIMENSIONS
 from conspectus.web.schemas.asking import BudgetBody, Floor, Tokens, budget_of
 from conspectus.web.schemas.base import (
-    MOST_IDS,
     Body,
     Finite,
     Identifier,
@@ -37,6 +36,7 @@ from conspectus.web.schemas.records import Label
 MOST_MEMORIES = 10_000
 MOST_ENTITIES = 1_000
 MOST_LINES = 10_000
+MOST_FORGOTTEN = 100_000
 
 
 class ScopeFields(Body):
@@ -76,7 +76,6 @@ class MemoryFields(Body):
     valid_until: Moment | None = None
     entities: list[Label] = Field(default=[], max_length=MOST_ENTITIES, description="Names it mentions.")
     metadata: JsonObject = Field(default={})
-    vector: list[Finite] | None = Field(None, max_length=MOST_DIMENSIONS)
 
     def given(self) -> dict[str, Any]:
         """The fields that the client named, as the engine takes them."""
@@ -85,8 +84,6 @@ class MemoryFields(Body):
             fields["fact"] = self.fact.fact()
         if "entities" in fields:
             fields["entities"] = tuple(self.entities)
-        if self.vector is not None:
-            fields["vector"] = tuple(self.vector)
         return fields
 
 
@@ -95,10 +92,12 @@ class MemoryBody(MemoryFields):
 
     text: Text = Field(examples=["I prefer tea to coffee."])
     key: Label | None = None
+    vector: list[Finite] | None = Field(None, max_length=MOST_DIMENSIONS)
 
     def memory(self) -> NewMemory:
         """The memory as the engine takes it."""
-        return NewMemory(**self.given())
+        vector = None if self.vector is None else tuple(self.vector)
+        return NewMemory(**{**self.given(), "vector": vector})
 
 
 class MemoryChange(MemoryFields):
@@ -166,7 +165,7 @@ class MemoryContextBody(RecallBody):
 class ForgetBody(ScopedBody):
     """Which memories are to go: by exactly one of ids, before, older_than_days and everything."""
 
-    ids: list[Identifier] = Field(default=[], max_length=MOST_IDS)
+    ids: list[Identifier] = Field(default=[], max_length=MOST_FORGOTTEN)
     before: AwareDatetime | None = Field(None, description="Those said before that instant.")
     older_than_days: Finite | None = None
     everything: bool = False
