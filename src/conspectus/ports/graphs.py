@@ -140,11 +140,19 @@ class Graphs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage that mentions names; those in its title, which it is about, are in `about` as well."""
+    """A passage that mentions names, each with how it spells it; `about` are those that are its title."""
 
     chunk: ChunkId
-    keys: tuple[str, ...]
-    about: tuple[str, ...] = ()
+    names: Mapping[str, str]
+    about: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Mentioned:
+    """The passages that mention a name, ascending, and those among them that have it as their title."""
+
+    chunks: tuple[ChunkId, ...]
+    about: frozenset[ChunkId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +173,7 @@ class Names(Protocol):
 
     async def passages(
         self, sources: Sequence[SourceId] | None, collection: CollectionId, keys: Sequence[str], *, most: int
-    ) -> Mapping[str, Sequence[ChunkId]]:
+    ) -> Mapping[str, Mentioned]:
         """For each name the passages of these sources (None: of the whole collection) that mention it.
 
         At most `most` for a name; a name with more is left out, since it tells nothing apart.

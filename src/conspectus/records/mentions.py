@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from conspectus.model.graph import Found, NameCount
 from conspectus.model.ids import ChunkId, CollectionId, SourceId
-from conspectus.ports.graphs import Passage, Unread
+from conspectus.ports.graphs import Mentioned, Passage, Unread
 from conspectus.records.catalog import state
 from conspectus.records.name_tables import mentions
 from conspectus.records.rows import blocks
@@ -34,7 +34,9 @@ BEYOND = chr(0x10FFFF)
 
 _GIVEN: BindParameter[Any] = bindparam("ids", expanding=True)
 _HERE = mentions.c.collection == bindparam("of")
-_OF = select(mentions.c.chunk, mentions.c.key, mentions.c.type).where(mentions.c.chunk.in_(_GIVEN))
+_OF = select(mentions.c.chunk, mentions.c.key, mentions.c.surface, mentions.c.type).where(
+    mentions.c.chunk.in_(_GIVEN)
+)
 _OWNERS = (
     select(chunks.c.id, documents.c.collection, documents.c.source)
     .join(documents, documents.c.number == chunks.c.document)
@@ -68,7 +70,7 @@ class SqlNames:
 
     async def passages(
         self, sources: Sequence[SourceId] | None, collection: CollectionId, keys: Sequence[str], *, most: int
-    ) -> Mapping[str, Sequence[ChunkId]]:
+    ) -> Mapping[str, Mentioned]:
         """For each name the passages that mention it; a name with more than `most` is left out."""
         work = partial(_passages, sources=sources, collection=collection, keys=keys, most=most)
         return await self._read(work)
@@ -98,17 +100,17 @@ class SqlNames:
 
 
 def _of(connection: Connection, ids: Sequence[ChunkId]) -> list[Passage]:
-    keys: dict[int, list[str]] = {}
-    about: dict[int, list[str]] = {}
+    names: dict[int, dict[str, str]] = {}
+    about: dict[int, set[str]] = {}
     for block in blocks(ids):
-        for chunk, key, kind in connection.execute(_OF, {"ids": block}):
-            keys.setdefault(chunk, []).append(key)
+        for chunk, key, surface, kind in connection.execute(_OF, {"ids": block}):
+            names.setdefault(chunk, {})[key] = surface
             if kind == TITLE:
-                about.setdefault(chunk, []).append(key)
+                about.setdefault(chunk, set()).add(key)
     return [
-        Passage(each, tuple(sorted(keys[each])), tuple(sorted(about.get(each, ()))))
+        Passage(each, names[each], frozenset(about.get(each, ())))
         for each in dict.fromkeys(ids)
-        if each in keys
+        if each in names
     ]
 
 
@@ -118,7 +120,7 @@ def _passages(
     collection: CollectionId,
     keys: Sequence[str],
     most: int,
-) -> dict[str, list[ChunkId]]:
+) -> dict[str, Mentioned]:
     """One step in an index tells for each name whether it has too many, before any are read."""
     wanted = func.json_each(bindparam("keys")).table_valued(Column("value", String))
     there = mentions.alias("there")
@@ -136,13 +138,20 @@ def _passages(
         .cte("few")
         .prefix_with("MATERIALIZED")
     )
-    chosen = select(mentions.c.key, mentions.c.chunk).join(few, few.c.key == mentions.c.key)
+    chosen = select(mentions.c.key, mentions.c.chunk, mentions.c.type).join(few, few.c.key == mentions.c.key)
     chosen = chosen.where(_HERE, *_within(mentions.c.source, sources))
-    found: dict[str, list[ChunkId]] = {key: [] for key in keys}
+    found: dict[str, list[ChunkId]] = {}
+    about: dict[str, list[ChunkId]] = {}
     given = json.dumps(list(dict.fromkeys(keys)))
-    for key, chunk in connection.execute(chosen, {"of": collection, "keys": given}):
-        found[key].append(ChunkId(chunk))
-    return {key: sorted(each) for key, each in found.items() if each}
+    for key, chunk, kind in connection.execute(chosen, {"of": collection, "keys": given}):
+        found.setdefault(key, []).append(ChunkId(chunk))
+        if kind == TITLE:
+            about.setdefault(key, []).append(ChunkId(chunk))
+    return {
+        key: Mentioned(tuple(sorted(found[key])), frozenset(about.get(key, ())))
+        for key in dict.fromkeys(keys)
+        if key in found
+    }
 
 
 def _counts(

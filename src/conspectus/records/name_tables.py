@@ -15,8 +15,8 @@ mentions = Table(
     Column("end", Number, nullable=False),
     Column("collection", String, nullable=False),
     Column("source", String, nullable=False),
-    Index(None, "collection", "key", "source", "chunk"),
+    Index(None, "collection", "key", "source", "chunk", "type"),
     sqlite_with_rowid=False,
 )
 """`start` and `end` are those of the first mention. Collection and source, which never change, stand here
-again so that one index answers which passages of some sources mention a name."""
+again so that one index answers which passages of some sources mention a name, and as what."""

@@ -30,5 +30,7 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     op.create_index(
-        "ix_mentions_collection_key_source_chunk", "mentions", ["collection", "key", "source", "chunk"]
+        "ix_mentions_collection_key_source_chunk_type",
+        "mentions",
+        ["collection", "key", "source", "chunk", "type"],
     )
