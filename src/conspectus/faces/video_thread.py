@@ -34,23 +34,30 @@ class OwnEngine:
 
     async def run(self, work: Callable[[Engine], Awaitable[T]]) -> T:
         """What comes of some work with the engine, which is opened if it was not yet."""
+        return await asyncio.wrap_future(self.start(work))
+
+    def start(self, work: Callable[[Engine], Awaitable[T]]) -> Future[T]:
+        """The same without waiting for it: programs without an event loop wait for what this returns."""
         with self._lock:
             if self._closed:
                 raise InvalidInput("store", "is closed; make another one")
             opened = self._worker.opened()
-        engine = await asyncio.shield(asyncio.wrap_future(opened))
 
         async def done() -> T:
-            return await work(engine)
+            return await work(await asyncio.shield(asyncio.wrap_future(opened)))
 
-        return await asyncio.wrap_future(self._worker.submit(done()))
+        return self._worker.submit(done())
 
     async def close(self) -> None:
         """Release everything; twice is harmless."""
+        await asyncio.to_thread(self.end)
+
+    def end(self) -> None:
+        """Release everything, and wait for it."""
         with self._lock:
             self._closed = True
         self._end()
-        await asyncio.to_thread(self._worker.join)
+        self._worker.join()
 
 
 class _Worker:
