@@ -1,6 +1,6 @@
 """Memories as one person may see them, and as far as the scope that was asked for reaches."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
 from conspectus.access.policy import among, role_on
@@ -72,9 +72,10 @@ class Homes:
         """How many memories match."""
         return await self._memories.count(self.ids, where)
 
-    async def notes(self, *, limit: int) -> Sequence[tuple[Document, str]]:
-        """Standing notes, newest first."""
-        return await self._memories.notes(self.ids, limit=limit)
+    async def notes(self, sources: Collection[SourceId], *, limit: int) -> Sequence[tuple[Document, str]]:
+        """The standing notes of some of them, newest first."""
+        chosen = [each for each in self.ids if each in sources]
+        return await self._memories.notes(chosen, limit=limit)
 
     async def oldest(
         self, source: SourceId, *, before: datetime | None, beyond: int | None, pinned: bool, limit: int

@@ -8,7 +8,9 @@ from typing import Any
 
 from conspectus.access.sight import Place
 from conspectus.engine.documents import STOPPED, Documents
-from conspectus.errors import NotFound, ProviderError
+from conspectus.errors import InvalidInput, NotFound, ProviderError
+from conspectus.memory.items import known_at
+from conspectus.model.filter import And, Filter
 from conspectus.model.query import EVERYWHERE, Budget, Query, Situation
 from conspectus.model.records import Document, EmbeddingSpace
 from conspectus.model.results import ContextWindow, Hit, Reranking, Retrieval
@@ -226,7 +228,7 @@ class Asking(Documents):
             refreshed=refreshed,
             hydrate=self._sight.rows(place),
             embedder=embedder or "the collection has no vectors, or no embedder for them is set here",
-            where=place.narrowed(query.where),
+            where=place.narrowed(await self._known(query, place)),
             standing=standing,
             alone=alone,
         )
@@ -240,6 +242,14 @@ class Asking(Documents):
             return found
         waits = await self._sight.waits(place, shelf.space, query.where)
         return replace(found, notices=(*found.notices, WAITING)) if waits else found
+
+    async def _known(self, query: Query, place: Place) -> Filter:
+        """What was asked for, of what was known at the time; earlier versions only as of their own time."""
+        if query.as_of is not None and query.as_of.utcoffset() is None:
+            raise InvalidInput("as_of", "must have a zone")
+        if query.as_of is None and not await self._core.versions.are_in(place.collection):
+            return query.where
+        return And((known_at(query.as_of), query.where))
 
 
 def _text(query: str | Query) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
 from conspectus.access.keys import Keys
+from conspectus.engine.versions import Versions
 from conspectus.ingest.backfill import Backfill, Turn
 from conspectus.ingest.followers import Followers
 from conspectus.ingest.job_service import JobService, OpenJobs
@@ -98,6 +99,7 @@ class Core:
         self.parts = parts
         self.records = parts.records
         self.keys = Keys(parts.accounts, parts.clock)
+        self.versions = Versions(parts.memories)
         self.shelves = Shelves(parts.records, parts.open_index)
         self.backfill = Backfill(parts.records, parts.turn)
         work = parts.work

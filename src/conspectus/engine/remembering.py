@@ -1,7 +1,251 @@
-"""What agents remember."""
+"""Memories as they are stored: word for word, and changed with what they were before."""
 
-from conspectus.engine.linking import Linking
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from conspectus.access.memory_sight import Homes
+from conspectus.access.policy import require_scope
+from conspectus.access.sight import Place
+from conspectus.engine.recalling import Recalling
+from conspectus.errors import Changed, InvalidInput
+from conspectus.graph.keys import key_of
+from conspectus.ingest.pipeline import batches
+from conspectus.ingest.prepare import period
+from conspectus.memory.items import A_MOMENT, as_given, beside_of, document_of, remade, remembered, version_of
+from conspectus.memory.near import Alike
+from conspectus.memory.scopes import checked, graph_name, home_name
+from conspectus.model.filter import And, Eq
+from conspectus.model.graph import NewEdge, NewNode
+from conspectus.model.memory import (
+    CLOSED_BY,
+    CLOSES,
+    KNOWN_FROM,
+    MEMORY,
+    NEAR,
+    Memory,
+    NewMemory,
+    Remembered,
+    Scope,
+)
+from conspectus.model.query import Query
+from conspectus.model.records import Json, Source, Written
+from conspectus.ports import Progress
+from conspectus.text.clean import clean
+from conspectus.text.times import canonical
+
+COMPARED = 5
+"""So many memories that share words with a new one are held against it."""
+MOST_COMPARED = 50
+"""Where more come at once, none is: storing them would take longer than embedding them."""
+FIELDS = NewMemory.__dataclass_fields__.keys() - {"key", "vector"}
 
 
-class Remembering(Linking):
-    """Memories as they are stored and recalled."""
+class Remembering(Recalling):
+    """What agents are to know again."""
+
+    async def remember(
+        self,
+        memories: str | NewMemory | Iterable[str | NewMemory],
+        *,
+        scope: Scope,
+        collection: str = MEMORY,
+        wait: bool = False,
+        progress: Progress | None = None,
+    ) -> list[Remembered]:
+        """Store memories in their order, word for word: found by their words when this returns.
+
+        By meaning they are found when they are embedded (`wait=True`: on return). One with the key of a
+        stored one is a new version of it. What says nearly the same as another is linked to it, not dropped.
+        A fact becomes an edge of the scope's graph, and ends the one that it contradicts. They are written in
+        batches of at most 500, each a transaction. Raises InvalidInput or TooLarge; the batch at fault is not
+        written.
+        """
+        home, place = await self._memory_home(checked(scope), collection)
+        given = [memories] if isinstance(memories, str | NewMemory) else memories
+        done: list[Remembered] = []
+        for batch in batches(NewMemory(each) if isinstance(each, str) else each for each in given):
+            done += await self._remember_batch(home, place, scope, batch)
+            embedder = await self._embedder(place.collection)
+            if embedder is not None:
+                self._core.backfill.wake(place.collection, embedder)
+            if progress is not None:
+                progress("remembering", len(done), 0)
+        if wait:
+            await self._embed_in(place, wait=True, progress=progress)
+        return done
+
+    async def update_memory(
+        self,
+        memory: str,
+        *,
+        scope: Scope,
+        collection: str = MEMORY,
+        expected: str | None = None,
+        **changes: Any,
+    ) -> Written:
+        """Change any fields of a memory but its key; it keeps its id, and what it was is kept as a version.
+
+        With `expected`, the fingerprint that the caller read, raises Changed if it is another one by now.
+        """
+        if unknown := changes.keys() - FIELDS:
+            raise InvalidInput(min(unknown), "is not a field that can be changed")
+        homes = await self._homes(scope, collection)
+        while True:
+            stored = await self._memory_in(homes, memory)
+            if expected not in {None, stored.fingerprint}:
+                raise Changed("memory", memory)
+            before = (await self._memories_in(homes, [stored]))[0]
+            try:
+                written = await self._revise(homes, before, replace(as_given(before), **changes))
+            except Changed:
+                continue
+            await self._embed(homes.place.collection, wait=False)
+            return written
+
+    async def _memory_home(self, scope: Scope, collection: str) -> tuple[Source, Place]:
+        """The source that memories of exactly this scope are written into, made if it is new."""
+        if await self._sight.find(collection) is None:
+            require_scope(self._person, "write", "write")
+            await self.collection(collection)
+        return await self._writable(home_name(scope), collection, kind="memory")
+
+    async def _remember_batch(
+        self, home: Source, place: Place, scope: Scope, batch: Sequence[NewMemory]
+    ) -> list[Remembered]:
+        stored = await self._stored_before(home, place, scope, batch)
+        near = await self._said_alike(home, place, batch, stored)
+        now = self._parts.clock()
+        fresh, places = [], []
+        done: dict[int, Remembered] = {}
+        for number, (new, alike) in enumerate(zip(batch, near, strict=True)):
+            known = stored.get(new.key or "")
+            if known is not None:
+                done[number] = await self._remember_again(home, place, new, known)
+                continue
+            beside: dict[str, Json] = {NEAR: list(alike)} if alike else {}
+            said = now + number * A_MOMENT
+            fresh.append(document_of(new, scope, now=said, beside=beside))
+            places.append(number)
+        for number, written in zip(places, await self._write(fresh, home) if fresh else (), strict=True):
+            done[number] = Remembered(written.id, written.outcome, near[number])
+        return [await self._with_fact(home, place, new, done[number]) for number, new in enumerate(batch)]
+
+    async def _stored_before(
+        self, home: Source, place: Place, scope: Scope, batch: Sequence[NewMemory]
+    ) -> dict[str, Memory]:
+        """The memories of the keys of a batch."""
+        keys = [each.key for each in batch if each.key is not None]
+        if not keys:
+            return {}
+        homes = await self._homes(scope, place.collection.id)
+        found = await self._keyed(homes, home, keys)
+        return {each.document.key: each for each in found}
+
+    async def _remember_again(self, home: Source, place: Place, new: NewMemory, known: Memory) -> Remembered:
+        """A memory whose key is stored: nothing where it says the same, else a new version."""
+        told = replace(new, at=as_given(known).at if new.at is None else new.at)
+        if _same(told, known):
+            return Remembered(known.id, "unchanged", known.near)
+        homes = await self._homes(known.scope, place.collection.id)
+        while True:
+            try:
+                written = await self._revise(homes, known, told)
+            except Changed:
+                known = (await self._keyed(homes, home, [known.document.key]))[0]
+                continue
+            return Remembered(written.id, written.outcome, known.near)
+
+    async def _revise(
+        self,
+        homes: Homes,
+        before: Memory,
+        new: NewMemory,
+        beside: dict[str, Json] | None = None,
+    ) -> Written:
+        """Put a memory in the place of what it was, which is kept as a version. Raises Changed."""
+        source = homes.by_id[before.document.source]
+        self._may_edit(homes.place, before.document, "change a memory")
+        now = self._parts.clock()
+        fresh = remade(before, new, now=now, beside=beside_of(before) | (beside or {}))
+        written = await self._write([version_of(before, now=now), fresh], source)
+        return replace(written[1], outcome="updated" if new.text == before.text else "replaced")
+
+    async def _with_fact(self, home: Source, place: Place, new: NewMemory, done: Remembered) -> Remembered:
+        """A memory whose fact stands in the graph too, and has ended those that it contradicts."""
+        if new.fact is None:
+            return done
+        collection, graph = place.collection.id, graph_name(self._scope_of(home))
+        ends = [new.fact.subject, new.fact.object]
+        nodes = {key_of(each): NewNode(key_of(each), name=each) for each in ends}
+        await self.add_nodes(nodes.values(), graph=graph, collection=collection)
+        said = period(new.at)
+        edge = NewEdge(
+            key_of(new.fact.subject),
+            key_of(new.fact.object),
+            new.fact.predicate,
+            valid_from=new.valid_from or (said.start if said else self._parts.clock()),
+            valid_until=new.valid_until,
+            single=new.fact.single,
+            evidence=done.id,
+        )
+        written = (await self.add_edges([edge], graph=graph, collection=collection))[0]
+        if not written.closed:
+            return done
+        closed = await self._close(place, home, done.id, written.closed)
+        return replace(done, closed=closed)
+
+    async def _close(self, place: Place, home: Source, by: str, edges: Sequence[str]) -> tuple[str, ...]:
+        """Say of the memories of ended facts what ended them and when, and of the one what it ended."""
+        scope = self._scope_of(home)
+        homes = await self._homes(scope, place.collection.id)
+        ended = await self._edges_called(graph_name(scope), place.collection.id, edges)
+        until = {each.evidence: each.valid_until for each in ended if each.evidence not in {None, by}}
+        found = await self._memory_sight.documents(homes, [str(name) for name in until])
+        for memory in await self._memories_in(homes, found):
+            new = replace(as_given(memory), valid_until=until[memory.id])
+            await self._revise(homes, memory, new, {CLOSED_BY: by})
+        own = (await self._memories_in(homes, [await self._memory_in(homes, by)]))[0]
+        ids = tuple(str(each.id) for each in found)
+        beside = beside_of(own) | {CLOSES: list(dict.fromkeys((*own.closes, *ids)))}
+        known_from: dict[str, Json] = {KNOWN_FROM: canonical(own.known_from)}
+        fresh = document_of(as_given(own), scope, now=self._parts.clock(), beside=beside | known_from)
+        await self._write([replace(fresh, expected=own.document.fingerprint)], home)
+        return ids
+
+    async def _said_alike(
+        self, home: Source, place: Place, batch: Sequence[NewMemory], stored: dict[str, Memory]
+    ) -> list[tuple[str, ...]]:
+        """For each new memory those stored in the same place that say nearly the same."""
+        alike = Alike(place.collection.language)
+        found: list[tuple[str, ...]] = []
+        for new in batch:
+            skip = len(batch) > MOST_COMPARED or new.key in stored or not alike.terms(new.text)
+            found.append(() if skip else await self._alike(home, place, new, alike))
+        return found
+
+    async def _alike(self, home: Source, place: Place, new: NewMemory, alike: Alike) -> tuple[str, ...]:
+        query = Query(
+            new.text[: self._parts.settings.max_query_characters],
+            collection=place.collection.id,
+            where=And((Eq("source", home.id), remembered())),
+            limit=COMPARED,
+            arms=("words",),
+        )
+        hits = (await self._look(query, place, alone=True)).hits
+        others = [(str(hit.document.id), hit.chunk.text) for hit in hits if hit.document.chunks == 1]
+        return tuple(alike.near(new.text, others))
+
+
+def _same(new: NewMemory, known: Memory) -> bool:
+    """Whether a memory says what is stored of it already."""
+    return _said(new) == _said(as_given(known))
+
+
+def _said(new: NewMemory) -> tuple[object, ...]:
+    """All of a memory that can be told apart once it is stored."""
+    times = tuple(
+        None if each is None else period(each) for each in (new.at, new.valid_from, new.valid_until)
+    )
+    what = (clean(new.text), new.role, new.speaker, new.kind, new.pinned, new.fact, tuple(new.entities))
+    return (*what, *times, dict(new.metadata))

@@ -8,11 +8,12 @@ from conspectus.errors import ConspectusError
 from conspectus.ingest.prepare import Preparation, describe, prepare
 from conspectus.model.conversation import NewMessage
 from conspectus.model.ids import DocumentId
+from conspectus.model.memory import NewMemory
 from conspectus.model.records import Document, NewDocument, PreparedDocument, Written
 from conspectus.model.video import NewCaption
 from conspectus.ports import Records
 
-New = TypeVar("New", NewDocument, NewMessage, NewCaption)
+New = TypeVar("New", NewDocument, NewMessage, NewCaption, NewMemory)
 
 BATCH_DOCUMENTS = 500
 BATCH_CHARACTERS = 4_000_000

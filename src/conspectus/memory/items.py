@@ -180,6 +180,20 @@ def fact_of(document: Document) -> Fact | None:
             return None
 
 
+def ended(document: Document, at: datetime) -> bool:
+    """Whether what a memory states was no longer true at an instant."""
+    until = _time(document.metadata, VALID_UNTIL)
+    return until is not None and until <= at
+
+
+def told_with(document: Document, at: datetime) -> str:
+    """What has to stand beside a memory that was not true at an instant; empty where nothing has to."""
+    begins, ends = (_time(document.metadata, name) for name in (VALID_FROM, VALID_UNTIL))
+    if ends is not None and ends <= at:
+        return f"[no longer true since {canonical(ends)}]"
+    return f"[true only from {canonical(begins)}]" if begins is not None and begins > at else ""
+
+
 def _began(after: datetime) -> Filter:
     return Or((Not(Exists((KNOWN_FROM,))), Between((KNOWN_FROM,), None, after)))
 

@@ -35,7 +35,7 @@ def recent(
 
 
 def _cut(text: str, tokens: int, count: CountTokens) -> str:
-    """The beginning of a text with the mark behind it, at most so many tokens; empty if not even that fits."""
+    """The beginning of a text with the mark behind it, at most so many tokens; empty if that is too many."""
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2

@@ -66,6 +66,15 @@ def holds(asked: Scope, home: Scope) -> bool:
     )
 
 
+def reaches(home: Scope, scope: Scope) -> bool:
+    """Whether a standing note of `home` is for who is in `scope`: it is for all of what it does not name."""
+    return (
+        home.user == scope.user
+        and (home.agent is None or scope.agent in {None, home.agent})
+        and (home.conversation is None or scope.conversation in {None, home.conversation})
+    )
+
+
 def _parts(scope: Scope) -> tuple[str, str, str]:
     names = (scope.user, scope.agent, scope.conversation)
     user, agent, conversation = ("" if each is None else quote(each, safe="") for each in names)

@@ -36,12 +36,12 @@ class GraphAsk:
 
     `alpha` (0 to 1) is its weight: 0 is vectors and words alone, 1 the graph alone. `hops` (0 to 5) is how
     far it is walked. `graphs` are ids or names of graphs that may be walked beside what stands in the same
-    passages (empty: every graph of the collection that can be seen).
+    passages (None: every graph of the collection that can be seen; empty: none).
     """
 
     alpha: float = 0.5
     hops: int = 2
-    graphs: tuple[str, ...] = ()
+    graphs: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

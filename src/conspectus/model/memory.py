@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Literal, TypedDict, get_args
 
+from conspectus.model.filter import Filter
 from conspectus.model.graph import Fact, GraphAsk
 from conspectus.model.records import Document, Metadata
 from conspectus.model.results import ContextWindow, Outcome
@@ -193,6 +194,15 @@ class MemoryWindow:
     notes: tuple[Memory, ...]
     recent: tuple[RecentMemory, ...]
     window: ContextWindow
+
+
+class Paging(TypedDict, total=False):
+    """Which memories: `after` is the `next` of the page before, `limit` from 1 to 1,000 (else 100)."""
+
+    where: Filter
+    after: str | None
+    limit: int
+    newest_first: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -304,7 +304,9 @@ def _since(connection: Connection, sources: Sequence[SourceId], instant: datetim
         recorded += connection.execute(fresh, given).scalar_one()
         other = documents.join(now, documents.c.parent == now.c.id)
         remade = select(func.count(documents.c.parent.distinct())).select_from(other)
-        remade = remade.where(_HERE, VERSIONED, documents.c.recorded > at, now.c.recorded <= at)
+        remade = remade.where(
+            _HERE, documents.c.kind == "version", documents.c.recorded > at, now.c.recorded <= at
+        )
         changed += connection.execute(remade, given).scalar_one()
         gone = count.select_from(deleted_memories).where(
             deleted_memories.c.source.in_(_SOURCES),
