@@ -1,0 +1,183 @@
+"""Tools that ask what documents say: search, context, explain."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints
+
+from conspectus.errors import InvalidInput
+from conspectus.mcp.arguments import ISO, Arguments, Identifier, Instant, Name, Question
+from conspectus.mcp.budget import Page
+from conspectus.mcp.documents import REMEMBERED, known_document
+from conspectus.mcp.lines import hit_lines, notices, sources, trace_line
+from conspectus.mcp.offer import Answer, Call, Offer
+from conspectus.model.filter import And, Eq, Filter, In, Not, Overlaps
+from conspectus.model.filter_json import parse_filters
+from conspectus.model.graph import GraphAsk
+from conspectus.model.query import EVERYWHERE, Budget
+from conspectus.model.results import ContextWindow, Retrieval
+from conspectus.text.times import parse_instant
+
+MOST_HITS = 50
+MOST_FILTERS = 20
+LONGEST_FILTER = 10_000
+EXPLAINED = 2_048
+NAMING_SHARE = 6
+NAMING_MOST = 400
+NOTHING = "Nothing relevant was found."
+
+Condition = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_FILTER)]
+
+
+class Asked(Arguments):
+    """A question to documents."""
+
+    query: Question = Field(
+        description="The question, in full words; names, numbers and codes as they are written."
+    )
+    collection: Name = Field(
+        EVERYWHERE, description="Name of a collection (see list_collections); * asks all that can be seen."
+    )
+    source: Name | None = Field(
+        None, description="Only documents of this source (its name or id) of the collection."
+    )
+    since: Instant | None = Field(
+        None, description=f"Only what happened at or after this time: {ISO}. Leaves out what has no time."
+    )
+    until: Instant | None = Field(None, description="Only what happened before this time.")
+    where: list[Condition] = Field(
+        default_factory=list,
+        max_length=MOST_FILTERS,
+        description="More conditions, all of which must hold: field=value (kind, author, role, thread, "
+        "metadata.KEY) or a JSON filter.",
+    )
+    as_of: Instant | None = Field(None, description=f"What was known at this time, not now: {ISO}.")
+    graph_weight: float | None = Field(
+        None,
+        ge=0.0,
+        le=1.0,
+        description="Weight of names that connect passages, for questions that join facts from several "
+        "documents. Left out: none.",
+    )
+
+    async def asked(self, call: Call) -> dict[str, Any]:
+        """What the engine is asked, beside the question itself."""
+        fields: dict[str, Any] = {"collection": self.collection, "where": await self._where(call)}
+        if self.as_of is not None:
+            fields["as_of"] = parse_instant(self.as_of)
+        if self.graph_weight is not None:
+            fields["graph"] = GraphAsk(self.graph_weight)
+        return fields
+
+    async def _where(self, call: Call) -> Filter:
+        parts: list[Filter] = [Not(In("kind", REMEMBERED)), parse_filters(self.where)]
+        if self.source is not None:
+            if self.collection == EVERYWHERE:
+                raise InvalidInput("source", "needs the collection that it is in")
+            found = await call.engine.find_source(self.source, collection=self.collection)
+            parts.append(Eq("source", str(found.id)))
+        if self.since is not None or self.until is not None:
+            bounds = (None if each is None else parse_instant(each) for each in (self.since, self.until))
+            parts.append(Overlaps(*bounds))
+        return And(tuple(parts))
+
+
+class SearchArguments(Asked):
+    """The arguments of search."""
+
+    limit: int = Field(10, ge=1, le=MOST_HITS, description="Most passages.")
+
+
+class ContextArguments(Asked):
+    """The arguments of context."""
+
+    form: Literal["text", "xml", "guarded"] = Field(
+        "text",
+        description="text reads best; xml marks each passage; guarded also takes the force out of "
+        "instructions that stand in documents.",
+    )
+
+
+class ExplainArguments(Asked):
+    """The arguments of explain."""
+
+    document: Identifier | None = Field(
+        None, description="Id of a document to explain: why it is in the context, or why not."
+    )
+    budget: int = Field(
+        EXPLAINED, ge=0, le=100_000, description="Tokens of the context that is explained, not of the result."
+    )
+
+
+async def search(call: Call, given: SearchArguments) -> Answer:
+    """The best passages."""
+    found = await call.engine.retrieve(given.query, limit=given.limit, **await given.asked(call))
+    lines = [hit_lines(number, hit) for number, hit in enumerate(found.hits, 1)]
+    return call.page(Page(lines, head=_head(found), foot=notices(found.notices)))
+
+
+async def context(call: Call, given: ContextArguments) -> Answer:
+    """What fits into the budget, with the ids of what it is from."""
+    told = min(call.room.tokens // NAMING_SHARE, NAMING_MOST)
+    budget = Budget(call.room.tokens - told, call.options.tokenizer)
+    window = await call.engine.window(given.query, budget, renderer=given.form, **await given.asked(call))
+    head = window.text or _head(window)
+    foot = notices(window.notices)
+    return call.page(Page(sources(window.citations), head, foot, between="\n", rest=_unnamed))
+
+
+async def explain(call: Call, given: ExplainArguments) -> Answer:
+    """Every candidate with its score and its fate; those of the document in question first."""
+    if given.document is not None:
+        await known_document(call, given.document)
+    budget = Budget(given.budget, call.options.tokenizer)
+    fields = await given.asked(call)
+    window = await call.engine.explain(given.query, budget, document=given.document, **fields)
+    ordered = sorted(window.trace, key=lambda each: each.document != given.document)
+    head = f"{window.tokens} of {window.allowed} tokens are used by {len(window.citations)} passages."
+    if given.document is not None and all(each.document != given.document for each in window.trace):
+        head += f"\nDocument {given.document} is no candidate."
+    return call.page(Page(list(map(trace_line, ordered)), head, notices(window.notices), between="\n"))
+
+
+def _head(found: Retrieval | ContextWindow) -> str:
+    return NOTHING if found.outcome == "nothing_relevant" else ""
+
+
+def _unnamed(number: int) -> str:
+    return f"[{number} more documents not named]"
+
+
+OFFERS: tuple[Offer[Any], ...] = (
+    Offer(
+        name="search",
+        title="Search documents",
+        description=(
+            "Find the passages of documents that answer a question best, by words and by meaning, each "
+            "with its score and the id of its document. Use it to look for something; use context to get "
+            "ready-made context for an answer, and recall for what was said in conversations."
+        ),
+        arguments=SearchArguments,
+        run=search,
+    ),
+    Offer(
+        name="context",
+        title="Build context",
+        description=(
+            "Build the context for answering a question: the right passages of documents, packed in "
+            "reading order into max_tokens and numbered for citation as [1], with the document id for "
+            "each number. The best first step before answering from documents."
+        ),
+        arguments=ContextArguments,
+        run=context,
+    ),
+    Offer(
+        name="explain",
+        title="Explain a result",
+        description=(
+            "Say why passages are in the context for a question or not: each candidate's rank, the parts "
+            "of its score, and its fate. With document, say so of that document, found or not."
+        ),
+        arguments=ExplainArguments,
+        run=explain,
+    ),
+)

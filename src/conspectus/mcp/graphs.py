@@ -1,0 +1,263 @@
+"""Tools that look at graphs and write them: find_entities, neighbours, add_facts."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from conspectus.errors import DanglingEdges, InvalidInput, NotFound
+from conspectus.mcp.arguments import (
+    ISO,
+    Arguments,
+    Identifier,
+    Instant,
+    Name,
+    Part,
+    Question,
+    ScopedArguments,
+)
+from conspectus.mcp.budget import Page
+from conspectus.mcp.lines import neighbour_line, node_line, short
+from conspectus.mcp.offer import Answer, Call, Offer
+from conspectus.memory.scopes import GRAPHS, MEMORIES, holds, scope_of
+from conspectus.model.graph import (
+    ENTITY,
+    Direction,
+    GraphWritten,
+    NameCount,
+    Neighbour,
+    NewEdge,
+    NewNode,
+    Walk,
+)
+from conspectus.model.memory import MEMORY
+from conspectus.model.records import Source
+from conspectus.text.times import parse_instant
+
+MOST_NODES = 100
+MOST_FACTS = 50
+FURTHEST = 5
+MOST_GRAPHS = 50
+NO_NODES = "No node is about that."
+
+
+class GraphArguments(ScopedArguments):
+    """Which graph: one of a collection, or that of what is remembered."""
+
+    of_memory: bool = Field(
+        False,
+        description="True: the graph of the facts that are remembered for user, agent and conversation.",
+    )
+    collection: Name = Field("default", description="The collection that the graph is in.")
+    graph: Name = Field("default", description="Name of the graph.")
+
+    async def places(self, call: Call) -> list[dict[str, str]]:
+        """The graphs, as the engine is told of them. Raises NotFound, or InvalidInput for too many."""
+        if not self.of_memory:
+            if call.walled:
+                call.require_inside(await call.engine.find_source(self.graph, collection=self.collection))
+            return [{"graph": self.graph, "collection": self.collection}]
+        scope = self.scope(call.options.scope)
+        seen = await call.engine.sources(collection=MEMORY)
+        names = [each.name for each in seen if _is_of_memory(each) and holds(scope, scope_of(each.name))]
+        if len(names) > MOST_GRAPHS:
+            raise InvalidInput("conversation", f"has to be named: facts stand in {len(names)} conversations")
+        return [{"graph": name, "collection": MEMORY} for name in names]
+
+
+class FindArguments(GraphArguments):
+    """The arguments of find_entities."""
+
+    query: Question = Field(description="Names or words; only whole words are found.")
+    limit: int = Field(10, ge=1, le=MOST_NODES, description="Most nodes, and most names.")
+
+
+class NeighbourArguments(GraphArguments):
+    """The arguments of neighbours."""
+
+    node: Name = Field(description="Id of the node, as find_entities names it.")
+    hops: int = Field(1, ge=1, le=FURTHEST, description="How many steps to go.")
+    types: list[Name] = Field(
+        default_factory=list, max_length=MOST_NODES, description="Only over relations of these types."
+    )
+    min_weight: float = Field(0.0, ge=0.0, le=1.0, description="Only over relations of at least this weight.")
+    direction: Direction = Field("both", description="Along relations (out), against them (in), or both.")
+    at: Instant | None = Field(None, description=f"Only what was true at this time: {ISO}.")
+    limit: int = Field(50, ge=1, le=MOST_NODES, description="Most nodes.")
+
+    def walk(self) -> Walk:
+        """As the engine takes it."""
+        at = None if self.at is None else parse_instant(self.at)
+        return Walk(self.hops, tuple(self.types), self.min_weight, self.direction, at, limit=self.limit)
+
+
+class FactToAdd(Part):
+    """Two things and how they are related."""
+
+    subject: Name = Field(description="Id of a node: the name as it is usually written; made if it is new.")
+    predicate: Name = Field(description="The relation in a few words, for instance depends_on.")
+    object: Name = Field(description="Id of a node; made if it is new.")
+    subject_type: Name = Field(
+        ENTITY, description="Type of the subject where it is new: person, project, ..."
+    )
+    object_type: Name = Field(ENTITY, description="Type of the object where it is new.")
+    weight: float = Field(1.0, gt=0.0, le=1.0, description="How strong or sure it is.")
+    valid_from: Instant | None = Field(None, description=f"Since when it is true: {ISO}.")
+    valid_until: Instant | None = Field(None, description="Until when it is true.")
+    single: bool = Field(
+        False, description="The subject has one such object at a time: what was true before is ended by this."
+    )
+    evidence: Identifier | None = Field(None, description="Id of the document that says so.")
+
+    def edge(self) -> NewEdge:
+        """As the engine takes it."""
+        return NewEdge(
+            self.subject,
+            self.object,
+            self.predicate,
+            self.weight,
+            valid_from=self.valid_from,
+            valid_until=self.valid_until,
+            single=self.single,
+            evidence=self.evidence,
+        )
+
+
+class AddArguments(Arguments):
+    """The arguments of add_facts."""
+
+    facts: list[FactToAdd] = Field(min_length=1, max_length=MOST_FACTS, description="What is true.")
+    collection: Name = Field("default", description="The collection that the graph is in.")
+    graph: Name = Field("default", description="Name of the graph; made if it is new.")
+
+
+class FactRow(BaseModel):
+    """An edge as it was written; `closed` are those that it ended."""
+
+    id: str
+    outcome: str
+    closed: list[str] | None = None
+
+
+class FactsAnswer(BaseModel):
+    """What was written; `left_out` of the rows did not fit into max_tokens, and are written all the same."""
+
+    written: int
+    new_nodes: int
+    facts: list[FactRow]
+    left_out: int
+
+
+async def find_entities(call: Call, given: FindArguments) -> Answer:
+    """Nodes of the graph, and names in the passages of the collection."""
+    found = [
+        hit
+        for place in await given.places(call)
+        for hit in await call.engine.find_nodes(given.query, limit=given.limit, **place)
+    ]
+    best = sorted(found, key=lambda each: -each.score)[: given.limit]
+    lines = [node_line(each.node, each.score) for each in best]
+    if await _may_tell_names(call, given):
+        named = await call.engine.names(collection=given.collection, begins=given.query, limit=given.limit)
+        lines += map(_name_line, named)
+    return call.page(Page(lines, "" if lines else NO_NODES, between="\n"))
+
+
+async def neighbours(call: Call, given: NeighbourArguments) -> Answer:
+    """What is connected with a node, nearest first, with the way there."""
+    found: list[Neighbour] = []
+    missing: NotFound | None = NotFound("node", given.node)
+    for place in await given.places(call):
+        try:
+            found += await call.engine.neighbours(given.node, given.walk(), **place)
+            missing = None
+        except NotFound as fault:
+            missing = missing and fault
+    if missing is not None:
+        raise missing
+    nearest = sorted(found, key=lambda each: (each.hop, -each.decay))[: given.limit]
+    lines = list(map(neighbour_line, nearest))
+    return call.page(Page(lines, f"{len(lines)} nodes around {short(given.node)}", between="\n"))
+
+
+async def add_facts(call: Call, given: AddArguments) -> Answer:
+    """Write them as edges, with the nodes that are new."""
+    if given.graph.startswith(f"{GRAPHS}/"):
+        raise InvalidInput("graph", "belongs to memories; use remember with a fact")
+    source = await call.engine.graph(given.graph, collection=given.collection)
+    call.require_inside(source)
+    place = {"graph": given.graph, "collection": given.collection}
+    edges = [each.edge() for each in given.facts]
+    made: list[GraphWritten] = []
+    try:
+        written = await call.engine.add_edges(edges, **place)
+    except DanglingEdges as fault:
+        made = await call.engine.add_nodes(_nodes(given.facts, fault.missing), **place)
+        written = await call.engine.add_edges(edges, **place)
+
+    def shown(kept: Sequence[GraphWritten], left: int) -> FactsAnswer:
+        rows = [FactRow(id=each.id, outcome=each.outcome, closed=list(each.closed) or None) for each in kept]
+        return FactsAnswer(written=len(written), new_nodes=len(made), facts=rows, left_out=left)
+
+    return call.data(written, shown)
+
+
+async def _may_tell_names(call: Call, given: GraphArguments) -> bool:
+    """Names are those of all passages of a collection: not told where a wall goes through it."""
+    if given.of_memory:
+        return False
+    if not call.walled:
+        return True
+    inside = await call.engine.sources(collection=given.collection)
+    return all(each.kind != MEMORIES for each in inside)
+
+
+def _is_of_memory(source: Source) -> bool:
+    return source.kind == GRAPHS and source.name.startswith(f"{GRAPHS}/")
+
+
+def _nodes(facts: Sequence[FactToAdd], missing: Sequence[str]) -> list[NewNode]:
+    types = {each.object: each.object_type for each in facts}
+    types |= {each.subject: each.subject_type for each in facts}
+    return [NewNode(each, types.get(each, ENTITY)) for each in missing]
+
+
+def _name_line(named: NameCount) -> str:
+    return f"“{short(named.name)}” ({short(named.type)}) is mentioned in {named.passages} passages"
+
+
+OFFERS: tuple[Offer[Any], ...] = (
+    Offer(
+        name="find_entities",
+        title="Find entities",
+        description=(
+            "Find the nodes of a knowledge graph that words are about, with their ids and types, and "
+            "names in documents that begin so. Start here before neighbours and add_facts."
+        ),
+        arguments=FindArguments,
+        run=find_entities,
+    ),
+    Offer(
+        name="neighbours",
+        title="Look around a node",
+        description=(
+            "Show what a node of a knowledge graph is connected with, how, and over which way, nearest "
+            "first; with at, as it was true at that time."
+        ),
+        arguments=NeighbourArguments,
+        run=neighbours,
+    ),
+    Offer(
+        name="add_facts",
+        title="Add facts to a graph",
+        description=(
+            "Write facts into a knowledge graph as relations between named things. The same fact again "
+            "changes nothing twice. For facts about the user or the conversation use remember with a "
+            "fact."
+        ),
+        arguments=AddArguments,
+        run=add_facts,
+        effect="changes",
+        gives=FactsAnswer,
+    ),
+)

@@ -1,0 +1,112 @@
+"""A tool as it is offered, and what one call of it has to work with."""
+
+import json
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+from pydantic import BaseModel
+
+from conspectus.client.engine import RemoteEngine
+from conspectus.engine import Engine
+from conspectus.errors import InvalidInput, NotFound
+from conspectus.mcp.arguments import Arguments, fixed_names
+from conspectus.mcp.budget import LEAST, Page, Room, filled
+from conspectus.memory.scopes import GRAPHS, MEMORIES, checked, holds, scope_of
+from conspectus.model.memory import Scope
+from conspectus.model.records import Source
+
+AnyEngine: TypeAlias = Engine | RemoteEngine
+Effect = Literal["reads", "adds", "changes", "deletes"]
+A = TypeVar("A", bound=Arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a server fixes for all who call it.
+
+    A result costs at most `most_tokens`, counted as `tokenizer` does. The names in `scope` are those that no
+    call can change.
+    """
+
+    most_tokens: int
+    scope: Scope = field(default_factory=Scope)
+    tokenizer: str = "o200k_base"
+
+    def __post_init__(self) -> None:
+        """Raise InvalidInput for what no server can be run with."""
+        checked(self.scope)
+        if self.most_tokens < LEAST:
+            raise InvalidInput("mcp_tokens", f"must be at least {LEAST}, which is what a receipt takes")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a tool gives back: text, and data where it has an output schema."""
+
+    text: str
+    data: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call: the engine of whoever makes it, what the server fixes, and the room for the result."""
+
+    engine: AnyEngine
+    options: Options
+    room: Room
+
+    def page(self, page: Page) -> Answer:
+        """As many items as there is room for."""
+        return Answer(filled(page, self.room)[0])
+
+    def data(self, items: Sequence[Any], made: Callable[[Sequence[Any], int], BaseModel]) -> Answer:
+        """As many items as there is room for twice, as text and as data, and how many are left out."""
+        for number in _fewer(len(items)):
+            data = made(items[:number], len(items) - number).model_dump(mode="json", exclude_none=True)
+            text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+            if number == 0 or 2 * self.room.count(text) <= self.room.tokens:
+                break
+        return Answer(text, data)
+
+    def require_inside(self, source: Source) -> None:
+        """Raise NotFound for memories, and graphs of memories, outside of what the server fixes."""
+        if source.kind not in {MEMORIES, GRAPHS} or not self.walled:
+            return
+        if source.kind == GRAPHS and not source.name.startswith(f"{GRAPHS}/"):
+            return
+        if not _fits(self.options.scope, scope_of(source.name)):
+            raise NotFound("source", source.name)
+
+    @property
+    def walled(self) -> bool:
+        """Whether the server fixes whose memories it works on."""
+        return bool(fixed_names(self.options.scope))
+
+
+@dataclass(frozen=True, slots=True)
+class Offer(Generic[A]):
+    """A tool: what it is called, what it says of itself, what it takes, gives and does."""
+
+    name: str
+    title: str
+    description: str
+    arguments: type[A]
+    run: Callable[[Call, A], Awaitable[Answer]]
+    effect: Effect = "reads"
+    gives: type[BaseModel] | None = None
+    repeatable: bool = True
+
+
+def _fits(fixed: Scope, home: Scope) -> bool:
+    """Whether memories of a scope are inside of what is fixed; where no user is, they may be of any."""
+    user = home.user if fixed.user is None else fixed.user
+    return holds(Scope(user, fixed.agent, fixed.conversation), home)
+
+
+def _fewer(number: int) -> list[int]:
+    """That number, and numbers below it down to none."""
+    tried = [number]
+    while tried[-1] > 0:
+        tried.append(min(tried[-1] - 1, tried[-1] * 7 // 8))
+    return tried
