@@ -11,6 +11,7 @@ from conspectus.settings_file import read_settings
 
 PREFIX = "CONSPECTUS_"
 CONFIG = "CONSPECTUS_CONFIG"
+TOKEN_LIMIT = "CONTEXT_TOKEN_LIMIT"
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +171,15 @@ class Settings:
 def vendor_variable(name: str) -> str | None:
     """What the environment has under a name that a vendor's own library reads; None where it is empty."""
     return os.environ.get(name) or None
+
+
+def context_token_limit(environment: Mapping[str, str] | None = None) -> int | None:
+    """What CONTEXT_TOKEN_LIMIT says, the short term of agents' contexts; None where it is not set.
+
+    Raises InvalidInput for what is no whole number.
+    """
+    given = (os.environ if environment is None else environment).get(TOKEN_LIMIT)
+    return int(_read(TOKEN_LIMIT, given, 0)) if given else None
 
 
 def _overridden(
