@@ -12,11 +12,21 @@ from conspectus.errors import Changed, InvalidInput
 from conspectus.graph.keys import key_of
 from conspectus.ingest.pipeline import batches
 from conspectus.ingest.prepare import period
-from conspectus.memory.items import A_MOMENT, as_given, beside_of, document_of, remade, remembered, version_of
+from conspectus.memory.items import (
+    A_MOMENT,
+    as_given,
+    beside_of,
+    document_of,
+    known_at,
+    remade,
+    remembered,
+    version_of,
+)
 from conspectus.memory.near import Alike
 from conspectus.memory.scopes import checked, graph_name, home_name
 from conspectus.model.filter import And, Eq
 from conspectus.model.graph import NewEdge, NewNode
+from conspectus.model.ids import ChunkId
 from conspectus.model.memory import (
     CLOSED_BY,
     CLOSES,
@@ -28,9 +38,8 @@ from conspectus.model.memory import (
     Remembered,
     Scope,
 )
-from conspectus.model.query import Query
 from conspectus.model.records import Json, Source, Written
-from conspectus.ports import Progress
+from conspectus.ports import Probe, Progress
 from conspectus.text.clean import clean
 from conspectus.text.times import canonical
 
@@ -145,7 +154,7 @@ class Remembering(Recalling):
     async def _remember_again(self, home: Source, place: Place, new: NewMemory, known: Memory) -> Remembered:
         """A memory whose key is stored: nothing where it says the same, else a new version."""
         told = replace(new, at=as_given(known).at if new.at is None else new.at)
-        if _same(told, known):
+        if _said(told) == _said(as_given(known)):
             return Remembered(known.id, "unchanged", known.near)
         homes = await self._homes(known.scope, place.collection.id)
         while True:
@@ -225,21 +234,13 @@ class Remembering(Recalling):
         return found
 
     async def _alike(self, home: Source, place: Place, new: NewMemory, alike: Alike) -> tuple[str, ...]:
-        query = Query(
-            new.text[: self._parts.settings.max_query_characters],
-            collection=place.collection.id,
-            where=And((Eq("source", home.id), remembered())),
-            limit=COMPARED,
-            arms=("words",),
-        )
-        hits = (await self._look(query, place, alone=True)).hits
-        others = [(str(hit.document.id), hit.chunk.text) for hit in hits if hit.document.chunks == 1]
+        shelf = await self._core.shelves.current(place.collection)
+        here = And((Eq("source", home.id), remembered(), known_at(None)))
+        words = new.text[: self._parts.settings.max_query_characters]
+        found = await shelf.index.search(Probe(place.narrowed(here), words, None, COMPARED))
+        rows = await self._sight.rows(place)([ChunkId(int(each)) for each in found.ids])
+        others = [(str(row.document.id), row.chunk.text) for row in rows if row.document.chunks == 1]
         return tuple(alike.near(new.text, others))
-
-
-def _same(new: NewMemory, known: Memory) -> bool:
-    """Whether a memory says what is stored of it already."""
-    return _said(new) == _said(as_given(known))
 
 
 def _said(new: NewMemory) -> tuple[object, ...]:

@@ -5,8 +5,8 @@ What is left to do is read from Records each time, so a killed worker loses at m
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -23,6 +23,7 @@ BATCH = 288
 """Three times what a hosted model takes at once, so that no rest waits for texts to share its batch."""
 ATTEMPTS = 5
 POLL_SECONDS = 0.2
+GATHERING_SECONDS = 0.05
 
 
 def packed(vectors: Vectors) -> list[bytes]:
@@ -38,15 +39,26 @@ async def embed_pending(
     A text that the provider refuses is tried alone and its document marked; others are not held up. A
     refusal of every text, as of the key, marks none and is raised.
     """
-    while batch := await records.unembedded(collection.id, embedder.space, limit=BATCH):
-        try:
-            vectors = await embedder.embed_documents([each.passage for each in batch])
-            stored = await _store(records, embedder, batch, vectors)
-        except ProviderError as refusal:
-            if not refusal.about_text:
-                raise
-            stored = await _embed_alone(records, embedder, batch)
-        report(stored)
+    while await _embed_batch(records, collection, embedder, report=report):
+        pass
+
+
+async def _embed_batch(
+    records: Records, collection: Collection, embedder: Embedder, *, report: Callable[[int], None]
+) -> int:
+    """Embed what waits longest; how many texts were tried, 0 when none waits."""
+    batch = await records.unembedded(collection.id, embedder.space, limit=BATCH)
+    if not batch:
+        return 0
+    try:
+        vectors = await embedder.embed_documents([each.passage for each in batch])
+        stored = await _store(records, embedder, batch, vectors)
+    except ProviderError as refusal:
+        if not refusal.about_text:
+            raise
+        stored = await _embed_alone(records, embedder, batch)
+    report(stored)
+    return len(batch)
 
 
 async def _embed_alone(records: Records, embedder: Embedder, batch: Sequence[IndexedChunk]) -> int:
@@ -84,6 +96,7 @@ class Work:
 
     task: asyncio.Task[None] | None = None
     again: bool = False
+    wanted: asyncio.Event = field(default_factory=asyncio.Event)
     done: int = 0
     error: ConspectusError | None = None
 
@@ -100,6 +113,7 @@ class Backfill:
         """Make sure that a worker is running that will see everything committed before this call."""
         work = self._works.setdefault(collection.id, Work())
         work.again = True
+        work.wanted.clear()
         if work.task is None or work.task.done():
             work.error = None
             work.task = asyncio.create_task(self._run(work, collection, embedder))
@@ -115,6 +129,7 @@ class Backfill:
     ) -> int:
         """Wait until everything is embedded and say how many vectors came. Raises what stopped the worker."""
         work = self.wake(collection, embedder)
+        work.wanted.set()
         before, total = work.done, await self._records.count_unembedded(collection.id, embedder.space)
         while work.task is not None and not work.task.done():
             if progress is not None:
@@ -134,14 +149,12 @@ class Backfill:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run(self, work: Work, collection: Collection, embedder: Embedder) -> None:
-        def report(stored: int) -> None:
-            work.done += stored
-
         failures = 0
         while work.again:
+            await _gathering(work)
             work.again = False
             try:
-                await self._drain(collection, embedder, report)
+                await self._drain(work, collection, embedder)
                 failures = 0
             except ProviderUnavailable as fault:
                 failures += 1
@@ -157,10 +170,24 @@ class Backfill:
                 work.error = StorageError(f"embedding stopped: {fault}")
                 return
 
-    async def _drain(self, collection: Collection, embedder: Embedder, report: Callable[[int], None]) -> None:
+    async def _drain(self, work: Work, collection: Collection, embedder: Embedder) -> None:
         while await self._records.count_unembedded(collection.id, embedder.space):
             with self._turn() as mine:
                 if mine:
-                    await embed_pending(self._records, collection, embedder, report=report)
+                    await self._embed_all(work, collection, embedder)
                     return
             await asyncio.sleep(POLL_SECONDS)
+
+    async def _embed_all(self, work: Work, collection: Collection, embedder: Embedder) -> None:
+        def report(stored: int) -> None:
+            work.done += stored
+
+        while tried := await _embed_batch(self._records, collection, embedder, report=report):
+            if tried < BATCH:
+                await _gathering(work)
+
+
+async def _gathering(work: Work) -> None:
+    """Let more come together, unless somebody waits: each batch costs writers the time of a commit."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(work.wanted.wait(), GATHERING_SECONDS)
