@@ -10,6 +10,7 @@ from conspectus.web.problems import problem_of
 ERRORS = [
     errors.InvalidInput("where", "is odd"),
     errors.TooLarge("text", size=3, limit=2, unit="characters"),
+    errors.DanglingEdges(["ann", "bo"]),
     errors.UnknownTokenizer("abacus"),
     errors.NotFound("collection", "wiki"),
     errors.Unauthenticated(),

@@ -22,7 +22,11 @@ def error_of(problem: Mapping[str, object]) -> ConspectusError:
     Without all that belongs to the error of its code, it is the nearest one above it that is complete.
     """
     detail = str(problem.get("detail") or problem.get("title") or "the server gave no reason")
-    facts = {name.removeprefix(RENAMED): value for name, value in problem.items() if name not in STANDARD}
+    facts = {
+        name.removeprefix(RENAMED): tuple(value) if isinstance(value, list) else value
+        for name, value in problem.items()
+        if name not in STANDARD
+    }
     named = _by_code().get(str(problem.get("code")), ConspectusError)
     if issubclass(named, ChatError):
         facts = {"provider": MODEL, "reason": detail, **dict.fromkeys(MODEL_FACTS), **facts}

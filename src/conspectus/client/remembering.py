@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, Final
+from typing import Any, Final, Unpack
 from urllib.parse import quote
 
 from conspectus.client.encode import budget_json, encoded, metadata_json
@@ -22,6 +22,7 @@ from conspectus.model.memory import (
     MemoryQuestion,
     MemoryWindow,
     NewMemory,
+    Paging,
     RecentMemory,
     Recollection,
     Remembered,
@@ -112,15 +113,11 @@ class Remembering(Naming):
         collection: str = MEMORY,
         kind: MemoryClass | None = None,
         entity: str | None = None,
-        where: Filter = EVERYTHING,
-        after: str | None = None,
-        limit: int = 100,
-        newest_first: bool = False,
+        **paging: Unpack[Paging],
     ) -> MemoryPage:
         """A page of the memories of a scope that match, in the order in which they were said."""
-        told: dict[str, object] = {**scope_query(scope, collection), "kind": kind, "entity": entity}
-        told |= {"after": after, "limit": limit, "newest_first": newest_first or None}
-        told["where"] = None if where == EVERYTHING else json.dumps(filter_to_json(where))
+        told: dict[str, object] = {**scope_query(scope, collection), "kind": kind, "entity": entity, **paging}
+        told["where"] = json.dumps(filter_to_json(paging.get("where", EVERYTHING)))
         return await self._channel.one(MemoryPage, get("/memories", **told))
 
     async def count_memories(
@@ -132,6 +129,7 @@ class Remembering(Naming):
 
     async def update_memory(
         self,
+        /,
         memory: str,
         *,
         scope: Scope,

@@ -86,6 +86,7 @@ class Remembering(Recalling):
 
     async def update_memory(
         self,
+        /,
         memory: str,
         *,
         scope: Scope,

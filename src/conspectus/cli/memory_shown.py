@@ -1,0 +1,241 @@
+"""memory: what is stored, how it changed, and how it goes."""
+
+import json
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from conspectus.cli.failures import FAILED, NOTHING
+from conspectus.cli.memory_options import (
+    NO_MEMORIES,
+    Id,
+    Preview,
+    Purge,
+    Whose,
+    instant,
+    memories_table,
+    receipt_text,
+    remembering,
+    said_at,
+    scope_name,
+)
+from conspectus.cli.options import Common
+from conspectus.cli.output import cell, note, plain, printable, show
+from conspectus.cli.reporting import plain_table
+from conspectus.cli.session import Session
+from conspectus.errors import InvalidInput
+from conspectus.model.filter_json import parse_filters
+from conspectus.model.graph import Fact
+from conspectus.model.memory import ForgetReceipt, Forgetting, Memory, MemoryClass
+
+CONDITION = "Only those that match: field=value, or a JSON filter; may be repeated, all must match."
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Which memories of a scope."""
+
+    notes: Annotated[
+        bool | None, typer.Option("--notes/--turns", help="Only standing notes, or only turns.")
+    ] = None
+    entity: Annotated[str | None, typer.Option(help="Only those that mention this name.")] = None
+    where: Annotated[list[str] | None, typer.Option(help=CONDITION)] = None
+    newest_first: Annotated[bool, typer.Option("--newest-first", help="Begin with what was said last.")] = (
+        False
+    )
+
+    def kind(self) -> MemoryClass | None:
+        """The class that is asked for."""
+        return None if self.notes is None else "note" if self.notes else "turn"
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What is to be changed of a memory."""
+
+    text: Annotated[str | None, typer.Option(help="What it says from now on.")] = None
+    role: Annotated[str | None, typer.Option(help="Whose turn it is.")] = None
+    speaker: Annotated[str | None, typer.Option(help="Who said it.")] = None
+    at: Annotated[str | None, typer.Option(help="When it was said, as an ISO 8601 time.")] = None
+    note: Annotated[
+        bool | None, typer.Option("--note/--turn", help="Make it a standing note, or a turn.")
+    ] = None
+    valid_until: Annotated[str | None, typer.Option(help="Until when its fact holds.")] = None
+
+    def given(self) -> dict[str, Any]:
+        """What is given of it, as the engine takes it. Raises InvalidInput where that is nothing."""
+        named = ("text", "role", "speaker", "at", "valid_until")
+        told = {name: value for name in named if (value := getattr(self, name)) is not None}
+        if self.note is not None:
+            told["kind"] = "note" if self.note else "turn"
+        if not told:
+            raise InvalidInput("update", "say what is to change: --text, --role, ...")
+        return told
+
+
+@dataclass(frozen=True, slots=True)
+class Condemned:
+    """Which memories are to go."""
+
+    before: Annotated[str | None, typer.Option(help="Those said before this ISO 8601 time.")] = None
+    older_than: Annotated[float | None, typer.Option(help="Those said more than so many days ago.")] = None
+    everything: Annotated[bool, typer.Option("--all", help="All of the scope.")] = False
+    pinned: Annotated[bool, typer.Option("--pinned", help="Pinned ones, too.")] = False
+
+    def what(self, ids: list[str]) -> Forgetting:
+        """As the engine takes it."""
+        return Forgetting(tuple(ids), instant(self.before), self.older_than, self.everything, self.pinned)
+
+
+@dataclass(frozen=True, slots=True)
+class Deleting:
+    """How they are to go."""
+
+    preview: Preview = False
+    purge: Purge = False
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
+
+
+def history(
+    common: Common,
+    whose: Whose,
+    part: Part,
+    *,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Most memories to list.")] = 100,
+    after: Annotated[str | None, typer.Option(help="Go on after a page: its `next`.")] = None,
+) -> None:
+    """List memories in the order in which they were said."""
+    with remembering(common) as session:
+        page = session.engine.memories(
+            scope=whose.scope(),
+            collection=session.collection,
+            kind=part.kind(),
+            entity=part.entity,
+            where=parse_filters(part.where or []),
+            after=after,
+            limit=limit,
+            newest_first=part.newest_first,
+        )
+    if page.memories or common.json:
+        show(page, memories_table(page.memories), as_json=common.json)
+    if page.next and not common.json:
+        note(f"there are more: --after {page.next}")
+    if not page.memories:
+        if not common.json:
+            note(NO_MEMORIES)
+        raise typer.Exit(NOTHING)
+
+
+def show_memory(memory: Id, common: Common, whose: Whose) -> None:
+    """Show a memory with all that is known of it."""
+    with remembering(common) as session:
+        found = session.engine.memory(memory, scope=whose.scope(), collection=session.collection)
+    show(found, _memory_picture(found), as_json=common.json)
+
+
+def versions(memory: Id, common: Common, whose: Whose) -> None:
+    """Show what a memory said before, oldest first, and what it says now."""
+    with remembering(common) as session:
+        found = session.engine.memory_versions(memory, scope=whose.scope(), collection=session.collection)
+    table = plain_table("known from", "until", "text")
+    for each in found:
+        until = "-" if each.known_until is None else f"{each.known_until:%Y-%m-%d %H:%M:%S}"
+        table.add_row(f"{each.known_from:%Y-%m-%d %H:%M:%S}", until, cell(each.text, limit=200))
+    show(found, table, as_json=common.json)
+
+
+def update(memory: Id, common: Common, whose: Whose, changes: Changes) -> None:
+    """Change a memory; it keeps its id, and what it was is kept as a version."""
+    _change(memory, common, whose, changes.given())
+
+
+def pin(
+    memory: Id,
+    common: Common,
+    whose: Whose,
+    *,
+    off: Annotated[bool, typer.Option("--off", help="Let it go like others again.")] = False,
+) -> None:
+    """Keep a memory whatever the retention says."""
+    _change(memory, common, whose, {"pinned": not off})
+
+
+def forget(
+    common: Common,
+    whose: Whose,
+    condemned: Condemned,
+    deleting: Deleting,
+    *,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="[MEMORY]...", help="Ids of memories.")] = None,
+) -> None:
+    """Delete memories by id, by age, or all of a scope."""
+    what = condemned.what(ids or [])
+    with remembering(common) as session:
+        receipt = _forget(session, whose, what, deleting)
+    show(receipt, receipt_text(receipt), as_json=common.json)
+    if not receipt.memories:
+        raise typer.Exit(NOTHING)
+
+
+def _forget(session: Session, whose: Whose, what: Forgetting, deleting: Deleting) -> ForgetReceipt:
+    """Delete after a question, unless it is answered already or there is nothing to ask."""
+    engine, place = session.engine, session.collection
+    scope = whose.scope()
+    if deleting.preview or not deleting.yes:
+        would = engine.forget(what, scope=scope, collection=place, preview=True)
+        asked = f"Delete {would.memories:,} memories of {scope_name(scope)}?"
+        if deleting.preview or not would.memories:
+            return would
+        if not typer.confirm(asked, err=True):
+            note("nothing was deleted")
+            raise typer.Exit(FAILED)
+    return engine.forget(what, scope=scope, collection=place, purge=deleting.purge)
+
+
+def _change(memory: str, common: Common, whose: Whose, changes: dict[str, Any]) -> None:
+    with remembering(common) as session:
+        written = session.engine.update_memory(
+            memory, scope=whose.scope(), collection=session.collection, **changes
+        )
+    show(written, f"{written.outcome} {written.id}", as_json=common.json)
+
+
+def _memory_picture(memory: Memory) -> RenderableType:
+    table = plain_table("", "")
+    table.show_header = False
+    document = memory.document
+    told = {
+        "id": memory.id,
+        "key": document.key,
+        "of": scope_name(memory.scope),
+        "class": memory.kind + (", pinned" if memory.pinned else ""),
+        "said": said_at(memory),
+        "role": document.role,
+        "speaker": document.author,
+        "known from": f"{memory.known_from:%Y-%m-%d %H:%M:%S}",
+        "fact": None if memory.fact is None else _fact_line(memory.fact),
+        "valid": _valid(memory),
+        "ended by": memory.closed_by,
+        "ended": ", ".join(memory.closes),
+        "nearly the same": ", ".join(memory.near),
+        "entities": ", ".join(memory.entities),
+        "metadata": json.dumps(plain(memory.metadata), ensure_ascii=False) if memory.metadata else None,
+    }
+    for name, value in told.items():
+        if value:
+            table.add_row(cell(name, style="bold"), cell(value))
+    return Group(table, "", Text(printable(memory.text)))
+
+
+def _fact_line(fact: Fact) -> str:
+    return f"{fact.subject} | {fact.predicate} | {fact.object}"
+
+
+def _valid(memory: Memory) -> str | None:
+    ends = (memory.valid_from, memory.valid_until)
+    if ends == (None, None):
+        return None
+    return " to ".join("-" if end is None else f"{end:%Y-%m-%d %H:%M:%S}" for end in ends)
