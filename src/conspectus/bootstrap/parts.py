@@ -32,6 +32,7 @@ EMBEDDING = "embedding.lock"
 JOBS = "jobs.sqlite"
 JOBS_LOCK = "jobs.lock"
 ALERTS_LOCK = "alerts.lock"
+KEEPING_LOCK = "keeping.lock"
 COPIES = "wikis"
 
 
@@ -71,6 +72,7 @@ async def parts_of(folder: Path, settings: Settings, models: Models) -> Parts:
         replays=SqlReplays(records.transactions),
         summaries=SqlSummaries(records.transactions),
         memories=SqlMemories(records.transactions),
+        keeping=lambda: turn(folder / KEEPING_LOCK),
         alerts=_alert_parts(folder, settings, records.transactions),
         work=_work_parts(folder, settings, records.transactions),
     )

@@ -41,8 +41,8 @@ class Chores(People):
                 return await self._take_files(job, tell)
             case "sync":
                 return await self._follow(job, tell)
-            case "summary":
-                raise Conflict("job", job.id, "is done where streams are known")
+            case "summary" | "retention":
+                raise Conflict("job", job.id, "is done where streams and memories are known")
 
     async def _take_page(self, job: Job, tell: Tell) -> Outcome:
         """Fetch a page, read it, and put it in the place of what it was before."""

@@ -11,6 +11,7 @@ from conspectus.ingest.backfill import Backfill, Turn
 from conspectus.ingest.followers import Followers
 from conspectus.ingest.job_service import JobService, OpenJobs
 from conspectus.ingest.shelves import OpenIndex, Shelves
+from conspectus.memory.keeping import Keeper
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.model.wiki import Connection
 from conspectus.ports import Archives, Clock, CountTokens, Embedder, Files, Records
@@ -61,8 +62,8 @@ class Parts:
 
     `embedder_named` makes the embedder of a setting, `embedder_for` the one of a space (None: it cannot
     be had here), `size` says how many bytes the store takes, `forget_index` deletes a space's index; `turn`
-    is held by the process that embeds; `release` is awaited when all work has stopped and the stores are
-    still open.
+    is held by the process that embeds, `keeping` by the one that carries retentions out; `release` is
+    awaited when all work has stopped and the stores are still open.
     """
 
     path: str
@@ -85,6 +86,7 @@ class Parts:
     replays: Replays
     summaries: Summaries
     memories: Memories
+    keeping: Turn
     alerts: AlertParts
     work: WorkParts
     release: Callable[[], Awaitable[None]]
@@ -112,6 +114,7 @@ class Core:
         self._followers: Followers | None = None
         self._poster: Poster | None = None
         self._alerting: AlertService | None = None
+        self._keeper: Keeper | None = None
 
     def follow(self, followers: Followers) -> None:
         """Keep followers running until the store is closed; the first ones given stay."""
@@ -124,6 +127,12 @@ class Core:
         if self._alerting is None:
             self._alerting = make()
         self._alerting.start()
+
+    def keep(self, make: Callable[[], Keeper]) -> None:
+        """Keep retentions carried out until the store is closed; the first keeper stays."""
+        if self._keeper is None:
+            self._keeper = make()
+        self._keeper.start()
 
     def poster(self) -> Poster:
         """What webhooks are sent with, made when it is first needed."""
@@ -143,6 +152,8 @@ class Core:
             await self._followers.close()
         if self._alerting is not None:
             await self._alerting.close()
+        if self._keeper is not None:
+            await self._keeper.close()
         if self._poster is not None:
             await self._poster.close()
         await self.jobs.close(grace=self.parts.settings.job_grace_seconds)

@@ -41,11 +41,6 @@ class State:
     closes: tuple[Reference, ...] = ()
     near: tuple[Reference, ...] = ()
 
-    @property
-    def content(self) -> NewMemory:
-        """What makes it another state than the one before: what it says, not what was found out of it."""
-        return self.new
-
 
 @dataclass(frozen=True, slots=True)
 class Line:

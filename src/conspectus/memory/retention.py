@@ -5,13 +5,15 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 from conspectus.errors import InvalidInput
-from conspectus.memory.scopes import MEMORIES, beginning, home_name, scope_of
+from conspectus.memory.scopes import MEMORIES, beginning, holds, home_name, scope_of
 from conspectus.model.filter import And, Eq, Filter, Not, Overlaps
-from conspectus.model.memory import PINNED, Forgetting, Retention, Scope
+from conspectus.model.memory import PINNED, ForgetReceipt, Forgetting, Retention, Scope
+from conspectus.model.records import Metadata
 from conspectus.text.times import parse_instant
 
 MOST_DAYS = 365_000
 MOST_MEMORIES = 1_000_000_000
+COUNTED = ("memories", "versions", "chunks", "vectors", "edges")
 ANY = "*"
 """Stands for any agent where a rule is for one conversation; no name is written so in addresses."""
 
@@ -64,6 +66,30 @@ def strictest(retentions: Iterable[Retention]) -> Retention:
     days = [each.days for each in rules if each.days is not None]
     most = [each.most for each in rules if each.most is not None]
     return Retention(min(days, default=None), min(most, default=None))
+
+
+def holding(rules: Iterable[tuple[Scope, Retention]], home: Scope) -> Retention | None:
+    """What holds for a conversation, if any rule does."""
+    found = [retention for scope, retention in rules if holds(scope, home)]
+    return strictest(found) if found else None
+
+
+def added(one: ForgetReceipt, other: ForgetReceipt) -> ForgetReceipt:
+    """Two receipts as one."""
+    return ForgetReceipt(
+        one.memories + other.memories,
+        one.versions + other.versions,
+        one.chunks + other.chunks,
+        one.vectors + other.vectors,
+        one.edges + other.edges,
+        (*one.ids, *other.ids),
+    )
+
+
+def counts_of(result: Metadata | None) -> dict[str, int]:
+    """What a job has counted of what is gone; nothing where it has counted nothing yet."""
+    found = {name: (result or {}).get(name) for name in COUNTED}
+    return {name: number if isinstance(number, int) else 0 for name, number in found.items()}
 
 
 def written_for(scope: Scope) -> str:

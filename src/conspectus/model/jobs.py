@@ -9,7 +9,7 @@ from typing import Literal, get_args
 from conspectus.model.ids import CollectionId, JobId, SourceId, UserId
 from conspectus.model.records import Metadata
 
-JobKind = Literal["ingest_url", "ingest_files", "sync", "summary"]
+JobKind = Literal["ingest_url", "ingest_files", "sync", "summary", "retention"]
 JobState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 FINISHED: frozenset[JobState] = frozenset({"succeeded", "failed", "cancelled"})
 

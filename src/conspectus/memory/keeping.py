@@ -1,0 +1,59 @@
+"""The retentions of one open store: which process carries them out, and that it goes on."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, suppress
+from typing import Final
+
+from conspectus.errors import ConspectusError
+
+logger = logging.getLogger(__name__)
+
+TURN_SECONDS: Final = 1.0
+"""Seconds between two looks at whether it is this process's turn."""
+
+Turn = Callable[[], AbstractContextManager[bool]]
+"""Opens a context that is true when this process is the one that carries retentions out."""
+
+
+class Keeper:
+    """Of all processes that have a store open, the one that has the turn looks after what is due."""
+
+    def __init__(self, look: Callable[[], Awaitable[None]], *, turn: Turn, pause: float) -> None:
+        self._look = look
+        self._turn = turn
+        self._pause = pause
+        self._serving: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
+
+    def start(self) -> None:
+        """Begin, as soon as it is this process's turn. Raises what ended it."""
+        if self._serving is None:
+            self._serving = asyncio.create_task(self._serve())
+        if self._serving.done() and not self._closing.is_set():
+            self._serving.result()
+
+    async def close(self) -> None:
+        """Stop after the look that is under way."""
+        self._closing.set()
+        if self._serving is not None:
+            await asyncio.wait({self._serving})
+
+    async def _serve(self) -> None:
+        while not self._closing.is_set():
+            with self._turn() as mine:
+                while mine and not self._closing.is_set():
+                    await self._look_once()
+                    await self._wait(self._pause)
+            await self._wait(TURN_SECONDS)
+
+    async def _look_once(self) -> None:
+        try:
+            await self._look()
+        except ConspectusError as fault:
+            logger.warning("retentions cannot be carried out now: %s", fault.code)
+
+    async def _wait(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._closing.wait(), seconds)
