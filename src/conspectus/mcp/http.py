@@ -4,7 +4,9 @@ Whoever asks is settled before: the engine that answers is that of the request's
 sessions, so nothing of one request can be used by another, and any process can answer any of them.
 """
 
-from contextlib import AbstractAsyncContextManager
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from mcp.server.streamable_http_manager import DEFAULT_MAX_REQUEST_BODY_SIZE, StreamableHTTPSessionManager
 from starlette.requests import Request
@@ -29,9 +31,26 @@ class Endpoint:
             max_request_body_size=min(most_bytes, DEFAULT_MAX_REQUEST_BODY_SIZE),
         )
 
-    def running(self) -> AbstractAsyncContextManager[None]:
-        """The time in which it answers; there is one only."""
-        return self._messages.run()
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """The time in which it answers, of which there is one only; it may end in another task."""
+        begun, over = asyncio.Event(), asyncio.Event()
+
+        async def answer() -> None:
+            try:
+                async with self._messages.run():
+                    begun.set()
+                    await over.wait()
+            finally:
+                begun.set()
+
+        answering = asyncio.create_task(answer())
+        await begun.wait()
+        try:
+            yield
+        finally:
+            over.set()
+            await answering
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a message."""

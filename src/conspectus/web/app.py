@@ -13,10 +13,14 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 from structlog.typing import FilteringBoundLogger
 
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError
+from conspectus.mcp.http import PATH as MODELS
+from conspectus.mcp.http import Endpoint
+from conspectus.mcp.offer import Options
 from conspectus.settings import Settings
 from conspectus.web.auth import Authentication, origins
 from conspectus.web.border import Border
@@ -72,16 +76,20 @@ def application(
     settings: Settings,
     *,
     log: FilteringBoundLogger | None = None,
+    only_models: Options | None = None,
 ) -> FastAPI:
     """An application that answers with this engine, which has to be that of the store's owner.
 
-    It neither closes the engine nor has it run the jobs that wait.
+    It neither closes the engine nor has it run the jobs that wait. With `only_models` it has no API: models
+    are answered as these options say, and who runs the server is.
     """
     chosen_log = log or logger(settings.log_level)
     readiness = Readiness(engine, chosen_log)
     metrics = Metrics(version("conspectus"))
     chats = ChatStreams(settings, chosen_log)
     listeners = Listeners(settings, chosen_log)
+    options = Options(settings.mcp_tokens) if only_models is None else only_models
+    models = Endpoint(options, most_bytes=settings.max_request_bytes)
     metrics.chats.set_function(lambda: len(chats))
     for each in (chats, listeners):
         readiness.when_stopping(each.stop)
@@ -94,7 +102,7 @@ def application(
         redirect_slashes=False,
         generate_unique_id_function=_operation,
         form_limits={"max_files": settings.max_upload_files, "max_fields": MOST_FIELDS},
-        lifespan=partial(_lifespan, Running(engine, readiness, chats, settings)),
+        lifespan=partial(_lifespan, Running(engine, readiness, chats, settings, models)),
     )
     app.state.readiness = readiness
     app.state.metrics = metrics
@@ -102,7 +110,8 @@ def application(
     app.state.listeners = listeners
     for kind in HANDLED:
         app.add_exception_handler(kind, answer_error)
-    _include(app)
+    _include(app, api=only_models is None)
+    app.router.routes.append(Route(MODELS, models))
     app.add_middleware(Idempotency, replays=engine.replays, clock=now)
     app.add_middleware(Authentication, engine=engine, settings=settings)
     app.add_middleware(Limits, settings=settings, metrics=metrics)
@@ -120,6 +129,7 @@ class Running:
     readiness: Readiness
     streams: ChatStreams
     settings: Settings
+    models: Endpoint
 
     async def begin(self) -> None:
         """Give back the keys of writes that a process which died left unanswered."""
@@ -144,7 +154,8 @@ async def _lifespan(running: Running, _app: FastAPI) -> AsyncIterator[None]:
         asyncio.create_task(running.go_on()),
     ]
     try:
-        yield
+        async with running.models.running():
+            yield
     finally:
         running.readiness.stop()
         await running.streams.close()
@@ -153,11 +164,12 @@ async def _lifespan(running: Running, _app: FastAPI) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _include(app: FastAPI) -> None:
-    api = APIRouter(prefix=API)
-    for group in GROUPS:
-        api.include_router(group.router)
-    app.include_router(api)
+def _include(app: FastAPI, *, api: bool) -> None:
+    if api:
+        routes = APIRouter(prefix=API)
+        for group in GROUPS:
+            routes.include_router(group.router)
+        app.include_router(routes)
     app.include_router(server.router)
 
 

@@ -8,6 +8,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from conspectus.engine import Engine
 from conspectus.errors import NotAllowed, Unauthenticated
+from conspectus.mcp.http import PATH as MODELS
 from conspectus.model.access import LOCAL_OWNER, Person
 from conspectus.settings import Settings
 
@@ -29,8 +30,12 @@ class Authentication:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with its person. Raises Unauthenticated or NotAllowed."""
-        if scope["type"] == "http" and (scope["path"].startswith(API) or scope["path"] == METRICS):
-            person = await self._person(Headers(scope=scope))
+        path = scope["path"] if scope["type"] == "http" else ""
+        if path.startswith(API) or path in {METRICS, MODELS}:
+            headers = Headers(scope=scope)
+            if path == MODELS:
+                require_own_origin(headers, self._settings)
+            person = await self._person(headers)
             scope["state"].update(person=person, engine=self._engine.answering(person))
         await self._app(scope, receive, send)
 
@@ -65,13 +70,17 @@ def require_own_site(headers: Headers, settings: Settings) -> None:
 
     A page can have any name lead to this machine, so the name in Host must be one that is ours.
     """
-    host = headers.get("host", "")
-    if name_in(host) not in LOCAL_NAMES | {settings.host}:
+    if name_in(headers.get("host", "")) not in LOCAL_NAMES | {settings.host}:
         raise NotAllowed("ask this server without a key", "the name localhost in the Host header")
-    origin = headers.get("origin")
+    require_own_origin(headers, settings)
+
+
+def require_own_origin(headers: Headers, settings: Settings) -> None:
+    """Raise NotAllowed for what a web page of another origin had a browser ask."""
+    host, origin = headers.get("host", ""), headers.get("origin")
     if origin in origins(settings):
         return
-    if headers.get("sec-fetch-site", "") not in OWN_SITE or (origin and urlsplit(origin).netloc != host):
+    if headers.get("sec-fetch-site", "") not in OWN_SITE or (origin and origin.partition("://")[2] != host):
         raise NotAllowed("ask this server from a web page", "a key, or its origin in cors_origins")
 
 

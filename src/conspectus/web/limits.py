@@ -8,6 +8,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from conspectus.errors import Overloaded, TooLarge
+from conspectus.mcp.http import PATH as MODELS
 from conspectus.settings import Settings
 from conspectus.web.metrics import Metrics
 from conspectus.web.problems import refuse
@@ -18,7 +19,7 @@ LIMITED = "/api/"
 class Limits:
     """Turns away what is too large or too much, and ends what takes too long.
 
-    Only what is under the API is limited: health must be told, and measured, when all places are taken.
+    Only the API and what models ask is limited: health must be told, and measured, when all places are taken.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics) -> None:
@@ -30,7 +31,8 @@ class Limits:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on within its limits. Raises TooLarge, Overloaded or Refused."""
-        if scope["type"] != "http" or not scope["path"].startswith(LIMITED):
+        path = scope["path"] if scope["type"] == "http" else ""
+        if not (path.startswith(LIMITED) or path == MODELS):
             await self._app(scope, receive, send)
             return
         body = Counted(receive, Headers(scope=scope), self._settings.max_request_bytes)

@@ -17,6 +17,7 @@ from structlog.typing import FilteringBoundLogger
 from conspectus import bootstrap
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput
+from conspectus.mcp.offer import Options
 from conspectus.model.query import EVERYWHERE
 from conspectus.settings import Settings
 from conspectus.web.app import application
@@ -42,12 +43,14 @@ async def serve(
     path: Path | None = None,
     keyless: bool = False,
     announce: Callable[[Opened], None],
+    only_models: Options | None = None,
 ) -> None:
     """Serve the store at `path` until the process is asked to stop, then finish what is being answered.
 
     The first start makes the owner account, whose key is announced once. `keyless` makes none: without
-    any account, whoever asks from this machine is the owner. Raises InvalidInput for a place where it cannot
-    listen, or may not because other machines could reach it without a key.
+    any account, whoever asks from this machine is the owner. With `only_models` nothing is served but the
+    Model Context Protocol. Raises InvalidInput for a place where it cannot listen, or may not because other
+    machines could reach it without a key.
     """
     log = logger(settings.log_level)
     with forwarded(log), closing(bound(settings.host, settings.port)) as listener:
@@ -56,7 +59,7 @@ async def serve(
             await engine.start_jobs()
             await engine.start_following()
             await engine.start_alerting()
-            app = application(engine, settings, log=log)
+            app = application(engine, settings, log=log, only_models=only_models)
             server = Server(configured(app, settings), app.state.readiness.stop)
             listener.listen(BACKLOG)
             announce(Opened(address_of(listener, settings.host), key))
