@@ -59,6 +59,7 @@ async def serve(
             await engine.start_jobs()
             await engine.start_following()
             await engine.start_alerting()
+            await engine.start_keeping()
             app = application(engine, settings, log=log, only_models=only_models)
             server = Server(configured(app, settings), app.state.readiness.stop)
             listener.listen(BACKLOG)
