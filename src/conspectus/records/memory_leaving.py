@@ -26,7 +26,7 @@ STATES_A_FACT = func.json_type(documents.c.metadata, f"$.{FACT}").is_not_distinc
 """Exactly what is said of the memory itself, whatever its caller's own metadata are called."""
 
 COUNTED: Final = ("memories", "versions", "chunks", "vectors", "edges")
-_GIVEN = func.json_each(bindparam("ids")).table_valued(column("value", String)).render_derived()
+_GIVEN = func.json_each(bindparam("ids")).table_valued(column("value", String))
 _IDS = select(_GIVEN.c.value)
 """Any number of ids as one value, so that what hangs on all of them together can be asked at once."""
 
@@ -119,7 +119,7 @@ def names(connection: Connection, homes: Sequence[SourceId]) -> int:
         mentions, mentions.c.chunk == chunks.c.id
     )
     for block in blocks(homes):
-        chosen = select(mentions.c.key.distinct()).select_from(joined)
+        chosen = select(mentions.c.key).distinct().select_from(joined)
         found |= set(connection.execute(chosen.where(documents.c.source.in_(block), REMEMBERED)).scalars())
     return len(found)
 
