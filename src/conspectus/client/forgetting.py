@@ -2,11 +2,15 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
+from functools import partial
+from operator import add
 from typing import Final
 
 from conspectus.client.encode import encoded
 from conspectus.client.remembering import Remembering, scope_json, scope_query
 from conspectus.client.request import Request, get, post, remove, work
+from conspectus.errors import InvalidInput
+from conspectus.memory.line_numbers import renumber
 from conspectus.model.jobs import Job
 from conspectus.model.memory import (
     MEMORY,
@@ -111,16 +115,22 @@ class Forgetting(Remembering):
     ) -> list[Remembered]:
         """Take in lines of an export, where they say or into a scope; again changes nothing.
 
-        They are sent in batches. Raises InvalidInput for a line that is none; the batch at fault is not
-        written.
+        They are sent in batches. Raises InvalidInput or TooLarge with the number of the line at fault, of
+        whose batch nothing is written.
         """
         where: dict[str, Json] = {"collection": encoded(collection), "scope": _scope(scope)}
         done: list[Remembered] = []
-        for batch in _batches(lines):
-            body: Json = {**where, "lines": [*batch]}
-            done += await self._channel.several(Remembered, work("/memories/import", body))
+        before = 0
+        for batch in _batches(lines.split("\n") if isinstance(lines, str) else lines):
+            body: Json = {**where, "lines": [encoded(each) for each in batch]}
+            try:
+                done += await self._channel.several(Remembered, work("/memories/import", body))
+            except InvalidInput as fault:
+                renumber(fault, partial(add, before))
+                raise
+            before += len(batch)
             if progress is not None:
-                progress("remembering", len(done), 0)
+                progress("importing", len(done), 0)
         return done
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError, InvalidInput
 from conspectus.ingest.pipeline import BATCH_CHARACTERS, BATCH_DOCUMENTS
+from conspectus.memory.line_numbers import renumber
 from conspectus.web.lines import lines_in
 from conspectus.web.problems import Refused, problem_of
 from conspectus.web.schemas.remembered import ImportedAnswer
@@ -35,14 +36,17 @@ class TakenMemories:
         self._size += len(text)
 
     async def write(self) -> None:
-        """Write what waits. Raises Refused with the numbers of its lines."""
+        """Write what waits. Raises InvalidInput with the number of a line, or Refused with those of all."""
         if not self._waiting:
             return
-        first, last = self._waiting[0][0], self._waiting[-1][0]
+        numbers = [number for number, _ in self._waiting]
         try:
             done = await self._engine.import_memories([text for _, text in self._waiting], **self._where)
+        except InvalidInput as fault:
+            renumber(fault, lambda number: numbers[number - 1])
+            raise
         except ConspectusError as fault:
-            raise _refused(fault, first_line=first, last_line=last) from fault
+            raise _refused(fault, first_line=numbers[0], last_line=numbers[-1]) from fault
         self.counts.update(each.outcome for each in done)
         self._waiting, self._size = [], 0
 
@@ -52,8 +56,8 @@ async def take_memories(
 ) -> ImportedAnswer:
     """Write the memories of a body, of which never more than a batch is held.
 
-    Raises Refused, in whose problem are the numbers of the lines of the batch at fault, counted from 1, and
-    what is written of those before it.
+    Raises Refused, in whose problem are the number of the line at fault, or those of its batch, counted from
+    1, and what is written of those before it.
     """
     taken = TakenMemories(engine, where)
     try:

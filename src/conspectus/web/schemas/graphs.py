@@ -44,11 +44,13 @@ class GraphAskBody(Body):
 
     alpha: Share = GraphAsk().alpha
     hops: int = Field(GraphAsk().hops, ge=0, le=MOST_HOPS, description="How far it is walked.")
-    graphs: list[Name] = Field(default=[], max_length=MOST_GRAPHS, description="None: all that can be seen.")
+    graphs: list[Name] | None = Field(
+        None, max_length=MOST_GRAPHS, description="Graphs that may be walked; null: all that can be seen."
+    )
 
     def asked(self) -> GraphAsk:
         """As the engine takes it."""
-        return GraphAsk(self.alpha, self.hops, tuple(self.graphs))
+        return GraphAsk(self.alpha, self.hops, None if self.graphs is None else tuple(self.graphs))
 
 
 class FactBody(Body):
