@@ -1,0 +1,258 @@
+"""Memories as lines of JSON: what is written is read again just so, and nothing else is read at all."""
+
+import json
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conspectus.errors import InvalidInput, TooLarge
+from conspectus.ingest.prepare import Limits, storable
+from conspectus.memory.histories import merged
+from conspectus.memory.items import document_of, memory_of
+from conspectus.memory.line_reading import LineReader
+from conspectus.memory.lines import Line, Reference, State, line_of, read_line
+from conspectus.model.graph import Fact
+from conspectus.model.ids import CollectionId, DocumentId, SourceId
+from conspectus.model.memory import Memory, NewMemory, Scope
+from conspectus.model.records import Document, Period
+from conspectus.text.clean import clean
+
+LIMITS = Limits(10_000, 10_000, 16)
+BEGIN = datetime(2026, 1, 5, 14, 30, 0, 123456, tzinfo=UTC)
+ANN = Scope("ann", "bot", "monday")
+OTHER = Reference(Scope("ann", "bot", "sunday"), "k2")
+
+
+def remembered(new: NewMemory, known_from: datetime = BEGIN, scope: Scope = ANN, **said: Any) -> Memory:
+    """A memory as it would be stored."""
+    made = document_of(new, scope, now=known_from, beside={})
+    at = made.occurred if isinstance(made.occurred, datetime) else known_from
+    document = Document(
+        DocumentId("m1"), CollectionId("c"), SourceId("s"), "memory", new.key or "k", "", "", "",
+        BEGIN, known_from, storable(made.metadata, LIMITS), made.author, made.role, Period(at, at),
+    )  # fmt: skip
+    return replace(memory_of(document, new.text, scope), known_from=known_from, **said)
+
+
+def read_again(*versions: Memory, known: dict[str, Reference] | None = None) -> Line:
+    return read_line(line_of(versions, known or {}))
+
+
+def test_all_that_a_memory_is_comes_back() -> None:
+    new = NewMemory(
+        "Ann moved to Graz.", key="k", role="user", speaker="Ann", at=BEGIN - timedelta(days=3), kind="note",
+        pinned=True, fact=Fact("Ann", "lives in", "Graz", single=False), valid_from=BEGIN - timedelta(days=9),
+        valid_until=BEGIN, entities=("Ann", "Graz"), metadata={"mood": {"level": 3, "tags": ["a", None]}},
+    )  # fmt: skip
+    memory = remembered(new, closed_by="o", closes=("o", "gone"), near=("o",))
+    line = read_again(memory, known={"o": OTHER})
+    state = State(new, BEGIN, OTHER, (OTHER,), (OTHER,))
+    assert line == Line(ANN, "k", BEGIN, (state,))
+
+
+def test_earlier_versions_come_before_the_newest() -> None:
+    later = BEGIN + timedelta(hours=1)
+    line = read_again(remembered(NewMemory("tea", "k")), remembered(NewMemory("coffee", "k"), later))
+    assert [(each.new.text, each.known_from) for each in line.states] == [("tea", BEGIN), ("coffee", later)]
+
+
+@pytest.mark.parametrize("scope", [Scope(), Scope("ann"), Scope(None, None, "c"), Scope("a/b", "*", "ü%2F")])
+def test_a_scope_without_names_is_one_too(scope: Scope) -> None:
+    assert read_again(remembered(NewMemory("x", "k"), scope=scope)).scope == scope
+
+
+@given(st.text(min_size=1).map(clean).filter(str.strip))
+def test_a_line_has_no_end_but_its_own(text: str) -> None:
+    line = line_of([remembered(NewMemory(text, "k", metadata={"own": text}))], {})
+    assert line.splitlines() == [line]
+    assert read_line(line).states[0].new.text == text
+    assert read_line(line).states[0].new.metadata == {"own": text}
+
+
+def test_a_memory_is_always_the_same_line() -> None:
+    memory = remembered(NewMemory("x", "k", metadata={"b": 1, "a": 2}, entities=("B", "A")))
+    assert line_of([memory], {}) == line_of([memory], {})
+
+
+GOOD: dict[str, Any] = {
+    "format": 1, "key": "k", "user": "ann", "text": "tea", "kind": "turn",
+    "known_from": "2026-01-05T14:30:00.123456Z",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"format": 2}, "format"),
+        ({"format": True}, "format"),
+        ({"format": None}, "format"),
+        ({"key": None}, "key"),
+        ({"key": 7}, "key"),
+        ({"text": None}, "text"),
+        ({"user": " "}, "user"),
+        ({"user": ["ann"]}, "user"),
+        ({"conversation": "x" * 301}, "conversation"),
+        ({"kind": "dream"}, "kind"),
+        ({"known_from": None}, "known_from"),
+        ({"known_from": "yesterday"}, "time"),
+        ({"at": 5}, "at"),
+        ({"pinned": "yes"}, "pinned"),
+        ({"pinned": 1}, "pinned"),
+        ({"entities": "Ann"}, "entities"),
+        ({"entities": [1]}, "entities"),
+        ({"metadata": [1]}, "metadata"),
+        ({"fact": {"subject": "a", "predicate": "b"}}, "object"),
+        ({"fact": {"subject": "a", "predicate": "b", "object": "c", "sure": True}}, "sure"),
+        ({"closes": [{}]}, "key"),
+        ({"closes": ["k2"]}, "closes"),
+        ({"near": [{"key": "k", "user": "bob"}]}, "user"),
+        ({"versions": [{"text": "x"}]}, "kind"),
+        ({"versions": [{"text": "x", "kind": "turn", "known_from": "2027-01-01"}]}, "versions"),
+        ({"txet": "a slip"}, "txet"),
+    ],
+)
+def test_what_no_export_writes_is_refused(change: dict[str, Any], field: str) -> None:
+    assert read_line(json.dumps(GOOD)).key == "k"
+    with pytest.raises(InvalidInput) as refused:
+        read_line(json.dumps({**GOOD, **change}))
+    assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "tea", "[1]", '"x"', "null", "{", '{"format": 1, "n": NaN}', "[" * 100_000,
+        pickle.dumps(GOOD).decode("latin-1"), '{"format": ' + "1" * 5_000 + "}", "\x00",
+    ],
+)  # fmt: skip
+def test_what_is_no_object_of_json_is_refused(line: str) -> None:
+    with pytest.raises(InvalidInput):
+        read_line(line)
+
+
+Reads = Callable[..., list[list[Line]]]
+
+
+@pytest.fixture
+def reads() -> Reads:
+    def read(
+        lines: Any, into: Scope | None = None, longest: int = 1_000, most: int = 500
+    ) -> list[list[Line]]:
+        reader = LineReader(into, longest=longest, check=lambda _: None)
+        return list(reader.batches(lines, most=most, characters=10_000))
+
+    return read
+
+
+def line(**change: Any) -> str:
+    return json.dumps({**GOOD, **change})
+
+
+def test_the_number_of_the_line_at_fault_is_told(reads: Reads) -> None:
+    with pytest.raises(InvalidInput) as refused:
+        reads([line(), "", line(key="l"), "{"])
+    assert refused.value.field == "line 4"
+
+
+@pytest.mark.parametrize("bad", [pickle.dumps(GOOD), None, 7, {"format": 1}])
+def test_what_is_no_text_is_refused(reads: Reads, bad: object) -> None:
+    with pytest.raises(InvalidInput, match=r"line 2: line: is .*, not text"):
+        reads([line(), bad])
+
+
+def test_a_line_has_a_longest(reads: Reads) -> None:
+    with pytest.raises(TooLarge) as refused:
+        reads([line(), line(text="x" * 2_000)])
+    assert (refused.value.field, refused.value.limit) == ("line 2", 1_000)
+
+
+def test_a_whole_file_may_be_given_as_it_was_read(reads: Reads) -> None:
+    file = "\ufeff" + line(text="a\u2028b\u0085c") + "\r\n\r\n" + line(key="l") + "\n"
+    [batch] = reads(file)
+    assert [each.key for each in batch] == ["k", "l"]
+    assert batch[0].states[0].new.text == "a\u2028b\u0085c"
+
+
+def test_no_more_is_read_than_a_batch_needs(reads: Reads) -> None:
+    def endless() -> Iterator[str]:
+        number = 0
+        while True:
+            yield line(key=str(number))
+            number += 1
+
+    reader = LineReader(None, longest=1_000, check=lambda _: None)
+    first = next(reader.batches(endless(), most=3, characters=10_000))
+    assert [each.key for each in first] == ["0", "1", "2"]
+
+
+def test_a_memory_that_comes_twice_is_written_twice(reads: Reads) -> None:
+    batches = reads([line(), line(key="l"), line(text="coffee")])
+    assert [[each.key for each in batch] for batch in batches] == [["k", "l"], ["k"]]
+
+
+def test_lines_can_go_to_another_user(reads: Reads) -> None:
+    given = line(agent="bot", conversation="monday", closes=[{"key": "z", "conversation": "sunday"}])
+    [[moved]] = reads([given], into=Scope("bob"))
+    assert moved.scope == Scope("bob", "bot", "monday")
+    assert moved.states[0].closes == (Reference(Scope("bob", None, "sunday"), "z"),)
+
+
+def test_lines_can_go_into_one_conversation(reads: Reads) -> None:
+    [[moved]] = reads([line(agent="bot", conversation="monday")], into=Scope("bob", "crow", "tuesday"))
+    assert moved.scope == Scope("bob", "crow", "tuesday")
+
+
+def test_two_memories_never_become_one(reads: Reads) -> None:
+    both = [line(conversation="monday"), line(conversation="sunday")]
+    assert len(reads(both)) == 1
+    with pytest.raises(InvalidInput, match="line 2: would have the key of line 1"):
+        reads(both, into=Scope("ann", None, "all"))
+
+
+def history(*texts_at: tuple[str, int]) -> Line:
+    states = tuple(
+        State(NewMemory(text, "k", at=BEGIN), BEGIN + timedelta(hours=hour)) for text, hour in texts_at
+    )
+    return Line(ANN, "k", states[0].known_from, states)
+
+
+def stored(*texts_at: tuple[str, int]) -> list[Memory]:
+    made = [
+        remembered(NewMemory(text, "k", at=BEGIN), BEGIN + timedelta(hours=hour)) for text, hour in texts_at
+    ]
+    ends = [*(each.known_from for each in made[1:]), None]
+    return [replace(each, known_until=end) for each, end in zip(made, ends, strict=False)]
+
+
+@pytest.mark.parametrize(
+    ("have", "comes", "then"),
+    [
+        ([], [("a", 0), ("b", 1)], ["a", "b"]),
+        ([("a", 0)], [("a", 0)], None),
+        ([("a", 0), ("b", 1)], [("a", 0)], None),
+        ([("a", 0)], [("a", 0), ("b", 1)], ["a", "b"]),
+        ([("a", 0), ("c", 2)], [("a", 0), ("b", 1)], ["a", "b", "c"]),
+        ([("a", 0)], [("b", 0)], ["a", "b"]),
+        ([("b", 1)], [("a", 0), ("b", 1), ("a", 2)], ["a", "b", "a"]),
+    ],
+)
+def test_nothing_that_either_knows_is_lost(
+    have: list[tuple[str, int]], comes: list[tuple[str, int]], then: list[str] | None
+) -> None:
+    steps = merged(stored(*have), history(*comes))
+    assert [each.text for each in steps] == (then or [])
+    assert all(one.until == other.known.known_from for one, other in pairwise(steps))
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 4)), max_size=5))
+def test_the_newest_has_no_end(texts_at: list[tuple[str, int]]) -> None:
+    ordered = sorted(texts_at, key=lambda each: each[1]) or [("a", 0)]
+    steps = merged([], history(*ordered))
+    assert [each.until is None for each in steps] == [False] * (len(steps) - 1) + [True]
