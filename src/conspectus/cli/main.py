@@ -16,7 +16,9 @@ from conspectus.cli import (
     conversations,
     documents,
     evaluating,
+    graph,
     mcp,
+    memory,
     people,
     serving,
     tasks,
@@ -81,6 +83,8 @@ def build_app() -> typer.Typer:
     tasks.add_tasks(app)
     conversations.add_messages(app)
     video.add_video(app)
+    memory.add_memory(app)
+    graph.add_graph(app)
     for name, group in people.groups_of_commands().items():
         app.add_typer(group, name=name)
     return app
