@@ -40,6 +40,7 @@ async def parts_of(folder: Path, settings: Settings, models: Models) -> Parts:
     from conspectus.index.segments.store import bytes_below
     from conspectus.providers.tokenizers import counter
     from conspectus.records.accounts import SqlAccounts
+    from conspectus.records.graphs import SqlGraphs
     from conspectus.records.memories import SqlMemories
     from conspectus.records.replays import SqlReplays
     from conspectus.records.request_log import SqlRequestLog
@@ -72,6 +73,7 @@ async def parts_of(folder: Path, settings: Settings, models: Models) -> Parts:
         replays=SqlReplays(records.transactions),
         summaries=SqlSummaries(records.transactions),
         memories=SqlMemories(records.transactions),
+        graphs=SqlGraphs(records.transactions, most=settings.max_walked),
         keeping=lambda: turn(folder / KEEPING_LOCK),
         alerts=_alert_parts(folder, settings, records.transactions),
         work=_work_parts(folder, settings, records.transactions),

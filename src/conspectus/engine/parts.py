@@ -19,6 +19,7 @@ from conspectus.ports.accounts import Accounts
 from conspectus.ports.alerts import Alerts, Poster
 from conspectus.ports.captions import CaptionReader
 from conspectus.ports.chat import ChatModel
+from conspectus.ports.graphs import Graphs
 from conspectus.ports.jobs import JobFiles, Ledger, Replays, RequestLog
 from conspectus.ports.memories import Memories
 from conspectus.ports.summaries import Summaries
@@ -86,6 +87,7 @@ class Parts:
     replays: Replays
     summaries: Summaries
     memories: Memories
+    graphs: Graphs
     keeping: Turn
     alerts: AlertParts
     work: WorkParts

@@ -73,6 +73,10 @@ class Graphs(Protocol):
         """A page of edges in order of recording, all or those of one node."""
         ...
 
+    async def edges_by_id(self, graphs: Sequence[SourceId], ids: Sequence[str]) -> Sequence[Edge]:
+        """Those edges that exist, in the order asked."""
+        ...
+
     async def called(self, graphs: Sequence[SourceId], keys: Sequence[str]) -> Sequence[tuple[str, Node]]:
         """The nodes that have one of these names or aliases, each with the key that it was found by."""
         ...
@@ -157,7 +161,7 @@ class Mentioned:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A passage in which no name was looked for yet, with the title of its document."""
+    """A passage in which no name was looked for yet; the first of a document comes with its title."""
 
     chunk: ChunkId
     title: str

@@ -11,6 +11,7 @@ from conspectus.model.records import Receipt
 from conspectus.records.catalog import state
 from conspectus.records.changes import Step, append
 from conspectus.records.forgetting import forget_summaries
+from conspectus.records.graph_deleting import forget_edges
 from conspectus.records.memory_tables import deleted_memories
 from conspectus.records.rows import blocks
 from conspectus.records.tables import REMEMBERED, chunks, collections, documents, sources, vectors
@@ -93,6 +94,7 @@ def delete_collection(connection: Connection, collection: CollectionId) -> Recei
 def _remove(connection: Connection, numbers: Sequence[int]) -> int:
     gone = 0
     forget_summaries(connection, numbers)
+    forget_edges(connection, numbers)
     for block in blocks(numbers):
         gone += connection.execute(_VECTORS, {"numbers": block}).scalar_one()
     for block in blocks(numbers):

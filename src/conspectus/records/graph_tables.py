@@ -14,7 +14,7 @@ ENDED = text("closed_by IS NOT NULL")
 graph_nodes = Table(
     "graph_nodes",
     schema,
-    Column("number", Number, primary_key=True),
+    Column("number", Number, primary_key=True, autoincrement=False),
     Column("graph", ForeignKey("sources.id", ondelete="CASCADE"), nullable=False),
     Column("id", String, nullable=False),
     Column("aside", Number, nullable=False, server_default="0"),
@@ -57,7 +57,7 @@ graph_terms = Table(
 graph_edges = Table(
     "graph_edges",
     schema,
-    Column("number", Number, primary_key=True),
+    Column("number", Number, primary_key=True, autoincrement=False),
     Column("graph", ForeignKey("sources.id", ondelete="CASCADE"), nullable=False),
     Column("id", String, nullable=False),
     Column("aside", Number, nullable=False, server_default="0"),
@@ -102,6 +102,7 @@ graph_evidence = Table(
     Column("number", Number, primary_key=True),
     Column("edge", ForeignKey("graph_edges.number", ondelete="CASCADE"), nullable=False),
     Column("document", ForeignKey("documents.id", ondelete="CASCADE"), nullable=False),
+    Column("merge", Number, nullable=False, server_default="0"),
     UniqueConstraint("edge", "document"),
     Index(None, "document"),
 )
@@ -109,7 +110,7 @@ graph_evidence = Table(
 graph_events = Table(
     "graph_events",
     schema,
-    Column("number", Number, primary_key=True),
+    Column("number", Number, primary_key=True, autoincrement=False),
     Column("graph", ForeignKey("sources.id", ondelete="CASCADE"), nullable=False),
     Column("kind", String, nullable=False),
     Column("at", Number, nullable=False),

@@ -20,6 +20,9 @@ def upgrade() -> None:
     _make_edges()
     _make_evidence()
     _make_events()
+    counters = sa.table("counters", sa.column("name"), sa.column("value"))
+    counted = ("graph_node", "graph_edge", "graph_event")
+    op.bulk_insert(counters, [{"name": name, "value": 0} for name in counted])
 
 
 def _make_nodes() -> None:
@@ -101,6 +104,7 @@ def _make_evidence() -> None:
         _number(),
         sa.Column("edge", NUMBER, nullable=False),
         sa.Column("document", sa.String(), nullable=False),
+        sa.Column("merge", NUMBER, nullable=False, server_default="0"),
         sa.PrimaryKeyConstraint("number", name="pk_graph_evidence"),
         sa.UniqueConstraint("edge", "document", name="uq_graph_evidence_edge_document"),
         _reference("graph_evidence", "edge", "graph_edges.number"),

@@ -1,0 +1,215 @@
+"""Walking graphs: layer by layer, the heaviest edges of each node first, and no further than is asked for.
+
+What is nearest comes first, so a layer is only left for the next one when it is known as a whole and more is
+wanted; and of the last layer only the best are wanted. Every node's edges lie in an index by weight, so that
+of a node with very many edges only the first few are read.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import BindParameter, ColumnElement, Connection, Select, bindparam, select
+
+from conspectus.model.graph import Neighbour, Node, Step, Walk
+from conspectus.model.ids import SourceId
+from conspectus.records.graph_reading import nodes_by_id, valid
+from conspectus.records.graph_rows import HERE, to_number
+from conspectus.records.graph_tables import graph_edges as edges
+from conspectus.records.graph_tables import graph_nodes as nodes
+from conspectus.records.rows import blocks
+
+LEAST_READ: Final = 16
+"""So many edges of a node are read at first, and four times as many each time when more are needed."""
+FURTHER: Final = 4
+
+_MOMENT: BindParameter[Any] = bindparam("moment")
+_PLACES = select(nodes.c.id, nodes.c.number).where(
+    nodes.c.graph.in_(bindparam("graphs", expanding=True)),
+    nodes.c.id.in_(bindparam("ids", expanding=True)),
+    nodes.c.aside == HERE,
+)
+_PLACES_THEN = _PLACES.where(valid(nodes.c.valid_from, nodes.c.valid_until, _MOMENT))
+
+
+def _reading(*, back: bool, typed: bool, dated: bool) -> Select[Any]:
+    """Some edges of a node, heaviest first."""
+    near, far, name = edges.c.source, edges.c.target, edges.c.target_id
+    if back:
+        near, far, name = edges.c.target, edges.c.source, edges.c.source_id
+    conditions: list[ColumnElement[bool]] = [
+        near == bindparam("near"),
+        edges.c.aside == HERE,
+        edges.c.weight >= bindparam("least"),
+    ]
+    chosen = select(name, edges.c.weight, edges.c.type)
+    if typed:
+        conditions.append(edges.c.type.in_(bindparam("types", expanding=True)))
+    if dated:
+        chosen = chosen.join(nodes, nodes.c.number == far)
+        conditions.append(valid(edges.c.valid_from, edges.c.valid_until, _MOMENT))
+        conditions.append(valid(nodes.c.valid_from, nodes.c.valid_until, _MOMENT))
+    ordered = chosen.where(*conditions).order_by(edges.c.weight.desc(), name, edges.c.type)
+    return ordered.limit(bindparam("most")).offset(bindparam("skipped"))
+
+
+_READINGS: Final = {
+    (back, typed, dated): _reading(back=back, typed=typed, dated=dated)
+    for back in (False, True)
+    for typed in (False, True)
+    for dated in (False, True)
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """The best way to a node: over which one, and by what; what sorts first is better."""
+
+    cost: float
+    parent: str
+    type: str = ""
+    backwards: bool = False
+    weight: float = 1.0
+
+    @property
+    def rank(self) -> tuple[float, str, str, bool]:
+        return self.cost, self.parent, self.type, self.backwards
+
+
+@dataclass(slots=True)
+class _Edges:
+    """The edges of one node in one direction, as far as they were read."""
+
+    near: int
+    name: str
+    decay: float
+    back: bool
+    read: int = 0
+    last: tuple[float, str] | None = None
+    """What follows costs as much as this at least; None when nothing follows."""
+
+    def may_better(self, bound: tuple[float, str] | None) -> bool:
+        """Whether what follows may be better than what is known to be good enough."""
+        return self.last is not None and (bound is None or self.last <= bound)
+
+
+def walk(
+    connection: Connection, graphs: Sequence[SourceId], starts: Sequence[str], asked: Walk, *, most: int
+) -> list[Neighbour]:
+    """What is reached from any of the starts, nearest first and then by decay; at most the first `most`."""
+    wanted = min(asked.skip + asked.limit, most)
+    walker = _Walker(connection, graphs, asked)
+    layers = [walker.begin(starts)]
+    found = 0
+    while layers[-1] and found < wanted and len(layers) <= asked.hops:
+        layers.append(walker.step(layers[-1], wanted - found))
+        found += len(layers[-1])
+    order = [(name, hop) for hop, names in enumerate(layers) for name in names if hop]
+    return walker.told(order[asked.skip : wanted])
+
+
+class _Walker:
+    """One walk: what was reached, and how."""
+
+    def __init__(self, connection: Connection, graphs: Sequence[SourceId], asked: Walk) -> None:
+        self._connection = connection
+        self._graphs = graphs
+        self._asked = asked
+        self._backwards = {"out": (False,), "in": (True,), "both": (False, True)}[asked.direction]
+        self._reached: dict[str, _Way] = {}
+        self._given: dict[str, Any] = {"least": asked.min_weight}
+        if asked.types:
+            self._given["types"] = list(asked.types)
+        if asked.at is not None:
+            self._given["moment"] = to_number(asked.at)
+
+    def begin(self, starts: Sequence[str]) -> list[str]:
+        """Those of the starts that are there."""
+        names = dict.fromkeys(name for name, _ in self._places(starts))
+        self._reached.update({name: _Way(-1.0, "") for name in names})
+        return list(names)
+
+    def step(self, layer: Sequence[str], wanted: int) -> list[str]:
+        """The best of the nodes that are one step further, best first."""
+        lists = [
+            _Edges(number, name, -self._reached[name].cost, back)
+            for name, number in self._places(layer)
+            for back in self._backwards
+        ]
+        lists.sort(key=lambda each: -each.decay)
+        ways: dict[str, _Way] = {}
+        size = max(LEAST_READ, FURTHER * wanted // max(1, len(lists)))
+        while lists:
+            bound = _bound(ways, wanted)
+            for each in lists:
+                if bound is None or (-each.decay, "") <= bound:
+                    self._read(each, size, ways)
+            bound = _bound(ways, wanted)
+            lists = [
+                each for each in lists if each.last is not None and (bound is None or each.last <= bound)
+            ]
+            size *= FURTHER
+        best = sorted(ways, key=lambda name: (ways[name].cost, name))[:wanted]
+        self._reached.update({name: ways[name] for name in best})
+        return best
+
+    def told(self, order: Sequence[tuple[str, int]]) -> list[Neighbour]:
+        """Nodes that were reached, with the way there."""
+        found: dict[str, Node] = {}
+        for node in nodes_by_id(self._connection, self._graphs, [name for name, _ in order]):
+            if self._there(node):
+                found.setdefault(node.id, node)
+        return [self._neighbour(found[name], hop) for name, hop in order]
+
+    def _places(self, names: Sequence[str]) -> list[tuple[str, int]]:
+        """The names with the numbers that they have in the graphs."""
+        statement = _PLACES if self._asked.at is None else _PLACES_THEN
+        given = {"graphs": list(self._graphs), **self._given}
+        return [
+            (row.id, row.number)
+            for block in blocks(names)
+            for row in self._connection.execute(statement, {**given, "ids": block})
+        ]
+
+    def _read(self, each: _Edges, size: int, ways: dict[str, _Way]) -> None:
+        """Take in some more edges of a node."""
+        statement = _READINGS[each.back, bool(self._asked.types), self._asked.at is not None]
+        given = {**self._given, "near": each.near, "most": size, "skipped": each.read}
+        rows = self._connection.execute(statement, given).all()
+        for (
+            name,
+            weight,
+            type,
+        ) in rows:
+            if name not in self._reached:
+                way = _Way(-(each.decay * weight), each.name, type, each.back, weight)
+                known = ways.get(name)
+                if known is None or way.rank < known.rank:
+                    ways[name] = way
+        each.read += len(rows)
+        each.last = (-(each.decay * rows[-1][1]), rows[-1][0]) if len(rows) == size else None
+
+    def _there(self, node: Node) -> bool:
+        at = self._asked.at
+        return at is None or (
+            (node.valid_from is None or node.valid_from <= at)
+            and (node.valid_until is None or node.valid_until >= at)
+        )
+
+    def _neighbour(self, node: Node, hop: int) -> Neighbour:
+        steps: list[Step] = []
+        name = node.id
+        while parent := self._reached[name].parent:
+            way = self._reached[name]
+            steps.append(Step(parent, way.type, name, way.weight, way.backwards))
+            name = parent
+        steps.reverse()
+        path = (name, *(step.target for step in steps))
+        return Neighbour(node, hop, -self._reached[node.id].cost, path, tuple(steps))
+
+
+def _bound(ways: dict[str, _Way], wanted: int) -> tuple[float, str] | None:
+    """What a way must not cost more than to be among the best; None while there are too few."""
+    if len(ways) < wanted:
+        return None
+    return sorted((way.cost, name) for name, way in ways.items())[wanted - 1]
