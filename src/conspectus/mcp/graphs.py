@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from conspectus.errors import DanglingEdges, InvalidInput, NotFound
+from conspectus.graph.keys import key_of
 from conspectus.mcp.arguments import (
     ISO,
     Arguments,
@@ -58,7 +59,7 @@ class GraphArguments(ScopedArguments):
                 call.require_inside(await call.engine.find_source(self.graph, collection=self.collection))
             return [{"graph": self.graph, "collection": self.collection}]
         scope = self.scope(call.options.scope)
-        seen = await call.engine.sources(collection=MEMORY)
+        seen = await call.remembered(call.engine.sources(collection=MEMORY), ())
         names = [each.name for each in seen if _is_of_memory(each) and holds(scope, scope_of(each.name))]
         if len(names) > MOST_GRAPHS:
             raise InvalidInput("conversation", f"has to be named: facts stand in {len(names)} conversations")
@@ -165,16 +166,10 @@ async def find_entities(call: Call, given: FindArguments) -> Answer:
 
 async def neighbours(call: Call, given: NeighbourArguments) -> Answer:
     """What is connected with a node, nearest first, with the way there."""
-    found: list[Neighbour] = []
-    missing: NotFound | None = NotFound("node", given.node)
-    for place in await given.places(call):
-        try:
-            found += await call.engine.neighbours(given.node, given.walk(), **place)
-            missing = None
-        except NotFound as fault:
-            missing = missing and fault
-    if missing is not None:
-        raise missing
+    around = [await _around(call, given, place) for place in await given.places(call)]
+    if all(each is None for each in around):
+        raise NotFound("node", given.node)
+    found = [each for reached in around for each in reached or ()]
     nearest = sorted(found, key=lambda each: (each.hop, -each.decay))[: given.limit]
     lines = list(map(neighbour_line, nearest))
     return call.page(Page(lines, f"{len(lines)} nodes around {short(given.node)}", between="\n"))
@@ -200,6 +195,17 @@ async def add_facts(call: Call, given: AddArguments) -> Answer:
         return FactsAnswer(written=len(written), new_nodes=len(made), facts=rows, left_out=left)
 
     return call.data(written, shown)
+
+
+async def _around(call: Call, given: NeighbourArguments, place: dict[str, str]) -> list[Neighbour] | None:
+    """What is around the node of that id, or of that name as a memory's fact has it; None where it is not."""
+    for name in filter(None, dict.fromkeys((given.node, key_of(given.node)))):
+        try:
+            return await call.engine.neighbours(name, given.walk(), **place)
+        except NotFound as fault:
+            if fault.kind != "node":
+                raise
+    return None
 
 
 async def _may_tell_names(call: Call, given: GraphArguments) -> bool:

@@ -13,12 +13,13 @@ from conspectus.errors import InvalidInput, NotFound
 from conspectus.mcp.arguments import Arguments, fixed_names
 from conspectus.mcp.budget import LEAST, Page, Room, filled
 from conspectus.memory.scopes import GRAPHS, MEMORIES, checked, holds, scope_of
-from conspectus.model.memory import Scope
+from conspectus.model.memory import MEMORY, Scope
 from conspectus.model.records import Source
 
 AnyEngine: TypeAlias = Engine | RemoteEngine
 Effect = Literal["reads", "adds", "changes", "deletes"]
 A = TypeVar("A", bound=Arguments)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +78,15 @@ class Call:
             return
         if not _fits(self.options.scope, scope_of(source.name)):
             raise NotFound("source", source.name)
+
+    async def remembered(self, work: Awaitable[T], nothing: T) -> T:
+        """What is asked of memory, or `nothing` where nothing was ever remembered."""
+        try:
+            return await work
+        except NotFound as fault:
+            if (fault.kind, fault.name) != ("collection", MEMORY):
+                raise
+            return nothing
 
     @property
     def walled(self) -> bool:

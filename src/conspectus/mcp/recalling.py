@@ -9,7 +9,7 @@ from conspectus.mcp.budget import Page, filled
 from conspectus.mcp.lines import memory_lines, notices, recalled_lines
 from conspectus.mcp.offer import Answer, Call, Offer
 from conspectus.model.graph import GraphAsk
-from conspectus.model.memory import MemoryClass, MemoryQuestion, Recollection
+from conspectus.model.memory import MemoryClass, MemoryPage, MemoryQuestion, Recollection
 from conspectus.model.query import Budget
 from conspectus.text.times import parse_instant
 
@@ -84,7 +84,8 @@ class HistoryArguments(ScopedArguments):
 
 async def recall(call: Call, given: RecallArguments) -> Answer:
     """The memories that answer, best first."""
-    found = await call.engine.recall(given.question(call))
+    nothing = Recollection("nothing_relevant", ())
+    found = await call.remembered(call.engine.recall(given.question(call)), nothing)
     head = NOTHING if found.outcome == "nothing_relevant" else ""
     foot = "\n".join(filter(None, (notices(found.notices), _since(found))))
     return call.page(Page(list(map(recalled_lines, found.memories)), head, foot, between="\n"))
@@ -94,8 +95,11 @@ async def memory_context(call: Call, given: WindowArguments) -> Answer:
     """Standing notes, what is recalled and the last turns, within the budget."""
     told = min(call.room.tokens // FOOT_SHARE, FOOT_MOST)
     budget = Budget(call.room.tokens - told, call.options.tokenizer)
-    made = await call.engine.memory_window(given.question(call), budget)
-    return call.page(Page((), made.text or NOTHING, notices(made.window.notices)))
+    asked = call.engine.memory_window(given.question(call), budget)
+    made = await call.remembered(asked, None)
+    if made is None or not made.text:
+        return Answer(NOTHING)
+    return call.page(Page((), made.text, notices(made.window.notices)))
 
 
 async def history(call: Call, given: HistoryArguments) -> Answer:
@@ -103,7 +107,8 @@ async def history(call: Call, given: HistoryArguments) -> Answer:
     fields: dict[str, Any] = {"scope": given.scope(call.options.scope), "kind": given.kind}
     limit = given.limit
     while True:
-        page = await call.engine.memories(after=given.cursor, limit=limit, newest_first=True, **fields)
+        asked = call.engine.memories(after=given.cursor, limit=limit, newest_first=True, **fields)
+        page = await call.remembered(asked, MemoryPage((), None))
         older = f"[older: history with cursor={page.next}]" if page.next else ""
         lines = list(map(memory_lines, page.memories))
         text, kept = filled(_turns(lines, older), call.room)

@@ -168,7 +168,9 @@ async def update_memory(call: Call, given: UpdateArguments) -> Answer:
 async def forget(call: Call, given: ForgetArguments) -> Answer:
     """Delete what is meant, or only count it."""
     scope = given.scope(call.options.scope)
-    receipt = await call.engine.forget(given.what(), scope=scope, preview=not given.confirm)
+    preview = not given.confirm
+    asked = call.engine.forget(given.what(), scope=scope, preview=preview)
+    receipt = await call.remembered(asked, ForgetReceipt(0, preview=preview))
     return call.data(receipt.ids, lambda ids, left: _receipt(receipt, ids, left))
 
 
