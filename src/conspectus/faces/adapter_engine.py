@@ -17,9 +17,9 @@ from conspectus.model.memory import (
     Scope,
 )
 from conspectus.model.query import Budget, Query
-from conspectus.model.records import Collection, NewDocument, Receipt, Source, SourceKind, Written
+from conspectus.model.records import Collection, Document, NewDocument, Receipt, Source, SourceKind, Written
 from conspectus.model.reports import Page
-from conspectus.model.results import ContextWindow, Hit, Retrieval
+from conspectus.model.results import ContextWindow, Retrieval
 from conspectus.ports import CountTokens
 
 
@@ -46,8 +46,8 @@ class AdapterEngine(Protocol):
         """Store documents."""
         ...
 
-    async def hits(self, chunks: Sequence[int]) -> Sequence[Hit]:
-        """Chunks found before, by their ids."""
+    async def get(self, document: str) -> Document:
+        """A document's fields."""
         ...
 
     async def texts(self, documents: Sequence[str]) -> Mapping[str, str]:

@@ -9,8 +9,8 @@ from conspectus.errors import NotFound
 from conspectus.faces.adapter_engine import AdapterEngine
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.query import Budget
-from conspectus.model.records import Chunk, Document
-from conspectus.model.results import Citation, Hit, TraceEntry
+from conspectus.model.records import Document
+from conspectus.model.results import Citation, ContextWindow, Hit
 
 LIMIT = 10
 BETWEEN = "\n\n"
@@ -42,10 +42,7 @@ class Ask:
             return await _named(engine, map(_of_hit, found.hits))
         limit = {} if self.limit is None else {"limit": self.limit}
         window = await engine.window(question, Budget(self.budget, self.tokenizer), **limit, **fields)
-        cited = [chunk for citation in window.citations for chunk in citation.chunks]
-        hits = {int(hit.chunk.id): hit for hit in await engine.hits(cited)} if cited else {}
-        ranked = {entry.chunk: entry for entry in window.trace}
-        shown = [_of_citation(each, hits, ranked) for each in window.citations if each.chunks[0] in hits]
+        shown = await _shown(engine, window)
         return await _named(engine, self._fitting(engine, shown, self.budget))
 
     def _fitting(
@@ -119,21 +116,22 @@ def _of_hit(hit: Hit) -> Passage:
     return Passage(chunk.text, document, cited, hit.score, hit.parts, hit.similarity)
 
 
-def _of_citation(cited: Citation, hits: Mapping[int, Hit], ranked: Mapping[int, TraceEntry]) -> Passage:
-    """What a window shows in one place, with the score of the best of its chunks."""
-    present = [chunk for chunk in cited.chunks if chunk in hits]
-    best = min((ranked[chunk] for chunk in present), key=lambda entry: entry.rank)
-    text = _between(cited.start, cited.end, [hits[chunk].chunk for chunk in present])
-    return Passage(text, hits[present[0]].document, cited, best.score, best.parts)
-
-
-def _between(start: int, end: int, chunks: Iterable[Chunk]) -> str:
-    """The characters [start, end) of a document, out of chunks that may overlap."""
-    text, place = "", start
-    for chunk in sorted(chunks, key=lambda each: each.start):
-        text += chunk.text[max(place - chunk.start, 0) :]
-        place = max(place, chunk.end)
-    return text[: end - start]
+async def _shown(engine: AdapterEngine, window: ContextWindow) -> list[Passage]:
+    """What a window shows, each place with the score of the best of its chunks; what is gone by now is out."""
+    ids = list(dict.fromkeys(str(cited.document) for cited in window.citations))
+    texts = await engine.texts(ids) if ids else {}
+    documents: dict[str, Document] = {}
+    for name in texts:
+        with suppress(NotFound):
+            documents[name] = await engine.get(name)
+    ranked = {entry.chunk: entry for entry in window.trace}
+    passages = []
+    for cited in window.citations:
+        if cited.document in documents:
+            best = min((ranked[chunk] for chunk in cited.chunks), key=lambda entry: entry.rank)
+            text = texts[cited.document][cited.start : cited.end]
+            passages.append(Passage(text, documents[cited.document], cited, best.score, best.parts))
+    return passages
 
 
 async def _named(engine: AdapterEngine, passages: Iterable[Passage]) -> list[Passage]:

@@ -16,7 +16,7 @@ from conspectus.text.clean import clean
 
 Item: TypeAlias = dict[str, Any]
 
-SAID = ("content", "text", "output", "arguments")
+SAID = ("content", "text", "output")
 """Fields that hold what was said."""
 DEPTH = 8
 """What was said is looked for no deeper than this."""
@@ -69,7 +69,9 @@ class Turns:
         return [self._item(memory) for memory in found]
 
     async def _read(self, engine: AdapterEngine, limit: int | None) -> list[Memory]:
-        """The last turns, newest first."""
+        """The last turns, newest first. Raises InvalidInput where all conversations would be meant."""
+        if self.scope.conversation is None:
+            raise InvalidInput("conversation", "needs a name")
         found: list[Memory] = []
         after: str | None = None
         with nothing_yet():
@@ -143,9 +145,12 @@ def _json(item: object) -> str:
 
 
 def _said(item: Item) -> tuple[str, Sequence[str | int] | None]:
-    """The longest text that was said, and the way to it (None: there is none that can stand alone)."""
-    said = max(_texts(item, ()), key=lambda each: len(each[0]), default=("", None))
-    return said if said[0].strip() and clean(said[0]) == said[0] else ("", None)
+    """The text that was said, and the way to it (None: there is none that can stand alone).
+
+    Of several it is the one that stands highest in the item, and of those the longest.
+    """
+    said = [(text, way) for text, way in _texts(item, ()) if text.strip() and clean(text) == text]
+    return max(said, key=lambda each: (-len(each[1]), len(each[0])), default=("", None))
 
 
 def _texts(value: object, way: tuple[str | int, ...]) -> Iterator[tuple[str, tuple[str | int, ...]]]:

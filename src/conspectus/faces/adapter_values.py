@@ -34,7 +34,7 @@ class Values:
         asked, texts = list(dict.fromkeys(ids)), dict[str, str]()
         for start in range(0, len(asked), PAGE):
             texts |= await engine.texts(asked[start : start + PAGE])
-        return [_decoded(texts[each]) if each in texts else None for each in ids]
+        return [self.decoded(texts[each]) if each in texts else None for each in ids]
 
     async def set(self, engine: AdapterEngine, pairs: Iterable[tuple[str, bytes]]) -> None:
         """Set values; of a key that comes twice the last stays."""
@@ -72,24 +72,27 @@ class Values:
             return None
 
     def _document(self, key: str, value: bytes) -> NewDocument:
-        text = self._encoded(value)
+        text = self.encoded(value)
         spans = ((0, len(text)),) if text.startswith(CODED) else ()
         return NewDocument(text, kind="page", key=key, spans=spans)
 
-    def _encoded(self, value: bytes) -> str:
+    def encoded(self, value: bytes) -> str:
+        """The text that stands for a value."""
         if self.searchable:
             text = value.decode("utf-8", "replace")
-            if text.encode() == value and clean(text) == text and not text.startswith(CODED):
+            kept = text.encode() == value and clean(text) == text and bool(text.strip())
+            if kept and not text.startswith(CODED):
                 return text
         return CODED + base64.b64encode(value).decode("ascii")
+
+    @staticmethod
+    def decoded(text: str) -> bytes:
+        """The value that a text stands for."""
+        coded = text.startswith(CODED)
+        return base64.b64decode(text.removeprefix(CODED)) if coded else text.encode()
 
 
 def _checked(key: str) -> str:
     if clean(key) != key:
         raise InvalidInput("key", f"{key!r:.80} has characters that cannot be stored")
     return key
-
-
-def _decoded(text: str) -> bytes:
-    coded = text.startswith(CODED)
-    return base64.b64decode(text.removeprefix(CODED)) if coded else text.encode()

@@ -54,7 +54,7 @@ class ConspectusSession(SessionABC):
         return [cast(TResponseInputItem, item) for item in items]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Append items, all or none of them. Raises InvalidInput for one that is not JSON."""
+        """Append items. Raises InvalidInput for one that is not JSON; then none is stored."""
         given = [cast(Item, item) for item in items]
         roles = [_role(item) for item in given]
         await self._calls.run(lambda engine: self._turns.add(engine, given, roles=roles))

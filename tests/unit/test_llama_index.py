@@ -1,0 +1,176 @@
+import asyncio
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, TextBlock
+from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.schema import MetadataMode, QueryBundle
+
+import conspectus
+from conspectus import Eq, NewDocument, Settings
+from conspectus.errors import InvalidInput, NotFound
+from conspectus.faces.adapter_passages import Ask
+from conspectus.faces.llama_index import ConspectusChatStore, ConspectusMemoryBlock, ConspectusRetriever
+from conspectus.model.memory import NewMemory, Scope
+from conspectus.sync import BlockingEngine
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.testing.served import served
+from conspectus.web.app import application
+
+SETTINGS = replace(Settings(), log_level="critical")
+
+TALK = [
+    ChatMessage(role=MessageRole.SYSTEM, content="Be brief."),
+    ChatMessage(role=MessageRole.USER, content="Où est Zürich? 🏔"),
+    ChatMessage(role=MessageRole.ASSISTANT, content="", additional_kwargs={"tool_calls": [{"id": "c1"}]}),
+    ChatMessage(role=MessageRole.TOOL, content="47.37\x00", additional_kwargs={"tool_call_id": "c1"}),
+    ChatMessage(role=MessageRole.ASSISTANT, blocks=[TextBlock(text="There."), TextBlock(text="See?")]),
+    ChatMessage(role=MessageRole.USER, blocks=[ImageBlock(url="http://127.0.0.1/x.png")]),
+    ChatMessage(role=MessageRole.USER, content="long " * 50_000),
+]
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[BlockingEngine]:
+    with conspectus.sync.open(tmp_path, embedder=HashedEmbedder()) as opened:
+        texts = [f"Meeting {number} is in room {number}. " * 6 for number in range(12)]
+        documents = [NewDocument(text, title=f"Plan {n}", metadata={"n": n}) for n, text in enumerate(texts)]
+        opened.add(documents, source="plans", wait=True)
+        yield opened
+
+
+def test_nodes_say_where_they_are_from_and_why(engine: BlockingEngine) -> None:
+    nodes = ConspectusRetriever(engine, Ask(limit=3)).retrieve("room 7")
+    assert len(nodes) == 3
+    best = nodes[0]
+    assert (best.metadata["title"], best.metadata["source"]) == ("Plan 7", "plans")
+    assert best.score == pytest.approx(sum(best.metadata["parts"].values()))
+    cited = best.metadata["citation"]
+    assert engine.text(cited["document"])[cited["start"] : cited["end"]] == best.text
+    assert best.node.get_content(MetadataMode.LLM) == best.text == best.node.get_content(MetadataMode.EMBED)
+
+
+def test_the_ask_holds(engine: BlockingEngine) -> None:
+    narrow = ConspectusRetriever(engine, Ask(where=Eq(("n",), 4)))
+    assert [each.metadata["stored"] for each in narrow.retrieve(QueryBundle("meeting"))] == [{"n": 4}]
+    nodes = ConspectusRetriever(engine, Ask(budget=150)).retrieve("meeting")
+    count = engine.asynchronous.counter()
+    assert 0 < count("\n\n".join(each.text for each in nodes)) <= 150
+    assert ConspectusRetriever(engine, Ask(budget=0)).retrieve("meeting") == []
+    with pytest.raises(NotFound):
+        ConspectusRetriever(engine, Ask("nowhere")).retrieve("meeting")
+
+
+async def test_a_server_gives_the_same(tmp_path: Path) -> None:
+    async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as local:
+        await local.add([f"Meeting {number} is in room {number}." for number in range(9)], wait=True)
+        owner = await local.found_owner()
+        assert owner is not None
+        async with (
+            served(application(local, SETTINGS)) as url,
+            conspectus.connect(url, key=owner.secret, settings=SETTINGS) as remote,
+        ):
+            for ask in (Ask(limit=3), Ask(budget=80)):
+                here = await ConspectusRetriever(local, ask).aretrieve("room 7")
+                assert here
+                assert await ConspectusRetriever(remote, ask).aretrieve("room 7") == here
+            store = ConspectusChatStore(engine=remote, user="ann")
+            await store.aset_messages("c", TALK)
+            assert await store.aget_messages("c") == TALK
+            assert await ConspectusChatStore(engine=local, user="ann").aget_keys() == ["c"]
+            assert await store.adelete_last_message("c") == TALK[-1]
+            asked = [ChatMessage(content="Where is Zürich?")]
+            assert await ConspectusMemoryBlock(engine=remote, user="ann").aget(asked)
+
+
+async def test_retrieving_in_a_loop(tmp_path: Path) -> None:
+    async with conspectus.open(tmp_path, embedder=HashedEmbedder()) as engine:
+        await engine.add("The meeting is in room 7.", wait=True)
+        retriever = ConspectusRetriever(engine)
+        assert [each.text for each in await retriever.aretrieve("meeting")] == ["The meeting is in room 7."]
+        assert len(await asyncio.to_thread(retriever.retrieve, "meeting")) == 1
+        with pytest.raises(InvalidInput, match="asynchronous"):
+            retriever.retrieve("meeting")
+
+
+def test_messages_come_back_as_they_were_given(engine: BlockingEngine) -> None:
+    store = ConspectusChatStore(engine=engine, user="ann")
+    assert (store.get_messages("c"), store.get_keys(), store.delete_messages("c")) == ([], [], None)
+    store.set_messages("c", TALK[:3])
+    for message in TALK[3:]:
+        store.add_message("c", message)
+    assert store.get_messages("c") == TALK
+    store.set_messages("d", TALK[:1])
+    store.set_messages("d", TALK[1:2])
+    assert store.get_messages("d") == TALK[1:2]
+    assert sorted(store.get_keys()) == ["c", "d"]
+    assert store.delete_messages("c") == TALK
+    assert (store.get_messages("c"), store.get_messages("d")) == ([], TALK[1:2])
+
+
+def test_single_messages_are_taken_by_their_place(engine: BlockingEngine) -> None:
+    store = ConspectusChatStore(engine=engine)
+    store.set_messages("c", TALK[:5])
+    assert store.delete_message("c", 5) is None
+    assert store.delete_message("c", -6) is None
+    assert store.delete_message("c", 1) == TALK[1]
+    assert store.delete_message("c", -2) == TALK[3]
+    assert store.delete_last_message("c") == TALK[4]
+    assert store.get_messages("c") == [TALK[0], TALK[2]]
+    assert store.delete_last_message("unknown") is None
+
+
+def test_users_are_apart(engine: BlockingEngine) -> None:
+    ann, bob = (ConspectusChatStore(engine=engine, user=user) for user in ("ann", "bob"))
+    ann.set_messages("c", TALK[:2])
+    bob.set_messages("c", TALK[2:4])
+    ann.delete_messages("c")
+    assert (ann.get_keys(), bob.get_keys(), bob.get_messages("c")) == ([], ["c"], TALK[2:4])
+
+
+def test_a_chat_memory_lives_on_in_another_process(tmp_path: Path) -> None:
+    for start in (0, 2):
+        store = ConspectusChatStore(engine=tmp_path, user="ann")
+        memory = ChatMemoryBuffer.from_defaults(chat_store=store, chat_store_key="c", tokenizer_fn=list)
+        for message in TALK[start : start + 2]:
+            memory.put(message)
+        assert memory.get_all() == TALK[: start + 2]
+        store.close()
+
+
+async def test_asynchronous_twins_do_the_same(tmp_path: Path) -> None:
+    async with conspectus.open(tmp_path, embedder=HashedEmbedder()) as engine:
+        store = ConspectusChatStore(engine=engine, user="ann")
+        await store.aset_messages("c", TALK[:2])
+        await store.async_add_message("c", TALK[2])
+        assert await store.aget_keys() == ["c"]
+        assert await store.adelete_message("c", 0) == TALK[0]
+        assert await store.adelete_last_message("c") == TALK[2]
+        assert await store.aget_messages("c") == TALK[1:2]
+        assert await store.adelete_messages("c") == TALK[1:2]
+        with pytest.raises(InvalidInput, match="asynchronous"):
+            store.get_messages("c")
+
+
+def test_what_is_not_json_is_refused(engine: BlockingEngine) -> None:
+    store = ConspectusChatStore(engine=engine)
+    with pytest.raises(InvalidInput, match="JSON"):
+        store.add_message("c", ChatMessage(content="x", additional_kwargs={"a": object()}))
+    assert store.get_messages("c") == []
+
+
+async def test_a_block_gives_what_answers_within_its_budget(tmp_path: Path) -> None:
+    async with conspectus.open(tmp_path, embedder=HashedEmbedder()) as engine:
+        block = ConspectusMemoryBlock(engine=engine, user="ann", budget=60)
+        asked = [ChatMessage(content="Where is the meeting?")]
+        assert (await block.aget(asked), await block.aget([]), await block.aget(None)) == ("", "", "")
+        said = [ChatMessage(content=f"The meeting {n} is in room {n}. " * 3) for n in range(9)]
+        await block.aput(said, session_id="c")
+        await engine.remember(NewMemory("A secret of the meeting."), scope=Scope("bob"))
+        text = await block.aget(asked, session_id="d")
+        assert "room" in text
+        assert "secret" not in text
+        assert engine.counter()(text) <= 60
+        assert len((await engine.memories(scope=Scope("ann", None, "c"))).memories) == 9
