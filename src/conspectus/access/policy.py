@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from conspectus.errors import NotAllowed
 from conspectus.model.access import ROLES, Access, Grant, Person, Role, Scope
-from conspectus.model.filter import EVERYTHING, And, Filter, In, Or
+from conspectus.model.filter import EVERYTHING, And, Eq, Filter, In, Or
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.jobs import Job
 from conspectus.model.records import Collection
@@ -48,6 +48,23 @@ def narrowed(access: Access, where: Filter) -> Filter:
 def among(sources: Iterable[SourceId]) -> Filter:
     """The filter of what stands in these sources, each of which the person may see."""
     return In("source", tuple(sorted(sources)))
+
+
+def bound(where: Filter) -> frozenset[SourceId] | None:
+    """The sources outside of which a filter leaves nothing; None where it does not bound them."""
+    match where:
+        case And(inner):
+            within = [each for each in map(bound, inner) if each is not None]
+            return frozenset.intersection(*within) if within else None
+        case Or(inner):
+            each_of = [bound(each) for each in inner]
+            known = [each for each in each_of if each is not None]
+            return frozenset[SourceId]().union(*known) if len(known) == len(each_of) else None
+        case Eq("source", value):
+            return frozenset({SourceId(str(value))})
+        case In("source", values):
+            return frozenset(SourceId(str(each)) for each in values)
+    return None
 
 
 def jobs_seen(access: Access, person: Person, collection: CollectionId) -> JobPlace:

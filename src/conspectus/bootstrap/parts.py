@@ -13,11 +13,12 @@ from urllib.parse import quote
 from conspectus.bootstrap.indexes import RECORDS, Indexes, indexes_of
 from conspectus.bootstrap.models import Models
 from conspectus.engine import Parts
-from conspectus.engine.parts import AlertParts, WorkParts
+from conspectus.engine.parts import AlertParts, NameParts, WorkParts
 from conspectus.errors import StorageError
 from conspectus.model.wiki import Connection
 from conspectus.ports import CountTokens
 from conspectus.ports.alerts import Poster
+from conspectus.ports.graphs import Extractor
 from conspectus.ports.jobs import Jobs
 from conspectus.ports.web import Connector, Fetcher
 from conspectus.records.turns import turn
@@ -32,6 +33,7 @@ EMBEDDING = "embedding.lock"
 JOBS = "jobs.sqlite"
 JOBS_LOCK = "jobs.lock"
 ALERTS_LOCK = "alerts.lock"
+NAMES_LOCK = "names.lock"
 KEEPING_LOCK = "keeping.lock"
 COPIES = "wikis"
 
@@ -75,6 +77,7 @@ async def parts_of(folder: Path, settings: Settings, models: Models) -> Parts:
         memories=SqlMemories(records.transactions),
         graphs=SqlGraphs(records.transactions, most=settings.max_walked),
         keeping=lambda: turn(folder / KEEPING_LOCK),
+        names=_name_parts(folder, settings, records.transactions),
         alerts=_alert_parts(folder, settings, records.transactions),
         work=_work_parts(folder, settings, records.transactions),
     )
@@ -152,6 +155,19 @@ def _alert_parts(folder: Path, settings: Settings, transactions: "Transactions")
         return WebhookPoster(boundary, key=settings.webhook_key, seconds=settings.webhook_seconds)
 
     return AlertParts(SqlAlerts(transactions), lambda: turn(folder / ALERTS_LOCK), make_poster)
+
+
+def _name_parts(folder: Path, settings: Settings, transactions: "Transactions") -> NameParts:
+    from conspectus.records.mentions import SqlNames
+
+    rows = SqlNames(transactions)
+    return NameParts(rows, lambda: turn(folder / NAMES_LOCK), partial(_extractor, settings))
+
+
+def _extractor(settings: Settings) -> Extractor:
+    from conspectus.graph.extract import RuleExtractor
+
+    return RuleExtractor()
 
 
 def _allowed(settings: Settings) -> tuple[str, ...]:

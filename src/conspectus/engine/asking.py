@@ -7,6 +7,7 @@ from time import perf_counter
 from typing import Any
 
 from conspectus.access.sight import Place
+from conspectus.engine.connecting import connections
 from conspectus.engine.documents import STOPPED, Documents
 from conspectus.errors import InvalidInput, NotFound, ProviderError
 from conspectus.memory.items import known_at
@@ -223,14 +224,18 @@ class Asking(Documents):
 
         beside = also if also is not None and also.collection == home.id else None
         extra = await self._sight.chunks(beside) if beside else ()
+        where = await self._known(query, place)
         looking = Looking(
             index=shelf.index,
             refreshed=refreshed,
             hydrate=self._sight.rows(place),
             embedder=embedder or "the collection has no vectors, or no embedder for them is set here",
-            where=place.narrowed(await self._known(query, place)),
+            where=place.narrowed(where),
             standing=standing,
             alone=alone,
+            question=query.text,
+            graph=query.graph,
+            connections=await connections(core, self._sight, place, query.graph, where=where),
         )
         found = await search(query, looking, also=[each.chunk.id for each in extra])
         found = replace(found, timings={**followed, **found.timings})

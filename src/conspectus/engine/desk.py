@@ -37,7 +37,9 @@ class Desk:
     ) -> Sequence[Written]:
         by = self._preparation(source)
         written = await write(self._core.records, batch, by, expected=expected, stored=stored)
-        await self._core.shelves.keep_up(source.collection)
+        home = await self._core.shelves.keep_up(source.collection)
+        if home.names:
+            self._core.names.wake(home.id)
         return written
 
     def _preparation(self, source: Source) -> Preparation:
@@ -49,6 +51,8 @@ class Desk:
         return None if space is None else self._parts.embedder_for(space)
 
     async def _embed(self, collection: Collection, *, wait: bool, progress: Progress | None = None) -> None:
+        if collection.names:
+            await self._find_names(collection, wait=wait, progress=progress)
         embedder = await self._embedder(collection)
         if embedder is None:
             return
@@ -56,3 +60,8 @@ class Desk:
             await self._core.backfill.settle(collection, embedder, progress)
         elif await self._core.records.count_unembedded(collection.id, embedder.space):
             self._core.backfill.wake(collection, embedder)
+
+    async def _find_names(self, collection: Collection, *, wait: bool, progress: Progress | None) -> None:
+        self._core.names.wake(collection.id)
+        if wait:
+            await self._core.names.settle(collection.id, progress)

@@ -106,17 +106,17 @@ class Documents(Catalog):
         return report
 
     async def settle(self, *, collection: str = "default", progress: Progress | None = None) -> int:
-        """Wait until every chunk has its vector; returns how many came meanwhile.
+        """Wait until every chunk has its vector, and its names where they are kept; returns how many vectors.
 
         Who sees only some sources may wait too, and is told 0: the number would be that of others' texts.
         """
         place = await self._sight.place(collection)
         embedder = await self._embedder(place.collection)
-        if embedder is None:
-            return 0
-        if not place.whole:
+        if embedder is None or not place.whole:
             await self._embed_in(place, wait=True)
             return 0
+        if place.collection.names:
+            await self._core.names.settle(place.collection.id, progress)
         return await self._core.backfill.settle(place.collection, embedder, progress)
 
     async def get(self, document: str) -> Document:
@@ -189,9 +189,7 @@ class Documents(Catalog):
         found = await self._sight.documents(asked)
         for document, place in found:
             self._may_edit(place, document, "delete a document")
-        receipt = await self._core.records.delete(
-            [each.id for each, _ in found], now=self._parts.clock()
-        )
+        receipt = await self._core.records.delete([each.id for each, _ in found], now=self._parts.clock())
         if purge:
             collections = {each.collection for each, _ in found}
             await purge_files(self._core.records, self._core.shelves, collections)

@@ -10,6 +10,7 @@ from conspectus.engine.versions import Versions
 from conspectus.ingest.backfill import Backfill, Turn
 from conspectus.ingest.followers import Followers
 from conspectus.ingest.job_service import JobService, OpenJobs
+from conspectus.ingest.name_reading import NameReader
 from conspectus.ingest.shelves import OpenIndex, Shelves
 from conspectus.memory.keeping import Keeper
 from conspectus.model.records import Collection, EmbeddingSpace
@@ -19,7 +20,7 @@ from conspectus.ports.accounts import Accounts
 from conspectus.ports.alerts import Alerts, Poster
 from conspectus.ports.captions import CaptionReader
 from conspectus.ports.chat import ChatModel
-from conspectus.ports.graphs import Graphs
+from conspectus.ports.graphs import Extractor, Graphs, Names
 from conspectus.ports.jobs import JobFiles, Ledger, Replays, RequestLog
 from conspectus.ports.memories import Memories
 from conspectus.ports.summaries import Summaries
@@ -58,6 +59,18 @@ class AlertParts:
 
 
 @dataclass(frozen=True, slots=True)
+class NameParts:
+    """What names need; `turn` is held by the process that looks for them.
+
+    `make_extractor` is called when a text is first looked through.
+    """
+
+    rows: Names
+    turn: Turn
+    make_extractor: Callable[[], Extractor]
+
+
+@dataclass(frozen=True, slots=True)
 class Parts:
     """The adapters and functions behind an engine; `bootstrap` chooses, tests may choose otherwise.
 
@@ -90,6 +103,7 @@ class Parts:
     graphs: Graphs
     keeping: Turn
     alerts: AlertParts
+    names: NameParts
     work: WorkParts
     release: Callable[[], Awaitable[None]]
     reranker: Reranker | None = None
@@ -106,6 +120,7 @@ class Core:
         self.versions = Versions(parts.memories)
         self.shelves = Shelves(parts.records, parts.open_index)
         self.backfill = Backfill(parts.records, parts.turn)
+        self.names = NameReader(parts.names.rows, parts.names.turn, parts.names.make_extractor)
         work = parts.work
         self.jobs = JobService(
             work.ledger, work.files, turn=work.turn, open_jobs=work.open_jobs, clock=parts.clock
@@ -161,6 +176,7 @@ class Core:
         await self.jobs.close(grace=self.parts.settings.job_grace_seconds)
         if self._fetcher is not None:
             await self._fetcher.close()
+        await self.names.close()
         await self.backfill.close()
         await self.parts.release()
         await self.shelves.close()

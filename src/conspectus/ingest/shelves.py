@@ -52,14 +52,13 @@ class Shelves:
 
     async def newest(self, collection: CollectionId) -> Shelf:
         """The collection's shelf, holding every change committed before this call. Raises NotFound."""
-        found = await self._records.collection(collection)
-        if found is None:
-            raise NotFound("collection", collection)
-        return await self.current(found)
+        return await self.current(await self._found(collection))
 
-    async def keep_up(self, collection: CollectionId) -> None:
+    async def keep_up(self, collection: CollectionId) -> Collection:
         """Take in what was just written: behind a writer that ran ahead, every question would wait."""
-        await self.newest(collection)
+        found = await self._found(collection)
+        await self.current(found)
+        return found
 
     async def another(self, collection: Collection, space: EmbeddingSpace | None) -> Shelf:
         """A shelf in a space that does not answer yet; the caller closes its index."""
@@ -80,6 +79,12 @@ class Shelves:
                 await shelf.index.flush(least=WORTH_WRITING)
             await shelf.index.close()
         self._shelves.clear()
+
+    async def _found(self, collection: CollectionId) -> Collection:
+        found = await self._records.collection(collection)
+        if found is None:
+            raise NotFound("collection", collection)
+        return found
 
     async def _open(self, collection: Collection) -> Shelf:
         async with self._opening:

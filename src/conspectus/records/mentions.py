@@ -12,6 +12,7 @@ from sqlalchemy import (
     Connection,
     String,
     bindparam,
+    case,
     delete,
     func,
     insert,
@@ -44,7 +45,7 @@ _OWNERS = (
     .where(chunks.c.id.in_(_GIVEN), collections.c.names_to.is_not(None))
 )
 _NOT_READ = (
-    select(chunks.c.id, documents.c.title, chunks.c.text)
+    select(chunks.c.id, case((chunks.c.position == 0, documents.c.title), else_=""), chunks.c.text)
     .join(documents, documents.c.number == chunks.c.document)
     .join(collections, collections.c.id == documents.c.collection)
     .where(

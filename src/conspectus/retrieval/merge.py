@@ -9,6 +9,7 @@ from conspectus.model.query import Query
 from conspectus.model.results import Hit, Retrieval
 from conspectus.retrieval.fuse import fuse
 from conspectus.retrieval.profiles import Product, profile_named
+from conspectus.retrieval.spread import GRAPH, GRAPH_PLAN
 from conspectus.text.words import Analyzer
 
 CONSTANT = 60
@@ -28,7 +29,11 @@ def merged(query: Query, answers: Sequence[Retrieval], *, comparable: bool) -> R
         outcome="found" if hits else "nothing_relevant",
         hits=hits,
         below_floor=tuple(hit for answer in answers for hit in answer.below_floor),
-        plan={"collections": str(len(answers)), "merged by": "raw scores" if comparable else "rank"},
+        plan={
+            "collections": str(len(answers)),
+            "merged by": "raw scores" if comparable else "rank",
+            **_graph_plan(answers),
+        },
         notices=tuple(dict.fromkeys(notice for answer in answers for notice in answer.notices)),
         timings={name: sum(answer.timings.get(name, 0.0) for answer in answers) for name in sorted(steps)},
     )
@@ -47,10 +52,26 @@ def _fused(query: Query, answers: Sequence[Retrieval]) -> list[Hit]:
     words = np.array([hit.words or 0.0 for hit in hits], dtype=np.float64)
     cosine = np.array([np.nan if hit.similarity is None else hit.similarity for hit in hits])
     again = fuse(words, cosine, terms=len(set(Analyzer(language=None).terms(query.text))))
+    shares = [_share(query, hit) for hit in hits]
     return [
-        _scored(hit, {**hit.parts, "words": float(by_words), "vectors": float(by_vectors)})
-        for hit, by_words, by_vectors in zip(hits, again.words, again.vectors, strict=True)
+        _scored(hit, {**hit.parts, "words": share * float(by_words), "vectors": share * float(by_vectors)})
+        for hit, share, by_words, by_vectors in zip(hits, shares, again.words, again.vectors, strict=True)
     ]
+
+
+def _share(query: Query, hit: Hit) -> float:
+    """What words and vectors weigh beside a graph, where one had a say."""
+    return 1.0 if query.graph is None or GRAPH not in hit.parts else 1.0 - query.graph.alpha
+
+
+def _graph_plan(answers: Sequence[Retrieval]) -> dict[str, str]:
+    """What the graph did in each of the collections."""
+    told: dict[str, dict[str, None]] = {}
+    for answer in answers:
+        for name in GRAPH_PLAN:
+            if name in answer.plan:
+                told.setdefault(name, {})[answer.plan[name]] = None
+    return {name: "; ".join(each) for name, each in told.items()}
 
 
 def _by_rank(answers: Sequence[Retrieval]) -> list[Hit]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from conspectus.errors import InvalidInput, ProviderError, TooLarge
+from conspectus.model.graph import GraphAsk
 from conspectus.model.query import ARMS, Query, Situation
 from conspectus.retrieval.profiles import profile_named
 from conspectus.settings import Settings
@@ -40,6 +41,8 @@ def asked(query: str | Query, fields: Mapping[str, Any], settings: Settings) -> 
             raise InvalidInput(name, f"is not a part of a query; there are {', '.join(known)}")
     whole = replace(query, **fields) if isinstance(query, Query) else Query(text=query, **fields)
     _check_choices(whole, settings)
+    if whole.graph is not None:
+        _check_graph(whole.graph, settings)
     if whole.situation is not None:
         _check_situation(whole.situation)
     if len(whole.text) > settings.max_query_characters:
@@ -80,6 +83,13 @@ def _check_situation(situation: Situation) -> None:
         raise InvalidInput("at", "must have a zone")
     if situation.thread is not None and situation.channel is None:
         raise InvalidInput("thread", "is the name of one in a channel; name the channel too")
+
+
+def _check_graph(ask: GraphAsk, settings: Settings) -> None:
+    if not 0.0 <= ask.alpha <= 1.0:
+        raise InvalidInput("graph.alpha", "is a weight, from 0 to 1")
+    if not 0 <= ask.hops <= settings.max_hops:
+        raise InvalidInput("graph.hops", f"must be from 0 to {settings.max_hops}")
 
 
 def _check_choices(whole: Query, settings: Settings) -> None:

@@ -1,16 +1,18 @@
 """From the candidates of an index to ranked rows, with each reason as a named part of the score."""
 
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
 
 from conspectus.model.filter import Filter
+from conspectus.model.graph import GraphAsk
 from conspectus.model.ids import ChunkId
 from conspectus.model.records import StoredChunk
 from conspectus.ports import Candidates, Embedder, Floats, Ids, Index, Probe
 from conspectus.retrieval.arms import widened
+from conspectus.retrieval.connections import Connections
 from conspectus.retrieval.fuse import CONVERSATION, LEARNT, Fused, FusionProfile, fuse
 from conspectus.retrieval.plan import DEPTH
 from conspectus.retrieval.profiles import PLAIN, Product, Sum, Weights
@@ -25,7 +27,8 @@ class Looking:
     """Where a search looks: an index that holds all the records, how to bring it up to them again, the rows
     behind chunk ids, the embedder of the space that answers (or why there is none), and the filter, what
     the person may see included; `standing` is where and when the question is asked, if anybody said so.
-    `alone` leaves out what the texts beside one in its thread say for it.
+    `alone` leaves out what the texts beside one in its thread say for it. With `graph`, what is connected
+    with the `question` and with what is found has a say.
     """
 
     index: Index
@@ -35,16 +38,25 @@ class Looking:
     where: Filter
     standing: Standing | None = None
     alone: bool = False
+    question: str = ""
+    graph: GraphAsk | None = None
+    connections: Connections | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Candidates with their rows, best first, and the named parts that add up to their scores."""
+    """Candidates with their rows, best first, and the named parts that add up to their scores.
+
+    `through` are the names that led to some of them; `plan` and `notices` say what a graph had to do with it.
+    """
 
     candidates: Candidates
     parts: dict[str, Floats]
     rows: _Rows
     words_weight: float
+    through: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    plan: Mapping[str, str] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
 
     @property
     def in_order(self) -> list[StoredChunk]:
@@ -65,6 +77,10 @@ class Keep:
         number = max(self.limit, DEPTH) if union.threads or self.more else self.limit
         best = union.ids[np.lexsort((union.ids, -scores))[:number]]
         return np.union1d(best, np.intersect1d(union.ids, np.asarray(self.also, dtype=np.int64)))
+
+    def with_those(self, ids: Ids) -> "Keep":
+        """The same, and these too."""
+        return replace(self, also=(*self.also, *(ChunkId(each) for each in ids.tolist())))
 
 
 async def rank(

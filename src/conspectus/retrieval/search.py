@@ -16,6 +16,7 @@ from conspectus.retrieval.arms import look, probe
 from conspectus.retrieval.plan import Plan, plan
 from conspectus.retrieval.ranking import Keep, Looking, Ranked, rank
 from conspectus.retrieval.situation import kept_by_threads
+from conspectus.retrieval.spread import spread
 
 ATTEMPTS = 5
 KEPT = "kept with its thread"
@@ -54,6 +55,9 @@ async def search(query: Query, looking: Looking, *, also: Sequence[ChunkId] = ()
         watch.lap("look in the index")
         ranked = await rank(looking, index, asked, union, keep=keep)
         watch.lap("rank and read")
+        if ranked is not None and looking.graph is not None:
+            ranked = await spread(looking, index, asked, union=union, ranked=ranked, keep=keep)
+            watch.lap("walk the graph")
         if ranked is not None:
             return _selected(query, decided, ranked, looking=looking, also=also, timings=watch.times)
         index = await looking.refreshed()
@@ -95,8 +99,8 @@ def _selected(
         outcome="found" if best else "nothing_relevant",
         hits=tuple(best),
         below_floor=tuple(hit for hit in hits if KEPT not in hit.parts and _below(hit, plan.floor)),
-        plan=plan.described() | {"weight of words": f"{ranked.words_weight:.2f}"},
-        notices=plan.notices,
+        plan={**plan.described(), "weight of words": f"{ranked.words_weight:.2f}", **ranked.plan},
+        notices=(*plan.notices, *ranked.notices),
         timings=timings,
     )
 
@@ -125,6 +129,7 @@ def _hit(ranked: Ranked, place: int) -> Hit:
         parts=parts,
         words=words or None,
         similarity=None if np.isnan(cosine) else cosine,
+        through=ranked.through.get(int(union.ids[place]), ()),
     )
 
 

@@ -7,6 +7,8 @@ from conspectus.window.arrange import Layout
 from conspectus.window.fit import Packed
 from conspectus.window.plan import Refusal
 
+ARROW = " → "
+
 
 def citations(layout: Layout) -> tuple[Citation, ...]:
     """Where each numbered passage comes from, exactly."""
@@ -47,7 +49,7 @@ def _packed_entries(packed: Packed, hits: Sequence[Hit]) -> Iterator[TraceEntry]
             fate, reason = "truncated", f"in [{numbers[hit.chunk.id]}], cut to the room left: {share}"
         else:
             fate, reason = "in", f"in [{numbers[hit.chunk.id]}]"
-        yield _entry(rank, hit, fate, reason + _along(hit, numbers), cost)
+        yield _entry(rank, hit, fate, reason + _along(hit, numbers) + _through(hit), cost)
 
 
 def _along(hit: Hit, numbers: Mapping[int, int]) -> str:
@@ -56,6 +58,11 @@ def _along(hit: Hit, numbers: Mapping[int, int]) -> str:
         return ""
     number = numbers.get(hit.along_with)
     return ", along with a hit that is not shown" if number is None else f", along with the hit in [{number}]"
+
+
+def _through(hit: Hit) -> str:
+    """Which names of a graph led to it."""
+    return f", found through {ARROW.join(hit.through)}" if hit.through else ""
 
 
 def _refused(refusal: Refusal, hits: Sequence[Hit], numbers: dict[int, int]) -> tuple[Fate, str]:
@@ -77,7 +84,7 @@ def _floor_entries(hits: Sequence[Hit], first: int, floor: str | None) -> Iterat
     bound = f"the floor {floor}" if floor else "the floor"
     for rank, hit in enumerate(hits, first):
         known = "has no similarity" if hit.similarity is None else f"similarity {hit.similarity:.2f} is"
-        yield _entry(rank, hit, "below_floor", f"{known} below {bound}", 0)
+        yield _entry(rank, hit, "below_floor", f"{known} below {bound}{_through(hit)}", 0)
 
 
 def _entry(rank: int, hit: Hit, fate: Fate, reason: str, tokens: int) -> TraceEntry:

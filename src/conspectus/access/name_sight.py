@@ -1,0 +1,57 @@
+"""Names in passages, and graphs to walk over, as one person may see them and as far as a filter reaches."""
+
+from collections.abc import Mapping, Sequence
+
+from conspectus.access.policy import bound
+from conspectus.access.sight import Place, Sight
+from conspectus.errors import NotFound
+from conspectus.model.filter import EVERYTHING, Filter
+from conspectus.model.graph import NameCount
+from conspectus.model.ids import ChunkId, SourceId
+from conspectus.model.records import Source
+from conspectus.ports.graphs import Mentioned, Names, Passage
+
+
+class NamesSeen:
+    """The names in the passages of a collection that one person may see and that a filter may leave in."""
+
+    def __init__(self, names: Names, place: Place, where: Filter = EVERYTHING) -> None:
+        self._names = names
+        self._place = place
+        within = bound(place.narrowed(where))
+        self._sources = None if within is None else sorted(within)
+
+    async def of(self, chunks: Sequence[ChunkId]) -> Sequence[Passage]:
+        """The names in passages that were seen."""
+        return await self._names.of(chunks)
+
+    async def passages(self, keys: Sequence[str], *, most: int) -> Mapping[str, Mentioned]:
+        """The passages that mention these names; a name that more than `most` mention is left out."""
+        return await self._names.passages(self._sources, self._place.collection.id, keys, most=most)
+
+    async def counts(self, *, begins: str, limit: int) -> Sequence[NameCount]:
+        """The names that most passages mention, those whose key begins so."""
+        return await self._names.counts(self._sources, self._place.collection.id, begins=begins, limit=limit)
+
+    async def waits(self) -> bool:
+        """Whether a passage waits to be looked through, for those who see all of the collection."""
+        return self._place.whole and bool(await self._names.unread(self._place.collection.id, limit=1))
+
+
+async def graphs_seen(sight: Sight, place: Place, where: Filter, named: Sequence[str]) -> list[SourceId]:
+    """The graphs that may be walked: those that are named, else all that the filter leaves in.
+
+    Raises NotFound for a name of none that may be seen.
+    """
+    if named:
+        return [(await _graph(sight, place, name)).id for name in dict.fromkeys(named)]
+    within = bound(place.narrowed(where))
+    graphs = [each.id for each in await sight.sources(place) if each.kind == "graph"]
+    return [each for each in graphs if within is None or each in within]
+
+
+async def _graph(sight: Sight, place: Place, name: str) -> Source:
+    found = await sight.source(place, name)
+    if found is None or found.kind != "graph":
+        raise NotFound("graph", name)
+    return found

@@ -1,0 +1,55 @@
+"""What a question may walk over: names and graphs, as far as one person may see them."""
+
+from collections.abc import Sequence
+from functools import partial
+
+from conspectus.access.name_sight import NamesSeen, graphs_seen
+from conspectus.access.sight import Place, Sight
+from conspectus.engine.parts import Core
+from conspectus.model.filter import Filter
+from conspectus.model.graph import GraphAsk, Neighbour, Node, Walk
+from conspectus.retrieval.connections import Connections
+
+NOT_KEPT = "names are not kept in this collection"
+NOT_READ = "not all passages have been looked through for names yet"
+STOPPED = "not all passages could be looked through for names; whoever manages the collection is told why"
+
+
+async def connections(
+    core: Core, sight: Sight, place: Place, ask: GraphAsk | None, *, where: Filter
+) -> Connections | None:
+    """The names and graphs of a collection that a question under a filter may walk over; None for no walk.
+
+    Raises NotFound for a graph that is named and cannot be seen.
+    """
+    if ask is None:
+        return None
+    parts, home = core.parts, place.collection
+    graphs = await graphs_seen(sight, place, where, ask.graphs)
+    seen = NamesSeen(parts.names.rows, place, where)
+    notices = await _notices(core, place, seen)
+
+    async def called(keys: Sequence[str]) -> Sequence[tuple[str, Node]]:
+        return await parts.graphs.called(graphs, keys) if graphs and keys else ()
+
+    async def walk(starts: Sequence[str], how: Walk) -> Sequence[Neighbour]:
+        return await parts.graphs.walk(graphs, starts, how)
+
+    return Connections(
+        names_of=seen.of,
+        passages=partial(seen.passages, most=parts.settings.graph_names_most),
+        called=called,
+        walk=walk,
+        lack=None if home.names else NOT_KEPT,
+        notices=notices,
+    )
+
+
+async def _notices(core: Core, place: Place, seen: NamesSeen) -> tuple[str, ...]:
+    """What is not known yet, told of only as much as the person may know."""
+    if not place.collection.names:
+        return ()
+    problem = core.names.problem(place.collection.id)
+    if problem is not None:
+        return (str(problem) if place.whole else STOPPED,)
+    return (NOT_READ,) if await seen.waits() else ()
