@@ -177,9 +177,10 @@ class Carrying(Remembering):
             where = {"graph": graph_name(scope), "collection": place.collection.id}
             if not stating:
                 continue
-            await self.add_nodes([node for line in stating for node in ends_of(line)], **where)
+            ends = {node.id: node for line in stating for node in ends_of(line)}
             edges = [edge_of(line, ids[Reference(scope, line.key)]) for line in stating]
-            for edge, written in zip(edges, await self.add_edges(edges, **where), strict=True):
+            stated = await self._add_facts(ends.values(), edges, **where)
+            for edge, written in zip(edges, stated, strict=True):
                 if written.closed:
                     await self._close(place, home, str(edge.evidence), written.closed)
 

@@ -117,7 +117,8 @@ class Remembering(Recalling):
         """The source that memories of exactly this scope are written into, made if it is new."""
         if await self._sight.find(collection) is None:
             require_scope(self._person, "write", "write")
-            await self.collection(collection)
+            made = await self.collection(collection)
+            await self.keep_names(collection=made.id)
         return await self._writable(home_name(scope), collection, kind="memory")
 
     async def _remember_batch(
@@ -128,18 +129,20 @@ class Remembering(Recalling):
         now = self._parts.clock()
         fresh, places = [], []
         done: dict[int, Remembered] = {}
+        told: dict[int, NewMemory] = {}
         for number, (new, alike) in enumerate(zip(batch, near, strict=True)):
             known = stored.get(new.key or "")
             if known is not None:
-                done[number] = await self._remember_again(home, place, new, known)
+                told[number] = replace(new, at=as_given(known).at if new.at is None else new.at)
+                done[number] = await self._remember_again(home, place, told[number], known)
                 continue
             beside: dict[str, Json] = {NEAR: list(alike)} if alike else {}
-            said = now + number * A_MOMENT
-            fresh.append(document_of(new, scope, now=said, beside=beside))
+            told[number] = replace(new, at=now + number * A_MOMENT if new.at is None else new.at)
+            fresh.append(document_of(told[number], scope, now=now, beside=beside))
             places.append(number)
         for number, written in zip(places, await self._write(fresh, home) if fresh else (), strict=True):
             done[number] = Remembered(written.id, written.outcome, near[number])
-        return [await self._with_fact(home, place, new, done[number]) for number, new in enumerate(batch)]
+        return [await self._with_fact(home, place, told[number], done[number]) for number in sorted(done)]
 
     async def _stored_before(
         self, home: Source, place: Place, scope: Scope, batch: Sequence[NewMemory]
@@ -154,13 +157,12 @@ class Remembering(Recalling):
 
     async def _remember_again(self, home: Source, place: Place, new: NewMemory, known: Memory) -> Remembered:
         """A memory whose key is stored: nothing where it says the same, else a new version."""
-        told = replace(new, at=as_given(known).at if new.at is None else new.at)
         if _said(told) == _said(as_given(known)):
             return Remembered(known.id, "unchanged", known.near)
         homes = await self._homes(known.scope, place.collection.id)
         while True:
             try:
-                written = await self._revise(homes, known, told)
+                written = await self._revise(homes, known, new)
             except Changed:
                 known = (await self._keyed(homes, home, [known.document.key]))[0]
                 continue
@@ -188,7 +190,6 @@ class Remembering(Recalling):
         collection, graph = place.collection.id, graph_name(self._scope_of(home))
         ends = [new.fact.subject, new.fact.object]
         nodes = {key_of(each): NewNode(key_of(each), name=each) for each in ends}
-        await self.add_nodes(nodes.values(), graph=graph, collection=collection)
         said = period(new.at)
         edge = NewEdge(
             key_of(new.fact.subject),
@@ -199,7 +200,8 @@ class Remembering(Recalling):
             single=new.fact.single,
             evidence=done.id,
         )
-        written = (await self.add_edges([edge], graph=graph, collection=collection))[0]
+        stated = await self._add_facts(nodes.values(), [edge], graph=graph, collection=collection)
+        written = stated[0]
         if not written.closed:
             return done
         closed = await self._close(place, home, done.id, written.closed)

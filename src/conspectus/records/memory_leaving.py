@@ -6,14 +6,14 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, String, bindparam, column, exists, func, select, update
+from sqlalchemy import Connection, String, bindparam, column, func, select, update
 
 from conspectus.model.ids import DocumentId, JobId, SourceId
 from conspectus.model.memory import FACT, PINNED, ForgetReceipt
 from conspectus.model.records import Document, Metadata
 from conspectus.ports.memories import HomeSpan
 from conspectus.records.deleting import delete_documents
-from conspectus.records.graph_tables import graph_edges, graph_evidence
+from conspectus.records.graph_reading import resting_edges
 from conspectus.records.job_tables import jobs
 from conspectus.records.name_tables import mentions
 from conspectus.records.reading import texts_of
@@ -38,6 +38,7 @@ _SIZES = select(
     func.count().filter(VERSIONED).label("versions"),
     func.coalesce(func.sum(documents.c.chunks), 0).label("chunks"),
 ).where(_WHOLE)
+_NAMES = select(documents.c.id).where(_WHOLE)
 _VECTORS = (
     select(func.count())
     .select_from(
@@ -46,20 +47,6 @@ _VECTORS = (
         )
     )
     .where(_WHOLE)
-)
-_ELSEWHERE = exists().where(
-    graph_evidence.c.edge == graph_edges.c.number, graph_evidence.c.document.not_in(select(_TREE.c.id))
-)
-_EDGES = (
-    select(func.count())
-    .select_from(graph_edges)
-    .where(
-        graph_edges.c.number.in_(
-            select(graph_evidence.c.edge).where(graph_evidence.c.document.in_(select(_TREE.c.id)))
-        ),
-        graph_edges.c.stands == 0,
-        ~_ELSEWHERE,
-    )
 )
 
 
@@ -136,7 +123,7 @@ def _weighed(connection: Connection, memories: Sequence[DocumentId], *, pinned: 
         versions=sizes.versions,
         chunks=sizes.chunks,
         vectors=connection.execute(_VECTORS, given).scalar_one(),
-        edges=connection.execute(_EDGES, given).scalar_one(),
+        edges=len(resting_edges(connection, connection.execute(_NAMES, given).scalars().all())),
         ids=going,
     )
 
