@@ -157,7 +157,7 @@ class Remembering(Recalling):
 
     async def _remember_again(self, home: Source, place: Place, new: NewMemory, known: Memory) -> Remembered:
         """A memory whose key is stored: nothing where it says the same, else a new version."""
-        if _said(told) == _said(as_given(known)):
+        if _said(new) == _said(as_given(known)):
             return Remembered(known.id, "unchanged", known.near)
         homes = await self._homes(known.scope, place.collection.id)
         while True:
