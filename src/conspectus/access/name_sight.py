@@ -38,12 +38,14 @@ class NamesSeen:
         return self._place.whole and bool(await self._names.unread(self._place.collection.id, limit=1))
 
 
-async def graphs_seen(sight: Sight, place: Place, where: Filter, named: Sequence[str]) -> list[SourceId]:
-    """The graphs that may be walked: those that are named, else all that the filter leaves in.
+async def graphs_seen(
+    sight: Sight, place: Place, where: Filter, named: Sequence[str] | None
+) -> list[SourceId]:
+    """The graphs that may be walked: those that are named, or with None all that the filter leaves in.
 
     Raises NotFound for a name of none that may be seen.
     """
-    if named:
+    if named is not None:
         return [(await _graph(sight, place, name)).id for name in dict.fromkeys(named)]
     within = bound(place.narrowed(where))
     graphs = [each.id for each in await sight.sources(place) if each.kind == "graph"]

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from conspectus.cli.failures import NOTHING
-from conspectus.cli.options import Common, Situated
+from conspectus.cli.options import Common, Connected
 from conspectus.cli.output import dump, note, show, write
 from conspectus.cli.session import opened
 from conspectus.cli.tables import hits_table, trace_table
@@ -30,7 +30,7 @@ class Reserve:
 def search(
     question: Question,
     common: Common,
-    looking: Situated,
+    looking: Connected,
     *,
     limit: Annotated[int, typer.Option(min=1, help="Most hits.")] = 10,
 ) -> None:
@@ -42,6 +42,7 @@ def search(
             where=session.where(looking),
             floor=looking.floor,
             situation=looking.situation(),
+            **looking.fields(),
             limit=limit,
         )
     show(found, hits_table(found), as_json=common.json)
@@ -51,7 +52,7 @@ def search(
 def context(
     question: Question,
     common: Common,
-    looking: Situated,
+    looking: Connected,
     *,
     tokens: Tokens,
     reserve: Reserve,
@@ -69,6 +70,7 @@ def context(
             where=session.where(looking),
             floor=looking.floor,
             situation=looking.situation(),
+            **looking.fields(),
         )
     if common.json:
         dump(window)
@@ -84,7 +86,7 @@ def context(
 def explain(
     question: Question,
     common: Common,
-    looking: Situated,
+    looking: Connected,
     *,
     tokens: Tokens = 2048,
     tokenizer: Tokenizer = "o200k_base",
@@ -100,6 +102,7 @@ def explain(
             where=session.where(looking),
             floor=looking.floor,
             situation=looking.situation(),
+            **looking.fields(),
         )
     show(window, trace_table(window), as_json=common.json)
     _finish(window, common)

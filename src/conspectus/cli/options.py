@@ -9,6 +9,8 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from conspectus.cli.failures import reported
+from conspectus.errors import InvalidInput
+from conspectus.model.graph import GraphAsk
 from conspectus.model.query import Situation
 from conspectus.text.times import parse_instant
 
@@ -80,6 +82,33 @@ class Situated(Looking):
             return None
         at = None if self.at is None else parse_instant(self.at)
         return Situation(self.channel, self.thread, at, self.profile or Situation().profile)
+
+
+@dataclass(frozen=True, slots=True)
+class Connected(Situated):
+    """The same, with what names and graphs have to do with it, and as of when it is answered."""
+
+    graph: Annotated[
+        bool, typer.Option("--graph", help="Let the names in passages, and graphs, have a say.")
+    ] = False
+    alpha: Annotated[
+        float | None, typer.Option(help="Weight of the graph, 0 to 1, with --graph. Default: 0.5.")
+    ] = None
+    hops: Annotated[
+        int | None, typer.Option(help="How far the graph is walked, with --graph. Default: 2.")
+    ] = None
+    as_of: Annotated[
+        str | None, typer.Option(help="Answer with what was known at this ISO 8601 time. Default: now.")
+    ] = None
+
+    def fields(self) -> dict[str, Any]:
+        """The parts of a query that are named. Raises InvalidInput."""
+        usual = GraphAsk()
+        if not self.graph and (self.alpha, self.hops) != (None, None):
+            raise InvalidInput("hops" if self.alpha is None else "alpha", "needs --graph too")
+        alpha = usual.alpha if self.alpha is None else self.alpha
+        ask = GraphAsk(alpha, usual.hops if self.hops is None else self.hops) if self.graph else None
+        return {"graph": ask, "as_of": None if self.as_of is None else parse_instant(self.as_of)}
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:

@@ -210,6 +210,8 @@ def _number(value: float | None) -> str:
 
 def _name(hit: Hit) -> Text:
     name = cell(hit.document.title or hit.document.key, limit=60)
+    if hit.through:
+        name.append(f", through {' → '.join(hit.through)}", style="dim")
     return name if hit.chunk.page is None else name.append(f", p. {hit.chunk.page}")
 
 

@@ -2,8 +2,8 @@
 
 `score = (1 - alpha) x (what it is without) + alpha x graph`. Both run from 0 to 1 and mean the same: a hit
 that words and vectors find is a place to begin a walk at and worth its own score there, so that where nothing
-leads anywhere the best stays what it is. A passage that is reached is worth what it was reached from, less what
-each step costs. Nothing is stretched to fit a scale: two hits of .99 and .98 stay as near to each other.
+leads anywhere the best stays what it is. A passage that is reached is worth what it was reached from, less
+what each step costs. Nothing is stretched to fit a scale: two hits of .99 and .98 stay as near to each other.
 """
 
 from collections.abc import Sequence

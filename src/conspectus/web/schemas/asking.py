@@ -21,6 +21,7 @@ from conspectus.web.schemas.base import (
     Share,
     Where,
 )
+from conspectus.web.schemas.graphs import GraphAskBody
 from conspectus.web.schemas.records import ChunkAnswer, DocumentAnswer
 
 MOST_DIMENSIONS = 65_536
@@ -56,12 +57,16 @@ class QueryBody(Body):
     rerank: bool = Field(True, description="Let the reranker, if there is one, have the last word.")
     situation: SituationBody | None = None
     chain: int = Field(0, ge=0, le=MOST_HITS, description="Most messages of its thread along with a hit.")
+    as_of: AwareDatetime | None = Field(None, description="Answer with what was known at that instant.")
+    graph: GraphAskBody | None = None
 
     def fields(self) -> dict[str, Any]:
         """The parts of the question that the client named, as the engine takes them."""
         given = {name: getattr(self, name) for name in self.model_fields_set - {"text", "where"}}
         if self.situation is not None:
             given["situation"] = self.situation.situation()
+        if self.graph is not None:
+            given["graph"] = self.graph.asked()
         if self.where is not None:
             given["where"] = filter_from_json(self.where)
         for name in ("arms", "vector"):
@@ -148,7 +153,10 @@ class SearchAndRerankBody(Body):
 
 
 class HitAnswer(Answer):
-    """One chunk found. `score` is the sum of `parts`; `words` is raw BM25, `similarity` the raw cosine."""
+    """One chunk found. `score` is the sum of `parts`; `words` is raw BM25, `similarity` the raw cosine.
+
+    `through` are the names of a graph that led to it, in order.
+    """
 
     chunk: ChunkAnswer
     document: DocumentAnswer
@@ -157,6 +165,7 @@ class HitAnswer(Answer):
     words: float | None
     similarity: float | None
     along_with: int | None
+    through: list[str]
 
 
 class ThreadSketchAnswer(Answer):
