@@ -243,7 +243,7 @@ class Records(Timelines, Protocol):
     async def delete(self, ids: Sequence[DocumentId], *, now: datetime | None = None) -> Receipt:
         """Delete documents with children, chunks and vectors in one transaction; unknown ids count 0.
 
-        That a memory was there is kept, with the time (`now`, None: the present), but nothing of what it said.
+        That a memory was there is kept, with the time (`now`, None: the present), but nothing that it said.
         """
         ...
 

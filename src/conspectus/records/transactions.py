@@ -1,4 +1,4 @@
-"""Transactions in threads: one that writes, so that writers of this process queue in order, and a few that read.
+"""Transactions in threads: one writes, so that writers of this process queue in order, and a few read.
 
 A whole transaction is one job of one thread, which costs a tenth of a millisecond; the asynchronous drivers
 cost that for every statement.

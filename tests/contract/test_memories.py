@@ -1,0 +1,23 @@
+"""Every store of memories, held to its contract on SQLite."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from conspectus.ports.memories import Memories
+from conspectus.records.memories import SqlMemories
+from conspectus.records.store import SqlRecords, open_records
+from conspectus.testing.memories_contract import MemoriesContract
+
+
+class TestSqlMemories(MemoriesContract):
+    @pytest.fixture
+    async def records(self, tmp_path: Path) -> AsyncIterator[SqlRecords]:
+        opened = await open_records(tmp_path / "records.sqlite")
+        yield opened
+        await opened.close()
+
+    @pytest.fixture
+    def store(self, records: SqlRecords) -> Memories:
+        return SqlMemories(records.transactions)
