@@ -3,12 +3,17 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from operator import itemgetter
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage, ToolMessage
+from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder
+from langchain_core.runnables import RunnablePassthrough
+from langchain_core.runnables.history import RunnableWithMessageHistory
 
 import conspectus
 from conspectus import Eq, NewDocument
@@ -256,6 +261,27 @@ def test_messages_come_back_as_they_were_given(engine: BlockingEngine) -> None:
     history.clear()
     history.clear()
     assert history.messages == []
+
+
+@pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainDeprecationWarning")
+def test_a_chain_of_langchain_looks_up_answers_and_keeps_the_talk(told: BlockingEngine) -> None:
+    prompt = ChatPromptTemplate.from_messages(
+        [("system", "Use: {context}"), MessagesPlaceholder("before"), ("user", "{question}")]
+    )
+    look_up = itemgetter("question") | ConspectusRetriever(engine=told, budget=100)
+    model = FakeListChatModel(responses=["In room 7.", "In room 8."])
+    chain = RunnableWithMessageHistory(
+        RunnablePassthrough.assign(context=look_up) | prompt | model,
+        lambda session_id: ConspectusChatMessageHistory(session_id, told, user="ann"),
+        input_messages_key="question",
+        history_messages_key="before",
+    )
+    for question in ("Where is meeting 7?", "And meeting 8?"):
+        chain.invoke({"question": question}, {"configurable": {"session_id": "c"}})
+    said = ConspectusChatMessageHistory("c", told, user="ann").messages
+    assert [each.content for each in said] == [
+        "Where is meeting 7?", "In room 7.", "And meeting 8?", "In room 8."
+    ]  # fmt: skip
 
 
 def test_conversations_of_users_are_apart(engine: BlockingEngine) -> None:

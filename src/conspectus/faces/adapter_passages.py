@@ -117,7 +117,7 @@ def _of_hit(hit: Hit) -> Passage:
 
 
 async def _shown(engine: AdapterEngine, window: ContextWindow) -> list[Passage]:
-    """What a window shows, each place with the score of the best of its chunks; what is gone by now is out."""
+    """What a window shows, each place with the score of its best chunk; what is gone by now is out."""
     ids = list(dict.fromkeys(str(cited.document) for cited in window.citations))
     texts = await engine.texts(ids) if ids else {}
     documents: dict[str, Document] = {}
