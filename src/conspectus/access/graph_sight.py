@@ -109,6 +109,24 @@ class SeenGraphs:
             edges += await self._veiled(held)
         return nodes, edges
 
+    async def everything(self, *, by: int) -> tuple[list[Node], list[Edge]]:
+        """All nodes and the edges between them, read in pages of `by`."""
+        nodes: list[Node] = []
+        edges: list[Edge] = []
+        after: str | None = ""
+        while after is not None:
+            some = await self.nodes(after=after or None, limit=by)
+            nodes.extend(some.nodes)
+            after = some.next
+        there = {(each.graph.id, each.id) for each in nodes}
+        after = ""
+        while after is not None:
+            found = await self.edges(after=after or None, limit=by)
+            edges.extend(found.edges)
+            after = found.next
+        ends = [((each.graph.id, each.source), (each.graph.id, each.target), each) for each in edges]
+        return nodes, [each for source, target, each in ends if source in there and target in there]
+
     async def events(self, node: str | None) -> list[NodeEvent]:
         """Merges and splits in order, all or those of one node."""
         return [event for each in self.ids for event in await self.graphs.events(each, node=node)]

@@ -1,6 +1,7 @@
 """Graphs: nodes, edges, walks."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+import asyncio
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from urllib.parse import quote
 
@@ -11,11 +12,16 @@ from conspectus.engine.alerting import Alerting
 from conspectus.engine.graph_entries import Entries, checked, page
 from conspectus.engine.viewing import terms_in
 from conspectus.errors import Conflict, InvalidInput, NotFound, TooLarge
+from conspectus.graph.draw import to_svg
+from conspectus.graph.export import to_json
+from conspectus.graph.graphml import to_graphml
 from conspectus.graph.keys import key_of
 from conspectus.ingest.prepare import named
 from conspectus.model.graph import (
+    GRAPH_FORMS,
     Edge,
     EdgePage,
+    GraphForm,
     GraphReceipt,
     GraphState,
     GraphSummary,
@@ -174,6 +180,25 @@ class Graphing(Alerting):
         nodes, edges = await (await self._graph_seen(graph, collection)).at(instant)
         return GraphState(instant, tuple(nodes), tuple(edges))
 
+    async def export_graph(
+        self,
+        form: GraphForm = "json",
+        *,
+        graph: str = "default",
+        collection: str = "default",
+        at: datetime | None = None,
+    ) -> str:
+        """The whole graph, or what was there at an instant, as JSON, as GraphML, or drawn as SVG."""
+        if form not in GRAPH_FORMS:
+            raise InvalidInput("form", f"must be one of {', '.join(GRAPH_FORMS)}")
+        seen = await self._graph_seen(graph, collection)
+        name = seen.sources[0].name
+        if at is None:
+            nodes, edges = await seen.everything(by=self._parts.settings.max_limit)
+        else:
+            nodes, edges = await seen.at(parse_instant(at))
+        return await asyncio.to_thread(_written, form, name, nodes, edges)
+
     @property
     def _graph_sight(self) -> GraphSight:
         return GraphSight(self._sight, self._parts.graphs)
@@ -238,24 +263,6 @@ class Graphing(Alerting):
         """How many edges go with these documents, which the person may delete."""
         return await self._parts.graphs.resting_on([DocumentId(each) for each in documents])
 
-    async def _every_node(self, seen: SeenGraphs) -> AsyncIterator[Node]:
-        after: str | None = None
-        while True:
-            found = await seen.nodes(after=after, limit=self._parts.settings.max_limit)
-            for each in found.nodes:
-                yield each
-            if (after := found.next) is None:
-                return
-
-    async def _every_edge(self, seen: SeenGraphs) -> AsyncIterator[Edge]:
-        after: str | None = None
-        while True:
-            found = await seen.edges(after=after, limit=self._parts.settings.max_limit)
-            for each in found.edges:
-                yield each
-            if (after := found.next) is None:
-                return
-
     def _entries(self, source: Source, place: Place) -> Entries:
         terms = terms_in(place.collection.language).terms
         return Entries(source, self._parts.settings, terms, self._parts.clock())
@@ -286,6 +293,16 @@ class Graphing(Alerting):
 def _whole(graph: str) -> str:
     """The name of the source that a graph is."""
     return graph if graph.startswith(PREFIX) else PREFIX + quote(graph, safe="", errors="replace")
+
+
+def _written(form: GraphForm, name: str, nodes: Sequence[Node], edges: Sequence[Edge]) -> str:
+    match form:
+        case "json":
+            return to_json(name, nodes, edges)
+        case "graphml":
+            return to_graphml(name, nodes, edges)
+        case "svg":
+            return to_svg(name, nodes, edges)
 
 
 async def _one(seen: SeenGraphs, node: str) -> Node:
