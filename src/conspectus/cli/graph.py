@@ -157,7 +157,8 @@ def _ask(session: Session, of: OfGraph, condemned: Condemned) -> None:
     if condemned.yes:
         return
     graphs = session.engine.graphs(collection=session.collection)
-    named = [each for each in graphs if of.graph in {each.source.name, each.source.id}]
+    called = {of.graph, f"graph/{of.graph}"}
+    named = [each for each in graphs if {each.source.name, each.source.id} & called]
     size = f" with its {named[0].nodes:,} nodes and {named[0].edges:,} edges" if named else ""
     if not typer.confirm(f"Delete {of.graph!r}{size}?", err=True):
         note("nothing was deleted")

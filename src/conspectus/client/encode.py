@@ -14,6 +14,7 @@ from conspectus.model.query import Budget, Query
 from conspectus.model.records import Json, Metadata, NewDocument
 from conspectus.text.clean import clean
 from conspectus.text.places import checked
+from conspectus.text.times import parse_instant
 from conspectus.text.vectors import unit
 
 UNLIMITED: Final = Limits(characters=sys.maxsize, metadata_bytes=sys.maxsize, metadata_depth=100)
@@ -42,6 +43,11 @@ def encoded(value: object) -> Json:
             return {each.name: encoded(getattr(value, each.name)) for each in fields(value)}
         case _:
             raise InvalidInput("value", f"{value!r:.80} cannot be written as JSON")
+
+
+def instant_json(moment: datetime | str | float | None) -> Json:
+    """An instant in ISO 8601 with its zone, which is UTC where it names none. Raises InvalidInput."""
+    return None if moment is None else parse_instant(moment).isoformat()
 
 
 def document_json(new: NewDocument) -> dict[str, Json]:

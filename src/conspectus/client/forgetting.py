@@ -6,7 +6,7 @@ from functools import partial
 from operator import add
 from typing import Final
 
-from conspectus.client.encode import encoded
+from conspectus.client.encode import encoded, instant_json
 from conspectus.client.remembering import Remembering, scope_json, scope_query
 from conspectus.client.request import Request, get, post, remove, work
 from conspectus.errors import InvalidInput
@@ -50,6 +50,7 @@ class Forgetting(Remembering):
         file holds them. Raises InvalidInput unless exactly one way of saying which is given.
         """
         told = {each.name: encoded(getattr(what, each.name)) for each in fields(what)}
+        told["before"] = instant_json(what.before)
         where = scope_json(scope, collection)
         body: Json = {**where, **told, "preview": preview, "purge": purge}
         return await self._channel.one(ForgetReceipt, work("/memories/forget", body))

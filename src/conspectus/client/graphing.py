@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from conspectus.client.alerting import Alerting
-from conspectus.client.encode import encoded, metadata_json
+from conspectus.client.encode import encoded, instant_json, metadata_json
 from conspectus.client.request import Request, ask, get, path_of, post, remove, work
 from conspectus.model.graph import (
     EdgePage,
@@ -115,7 +115,7 @@ class Graphing(Alerting):
     ) -> list[Neighbour]:
         """What a node is connected with, near first, each with the best way there. Raises NotFound."""
         told = {each.name: encoded(getattr(walk, each.name)) for each in fields(walk)}
-        told |= {"node": node, "collection": collection}
+        told |= {"node": node, "collection": collection, "at": instant_json(walk.at)}
         return await self._channel.several(Neighbour, get(in_graph(graph, "neighbours"), **told))
 
     async def find_nodes(
@@ -129,7 +129,7 @@ class Graphing(Alerting):
         self, at: datetime, *, graph: str = "default", collection: str = "default"
     ) -> GraphState:
         """What a graph was at an instant."""
-        told = {"at": encoded(at), "collection": collection}
+        told = {"at": instant_json(at), "collection": collection}
         return await self._channel.one(GraphState, get(in_graph(graph, "at"), **told))
 
     async def export_graph(
@@ -141,7 +141,7 @@ class Graphing(Alerting):
         at: datetime | None = None,
     ) -> str:
         """A graph as JSON, as GraphML, or as a picture (SVG)."""
-        told = {"form": form, "collection": collection, "at": encoded(at)}
+        told = {"form": form, "collection": collection, "at": instant_json(at)}
         request = get(in_graph(graph, "export"), **told)
         return b"".join([piece async for piece in self._channel.pieces(request)]).decode("utf-8")
 
