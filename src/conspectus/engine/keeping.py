@@ -51,7 +51,8 @@ class Keeping(Carrying):
         rule = None if retention is None else checked_retention(retention)
         checked(scope)
         if rule is not None and await self._sight.find(collection) is None:
-            await self.collection(collection)
+            made = await self.collection(collection)
+            await self.keep_names(collection=made.id)
         homes = await self._homes(scope, collection)
         for source in homes.ids or (None,):
             homes.place.require("editor", "keep a retention", source=source)

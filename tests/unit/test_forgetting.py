@@ -1,0 +1,264 @@
+"""What is forgotten is gone at once and everywhere, and nothing else is."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from tests.memories import ANN, BOB, keys, person, question, said, say, store
+
+from conspectus import Engine
+from conspectus.errors import InvalidInput, NotAllowed, NotFound
+from conspectus.model.access import Grantee
+from conspectus.model.graph import Fact
+from conspectus.model.memory import ForgetReceipt, Forgetting, MemoryQuestion, NewMemory, Scope
+from conspectus.model.query import Query
+
+EVERYTHING = Forgetting(everything=True, pinned=True)
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with store(tmp_path) as opened:
+        yield opened
+
+
+async def remembered(engine: Engine) -> dict[str, str]:
+    """Memories of Ann and of Bob; the ids of Ann's by their keys."""
+    await say(engine, BOB, said("old", 100), said("new", 10))
+    made = await say(
+        engine, ANN, said("old", 100), said("new", 10), said("pinned", 200, pinned=True),
+        said("note", 300, kind="note"),
+    )  # fmt: skip
+    return dict(zip(["old", "new", "pinned", "note"], [each.id for each in made], strict=True))
+
+
+async def test_a_memory_is_forgotten_once(engine: Engine) -> None:
+    ids = await remembered(engine)
+    receipt = await engine.forget(Forgetting((ids["new"],)), scope=ANN)
+    assert receipt == ForgetReceipt(1, chunks=1, ids=(ids["new"],))
+    assert await keys(engine, ANN) == ["note", "pinned", "old"]
+    assert await engine.forget(Forgetting((ids["new"],)), scope=ANN) == ForgetReceipt(0)
+    assert await keys(engine, BOB) == ["old", "new"]
+
+
+@pytest.mark.parametrize("preview", [True, False])
+async def test_ninety_days_old_means_older_than_that(engine: Engine, preview: bool) -> None:
+    ids = await remembered(engine)
+    what = Forgetting(older_than_days=90)
+    receipt = await engine.forget(what, scope=ANN, preview=preview)
+    assert (set(receipt.ids), receipt.preview) == ({ids["old"], ids["note"]}, preview)
+    stays = ["note", "pinned", "old", "new"] if preview else ["pinned", "new"]
+    assert await keys(engine, ANN) == stays
+    assert await keys(engine, BOB) == ["old", "new"]
+
+
+async def test_the_instant_itself_stays(engine: Engine) -> None:
+    noon = datetime(2026, 1, 5, 12, tzinfo=UTC)
+    [at, before] = await say(
+        engine, ANN, NewMemory("at noon", at=noon),
+        NewMemory("just before", at=noon.replace(hour=11, minute=59, second=59, microsecond=999_999)),
+    )  # fmt: skip
+    receipt = await engine.forget(Forgetting(before=noon), scope=ANN)
+    assert receipt.ids == (before.id,)
+    assert (await engine.memory(at.id, scope=ANN)).text == "at noon"
+
+
+UNCLEAR = [
+    Forgetting(),
+    Forgetting(("x",), everything=True),
+    Forgetting(everything=True, older_than_days=1),
+    Forgetting(before=datetime(2026, 1, 1, tzinfo=UTC), older_than_days=1),
+    *(Forgetting(older_than_days=days) for days in (-1, float("nan"), float("inf"), 1e300, True)),
+]
+
+
+async def test_what_is_meant_is_said_in_one_way(engine: Engine) -> None:
+    await remembered(engine)
+    for what in UNCLEAR:
+        with pytest.raises(InvalidInput):
+            await engine.forget(what, scope=ANN)
+    assert len(await keys(engine, ANN)) == 4
+
+
+async def test_zero_days_is_all_that_was_said(engine: Engine) -> None:
+    await remembered(engine)
+    await engine.forget(Forgetting(older_than_days=0), scope=ANN)
+    assert await keys(engine, ANN) == ["pinned"]
+
+
+async def test_pinned_memories_go_when_they_are_named(engine: Engine) -> None:
+    ids = await remembered(engine)
+    assert (await engine.forget(Forgetting(everything=True), scope=ANN)).memories == 3
+    assert await keys(engine, ANN) == ["pinned"]
+    assert (await engine.forget(Forgetting((ids["pinned"],)), scope=ANN)).memories == 1
+    assert await keys(engine, ANN) == []
+
+
+async def test_everything_may_mean_the_pinned_too(engine: Engine) -> None:
+    await remembered(engine)
+    assert (await engine.forget(EVERYTHING, scope=ANN)).memories == 4
+    assert await keys(engine, BOB) == ["old", "new"]
+
+
+async def test_what_the_caller_calls_pinned_is_not(engine: Engine) -> None:
+    await say(engine, ANN, NewMemory("x", metadata={"pinned": True, "fact": {"a": 1}}))
+    stats = await engine.memory_stats(scope=ANN)
+    assert (stats.pinned, stats.facts) == (0, 0)
+    assert (await engine.forget(Forgetting(everything=True), scope=ANN)).memories == 1
+
+
+OTHERS = [
+    Scope("bob"), Scope("bob", "bot", "monday"), Scope(), Scope("ann", "crow"), Scope("ann", "bot", "m"),
+    Scope("an"), Scope("ann", None, "tuesday"),
+]  # fmt: skip
+
+
+async def test_other_scopes_reach_nothing(engine: Engine) -> None:
+    ids = await remembered(engine)
+    for scope in OTHERS:
+        for preview in (True, False):
+            receipt = await engine.forget(Forgetting(tuple(ids.values())), scope=scope, preview=preview)
+            assert receipt == ForgetReceipt(0, preview=preview), scope
+        await engine.forget(EVERYTHING, scope=scope)
+        assert len(await keys(engine, ANN)) == 4, scope
+
+
+async def test_wider_scopes_reach_all_that_is_in_them(engine: Engine) -> None:
+    for scope in (ANN, Scope("ann"), Scope("ann", "bot"), Scope("ann", None, "monday")):
+        await remembered(engine)
+        assert (await engine.forget(EVERYTHING, scope=scope)).memories == 4, scope
+        assert await keys(engine, BOB) == ["old", "new"]
+
+
+async def test_names_with_signs_of_names_are_only_names(engine: Engine) -> None:
+    tricky = [
+        Scope("ann/bot"),
+        Scope("ann%2Fbot"),
+        Scope("*"),
+        Scope("ann", "*"),
+        Scope("ann", "bot", "mon%"),
+    ]
+    for scope in (*tricky, ANN):
+        await say(engine, scope, "x")
+    for scope in tricky:
+        assert (await engine.forget(EVERYTHING, scope=scope)).memories == 1
+    assert len(await keys(engine, ANN)) == 1
+
+
+async def test_all_that_hangs_on_a_memory_is_counted_and_goes(engine: Engine) -> None:
+    tea = NewMemory("Ann likes tea", key="k", fact=Fact("Ann", "likes", "tea"), metadata={"a": 1})
+    [made] = await say(engine, ANN, tea)
+    await engine.update_memory(made.id, scope=ANN, text="Ann likes tea a lot")
+    await engine.update_memory(made.id, scope=ANN, metadata={"a": 2})
+    told = ForgetReceipt(1, versions=2, chunks=3, edges=1, ids=(made.id,))
+    what = Forgetting((made.id,))
+    assert await engine.forget(what, scope=ANN, preview=True) == replace(told, preview=True)
+    assert await engine.forget(what, scope=ANN) == told
+    [graph] = await engine.graphs(collection="memory")
+    assert (graph.nodes, graph.edges) == (0, 0)
+    with pytest.raises(NotFound):
+        await engine.memory_versions(made.id, scope=ANN)
+
+
+async def test_a_fact_that_is_told_twice_stays_as_long_as_one_tells_it(engine: Engine) -> None:
+    fact, at = Fact("Ann", "likes", "tea"), datetime(2026, 1, 1, tzinfo=UTC)
+    [one, other] = await say(engine, ANN, *(NewMemory(each, fact=fact, valid_from=at) for each in "ab"))
+    assert (await engine.forget(Forgetting((one.id,)), scope=ANN)).edges == 0
+    both = Forgetting((one.id, other.id))
+    assert (await engine.forget(both, scope=ANN, preview=True)).edges == 1
+    assert (await engine.forget(both, scope=ANN)).edges == 1
+
+
+async def test_it_is_gone_at_once_wherever_one_looks(engine: Engine) -> None:
+    [made] = await say(engine, ANN, NewMemory("the zeppelin lands", key="z", entities=("Zeppelin",)))
+    before = datetime.now(UTC)
+    await engine.update_memory(made.id, scope=ANN, text="the zeppelin landed")
+    await engine.settle_names(collection="memory")
+    assert (await engine.recall(question("zeppelin", ANN))).memories
+    await engine.forget(Forgetting((made.id,)), scope=ANN)
+    assert not (await engine.recall(question("zeppelin", ANN))).memories
+    assert not (await engine.recall(question("zeppelin", ANN, as_of=before))).memories
+    assert (await engine.memory_window(MemoryQuestion("zeppelin", ANN), 500)).text == ""
+    assert await engine.recent_memories(scope=ANN) == []
+    assert (await engine.export_memories(scope=ANN)).lines == ()
+    assert await engine.names(collection="memory") == []
+    assert not (await engine.retrieve(Query("zeppelin", collection="memory"))).hits
+    assert await engine.conversations(scope=ANN) == []
+    assert await engine.count_memories(scope=ANN) == 0
+
+
+async def test_that_something_was_deleted_is_known_but_not_what(engine: Engine) -> None:
+    ids = await remembered(engine)
+    before = datetime.now(UTC)
+    await engine.forget(Forgetting((ids["old"],)), scope=ANN)
+    found = await engine.recall(question("old", ANN, as_of=before))
+    assert found.since is not None and found.since.deleted == 1
+
+
+async def test_purging_leaves_nothing_in_any_file(engine: Engine, tmp_path: Path) -> None:
+    secret = "xylophonequartz"
+    [made] = await say(engine, ANN, NewMemory(f"the {secret}", fact=Fact("Ann", "plays", secret)))
+    await engine.update_memory(made.id, scope=ANN, text=f"no {secret}")
+    await engine.settle_names(collection="memory")
+    holding = [
+        path for path in tmp_path.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()
+    ]
+    assert holding != []
+    receipt = await engine.forget(Forgetting((made.id,)), scope=ANN, purge=True)
+    assert receipt.purged
+    for path in tmp_path.rglob("*"):
+        assert not (path.is_file() and secret.encode() in path.read_bytes()), path
+
+
+async def test_a_preview_purges_nothing(engine: Engine) -> None:
+    ids = await remembered(engine)
+    receipt = await engine.forget(Forgetting((ids["old"],)), scope=ANN, preview=True, purge=True)
+    assert (receipt.purged, receipt.memories) == (False, 1)
+
+
+async def test_more_than_a_page_goes_too(engine: Engine) -> None:
+    await say(engine, ANN, *(said(str(number), 100) for number in range(1_203)))
+    preview = await engine.forget(Forgetting(older_than_days=90), scope=ANN, preview=True)
+    receipt = await engine.forget(Forgetting(older_than_days=90), scope=ANN)
+    assert (receipt.memories, receipt.ids) == (1_203, preview.ids)
+    assert await keys(engine, ANN) == []
+
+
+async def test_only_who_may_write_there_may_forget_there(engine: Engine) -> None:
+    ids = await remembered(engine)
+    ann = await person(engine, "ann")
+    what = Forgetting((ids["old"],))
+    with pytest.raises(NotFound):
+        await ann.forget(what, scope=ANN)
+    home = (await engine.memory(ids["old"], scope=ANN)).document.source
+    await engine.grant("memory", Grantee("user", "ann"), "viewer", source=home)
+    for each in (what, EVERYTHING):
+        with pytest.raises(NotAllowed):
+            await ann.forget(each, scope=ANN)
+    await engine.grant("memory", Grantee("user", "ann"), "editor", source=home)
+    assert (await ann.forget(what, scope=ANN)).memories == 1
+    assert (await ann.forget(EVERYTHING, scope=BOB)).memories == 0
+    assert await keys(engine, BOB) == ["old", "new"]
+
+
+async def test_conversations_are_told_by_their_last_word(engine: Engine) -> None:
+    for days, name in ((3, "old"), (1, "new"), (2, "between")):
+        await say(engine, replace(ANN, conversation=name), said("a", days), said("b", days + 5))
+    await say(engine, BOB, "x")
+    found = await engine.conversations(scope=Scope("ann"))
+    assert [each.scope.conversation for each in found] == ["new", "between", "old"]
+    assert all(each.memories == 2 and each.first != each.last for each in found)
+
+
+async def test_a_scope_in_numbers(engine: Engine) -> None:
+    ids = await remembered(engine)
+    await engine.update_memory(ids["new"], scope=ANN, text="newer word")
+    await say(engine, replace(ANN, conversation="other"), NewMemory("Tea.", fact=Fact("Ann", "likes", "tea")))
+    stats = await engine.memory_stats(scope=Scope("ann"))
+    counts = (stats.memories, stats.notes, stats.pinned, stats.facts, stats.versions, stats.conversations)
+    assert counts == (5, 1, 1, 1, 1, 2)
+    assert stats.tokens > 0 and stats.pending == 0
+    none = await engine.memory_stats(scope=Scope("nobody"))
+    assert (none.memories, none.conversations, none.tokens, none.first) == (0, 0, 0, None)
