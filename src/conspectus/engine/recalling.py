@@ -108,7 +108,8 @@ class Recalling(Reminding):
         """What the search finds in the scope, what is no longer true a little further back."""
         graph = question.graph
         if graph is not None:
-            graph = replace(graph, graphs=await self._graphs_of(homes))
+            own = await self._graphs_of(homes)
+            graph = replace(graph, graphs=tuple(dict.fromkeys((*own, *(graph.graphs or ())))))
         query = Query(
             question.text,
             collection=homes.place.collection.id,

@@ -1,0 +1,89 @@
+"""The names in memories, put into a graph with what they stand beside, and out of it again."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import combinations, pairwise
+from typing import Any, Final
+
+from conspectus.faces.agent_graph import Graph
+from conspectus.model.graph import MENTIONED_WITH, Linking
+
+EXTRACTED: Final = "extracted"
+"""The property of nodes that are in a graph only because a memory mentions them."""
+TOGETHER: Final = 6
+"""Of so many names in a sentence each is with each; of more, each with the next."""
+WEIGHT: Final = 0.5
+_SENTENCE: Final = re.compile(r"[.!?]+\s+|\n+")
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """A name in a text: the node that it means, or is to be, and in which sentence it stands."""
+
+    node: str
+    name: str
+    type: str
+    sentence: int
+    known: bool
+
+
+async def mentions(graph: Graph, text: str) -> list[Mention]:
+    """The names in a text, each with the node of the graph that it means."""
+    place = {"graph": graph.name, "collection": graph.desk.collection}
+    found: list[Linking] = await graph.run(lambda engine: engine.link(text, **place))
+    ends = [each.start() for each in _SENTENCE.finditer(text)]
+    told = []
+    for each in found:
+        node = each.node.id if each.node is not None else each.mention.key
+        sentence = sum(end <= each.mention.start for end in ends)
+        told.append(
+            Mention(node, each.mention.text, each.mention.type, sentence, known=each.node is not None)
+        )
+    return [each for each in told if each.node]
+
+
+async def connect(
+    graph: Graph, found: Sequence[Mention], *, evidence: str, said: datetime, edges: bool
+) -> tuple[int, int]:
+    """Put names into the graph, and edges between those that stand together; how many of each are new."""
+    fresh = {each.node: each for each in found if not each.known}
+    nodes = [
+        {"id": name, "type": each.type, "name": each.name, "properties": {EXTRACTED: True}}
+        for name, each in fresh.items()
+        if await graph.get_node(name) is None
+    ]
+    pairs = sorted({tuple(sorted(pair)) for pair in _pairs(found) if pair[0] != pair[1]}) if edges else []
+    together = [
+        {
+            "source_id": first,
+            "target_id": second,
+            "type": MENTIONED_WITH,
+            "weight": WEIGHT,
+            "valid_from": said,
+            "evidence": evidence,
+        }
+        for first, second in pairs
+    ]
+    return (await graph.add_nodes(nodes) if nodes else 0, await graph.add_edges(together) if together else 0)
+
+
+async def disconnect(graph: Graph, names: Iterable[str]) -> int:
+    """Take those of these nodes out again that were extracted and have no edge; how many they were."""
+    alone = [
+        name for name in names if _extracted(await graph.get_node(name)) and not await graph.get_edges(name)
+    ]
+    return await graph.remove_nodes(alone) if alone else 0
+
+
+def _extracted(node: Mapping[str, Any] | None) -> bool:
+    return node is not None and node["properties"].get(EXTRACTED) is True
+
+
+def _pairs(found: Sequence[Mention]) -> list[tuple[str, str]]:
+    pairs: list[tuple[str, str]] = []
+    for sentence in dict.fromkeys(each.sentence for each in found):
+        names = list(dict.fromkeys(each.node for each in found if each.sentence == sentence))
+        pairs += combinations(names, 2) if len(names) <= TOGETHER else pairwise(names)
+    return pairs

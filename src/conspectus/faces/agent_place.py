@@ -1,0 +1,152 @@
+"""Where an agent's memory is kept: one engine for everything that is made of it, waited for or awaited."""
+
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias, TypeVar
+
+from conspectus import bootstrap
+from conspectus.errors import InvalidInput, NotFound
+from conspectus.faces.adapter_calls import Blocking, Calls, calls_to
+from conspectus.faces.agent_engine import AgentEngine
+from conspectus.faces.video_thread import OwnEngine, temporary_folder
+from conspectus.model.memory import MEMORY
+
+T = TypeVar("T")
+Work: TypeAlias = Callable[[AgentEngine], Awaitable[T]]
+_NO_STORE = (
+    "must be a path, an engine of conspectus.open, conspectus.connect or conspectus.sync, another part of an"
+    " agent's context, or None; any other store could not keep whose a memory is"
+)
+
+
+class Desk(Protocol):
+    """Where work with an engine is done."""
+
+    @property
+    def home(self) -> "Place":
+        """The place that it is at."""
+        ...
+
+    @property
+    def collection(self) -> str:
+        """The collection that everything is in."""
+        ...
+
+    async def run(self, work: Work[T]) -> T:
+        """What comes of it."""
+        ...
+
+
+class Place:
+    """An engine and a collection in it, with a way to them from any event loop and from none."""
+
+    def __init__(self, calls: Any, collection: str, *, temporary: bool = False) -> None:
+        self._calls: Calls = calls
+        self.used = False
+
+        self._inside = _Inside(self)
+        self.collection = collection
+        self.temporary = temporary
+
+    async def run(self, work: Work[T]) -> T:
+        """What comes of work with the engine, on the engine's own loop."""
+
+        async def done(engine: Any) -> T:
+            await self.prepare(engine)
+            return await work(engine)
+
+        return await self._calls.run(done)
+
+    def wait(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What comes of work that was made at the `inside` of this place."""
+
+        async def done(engine: Any) -> T:
+            await self.prepare(engine)
+            self._inside.engine = engine
+            return await work()
+
+        return self._calls.wait(done)
+
+    @property
+    def inside(self) -> Desk:
+        """The desk of work that runs on the engine's own loop already."""
+        return self._inside
+
+    @property
+    def home(self) -> "Place":
+        """The place itself."""
+        return self
+
+    async def prepare(self, engine: AgentEngine) -> None:
+        """Make the collection, if it is new, one whose passages are looked through for names."""
+        if self.used:
+            return
+        try:
+            await engine.find_collection(self.collection)
+        except NotFound:
+            await engine.collection(self.collection)
+            await engine.keep_names(collection=self.collection)
+        self.used = True
+
+    def close(self) -> None:
+        """Release what was opened for it; an engine that was given stays open. Twice is harmless."""
+        self._calls.close()
+
+
+class _Inside:
+    def __init__(self, home: Place) -> None:
+        self.home = home
+        self.engine: AgentEngine | None = None
+
+    @property
+    def collection(self) -> str:
+        return self.home.collection
+
+    async def run(self, work: Work[T]) -> T:
+        if self.engine is None:
+            raise InvalidInput("vector_store", "is used from within before it is opened")
+        return await work(self.engine)
+
+
+class Placed:
+    """Whatever is kept at a desk, and may share its place with others."""
+
+    desk: Desk
+
+
+def desk_of(store: object, collection: str = MEMORY) -> Desk:
+    """The desk that is meant: that of another part, or one of a path, an engine, or a store of a while.
+
+    Raises InvalidInput for anything else.
+    """
+    if isinstance(store, Placed):
+        return store.desk
+    return store if isinstance(store, Place | _Inside) else place_of(store, collection)
+
+
+def place_of(store: object, collection: str = MEMORY) -> Place:
+    """A place of its own. Raises InvalidInput."""
+    if store is None:
+        return Place(_Temporary(), collection, temporary=True)
+    if isinstance(store, str | Path | Blocking) or callable(getattr(store, "recall", None)):
+        given: Any = store
+        return Place(calls_to(given), collection)
+    raise InvalidInput("vector_store", _NO_STORE)
+
+
+class _Temporary:
+    """A store that is gone when it is closed, or nobody holds it any more, or the program ends."""
+
+    def __init__(self) -> None:
+        folder = temporary_folder()
+        self._own = OwnEngine(partial(bootstrap.open, folder), folder=folder)
+
+    async def run(self, work: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
+        return await self._own.run(work)
+
+    def wait(self, work: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
+        return self._own.start(work).result()
+
+    def close(self) -> None:
+        self._own.end()

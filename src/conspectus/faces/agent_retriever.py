@@ -1,0 +1,136 @@
+"""Retrieval over the short term, the long term and the graph, with one score for all of them."""
+
+from dataclasses import replace
+from typing import Any, Final, TypedDict, Unpack
+
+from conspectus.errors import InvalidInput
+from conspectus.faces.agent_asking import Asking, graph_of, question_of
+from conspectus.faces.agent_graph import Graph
+from conspectus.faces.agent_graph_words import CONTENT
+from conspectus.faces.agent_memory import AsyncAgentMemory
+from conspectus.faces.agent_place import Placed
+from conspectus.faces.agent_words import Told
+from conspectus.memory.scopes import GRAPHS, holds
+from conspectus.model.graph import GraphAsk
+from conspectus.model.memory import MemoryQuestion, MemoryWindow
+
+STARTS: Final = 3
+"""So many nodes of a question are walked from."""
+REACHED: Final = 20
+"""So many nodes are looked at from each, and so many memories for a window."""
+
+
+class Expansion(TypedDict, total=False):
+    """How far the graph has a say: its weight, whether it is walked at all, and over how many hops."""
+
+    hybrid_alpha: float
+    use_graph_expansion: bool
+    max_expansion_hops: int
+
+
+class AsyncContextRetriever(Placed):
+    """Finds in a memory, and in a graph beside it.
+
+    The score is vector · (1 - alpha) + graph · alpha, both from 0 to 1, with bounded parts beside them that
+    every answer names: `hybrid_alpha` 0 is vectors and words alone, 1 the graph alone. Of the graph there are
+    the memories that lie on its ways, each with the way there, and what nodes with a `content` say.
+    """
+
+    def __init__(
+        self, memory: Any = None, knowledge_graph: Graph | None = None, **expansion: Unpack[Expansion]
+    ) -> None:
+        self.memory = memory if isinstance(memory, AsyncAgentMemory) else AsyncAgentMemory(memory)
+        self.desk = self.memory.desk
+        self.graph = knowledge_graph
+        if knowledge_graph is not None and knowledge_graph.desk.home is not self.desk.home:
+            if not knowledge_graph.desk.home.temporary:
+                raise InvalidInput("knowledge_graph", "is in another store than the memory")
+            knowledge_graph.move(self.desk)
+        alpha, hops = expansion.get("hybrid_alpha", 0.5), expansion.get("max_expansion_hops", 2)
+        self.expansion = GraphAsk(_weight(alpha), hops)
+        self.expands = expansion.get("use_graph_expansion", True)
+
+    async def retrieve(self, query: str, max_results: int = 5, **asking: Unpack[Asking]) -> Told:
+        """What answers a question, best first, of at most `max_tokens` together."""
+        question = await self.question(query, max_results, asking)
+        found = await self.memory.recalled(question)
+        if question.graph is not None and question.graph.graphs and question.graph.alpha > 0:
+            found += await self._said(question, question.graph)
+            found.sort(key=lambda each: -float(each["score"]))
+        return self.memory.within(found[:max_results], asking.get("max_tokens"))
+
+    async def window(self, query: str, max_tokens: int, **asking: Unpack[Asking]) -> MemoryWindow:
+        """Standing notes, the last turns and what answers a question, as one text that never costs more."""
+        question = await self.question(query, REACHED, asking)
+        return await self.desk.run(lambda engine: engine.memory_window(question, max_tokens))
+
+    async def question(self, query: str, max_results: int, asking: Asking) -> MemoryQuestion:
+        """The question that is meant."""
+        plain = question_of(query, max_results, asking, self.memory.scope)
+        graph = graph_of(asking, self.expansion, expands=self.expands)
+        if graph is not None:
+            graph = replace(graph, graphs=await self._graphs(plain))
+        return replace(
+            plain,
+            collection=self.desk.collection,
+            graph=graph,
+            recent=self.memory.short_term_limit,
+            recent_tokens=self.memory.token_limit,
+        )
+
+    async def _graphs(self, question: MemoryQuestion) -> tuple[str, ...]:
+        """The graph, if it is there, and not that of memories which the question does not reach."""
+        if self.graph is None:
+            return ()
+        if self.graph.name.startswith(f"{GRAPHS}/") and not holds(question.scope, self.memory.scope):
+            return ()
+        source = await self.graph.source()
+        return () if source is None else (source,)
+
+    async def _said(self, question: MemoryQuestion, ask: GraphAsk) -> Told:
+        """What nodes say that the question names, or that are reached from those, each once."""
+        if self.graph is None or not question.text.strip():
+            return []
+        found: dict[str, dict[str, Any]] = {}
+        for start in await self.graph.query(question.text, STARTS):
+            name, worth = start["node"]["id"], ask.alpha * start["score"]
+            if CONTENT in start["node"]["properties"]:
+                _keep(found, _answer(start["node"], worth, [name]))
+            walked = (
+                await self.graph.get_neighbors(name, ask.hops, limit=REACHED, at=question.as_of)
+                if ask.hops
+                else []
+            )
+            for each in walked:
+                if CONTENT in each["properties"]:
+                    _keep(found, _answer(each, worth * each["decay"], each["path"]))
+        return list(found.values())
+
+
+def _keep(found: dict[str, dict[str, Any]], answer: dict[str, Any]) -> None:
+    stored = found.get(answer["id"])
+    if stored is None or stored["score"] < answer["score"]:
+        found[answer["id"]] = answer
+
+
+def _answer(node: dict[str, Any], score: float, path: list[str]) -> dict[str, Any]:
+    return {
+        "id": node["id"],
+        "content": str(node["properties"][CONTENT]),
+        "score": score,
+        "source": "graph",
+        "sources": ["graph"],
+        "parts": {"graph": score},
+        "similarity": None,
+        "metadata": {"node_type": node["type"]},
+        "entities": [{"name": node["name"]}],
+        "related_entities": [{"name": each} for each in path],
+        "through": path,
+        "why": [f"found through {' → '.join(path)}"],
+    }
+
+
+def _weight(alpha: float) -> float:
+    if not 0.0 <= alpha <= 1.0:
+        raise InvalidInput("hybrid_alpha", "must be from 0 (vectors and words) to 1 (the graph)")
+    return alpha
