@@ -8,7 +8,6 @@ from conspectus.errors import NotFound
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.graph import NameCount
 from conspectus.model.ids import ChunkId, SourceId
-from conspectus.model.records import Source
 from conspectus.ports.graphs import Mentioned, Names, Passage
 
 
@@ -46,14 +45,18 @@ async def graphs_seen(
     Raises NotFound for a name of none that may be seen.
     """
     if named is not None:
-        return [(await _graph(sight, place, name)).id for name in dict.fromkeys(named)]
+        return await _named(sight, place, named)
     within = bound(place.narrowed(where))
     graphs = [each.id for each in await sight.sources(place) if each.kind == "graph"]
     return [each for each in graphs if within is None or each in within]
 
 
-async def _graph(sight: Sight, place: Place, name: str) -> Source:
-    found = await sight.source(place, name)
-    if found is None or found.kind != "graph":
-        raise NotFound("graph", name)
-    return found
+async def _named(sight: Sight, place: Place, names: Sequence[str]) -> list[SourceId]:
+    if not names:
+        return []
+    found = [each for each in await sight.sources_called(place, names) if each.kind == "graph"]
+    known = {each.id for each in found} | {each.name for each in found}
+    for name in names:
+        if name not in known:
+            raise NotFound("graph", name)
+    return [each.id for each in found]

@@ -127,8 +127,12 @@ class Sight:
 
     async def source(self, place: Place, name: str) -> Source | None:
         """The source of that id or name; None if there is none to be seen."""
-        found = _granted(place, await self._records.sources(place.collection.id, called=name))
+        found = await self.sources_called(place, [name])
         return max(found, key=lambda each: each.id == name, default=None)
+
+    async def sources_called(self, place: Place, names: Sequence[str]) -> list[Source]:
+        """The sources that have one of these ids or names, of those to be seen, by name."""
+        return _granted(place, await self._records.sources(place.collection.id, called=names))
 
     async def documents(self, ids: Sequence[str]) -> list[tuple[Document, Place]]:
         """Those documents that exist and may be seen, in the order asked, with their collections."""

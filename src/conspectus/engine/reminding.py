@@ -122,9 +122,9 @@ class Reminding(Linking):
 
     async def _graphs_of(self, homes: Homes) -> tuple[str, ...]:
         """The graphs of the scopes that are read, by id."""
-        names = {graph_name(scope_of(each.name)) for each in homes.sources}
-        found = [await self._sight.source(homes.place, name) for name in sorted(names)]
-        return tuple(str(each.id) for each in found if each is not None)
+        names = [graph_name(scope_of(each.name)) for each in homes.sources]
+        found = await self._sight.sources_called(homes.place, names) if names else ()
+        return tuple(str(each.id) for each in found if each.kind == "graph")
 
     async def _edges_called(self, graph: str, collection: str, ids: Sequence[str]) -> list[Edge]:
         """Those edges of a graph that have one of these ids."""

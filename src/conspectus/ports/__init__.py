@@ -196,8 +196,10 @@ class Records(Timelines, Protocol):
         """Delete it with its documents, chunks, vectors and grants in one transaction. Raises NotFound."""
         ...
 
-    async def sources(self, collection: CollectionId, *, called: str | None = None) -> Sequence[Source]:
-        """All sources of a collection by name; with `called` those of that id or name, at most two."""
+    async def sources(
+        self, collection: CollectionId, *, called: Sequence[str] | None = None
+    ) -> Sequence[Source]:
+        """All sources of a collection by name; with `called` those that have one of these ids or names."""
         ...
 
     async def write(self, documents: Sequence[PreparedDocument]) -> Sequence[Written]:

@@ -11,6 +11,7 @@ from conspectus.model.records import Collection, EmbeddingSpace, Metadata, Sourc
 from conspectus.records.rows import (
     COLLECTION_COLUMNS,
     SOURCE_COLUMNS,
+    blocks,
     collection_values,
     to_collection,
     to_json,
@@ -116,10 +117,17 @@ def put_source(connection: Connection, source: Source) -> Source:
     return source
 
 
-def sources_of(connection: Connection, collection: CollectionId, *, called: str | None) -> Sequence[Source]:
-    """All sources of a collection by name, or those of an id or a name. Raises NotFound."""
+def sources_of(
+    connection: Connection, collection: CollectionId, *, called: Sequence[str] | None
+) -> Sequence[Source]:
+    """All sources of a collection by name, or those of some ids or names. Raises NotFound."""
     state(connection, collection)
     chosen = select(*SOURCE_COLUMNS).where(sources.c.collection == collection)
-    if called is not None:
-        chosen = chosen.where(or_(sources.c.id == called, sources.c.name == called))
-    return [to_source(row) for row in connection.execute(chosen.order_by(sources.c.name))]
+    if called is None:
+        return [to_source(row) for row in connection.execute(chosen.order_by(sources.c.name))]
+    found: dict[str, Source] = {}
+    for block in blocks(called):
+        for column in (sources.c.id, sources.c.name):
+            rows = connection.execute(chosen.where(column.in_(block)))
+            found |= {each.id: each for each in map(to_source, rows)}
+    return sorted(found.values(), key=lambda each: each.name)

@@ -113,8 +113,10 @@ class SqlRecords:
         """Delete it with everything in it. Raises NotFound."""
         return await self._write(partial(deleting.delete_source, source=source))
 
-    async def sources(self, collection: CollectionId, *, called: str | None = None) -> Sequence[Source]:
-        """All sources of a collection by name, or those of an id or a name. Raises NotFound."""
+    async def sources(
+        self, collection: CollectionId, *, called: Sequence[str] | None = None
+    ) -> Sequence[Source]:
+        """All sources of a collection by name, or those of some ids or names. Raises NotFound."""
         return await self._read(partial(catalog.sources_of, collection=collection, called=called))
 
     async def write(self, documents: Sequence[PreparedDocument]) -> Sequence[Written]:
