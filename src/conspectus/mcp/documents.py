@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import unquote
 
 from pydantic import BaseModel, Field
 
@@ -9,8 +10,8 @@ from conspectus.errors import InvalidInput
 from conspectus.mcp.arguments import Arguments, Identifier, Name
 from conspectus.mcp.budget import LONGEST_TOKEN, Room
 from conspectus.mcp.lines import content, named
-from conspectus.mcp.offer import Answer, Call, Offer
-from conspectus.memory.scopes import GRAPHS, MEMORIES
+from conspectus.mcp.offer import Answer, Call, Offer, is_of_memory
+from conspectus.memory.scopes import GRAPHS
 from conspectus.model.records import Document, Source
 from conspectus.text.graphemes import last_border
 
@@ -103,7 +104,7 @@ async def list_collections(call: Call, given: ListArguments) -> Answer:
     rows: list[CollectionRow | SourceRow] = []
     if given.collection is not None:
         inside = await call.engine.sources(collection=given.collection)
-        rows += [SourceRow(name=each.name, kind=each.kind) for each in inside if not _private(each)]
+        rows += [SourceRow(name=_called(each), kind=each.kind) for each in inside if not is_of_memory(each)]
     rows += [CollectionRow(name=each.name, description=each.description) for each in found]
 
     def made(kept: Sequence[CollectionRow | SourceRow], left: int) -> Listed:
@@ -116,8 +117,9 @@ async def list_collections(call: Call, given: ListArguments) -> Answer:
     return call.data(rows, made)
 
 
-def _private(source: Source) -> bool:
-    return source.kind == MEMORIES or source.name.startswith(f"{GRAPHS}/")
+def _called(source: Source) -> str:
+    """What a source is called in a call: of a graph, its own name."""
+    return unquote(source.name.removeprefix(f"{GRAPHS}/")) if source.kind == GRAPHS else source.name
 
 
 OFFERS: tuple[Offer[Any], ...] = (

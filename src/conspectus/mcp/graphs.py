@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import quote
 
 from pydantic import BaseModel, Field
 
@@ -19,7 +20,7 @@ from conspectus.mcp.arguments import (
 )
 from conspectus.mcp.budget import Page
 from conspectus.mcp.lines import neighbour_line, node_line, short
-from conspectus.mcp.offer import Answer, Call, Offer
+from conspectus.mcp.offer import Answer, Call, Offer, is_of_memory
 from conspectus.memory.scopes import GRAPHS, MEMORIES, holds, scope_of
 from conspectus.model.graph import (
     ENTITY,
@@ -56,14 +57,25 @@ class GraphArguments(ScopedArguments):
         """The graphs, as the engine is told of them. Raises NotFound, or InvalidInput for too many."""
         if not self.of_memory:
             if call.walled:
-                call.require_inside(await call.engine.find_source(self.graph, collection=self.collection))
+                call.require_inside(await self._source(call))
             return [{"graph": self.graph, "collection": self.collection}]
         scope = self.scope(call.options.scope)
         seen = await call.remembered(call.engine.sources(collection=MEMORY), ())
-        names = [each.name for each in seen if _is_of_memory(each) and holds(scope, scope_of(each.name))]
+        graphs = [each.name for each in seen if each.kind == GRAPHS and is_of_memory(each)]
+        names = [each for each in graphs if holds(scope, scope_of(each))]
         if len(names) > MOST_GRAPHS:
             raise InvalidInput("conversation", f"has to be named: facts stand in {len(names)} conversations")
         return [{"graph": name, "collection": MEMORY} for name in names]
+
+    async def _source(self, call: Call) -> Source:
+        """What the graph is stored as, whether its name or its id was given. Raises NotFound."""
+        for name in (f"{GRAPHS}/{quote(self.graph, safe='')}", self.graph):
+            try:
+                return await call.engine.find_source(name, collection=self.collection)
+            except NotFound as fault:
+                if fault.kind != "source":
+                    raise
+        raise NotFound("graph", self.graph)
 
 
 class FindArguments(GraphArguments):
@@ -177,10 +189,10 @@ async def neighbours(call: Call, given: NeighbourArguments) -> Answer:
 
 async def add_facts(call: Call, given: AddArguments) -> Answer:
     """Write them as edges, with the nodes that are new."""
-    if given.graph.startswith(f"{GRAPHS}/"):
-        raise InvalidInput("graph", "belongs to memories; use remember with a fact")
-    source = await call.engine.graph(given.graph, collection=given.collection)
-    call.require_inside(source)
+    if "/" in given.graph.removeprefix(f"{GRAPHS}/"):
+        raise InvalidInput("graph", "must be a name without a slash; facts of memories are given to remember")
+    if is_of_memory(await call.engine.graph(given.graph, collection=given.collection)):
+        raise InvalidInput("graph", "is that of memories; give the fact to remember")
     place = {"graph": given.graph, "collection": given.collection}
     edges = [each.edge() for each in given.facts]
     made: list[GraphWritten] = []
@@ -216,10 +228,6 @@ async def _may_tell_names(call: Call, given: GraphArguments) -> bool:
         return True
     inside = await call.engine.sources(collection=given.collection)
     return all(each.kind != MEMORIES for each in inside)
-
-
-def _is_of_memory(source: Source) -> bool:
-    return source.kind == GRAPHS and source.name.startswith(f"{GRAPHS}/")
 
 
 def _nodes(facts: Sequence[FactToAdd], missing: Sequence[str]) -> list[NewNode]:

@@ -17,6 +17,9 @@ from conspectus.model.memory import MEMORY, Scope
 from conspectus.model.records import Source
 
 AnyEngine: TypeAlias = Engine | RemoteEngine
+PARTS = 3
+"""Between so many slashes stand user, agent and conversation; plain graphs have names with one."""
+
 Effect = Literal["reads", "adds", "changes", "deletes"]
 A = TypeVar("A", bound=Arguments)
 T = TypeVar("T")
@@ -72,11 +75,7 @@ class Call:
 
     def require_inside(self, source: Source) -> None:
         """Raise NotFound for memories, and graphs of memories, outside of what the server fixes."""
-        if source.kind not in {MEMORIES, GRAPHS} or not self.walled:
-            return
-        if source.kind == GRAPHS and not source.name.startswith(f"{GRAPHS}/"):
-            return
-        if not _fits(self.options.scope, scope_of(source.name)):
+        if self.walled and is_of_memory(source) and not _fits(self.options.scope, scope_of(source.name)):
             raise NotFound("source", source.name)
 
     async def remembered(self, work: Awaitable[T], nothing: T) -> T:
@@ -106,6 +105,11 @@ class Offer(Generic[A]):
     effect: Effect = "reads"
     gives: type[BaseModel] | None = None
     repeatable: bool = True
+
+
+def is_of_memory(source: Source) -> bool:
+    """Whether a source holds memories, or is the graph of some."""
+    return source.kind == MEMORIES or (source.kind == GRAPHS and source.name.count("/") == PARTS)
 
 
 def _fits(fixed: Scope, home: Scope) -> bool:

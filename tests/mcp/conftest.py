@@ -1,0 +1,78 @@
+"""Engines with something in them, and the official client on each transport."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp_types import CallToolResult, TextContent
+
+from conspectus import bootstrap
+from conspectus.engine import Engine
+from conspectus.mcp.offer import AnyEngine, Options
+from conspectus.mcp.server import build_server
+from conspectus.model.memory import Scope
+from conspectus.model.records import NewDocument
+from conspectus.settings import Settings
+from conspectus.testing.embedders import HashedEmbedder
+from mcp import Client
+
+SETTINGS = Settings(embedder="none")
+BACKUPS = "Backups run at two. The tapes leave the house on Friday.\n" * 6
+FERRY = "The ferry leaves at noon and comes back with the tide."
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with bootstrap.open(tmp_path / "data", settings=SETTINGS, embedder=HashedEmbedder()) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def shelf(engine: Engine) -> dict[str, str]:
+    """Two documents; their ids by title."""
+    documents = [NewDocument(BACKUPS, title="Backups", key="b"), NewDocument(FERRY, title="Ferry", key="f")]
+    written = await engine.add(documents, source="handbook", wait=True)
+    return {new.title: str(done.id) for new, done in zip(documents, written, strict=True)}
+
+
+def client(engine: AnyEngine, scope: Scope | None = None, *, most: int = 8_000, mode: Any = "auto") -> Client:
+    """A client whose server answers with this engine."""
+    options = Options(most, Scope() if scope is None else scope)
+    return Client(build_server(lambda _context: engine, options), mode=mode)
+
+
+def text_of(result: CallToolResult) -> str:
+    """The one text of a result."""
+    (block,) = result.content
+    assert isinstance(block, TextContent)
+    return block.text
+
+
+async def said(asked: Client, tool: str, **arguments: Any) -> str:
+    """What a tool says, which has to be no error."""
+    result = await asked.call_tool(tool, arguments)
+    assert not result.is_error, text_of(result)
+    return text_of(result)
+
+
+async def refused(asked: Client, tool: str, **arguments: Any) -> str:
+    """Why a tool refuses."""
+    result = await asked.call_tool(tool, arguments)
+    assert result.is_error, text_of(result)
+    assert result.structured_content is None
+    return text_of(result)
+
+
+async def told(asked: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    """The data of a tool that gives some."""
+    result = await asked.call_tool(tool, arguments)
+    assert not result.is_error, text_of(result)
+    data: dict[str, Any] = result.structured_content
+    return data
+
+
+async def remembered(asked: Client, *texts: str, **scope: str) -> list[str]:
+    """Memories that were stored; their ids."""
+    data = await told(asked, "remember", memories=[{"text": each} for each in texts], **scope)
+    return [each["id"] for each in data["memories"]]

@@ -1,0 +1,113 @@
+"""A result never costs more than was allowed, whatever texts hold and however it is counted."""
+
+import json
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from mcp_types import CallToolResult
+
+from conspectus.bootstrap import local_counter
+from conspectus.engine import Engine
+from conspectus.mcp.budget import LEAST, MARK, Page, Room, filled
+from conspectus.mcp.documents import piece
+from conspectus.model.records import NewDocument
+from tests.mcp.conftest import client, text_of, told
+
+COUNT = local_counter("o200k_base")
+TEXTS = st.text(max_size=60).flatmap(lambda text: st.integers(0, 40).map(lambda times: text * times))
+BUDGETS = st.integers(LEAST, 700)
+HARD = [
+    "👩‍👩‍👧‍👦" * 400,
+    "Ж̵̨͙" * 500,
+    "\x00\ud800" * 300,
+    " " * 9_000,
+    "a" * 30_000,
+    "日本語" * 900,
+    "\n[1] x" * 900,
+]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(TEXTS, max_size=8), TEXTS, TEXTS, BUDGETS, st.booleans())
+@example(HARD, "", "", LEAST, False)
+@example(list(reversed(HARD)), HARD[0], HARD[3], LEAST, True)
+def test_a_page_is_never_over(items: list[str], head: str, foot: str, tokens: int, upwards: bool) -> None:
+    page = Page(items, head, foot, upwards=upwards)
+    shown, kept = filled(page, Room(tokens, COUNT))
+    assert COUNT(shown) <= tokens
+    assert 0 <= kept <= len(items)
+    if kept == len(items) and MARK not in shown:
+        assert shown == page.shown(items)
+
+
+@settings(max_examples=60, deadline=None)
+@given(TEXTS, st.integers(1, 300))
+def test_what_is_cut_is_a_beginning(text: str, tokens: int) -> None:
+    cut = Room(tokens, COUNT).cut(text)
+    assert cut == text or text.startswith(cut.removesuffix(MARK))
+    assert COUNT(cut) <= max(tokens, COUNT(MARK))
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.one_of(TEXTS, st.sampled_from(HARD)), TEXTS, BUDGETS)
+def test_pieces_of_a_document_come_to_an_end(text: str, title: str, tokens: int) -> None:
+    start, turns = 0, 0
+    while start < len(text):
+        shown = piece(title, text, start, Room(tokens, COUNT))
+        assert COUNT(shown) <= tokens
+        if "start=" not in shown[-40:]:
+            break
+        following = int(shown.rpartition("start=")[2].rstrip("]"))
+        assert following > start
+        start, turns = following, turns + 1
+    assert turns <= len(text)
+
+
+def test_as_much_as_fits_is_shown() -> None:
+    items = [f"Item {number} says something." for number in range(200)]
+    shown, kept = filled(Page(items), Room(500, COUNT))
+    assert 430 < COUNT(shown) <= 500
+    assert shown.endswith(f"[{200 - kept} more left out: raise max_tokens, or ask for less]")
+
+
+def cost(result: CallToolResult) -> int:
+    """What all of it costs, as the documents say."""
+    data = result.structured_content
+    told = "" if data is None else json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return COUNT(text_of(result)) + (COUNT(told) if told else 0)
+
+
+@pytest.mark.parametrize("tokens", [LEAST, 257, 1_000, 8_000])
+async def test_no_tool_is_over_on_texts_that_are_hard_to_cut(engine: Engine, tokens: int) -> None:
+    documents = [NewDocument(f"ferry {text}", title=f"ferry {text[:900]}") for text in HARD[:2] + HARD[4:]]
+    written = await engine.add(documents, wait=True)
+    async with client(engine) as asked:
+        scope = {"user": "ann"}
+        memories = [{"text": f"ferry {text}"[:90_000], "speaker": text[:90]} for text in HARD[:2] + HARD[4:]]
+        facts = [{"subject": "ferry", "predicate": "p", "object": f"ferry{text[:90]}"} for text in HARD[4:]]
+        calls = [("remember", {"memories": memories * 5, **scope}), ("add_facts", {"facts": facts})]
+        calls += [(name, {"query": "ferry"}) for name in ("search", "context", "explain", "find_entities")]
+        calls += [(name, {"query": "ferry", **scope}) for name in ("recall", "memory_context")]
+        calls += [("history", scope), ("neighbours", {"node": "ferry"}), ("list_collections", {})]
+        calls += [("read_document", {"document": each.id}) for each in written]
+        calls += [("forget", {"everything": True, "confirm": True, **scope})]
+        for name, arguments in calls:
+            result = await asked.call_tool(name, {**arguments, "max_tokens": tokens})
+            assert not result.is_error, (name, text_of(result))
+            assert 0 < cost(result) <= tokens, name
+
+
+async def test_a_receipt_that_is_cut_says_how_much_was_done(engine: Engine) -> None:
+    async with client(engine) as asked:
+        memories = [{"text": f"Memory {number}."} for number in range(50)]
+        done = await told(asked, "remember", memories=memories, max_tokens=300)
+        assert done["stored"] == 50
+        assert 0 < len(done["memories"]) == 50 - done["left_out"] < 50
+
+
+async def test_another_tokenizer_counts(engine: Engine) -> None:
+    await engine.add([NewDocument("ferry " * 3_000)], wait=True)
+    async with client(engine, most=1_000) as asked:
+        result = await asked.call_tool("search", {"query": "ferry"})
+        assert 800 < cost(result) <= 1_000

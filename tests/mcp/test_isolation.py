@@ -1,0 +1,120 @@
+"""Walls: what a server fixes no call can pass, and what one user has no tool gives to another."""
+
+import json
+from typing import Any
+
+import pytest
+
+from conspectus.engine import Engine
+from conspectus.mcp.listing import OFFERS
+from conspectus.memory.scopes import graph_name
+from conspectus.model.graph import Fact
+from conspectus.model.memory import MEMORY, NewMemory, Scope
+from tests.mcp.conftest import client, refused, said, told
+
+SECRET = "Zanzibar"
+BOB = Scope("bob", "helper", "c9")
+ANN = Scope("ann", "helper", "c1")
+STRANGERS = [ANN, Scope("ann"), Scope(None, "other"), Scope(None, None, "c1")]
+
+
+@pytest.fixture
+async def secret(engine: Engine) -> str:
+    """The id of what Bob has told in confidence; names are kept of all that is remembered."""
+    fact = Fact("Bob", "hides_in", SECRET)
+    told = NewMemory(f"Bob hides in {SECRET}.", fact=fact, entities=(SECRET,))
+    (done,) = await engine.remember([told], scope=BOB, wait=True)
+    await engine.remember("Ann likes tea.", scope=ANN, wait=True)
+    await engine.keep_names(collection=MEMORY)
+    await engine.settle_names(collection=MEMORY)
+    return done.id
+
+
+def attempts(secret: str) -> dict[str, list[dict[str, Any]]]:
+    """How each tool that reads might be asked for it."""
+    graph = {"graph": graph_name(BOB), "collection": MEMORY}
+    everywhere = [{"query": SECRET, "collection": each} for each in ("*", MEMORY)]
+    return {
+        "search": [*everywhere, {"query": SECRET, "where": ["kind=memory"]}],
+        "context": everywhere,
+        "explain": [*everywhere, {"query": SECRET, "document": secret}],
+        "read_document": [{"document": secret}],
+        "list_collections": [{"collection": MEMORY}],
+        "recall": [{"query": SECRET}, {"query": f"where does Bob hide, in {SECRET}?"}],
+        "memory_context": [{"query": SECRET}],
+        "history": [{}],
+        "find_entities": [{"query": SECRET, **graph}, {"query": SECRET, "of_memory": True}],
+        "neighbours": [{"node": "bob", **graph}, {"node": "bob", "of_memory": True}],
+    }
+
+
+def test_every_tool_that_reads_is_tried() -> None:
+    assert attempts("").keys() == {name for name, each in OFFERS.items() if each.effect == "reads"}
+
+
+@pytest.mark.parametrize("fixed", STRANGERS, ids=str)
+async def test_no_tool_reaches_what_lies_outside(engine: Engine, secret: str, fixed: Scope) -> None:
+    async with client(engine, fixed) as asked:
+        for tool, ways in attempts(secret).items():
+            for arguments in ways:
+                result = await asked.call_tool(tool, arguments)
+                shown = json.dumps(
+                    [result.structured_content, *(each.model_dump() for each in result.content)]
+                )
+                assert "hides" not in shown and f"{SECRET} (" not in shown, (tool, arguments)
+                assert "bob/helper" not in shown or result.is_error, (tool, arguments)
+
+
+async def test_names_of_memories_are_not_told_where_there_is_a_wall(engine: Engine, secret: str) -> None:
+    await engine.graph("plain", collection=MEMORY)
+    place = {"query": SECRET, "graph": "plain", "collection": MEMORY}
+    async with client(engine, ANN) as asked:
+        assert SECRET not in await said(asked, "find_entities", **place)
+    async with client(engine) as asked:
+        assert SECRET.casefold() in (await said(asked, "find_entities", **place)).casefold()
+
+
+@pytest.mark.parametrize("fixed", STRANGERS, ids=str)
+async def test_nothing_outside_is_changed_or_deleted(engine: Engine, secret: str, fixed: Scope) -> None:
+    async with client(engine, fixed) as asked:
+        assert (await refused(asked, "update_memory", memory=secret, text="x")).startswith("not_found")
+        assert (await told(asked, "forget", ids=[secret], confirm=True))["memories"] == 0
+        await told(asked, "forget", everything=True, pinned=True, confirm=True)
+        own = {"subject": "bob", "predicate": "p", "object": "x"}
+        place = {"graph": graph_name(BOB), "collection": MEMORY}
+        assert (await refused(asked, "add_facts", facts=[own], **place)).startswith("invalid_input")
+    assert (await engine.memory(secret, scope=BOB)).text == f"Bob hides in {SECRET}."
+
+
+async def test_the_graph_of_another_is_not_written_by_its_id(engine: Engine, secret: str) -> None:
+    graph = await engine.find_source(graph_name(BOB), collection=MEMORY)
+    fact = {"subject": "bob", "predicate": "p", "object": "x"}
+    async with client(engine, ANN) as asked:
+        why = await refused(asked, "add_facts", facts=[fact], graph=graph.id, collection=MEMORY)
+        assert why.startswith(("not_found", "invalid_input"))
+        assert (await refused(asked, "neighbours", node="bob", graph=graph.id, collection=MEMORY)).startswith(
+            "not_found"
+        )
+
+
+@pytest.mark.parametrize("name", ["user", "agent", "conversation"])
+async def test_what_is_fixed_cannot_be_given(engine: Engine, name: str) -> None:
+    async with client(engine, ANN) as asked:
+        for value in ("bob", getattr(ANN, name), None):
+            why = await refused(asked, "recall", query="x", **{name: value})
+            assert why == f"invalid_input: {name}: is fixed by this server and cannot be given"
+
+
+async def test_without_a_user_nobodys_memories_are_meant(engine: Engine, secret: str) -> None:
+    async with client(engine) as asked:
+        assert SECRET not in await said(asked, "recall", query=SECRET)
+        assert SECRET not in await said(asked, "recall", query=SECRET, user="ann")
+        assert SECRET in await said(asked, "recall", query=SECRET, user="bob")
+
+
+async def test_inside_of_what_is_fixed_everything_works(engine: Engine, secret: str) -> None:
+    async with client(engine, Scope("bob")) as asked:
+        assert SECRET in await said(asked, "recall", query=SECRET)
+        assert SECRET in await said(asked, "read_document", document=secret)
+        assert SECRET in await said(asked, "neighbours", node="Bob", of_memory=True)
+        assert "tea" not in await said(asked, "history")

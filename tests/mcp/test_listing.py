@@ -1,0 +1,86 @@
+"""What a server says of itself: tools with schemas that hold, and what a fixed scope takes out of them."""
+
+import re
+from pathlib import Path
+
+import jsonschema_rs
+import pytest
+from mcp_types import Tool
+
+from conspectus.bootstrap import local_counter
+from conspectus.engine import Engine
+from conspectus.errors import InvalidInput
+from conspectus.mcp.listing import OFFERS, listed
+from conspectus.mcp.offer import Options
+from conspectus.model.memory import Scope
+from tests.mcp.conftest import client
+
+TOOLS = listed(Options(8_000))
+WRITES = {"remember", "update_memory", "forget", "add_facts"}
+DOCS = (Path(__file__).resolve().parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
+
+
+async def test_a_client_sees_every_tool_in_both_versions_of_the_protocol(engine: Engine) -> None:
+    for mode in ("auto", "legacy"):
+        async with client(engine, mode=mode) as asked:
+            tools = (await asked.list_tools()).tools
+            assert [each.name for each in tools] == list(OFFERS)
+            assert "never an instruction" in (asked.instructions or "")
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda each: each.name)
+def test_schemas_are_schemas_without_references(tool: Tool) -> None:
+    for schema in filter(None, (tool.input_schema, tool.output_schema)):
+        jsonschema_rs.Draft202012Validator(schema)
+        assert schema["type"] == "object"
+        assert "$ref" not in str(schema) and "'null'" not in str(schema)
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda each: each.name)
+def test_every_argument_is_described_and_bounded(tool: Tool) -> None:
+    assert len(tool.description or "") > 60
+    for name, each in tool.input_schema["properties"].items():
+        assert "description" in each, name
+        bounds = {
+            "string": {"maxLength"},
+            "array": {"maxItems"},
+            "integer": {"minimum"},
+            "number": {"minimum"},
+        }
+        assert "enum" in each or bounds.get(each["type"], set()) <= each.keys(), name
+
+
+@pytest.mark.parametrize("tool", TOOLS, ids=lambda each: each.name)
+def test_tools_say_what_they_do(tool: Tool) -> None:
+    assert tool.annotations is not None
+    assert tool.annotations.read_only_hint == (tool.name not in WRITES)
+    assert tool.annotations.destructive_hint == (tool.name in WRITES - {"remember"})
+    assert tool.annotations.open_world_hint is False
+
+
+def test_the_budget_is_that_of_the_server() -> None:
+    for tool in listed(Options(900)):
+        budget = tool.input_schema["properties"]["max_tokens"]
+        assert (budget["minimum"], budget["maximum"], budget["default"]) == (200, 900, 900)
+
+
+def test_what_is_fixed_is_not_offered() -> None:
+    for tool in listed(Options(8_000, Scope("ann", None, "c"))):
+        assert not {"user", "conversation"} & tool.input_schema["properties"].keys()
+
+
+def test_a_server_that_cannot_keep_its_word_is_not_made() -> None:
+    with pytest.raises(InvalidInput, match="mcp_tokens"):
+        Options(199)
+    with pytest.raises(InvalidInput, match="user"):
+        Options(8_000, Scope(" "))
+
+
+def test_the_documents_name_every_tool_and_no_other() -> None:
+    assert re.findall(r"^\| `(\w+)` \|", DOCS, re.MULTILINE) == list(OFFERS)
+
+
+def test_the_list_itself_costs_little() -> None:
+    count = local_counter("o200k_base")
+    whole = [each.model_dump_json(exclude_none=True, by_alias=True) for each in TOOLS]
+    assert sum(map(count, whole)) < 8_000

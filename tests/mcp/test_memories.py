@@ -1,0 +1,111 @@
+"""Tools of memory, with the official client in memory."""
+
+from typing import Any
+
+import pytest
+
+from conspectus.engine import Engine
+from tests.mcp.conftest import client, refused, remembered, said, told
+
+ANN = {"user": "ann", "agent": "helper", "conversation": "c1"}
+
+
+async def test_what_is_remembered_is_recalled_at_once(engine: Engine) -> None:
+    async with client(engine) as asked:
+        fact = {"subject": "Ann", "predicate": "lives_in", "object": "Bern"}
+        home = {
+            "text": "I moved to Bern.",
+            "role": "user",
+            "speaker": "Ann",
+            "at": "2026-01-02",
+            "fact": fact,
+        }
+        note = {"text": "Answer in French.", "kind": "note", "pinned": True}
+        stored = await told(asked, "remember", memories=[home, note], **ANN)
+        assert [each["outcome"] for each in stored["memories"]] == ["added", "added"]
+        found = await said(asked, "recall", query="where does Ann live, in Bern?", user="ann")
+        assert f"[{stored['memories'][0]['id']}] 2026-01-02 00:00 user Ann" in found
+        assert "I moved to Bern." in found
+        window = await said(asked, "memory_context", query="where is home?", max_tokens=300, **ANN)
+        assert "Answer in French." in window and "I moved to Bern." in window
+
+
+async def test_before_anything_is_remembered_there_is_nothing(engine: Engine) -> None:
+    async with client(engine) as asked:
+        for tool in ("recall", "memory_context"):
+            assert await said(asked, tool, query="tea", **ANN) == "Nothing is remembered that is relevant."
+        assert await said(asked, "history", **ANN) == "Nothing is remembered."
+        receipt = await told(asked, "forget", everything=True, confirm=True, **ANN)
+        assert (receipt["memories"], receipt["preview"]) == (0, False)
+
+
+async def test_a_memory_is_changed_and_what_it_was_is_known(engine: Engine) -> None:
+    async with client(engine) as asked:
+        (memory,) = await remembered(asked, "The door code is 4711.", **ANN)
+        before = (await engine.get(memory)).updated.isoformat()
+        changed = await told(asked, "update_memory", memory=memory, text="The door code is 1234.", **ANN)
+        assert changed["id"] == memory
+        assert "1234" in await said(asked, "recall", query="door code", **ANN)
+        earlier = await said(asked, "recall", query="door code", as_of=before, **ANN)
+        assert "4711" in earlier and "1234" not in earlier and "Since then: " in earlier
+        assert (await refused(asked, "update_memory", memory=memory, **ANN)).startswith("invalid_input")
+        assert (await refused(asked, "update_memory", memory="x", text="y", **ANN)).startswith("not_found")
+
+
+async def test_the_same_key_again_replaces(engine: Engine) -> None:
+    async with client(engine) as asked:
+        for text, outcome in (("One.", "added"), ("Two.", "replaced"), ("Two.", "unchanged")):
+            stored = await told(asked, "remember", memories=[{"text": text, "key": "k"}], **ANN)
+            assert stored["memories"][0]["outcome"] in {outcome, "updated"}
+        assert "One." not in await said(asked, "history", **ANN)
+
+
+async def test_nothing_is_forgotten_without_confirmation(engine: Engine) -> None:
+    async with client(engine) as asked:
+        first, second = await remembered(asked, "Red.", "Blue.", **ANN)
+        preview = await told(asked, "forget", ids=[first, "unknown"], **ANN)
+        assert (preview["preview"], preview["memories"], preview["ids"]) == (True, 1, [first])
+        assert "confirm=true" in preview["next"]
+        assert "Red." in await said(asked, "history", **ANN)
+        receipt = await told(asked, "forget", ids=[first], confirm=True, **ANN)
+        assert (receipt["preview"], receipt["memories"]) == (False, 1)
+        left = await said(asked, "history", **ANN)
+        assert "Red." not in left and second in left
+        assert (await told(asked, "forget", ids=[first], confirm=True, **ANN))["memories"] == 0
+
+
+@pytest.mark.parametrize(
+    "what", [{}, {"ids": ["x"], "everything": True}, {"before": "2026-01-01", "ids": ["x"]}]
+)
+async def test_what_to_forget_is_said_in_one_way(engine: Engine, what: dict[str, Any]) -> None:
+    async with client(engine) as asked:
+        await remembered(asked, "Red.", **ANN)
+        assert (await refused(asked, "forget", confirm=True, **what, **ANN)).startswith("invalid_input")
+        assert "Red." in await said(asked, "history", **ANN)
+
+
+async def test_history_is_read_backwards_page_by_page_without_a_gap(engine: Engine) -> None:
+    texts = [f"Turn {number} of a long talk about tides and ferries and weather." for number in range(40)]
+    seen: list[str] = []
+    async with client(engine) as asked:
+        await remembered(asked, *texts, **ANN)
+        cursor: dict[str, str] = {}
+        while True:
+            page = await said(asked, "history", limit=30, max_tokens=500, **cursor, **ANN)
+            assert engine.counter()(page) <= 500
+            seen = [line.partition(": ")[2] for line in page.splitlines() if "Turn" in line] + seen
+            head = page.splitlines()[0]
+            if not head.startswith("[older: history with cursor="):
+                break
+            cursor = {"cursor": head.partition("cursor=")[2].rstrip("]")}
+    assert seen == texts
+
+
+async def test_a_memory_that_is_too_long_is_cut_and_can_be_read(engine: Engine) -> None:
+    long = "The tide table of every harbour. " * 2_000
+    async with client(engine) as asked:
+        (memory,) = await remembered(asked, long, **ANN)
+        for tool, more in (("recall", {"query": "tide table"}), ("history", {})):
+            found = await said(asked, tool, max_tokens=300, **more, **ANN)
+            assert memory in found and "[…]" in found
+        assert "The tide table" in await said(asked, "read_document", document=memory)
