@@ -1,0 +1,209 @@
+"""Names by their capitals, with what joins them, and what kind of thing they seem to be."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import regex
+
+from conspectus.graph.patterns import Span
+from conspectus.graph.vocabulary import (
+    EVENTS,
+    FUNCTION_WORDS,
+    ORGANISATIONS,
+    PLACES,
+    TITLES,
+    common_words,
+)
+from conspectus.model.graph import ENTITY
+
+_SHORT: Final = (
+    "Mr|Mrs|Ms|Dr|Prof|St|Mt|Ft|Gen|Col|Lt|Sgt|Capt|Rev|Hon|Sen|Rep|Gov|Pres|Jr|Sr|Inc|Ltd|Co|Corp|Bros"
+)
+_WORD: Final = (
+    rf"(?:(?:{_SHORT})\.|(?:\p{{Lu}}\.){{1,6}}+"
+    r"|(?:(?:al|el|ad|an|as|ash|d|l|O)[-'’]|[ei](?=\p{Lu}\p{Ll}))?\p{Lu}[\p{L}\p{M}\p{N}]*+(?:[-'’&/·][\p{L}\p{M}\p{N}]++)*+)"
+)
+_JOINS: Final = (
+    "of|de|del|della|di|da|do|dos|du|des|la|le|les|van|von|der|den|zu|al|el|bin|ibn|y|e|for|and|&|the|in|on"
+)
+_RUN: Final = regex.compile(
+    rf"(?<![\p{{L}}\p{{N}}_@#/.\\])(?:(?:1\d|20)\d\d[ ](?=\p{{Lu}}\p{{Ll}}))?{_WORD}"
+    rf"(?:[ \t\xa0\n]{{1,2}}+(?:(?:(?:{_JOINS})[ \xa0\n]){{0,2}}+{_WORD}|\d{{1,3}}(?![\w.,:%/-]\w|\w|[ ]?%)))*+"
+)
+_PIECE: Final = regex.compile(r"\S++")
+_MIDDLE: Final = regex.compile(r"(?<=[\p{Ll},]['’\"]?[ ])\p{Lu}[\p{L}\p{N}]++")
+_LOWER: Final = regex.compile(r"(?<![\p{L}\p{N}_])\p{Ll}++(?![\p{L}\p{N}_])")
+_BEFORE: Final = " \t\xa0\"'“‘([{*_#>"
+_ENDS_SENTENCE: Final = ".!?:…•|"
+_FEW: Final = frozenset(("and", "for", "the", "in", "on", "&", "y", "e", "la", "le", "el", "al"))
+_NAMED_AFTER: Final = ORGANISATIONS | PLACES | EVENTS | {"day", "disease"}
+_AFTER_OF: Final = frozenset(("of", "for", "de", "&"))
+_MOST_WORDS: Final = 8
+_SHOUTED: Final = 6
+_WRAPPED: Final = 45
+_ACRONYMS: Final = frozenset(("US", "WHO", "IT", "UN", "EU", "UK", "AI"))
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    start: int
+    end: int
+    word: str
+
+    @property
+    def lower(self) -> str:
+        return self.word.rstrip(".").lower()
+
+    @property
+    def joins(self) -> bool:
+        return (
+            not self.word[:1].isupper()
+            and not self.word[:1].isdigit()
+            and len(self.word) < 6
+            and self.word[1:2].islower()
+            or self.word in ("&", "y", "e")
+        )
+
+
+class Capitals:
+    """The names of one text, told from words that only begin a sentence by how the text writes them."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._common = common_words()
+        self._middle: Counter[str] | None = None
+        self._lower: Counter[str] = Counter()
+
+    def spans(self) -> Iterator[Span]:
+        """Names in order, without overlaps."""
+        for run in _RUN.finditer(self._text):
+            for pieces in self._parts(self._pieces(run.start(), run.end())):
+                trimmed = self._trimmed(pieces)
+                if trimmed and len(trimmed) <= _MOST_WORDS:
+                    yield self._span(trimmed)
+
+    def _pieces(self, start: int, end: int) -> list[_Piece]:
+        return [_Piece(*piece.span(), piece[0]) for piece in _PIECE.finditer(self._text, start, end)]
+
+    def _parts(self, pieces: list[_Piece]) -> Iterator[list[_Piece]]:
+        """Cut where a possessive, a weak joining word, a line or a common word of a headline divides."""
+        shouted = len(pieces) > _SHOUTED
+        part: list[_Piece] = []
+        for piece in pieces:
+            if shouted and not piece.joins and piece.lower in self._common:
+                yield part
+                part = []
+                continue
+            if part and self._divides(part, piece):
+                yield part
+                part = []
+            part.append(piece)
+        yield part
+
+    def _divides(self, part: list[_Piece], piece: _Piece) -> bool:
+        last = part[-1]
+        between = self._text[last.end : piece.start]
+        if "\n" in between and not self._wrapped(last.end):
+            return True
+        if last.word.endswith(("'s", "’s", "s'", "s’")):
+            return piece.lower not in _NAMED_AFTER
+        if piece.word in _FEW and not last.joins:
+            return not _joined(part, piece.word)
+        return False
+
+    def _wrapped(self, end: int) -> bool:
+        """Whether the line that ends there is long enough to have been broken for its length."""
+        return (
+            end - (self._text.rfind("\n", max(0, end - _WRAPPED), end) + 1 or max(0, end - _WRAPPED))
+            >= _WRAPPED
+        )
+
+    def _trimmed(self, pieces: list[_Piece]) -> list[_Piece]:
+        """Without joining words at the ends, and without what only begins the sentence."""
+        first, last = 0, len(pieces)
+        while first < last and self._leading(pieces[first:last]):
+            first += 1
+        while last > first and pieces[last - 1].joins:
+            last -= 1
+        kept = pieces[first:last]
+        return [] if len(kept) == 1 and self._no_name(kept[0]) else kept
+
+    def _leading(self, pieces: Sequence[_Piece]) -> bool:
+        """Whether the first of these words is no part of the name that follows."""
+        first = pieces[0]
+        if first.joins:
+            return True
+        if len(pieces) == 1 or not self._begins(first.start):
+            return False
+        return first.lower in FUNCTION_WORDS or (
+            pieces[1].joins and first.lower in self._common - ORGANISATIONS - PLACES
+        )
+
+    def _begins(self, start: int) -> bool:
+        """Whether a sentence, a line or a quotation begins there."""
+        at = start - 1
+        text = self._text
+        lowest = max(-1, start - 8)
+        while at > lowest and text[at] in _BEFORE:
+            at -= 1
+        if at < 0:
+            return True
+        return text[at] in _ENDS_SENTENCE or (text[at] == "\n" and not self._wrapped(at))
+
+    def _no_name(self, piece: _Piece) -> bool:
+        """Whether a single capitalised word is none, by how it is written elsewhere."""
+        word, lower = piece.word, piece.lower
+        if lower in FUNCTION_WORDS or lower in TITLES:
+            return word not in _ACRONYMS
+        if len(word) < 2 or word.isdigit():
+            return True
+        if word.isupper() and len(word) < 7:
+            return lower in self._common and len(word) > 3
+        if not self._begins(piece.start):
+            return False
+        return self._usually_lower(word, lower)
+
+    def _usually_lower(self, word: str, lower: str) -> bool:
+        if self._middle is None:
+            self._middle = Counter(_MIDDLE.findall(self._text))
+            self._lower = Counter(_LOWER.findall(self._text))
+        capital, small = self._middle[word], self._lower[lower]
+        if capital or small:
+            return small >= capital
+        return lower in self._common or lower.rstrip("s") in self._common
+
+    def _span(self, pieces: Sequence[_Piece]) -> Span:
+        start, end = pieces[0].start, pieces[-1].end
+        for ending in ("'s", "’s", "'", "’", "/", "-"):
+            if self._text.endswith(ending, start, end) and end - start > len(ending) + 1:
+                end -= len(ending)
+                break
+        kind, score = _kind(pieces)
+        return Span(start, end, kind, score)
+
+
+def _joined(part: Sequence[_Piece], joint: str) -> bool:
+    """Whether a weak joining word goes on with a name rather than leading to the next."""
+    if joint in ("la", "le", "el", "al"):
+        return True
+    head = part[0].lower in ORGANISATIONS or part[-1].lower in ORGANISATIONS
+    if joint == "for":
+        return head
+    if joint in ("and", "&"):
+        return joint == "&" or (head and any(piece.word in _AFTER_OF for piece in part))
+    return False
+
+
+def _kind(pieces: Sequence[_Piece]) -> tuple[str, float]:
+    """What a name seems to be, by its words."""
+    first, last = pieces[0].lower, pieces[-1].lower.removesuffix("'s")
+    if len(pieces) > 1 and first in TITLES:
+        return "person", 0.9
+    head = first if len(pieces) > 1 and pieces[1].word in ("of", "for") else last
+    if head in ORGANISATIONS and len(pieces) > 1:
+        return "organisation", 0.8
+    if head in PLACES and len(pieces) > 1 or first in ("lake", "mount", "river", "cape", "mt", "fort"):
+        return "place", 0.8
+    return ENTITY, 0.7 if len(pieces) > 1 else 0.6

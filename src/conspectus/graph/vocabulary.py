@@ -1,0 +1,60 @@
+"""Words that say what names are: titles, the heads of names of organisations and places, common words."""
+
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+TITLES: Final = frozenset(
+    "mr mrs ms miss dr prof professor sir dame lord lady king queen prince princess pope saint emperor empress"
+    " president senator governor captain colonel general lieutenant sergeant major admiral commander chancellor"
+    " minister judge justice bishop archbishop cardinal father sister brother rabbi sheikh sultan tsar duke"
+    " duchess count countess baron earl uncle aunt gen col lt sgt capt rev hon sen rep gov pres coach".split()
+)
+"""What stands before the name of a person; alone it is none."""
+ORGANISATIONS: Final = frozenset(
+    "inc ltd llc corp co plc gmbh ag company companies corporation group holdings university college school"
+    " institute academy committee commission council agency ministry department bureau office bank association"
+    " society federation union league party club foundation trust museum library hospital church orchestra band"
+    " records pictures studios entertainment press army navy corps force forces police court parliament congress"
+    " senate assembly board authority network airlines airways team fc united motors systems software"
+    " technologies laboratories labs center centre alliance organization organisation service services"
+    " administration government program campaign order brigade regiment division railway times news".split()
+)
+"""What the name of an organisation ends with, or begins with before `of` and `for`."""
+PLACES: Final = frozenset(
+    "river lake mountain mountains mount island islands county city town village state province district region"
+    " street road avenue square park bay sea ocean gulf strait valley peninsula bridge airport station desert"
+    " forest beach canal cape castle coast creek hill hills falls harbor harbour port plaza republic kingdom"
+    " territory township borough municipality parish stadium temple palace tower highway house hall".split()
+)
+"""What the name of a place ends with, or begins with before `of`."""
+EVENTS: Final = frozenset(
+    "olympics olympic championships championship cup games series season tour open masters bowl summit election"
+    " elections census festival war revolution grand world summer winter winter_olympics prix act convention"
+    " treaty conference expo league nba nfl fifa uefa ncaa formula".split()
+)
+"""What a year stands before as part of a name."""
+FUNCTION_WORDS: Final = frozenset(
+    "a an the i me my mine we us our ours you your yours he she his her hers him it its they them their theirs"
+    " this that these those who whom whose which what when where why how whether if unless until while since"
+    " because although though despite after before during within without under above below across through"
+    " throughout against along around behind beyond beside besides toward towards among between like unlike as"
+    " at by for from in into of off on onto or out over per to up upon via with and but nor so yet then than"
+    " there here now once again always never often sometimes usually perhaps maybe also however therefore"
+    " moreover furthermore meanwhile instead additionally finally initially originally currently recently"
+    " previously eventually subsequently thus hence later today yesterday tomorrow every each any some several"
+    " many few most much more less all both either neither no not none other others another such same own first"
+    " second third last next early born following according including based am is are was were be been being do"
+    " does did have has had can could should would will shall may might must let yes ok okay hi hello hey"
+    " thanks thank please sorry well oh wow lol one two three four five six seven eight nine ten see did got"
+    " just only even still too very i'm i've i'd i'll it's that's there's don't didn't let's what's he's she's"
+    " we're you're they're isn't aren't can't won't wasn't".split()
+)
+"""What begins a sentence before a name without being part of it."""
+
+
+@cache
+def common_words() -> frozenset[str]:
+    """Words that are written without a capital more often than with one."""
+    listed = files("conspectus.graph").joinpath("lower_words.txt").read_text("utf-8").split()
+    return frozenset(listed) | FUNCTION_WORDS
