@@ -176,6 +176,7 @@ class BlockingEngine:
     neighbours = _blocking(Engine.neighbours)
     find_nodes = _blocking(Engine.find_nodes)
     graph_at = _blocking(Engine.graph_at)
+    export_graph = _blocking(Engine.export_graph)
     keep_names = _blocking(Engine.keep_names)
     settle_names = _blocking(Engine.settle_names)
     names = _blocking(Engine.names)

@@ -34,6 +34,7 @@ ONLY_WHERE_THE_STORE_IS = {
     "start_alerting",
     "start_following",
     "start_jobs",
+    "start_keeping",
 }
 
 

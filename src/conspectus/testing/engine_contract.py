@@ -9,7 +9,10 @@ from conspectus.testing.engine_alerting_contract import AlertingContract
 from conspectus.testing.engine_asking_contract import AskingContract, UpkeepContract
 from conspectus.testing.engine_conversing_contract import ConversingContract
 from conspectus.testing.engine_documents_contract import CatalogContract, DocumentsContract
+from conspectus.testing.engine_graphing_contract import GraphingContract
+from conspectus.testing.engine_keeping_contract import KeepingContract
 from conspectus.testing.engine_people_contract import PeopleContract, WorkContract
+from conspectus.testing.engine_remembering_contract import RememberingContract
 from conspectus.testing.engine_streaming_contract import StreamingContract
 from conspectus.testing.engine_summarising_contract import SummarisingContract
 from conspectus.testing.engine_vectors_contract import VectorsContract
@@ -27,5 +30,8 @@ class EngineContract(
     WorkContract,
     SummarisingContract,
     AlertingContract,
+    GraphingContract,
+    RememberingContract,
+    KeepingContract,
 ):
     """The behaviour of every engine, as tests."""
