@@ -45,6 +45,16 @@ class Standing:
     recent: tuple[RecentMemory, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question with where it may look, the instant that it is about, and its vector, made once."""
+
+    question: MemoryQuestion
+    homes: Homes
+    at: datetime
+    vector: tuple[float, ...] | None = None
+
+
 class Recalling(Reminding):
     """What agents know again."""
 
@@ -53,9 +63,9 @@ class Recalling(Reminding):
 
         Raises NotFound for an unknown collection, InvalidInput for a question that cannot be asked.
         """
-        homes = await self._homes(question.scope, question.collection)
-        at = question.as_of or self._parts.clock()
-        found = await self._answers(question, homes, question.limit, at)
+        asked = await self._asked_of_memory(question)
+        homes, at = asked.homes, asked.at
+        found = await self._answers(asked, question.limit)
         texts = await self._sight.texts([hit.document for hit in found.hits])
         last = {each.memory.id for each in await self._last(question, homes)}
         recalled: dict[str, Recalled] = {}
@@ -82,14 +92,14 @@ class Recalling(Reminding):
         if not 0.0 <= question.notes_share <= 1.0:
             raise InvalidInput("notes_share", "must be from 0 to 1")
         wanted = Budget(budget) if isinstance(budget, int) else budget
-        homes = await self._homes(question.scope, question.collection)
-        at = question.as_of or self._parts.clock()
-        standing = await self._standing_beside(question, homes, wanted)
+        asked = await self._asked_of_memory(question)
+        at = asked.at
+        standing = await self._standing_beside(asked, wanted)
         first = await self._hits_beside(standing)
         taken = {hit.document.id for hit in first}
 
         async def search(limit: int) -> Retrieval:
-            found = await self._answers(question, homes, limit, at)
+            found = await self._answers(asked, limit)
             rest = [_dated(hit, at) for hit in found.hits if hit.document.id not in taken]
             hits = (*(_dated(hit, at) for hit in first), *rest)
             return replace(found, outcome="found" if hits else found.outcome, hits=hits)
@@ -104,8 +114,15 @@ class Recalling(Reminding):
             window=window,
         )
 
-    async def _answers(self, question: MemoryQuestion, homes: Homes, limit: int, at: datetime) -> Retrieval:
+    async def _asked_of_memory(self, question: MemoryQuestion) -> Asked:
+        homes = await self._homes(question.scope, question.collection)
+        query = Query(question.text, collection=homes.place.collection.id)
+        embedded = await self._embedded(query, homes.place.collection.space) if homes.sources else query
+        return Asked(question, homes, question.as_of or self._parts.clock(), embedded.vector)
+
+    async def _answers(self, asked: Asked, limit: int) -> Retrieval:
         """What the search finds in the scope, what is no longer true a little further back."""
+        question, homes = asked.question, asked.homes
         graph = question.graph
         if graph is not None:
             own = await self._graphs_of(homes)
@@ -116,14 +133,15 @@ class Recalling(Reminding):
             where=And((homes.filter, remembered())),
             limit=limit,
             floor=question.floor,
+            vector=asked.vector,
             as_of=question.as_of,
             graph=graph,
         )
-        asked = checked(query, {}, self._parts.settings)
+        query = checked(query, {}, self._parts.settings)
         if not homes.sources:
             return Retrieval("nothing_relevant", ())
-        found = await self._search(asked)
-        hits = [_weighed(hit, at) for hit in found.hits]
+        found = await self._search(query)
+        hits = [_weighed(hit, asked.at) for hit in found.hits]
         hits.sort(key=lambda hit: (-hit.score, hit.chunk.id))
         return replace(found, hits=tuple(hits))
 
@@ -138,25 +156,27 @@ class Recalling(Reminding):
             tokens=question.recent_tokens,
         )
 
-    async def _standing_beside(self, question: MemoryQuestion, homes: Homes, budget: Budget) -> Standing:
+    async def _standing_beside(self, asked: Asked, budget: Budget) -> Standing:
+        question = asked.question
         count = self._parts.counter(budget.tokenizer)
         room = max(budget.tokens - budget.answer, 0)
         left = int(room * question.notes_share)
         notes: list[Memory] = []
-        for note in await self._notes(question, homes) if left else ():
+        for note in await self._notes(asked) if left else ():
             cost = count(note.text)
             if cost <= left:
                 notes.append(note)
                 left -= cost
-        turns = [each.memory for each in await self._last(question, homes)][::-1]
+        turns = [each.memory for each in await self._last(question, asked.homes)][::-1]
         settings = self._parts.settings
         tokens = settings.memory_tokens if question.recent_tokens is None else question.recent_tokens
         most = min(tokens, int(room * RECENT_SHARE))
         last = recent(turns, turns=len(turns), tokens=most, count=count)
         return Standing(tuple(notes), tuple(last))
 
-    async def _notes(self, question: MemoryQuestion, homes: Homes) -> list[Memory]:
+    async def _notes(self, asked: Asked) -> list[Memory]:
         """Standing notes that reach into the scope: those that answer the question first, then the newest."""
+        question, home = asked.question, asked.homes.place
         wide = await self._homes(Scope(question.scope.user), question.collection)
         own = {each.id for each in wide.sources if reaches(self._scope_of(each), question.scope)}
         rows = await wide.notes(own, limit=MOST_NOTES)
@@ -167,11 +187,12 @@ class Recalling(Reminding):
             return list(seen.values())
         query = Query(
             question.text,
-            collection=homes.place.collection.id,
+            collection=home.collection.id,
             where=And((among(own), NOTES)),
             limit=min(len(seen), MOST_NOTES),
+            vector=asked.vector,
         )
-        found = await self._look(checked(query, {}, self._parts.settings), homes.place)
+        found = await self._look(checked(query, {}, self._parts.settings), home)
         order = [hit.document.id for hit in found.hits if hit.document.id in seen]
         return [seen[name] for name in dict.fromkeys((*order, *seen))]
 
