@@ -15,14 +15,13 @@ from conspectus.ingest.backfill import ATTEMPTS, GATHERING_SECONDS, POLL_SECONDS
 from conspectus.model.graph import Found
 from conspectus.model.ids import CollectionId
 from conspectus.ports import Progress
-from conspectus.ports.graphs import Extractor, Names, Unread
+from conspectus.ports.graphs import SUBJECT, Extractor, Names, Unread
 
 BATCH = 100
 MOST_NAMES = 100
 """So many different names of a passage are kept; a longer list of them connects nothing."""
 LONGEST_TITLE = 8
 """A title of more words says something, and is no name."""
-TITLE = "title"
 
 _ASIDE = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*$")
 _ENDS = re.compile(r"[?!\n]")
@@ -34,7 +33,7 @@ def title_names(title: str) -> list[Found]:
         return []
     bare = _ASIDE.sub("", title)
     spelt = {key_of(each): each for each in (title, bare) if each.strip()}
-    return [Found(0, 0, name.strip(), key, TITLE) for key, name in spelt.items() if key]
+    return [Found(0, 0, name.strip(), key, SUBJECT) for key, name in spelt.items() if key]
 
 
 @dataclass(slots=True)

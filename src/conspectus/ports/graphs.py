@@ -21,6 +21,9 @@ from conspectus.model.graph import (
 )
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
 
+SUBJECT = "subject"
+"""The type of a name that is the title of a document: what the passage that begins it is about."""
+
 
 @dataclass(frozen=True, slots=True)
 class Adding:
@@ -193,7 +196,7 @@ class Names(Protocol):
     async def put(self, found: Mapping[ChunkId, Sequence[Found]]) -> int:
         """Store what passages mention in the place of what they did, and say how many names that is.
 
-        Of a name the first mention in a passage is kept; those of the type `title` are what it is about.
+        Of a name the first mention in a passage is kept; those of the type `subject` are what it is about.
         Chunks that are gone, or whose collection keeps no names any more, are left out. All up to the last
         count as looked through.
         """

@@ -22,15 +22,13 @@ from sqlalchemy import (
 
 from conspectus.model.graph import Found, NameCount
 from conspectus.model.ids import ChunkId, CollectionId, SourceId
-from conspectus.ports.graphs import Mentioned, Passage, Unread
+from conspectus.ports.graphs import SUBJECT, Mentioned, Passage, Unread
 from conspectus.records.catalog import state
 from conspectus.records.name_tables import mentions
 from conspectus.records.rows import blocks
 from conspectus.records.tables import chunks, collections, documents
 from conspectus.records.transactions import Transactions
 
-TITLE = "title"
-"""The type of a name that is the title of the passage's document: what the passage is about."""
 BEYOND = chr(0x10FFFF)
 
 _GIVEN: BindParameter[Any] = bindparam("ids", expanding=True)
@@ -106,7 +104,7 @@ def _of(connection: Connection, ids: Sequence[ChunkId]) -> list[Passage]:
     for block in blocks(ids):
         for chunk, key, surface, kind in connection.execute(_OF, {"ids": block}):
             names.setdefault(chunk, {})[key] = surface
-            if kind == TITLE:
+            if kind == SUBJECT:
                 about.setdefault(chunk, set()).add(key)
     return [
         Passage(each, names[each], frozenset(about.get(each, ())))
@@ -146,7 +144,7 @@ def _passages(
     given = json.dumps(list(dict.fromkeys(keys)))
     for key, chunk, kind in connection.execute(chosen, {"of": collection, "keys": given}):
         found.setdefault(key, []).append(ChunkId(chunk))
-        if kind == TITLE:
+        if kind == SUBJECT:
             about.setdefault(key, []).append(ChunkId(chunk))
     return {
         key: Mentioned(tuple(sorted(found[key])), frozenset(about.get(key, ())))
@@ -183,7 +181,7 @@ def _spellings(
     best: dict[str, tuple[tuple[bool, int, str], tuple[str, str]]] = {}
     for block in blocks(list(keys)):
         for key, surface, kind, total in connection.execute(grouped, {"of": collection, "ids": block}):
-            rank = (kind != TITLE, total, surface)
+            rank = (kind != SUBJECT, total, surface)
             if key not in best or rank > best[key][0]:
                 best[key] = (rank, (surface, kind))
     return {key: told for key, (_, told) in best.items()}
@@ -211,7 +209,7 @@ def _put(connection: Connection, found: Mapping[ChunkId, Sequence[Found]]) -> in
 def _once(found: Sequence[Found]) -> Iterable[Found]:
     """The first mention of each name; one in the title comes before those in the text."""
     first: dict[str, Found] = {}
-    for each in sorted(found, key=lambda mention: (mention.type != TITLE, mention.start)):
+    for each in sorted(found, key=lambda mention: (mention.type != SUBJECT, mention.start)):
         first.setdefault(each.key, each)
     return first.values()
 
