@@ -1,15 +1,17 @@
 """Taking nodes and edges out of graphs, also those that only a deleted document spoke for."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import BindParameter, Connection, bindparam, delete, exists, or_, select
+from sqlalchemy import BindParameter, Connection, bindparam, delete, exists, or_, select, update
 
 from conspectus.model.graph import GraphReceipt
 from conspectus.model.ids import SourceId
 from conspectus.records.graph_reading import resting_edges
 from conspectus.records.graph_rows import HERE
 from conspectus.records.graph_tables import graph_edges as edges
+from conspectus.records.graph_tables import graph_events as events
 from conspectus.records.graph_tables import graph_evidence as evidence
 from conspectus.records.graph_tables import graph_nodes as nodes
 from conspectus.records.rows import blocks
@@ -27,9 +29,14 @@ _TOUCHING = select(edges.c.number).where(
 )
 _ENDS = select(edges.c.source, edges.c.target).where(edges.c.number.in_(_IDS))
 _LEFT = exists().where(or_(edges.c.source == nodes.c.number, edges.c.target == nodes.c.number))
-_LOOSE = delete(nodes).where(nodes.c.number.in_(_IDS), nodes.c.passing == 1, ~_LEFT)
+_LOOSE = delete(nodes).where(nodes.c.number.in_(_IDS), nodes.c.passing == 1, nodes.c.aside == HERE, ~_LEFT)
 _FORGET_NODES = delete(nodes).where(nodes.c.number.in_(_IDS))
 _FORGET_EDGES = delete(edges).where(edges.c.number.in_(_IDS))
+_MERGES = (
+    select(events.c.number, events.c.before)
+    .where(events.c.graph == bindparam("of"), events.c.kind == "merge", events.c.undone == 0)
+    .order_by(events.c.number.desc())
+)
 _DOCUMENTS = (
     select(documents.c.id)
     .join(evidence, evidence.c.document == documents.c.id)
@@ -45,7 +52,21 @@ def delete_nodes(connection: Connection, graph: SourceId, ids: Sequence[str]) ->
         numbers = connection.execute(_NODES, {"of": graph, "ids": block}).scalars().all()
         touched |= set(connection.execute(_TOUCHING, {"ids": numbers}).scalars())
         gone += connection.execute(_FORGET_NODES, {"ids": numbers}).rowcount
+    _forget_merged(connection, graph, set(ids))
     return GraphReceipt(gone, len(touched))
+
+
+def _forget_merged(connection: Connection, graph: SourceId, ids: set[str]) -> None:
+    """Delete also what was merged into nodes that are deleted, and into that before."""
+    numbers = []
+    for number, before in connection.execute(_MERGES, {"of": graph}):
+        keep, *others = json.loads(before)
+        if keep in ids:
+            ids |= set(others)
+            numbers.append(number)
+    for block in blocks(numbers):
+        connection.execute(delete(nodes).where(nodes.c.graph == graph, nodes.c.aside.in_(block)))
+        connection.execute(update(events).where(events.c.number.in_(block)).values(undone=1))
 
 
 def delete_edges(connection: Connection, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
