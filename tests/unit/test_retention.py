@@ -1,0 +1,260 @@
+"""Rules that say how long memories stay: what they let go, who carries them out, and what they tell of it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.memories import ANN, BOB, SETTINGS, keys, person, said, say, store
+
+from conspectus import Engine
+from conspectus.errors import InvalidInput, NotAllowed
+from conspectus.memory.retention import days_before, holding, read_from, strictest, written_for
+from conspectus.memory.scopes import holds
+from conspectus.model.access import Grantee
+from conspectus.model.jobs import Job
+from conspectus.model.memory import NewMemory, Retention, RetentionRule, Scope
+
+PATIENCE = 6_000
+NAMES = st.none() | st.sampled_from(["a", "b", "*", "a/b", "%2A", "ü"])
+SCOPES = st.builds(Scope, NAMES, NAMES, NAMES)
+RULES = st.builds(Retention, st.integers(0, 9), st.none() | st.integers(0, 9))
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with store(tmp_path) as opened:
+        yield opened
+
+
+async def remembered(engine: Engine) -> None:
+    """Five turns of Ann's, the oldest first, with a pinned one and a note that are older; one of Bob's."""
+    await say(
+        engine, ANN, said("note", 500, kind="note"), said("pinned", 400, pinned=True),
+        *(said(str(days), days) for days in (100, 80, 60, 40, 20)),
+    )  # fmt: skip
+    await say(engine, BOB, said("100", 100))
+
+
+@given(SCOPES)
+def test_a_rule_is_read_as_it_was_written(scope: Scope) -> None:
+    assert read_from(written_for(scope)) == scope
+
+
+@given(
+    st.lists(st.tuples(SCOPES, st.builds(Retention, st.integers(0, 9), st.none() | st.integers(0, 9)))),
+    SCOPES,
+)
+def test_the_strictest_rule_holds(rules: list[tuple[Scope, Retention]], home: Scope) -> None:
+    found = holding(rules, home)
+    matching = [rule for scope, rule in rules if holds(scope, home)]
+    assert (found is None) == (not matching)
+    if found is not None:
+        assert found.days == min(each.days for each in matching if each.days is not None)
+        assert found.most == min((each.most for each in matching if each.most is not None), default=None)
+
+
+def test_no_rule_bounds_nothing() -> None:
+    assert strictest([]) == Retention()
+    assert days_before(datetime(2026, 1, 1, tzinfo=UTC), 900_000) == datetime.min.replace(tzinfo=UTC)
+
+
+CASES = [
+    (Retention(days=50), ["note", "pinned", "40", "20"]),
+    (Retention(most=2), ["note", "pinned", "40", "20"]),
+    (Retention(days=30, most=4), ["note", "pinned", "20"]),
+    (Retention(days=90, most=1), ["note", "pinned", "20"]),
+    (Retention(days=0), ["note", "pinned"]),
+    (Retention(most=0), ["note", "pinned"]),
+    (Retention(days=300, most=300), ["note", "pinned", "100", "80", "60", "40", "20"]),
+]
+
+
+async def test_what_a_rule_lets_stay_stays(engine: Engine) -> None:
+    for rule, stays in CASES:
+        await remembered(engine)
+        await engine.retain(rule, scope=ANN)
+        preview = await engine.apply_retention(preview=True)
+        assert len(await keys(engine, ANN)) == 7
+        receipt = await engine.apply_retention()
+        assert (receipt, receipt.memories) == (replace(preview, preview=False), 7 - len(stays)), rule
+        assert await keys(engine, ANN) == stays, rule
+        assert await keys(engine, BOB) == ["100"]
+        assert (await engine.apply_retention()).memories == 0
+
+
+async def test_nothing_goes_without_being_asked(engine: Engine) -> None:
+    await remembered(engine)
+    await engine.retain(Retention(days=1), scope=ANN)
+    assert len(await keys(engine, ANN)) == 7
+    await engine.retain(None, scope=ANN)
+    assert await engine.retentions() == []
+    assert (await engine.apply_retention()).memories == 0
+
+
+async def test_the_newest_are_counted_in_each_conversation(engine: Engine) -> None:
+    for name in ("monday", "tuesday", None):
+        await say(engine, replace(ANN, conversation=name), *(said(str(days), days) for days in (3, 2, 1)))
+    await engine.retain(Retention(most=2), scope=Scope("ann"))
+    assert (await engine.apply_retention()).memories == 3
+    for name in ("monday", "tuesday"):
+        assert await keys(engine, replace(ANN, conversation=name)) == ["2", "1"]
+
+
+async def test_several_rules_for_one_conversation(engine: Engine) -> None:
+    await remembered(engine)
+    await engine.retain(Retention(days=90), scope=Scope("ann"))
+    await engine.retain(Retention(days=70, most=9), scope=Scope("ann", None, "monday"))
+    await engine.retain(Retention(most=2), scope=ANN)
+    await engine.retain(Retention(most=0), scope=replace(ANN, conversation="tuesday"))
+    rules = {each.scope: each for each in await engine.retentions()}
+    assert len(rules) == 4
+    wanted = RetentionRule(Scope("ann", None, "monday"), Retention(70, 9), "memory")
+    assert rules[Scope("ann", None, "monday")] == wanted
+    assert (await engine.apply_retention()).memories == 3
+    assert await keys(engine, ANN) == ["note", "pinned", "40", "20"]
+
+
+async def test_a_rule_takes_the_place_of_the_one_before(engine: Engine) -> None:
+    for rule in (Retention(days=1), Retention(most=7)):
+        await engine.retain(rule, scope=ANN)
+    [kept] = await engine.retentions()
+    assert (kept.retention, kept.ran) == (Retention(most=7), None)
+
+
+async def test_one_scope_alone_can_be_looked_after(engine: Engine) -> None:
+    await remembered(engine)
+    for scope in (ANN, BOB):
+        await engine.retain(Retention(most=0), scope=scope)
+    assert (await engine.apply_retention(scope=BOB)).memories == 1
+    assert len(await keys(engine, ANN)) == 7
+    assert [each.ran for each in await engine.retentions()] == [None, None]
+
+
+UNCLEAR = [
+    Retention(), Retention(days=-1), Retention(days=float("nan")), Retention(days=1e300), Retention(most=-1),
+    Retention(most=True), Retention(days=1, most=10**30),
+]  # fmt: skip
+
+
+async def test_a_rule_has_to_bound_something(engine: Engine) -> None:
+    for rule in UNCLEAR:
+        with pytest.raises(InvalidInput):
+            await engine.retain(rule, scope=ANN)
+    with pytest.raises(InvalidInput):
+        await engine.retain(Retention(days=1), scope=Scope(" "))
+
+
+async def test_a_pinned_memory_stays_whenever_it_was_pinned(engine: Engine) -> None:
+    await remembered(engine)
+    [old] = [each for each in (await engine.memories(scope=ANN)).memories if each.document.key == "100"]
+    await engine.retain(Retention(days=50), scope=ANN)
+    await engine.update_memory(old.id, scope=ANN, pinned=True)
+    await engine.apply_retention()
+    assert await keys(engine, ANN) == ["note", "pinned", "100", "40", "20"]
+
+
+async def test_rules_of_people(engine: Engine) -> None:
+    await remembered(engine)
+    ann = await person(engine, "ann")
+    home = next(each for each in await engine.sources(collection="memory") if "ann" in each.name)
+    await engine.grant("memory", Grantee("user", "ann"), "viewer", source=home.id)
+    for scope in (ANN, BOB, Scope("carl")):
+        with pytest.raises(NotAllowed):
+            await ann.retain(Retention(most=0), scope=scope)
+    await engine.grant("memory", Grantee("user", "ann"), "editor", source=home.id)
+    await ann.retain(Retention(most=2), scope=ANN)
+    await engine.retain(Retention(most=0), scope=BOB)
+    assert [each.scope for each in await ann.retentions()] == [ANN]
+    assert (await ann.apply_retention(preview=True)).memories == 3
+    await engine.grant("memory", Grantee("user", "ann"), "viewer", source=home.id)
+    with pytest.raises(NotAllowed):
+        await ann.apply_retention()
+    assert (len(await keys(engine, ANN)), len(await keys(engine, BOB))) == (7, 1)
+
+
+async def test_a_job_tells_what_went(engine: Engine) -> None:
+    await remembered(engine)
+    await engine.retain(Retention(most=2), scope=ANN)
+    job = await engine.wait_job((await engine.start_retention()).id)
+    assert (job.kind, job.state, job.done, job.total) == ("retention", "succeeded", 3, 3)
+    assert job.result == {"memories": 3, "versions": 0, "chunks": 3, "vectors": 0, "edges": 0}
+    [rule] = await engine.retentions()
+    assert rule.ran is not None
+    again = await engine.wait_job((await engine.start_retention()).id)
+    assert again.id != job.id and again.result is not None and again.result["memories"] == 0
+
+
+async def jobs_of(engine: Engine) -> list[Job]:
+    return [each for each in (await engine.jobs()).jobs if each.kind == "retention"]
+
+
+async def until_kept(engine: Engine, scope: Scope, count: int) -> None:
+    for _ in range(PATIENCE):
+        jobs = await jobs_of(engine)
+        if len(await keys(engine, scope)) == count and all(each.state == "succeeded" for each in jobs):
+            return
+        await asyncio.sleep(0.02)
+    raise TimeoutError
+
+
+async def test_rules_are_carried_out_without_being_asked(engine: Engine, tmp_path: Path) -> None:
+    await remembered(engine)
+    await engine.retain(Retention(most=2), scope=ANN)
+    await engine.start_keeping()
+    await engine.start_keeping()
+    async with store(tmp_path) as other:
+        await other.start_keeping()
+        await until_kept(engine, ANN, 4)
+    [job] = await jobs_of(engine)
+    assert job.result is not None and job.result["memories"] == 3
+
+
+async def test_another_process_goes_on_where_one_ends(tmp_path: Path) -> None:
+    async with store(tmp_path) as first:
+        await remembered(first)
+        await first.retain(Retention(most=4), scope=ANN)
+        await first.start_keeping()
+        await until_kept(first, ANN, 6)
+    async with store(tmp_path) as second:
+        await second.retain(Retention(most=0), scope=BOB)
+        await second.retain(Retention(most=1), scope=ANN)
+        await second.start_keeping()
+        await until_kept(second, BOB, 0)
+        assert len(await keys(second, ANN)) == 6, "its rule was carried out less than an hour ago"
+
+
+async def test_nothing_is_carried_out_where_the_settings_say_so(tmp_path: Path) -> None:
+    async with store(tmp_path, replace(SETTINGS, retention_minutes=0)) as engine:
+        await engine.retain(Retention(most=0), scope=ANN)
+        await say(engine, ANN, "x")
+        await engine.start_keeping()
+        await asyncio.sleep(0.1)
+        assert await jobs_of(engine) == []
+
+
+async def test_a_rule_is_carried_out_with_the_rights_of_who_keeps_it(
+    engine: Engine, caplog: pytest.LogCaptureFixture
+) -> None:
+    await remembered(engine)
+    ann = await person(engine, "ann")
+    await engine.grant("memory", Grantee("user", "ann"), "editor")
+    await ann.retain(Retention(most=0), scope=ANN)
+    await engine.revoke("memory", Grantee("user", "ann"))
+    await engine.retain(Retention(most=0), scope=BOB)
+    await engine.start_keeping()
+    await until_kept(engine, BOB, 0)
+    assert len(await keys(engine, ANN)) == 7
+    assert "cannot be carried out: not_found" in caplog.text
+
+
+async def test_the_future_is_not_old(engine: Engine) -> None:
+    later = datetime.now(UTC) + timedelta(days=400)
+    await say(engine, ANN, NewMemory("later", key="later", at=later), said("now", 0))
+    await engine.retain(Retention(days=0), scope=ANN)
+    await engine.apply_retention()
+    assert await keys(engine, ANN) == ["later"]
