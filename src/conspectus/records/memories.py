@@ -288,9 +288,7 @@ def _totals(connection: Connection, sources: Sequence[SourceId]) -> Totals:
 
 
 def _versions(connection: Connection, memory: DocumentId) -> list[tuple[Document, str]]:
-    chosen = select(*DOCUMENT_COLUMNS).where(documents.c.parent == memory, VERSIONED)
-    rows = connection.execute(chosen.order_by(documents.c.recorded, documents.c.number)).all()
-    return _with_texts(connection, [to_document(row) for row in rows])
+    return list(memory_leaving.histories(connection, [memory]).get(memory, ()))[:-1]
 
 
 def _since(connection: Connection, sources: Sequence[SourceId], instant: datetime) -> Since:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, String, bindparam, column, func, select, update
 
 from conspectus.model.ids import DocumentId, JobId, SourceId
-from conspectus.model.memory import FACT, PINNED, ForgetReceipt
+from conspectus.model.memory import FACT, KNOWN_FROM, PINNED, ForgetReceipt
 from conspectus.model.records import Document, Metadata
 from conspectus.ports.memories import HomeSpan
 from conspectus.records.deleting import delete_documents
@@ -77,8 +77,8 @@ def histories(
     for block in blocks(memories):
         now = select(*DOCUMENT_COLUMNS).where(documents.c.id.in_(block), REMEMBERED)
         before = select(*DOCUMENT_COLUMNS).where(documents.c.parent.in_(block), VERSIONED)
-        for row in connection.execute(before.order_by(documents.c.recorded, documents.c.number)):
-            version = to_document(row)
+        versions = [to_document(row) for row in connection.execute(before.order_by(documents.c.number))]
+        for version in sorted(versions, key=lambda each: str(each.metadata.get(KNOWN_FROM))):
             found.setdefault(DocumentId(str(version.parent)), []).append(version)
         for row in connection.execute(now):
             memory = to_document(row)
