@@ -17,16 +17,24 @@ from conspectus.evals.moments import moments as measure_moments
 from conspectus.evals.parsing import parsing as measure_parsing
 from conspectus.evals.threads import threads as measure_threads
 from conspectus.evals.turns import turns as measure_turns
+from conspectus.model.graph import GraphAsk
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the evaluation set.")]
 
 
-def retrieval(directory: Directory, common: Common) -> None:
+def retrieval(
+    directory: Directory,
+    common: Common,
+    *,
+    graph: Annotated[
+        bool, typer.Option("--graph", help="Compare with and without names in passages.")
+    ] = False,
+) -> None:
     """Measure ranking on corpus.jsonl, queries.jsonl and qrels.tsv, from 0 to 100."""
     require_here(common)
     with progress() as bars:
-        figures = asyncio.run(run.retrieval(directory, progress=bars))
-    show(figures, figures_table(figures), as_json=common.json)
+        figures = asyncio.run(run.retrieval(directory, graph=_ask(graph), progress=bars))
+    show(figures, ways_table(figures) if graph else figures_table(figures), as_json=common.json)
 
 
 def conversation(
@@ -40,12 +48,14 @@ def conversation(
     without: Annotated[
         list[str] | None, typer.Option(metavar="PART", help="Switch a part off; may be repeated.")
     ] = None,
+    graph: Annotated[bool, typer.Option("--graph", help="Let the names in turns have a say.")] = False,
 ) -> None:
     """Measure how much of the evidence for questions about conversations is found, from 0 to 100."""
     require_here(common)
     chosen = profile_without(profile or "default", without) if without else profile
     with progress() as bars:
-        figures = asyncio.run(run.conversation(directory, budget=budget, profile=chosen, progress=bars))
+        asking = run.conversation(directory, budget=budget, profile=chosen, graph=_ask(graph), progress=bars)
+        figures = asyncio.run(asking)
     show(figures, figures_table(figures), as_json=common.json)
 
 
@@ -100,3 +110,7 @@ def injection(
     with progress() as bars:
         figures = asyncio.run(measure_injection(directory, harmless=harmless or (), progress=bars))
     show(figures, injection_table(figures), as_json=common.json)
+
+
+def _ask(graph: bool) -> GraphAsk | None:
+    return GraphAsk() if graph else None

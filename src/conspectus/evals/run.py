@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from conspectus import bootstrap
 from conspectus.engine import Engine
@@ -15,11 +15,11 @@ from conspectus.evals.asked import Asker, read_conversations
 from conspectus.evals.datasets import (
     CitedQuestion,
     ConversationSet,
-    JudgedQuery,
     RetrievalSet,
     read_retrieval_set,
 )
 from conspectus.evals.metrics import ndcg, percent, recall
+from conspectus.model.graph import GraphAsk
 from conspectus.model.query import Arm, Budget, Query
 from conspectus.model.records import NewDocument
 from conspectus.model.results import Hit
@@ -32,7 +32,11 @@ ARMS: Mapping[str, tuple[Arm, ...]] = {
     "vectors": ("vectors",),
     "hybrid": ("words", "vectors"),
 }
-RetrievalReport = TypedDict("RetrievalReport", {"ndcg@10": float, "recall@10": float, "recall@100": float})
+WITH_GRAPH = "hybrid with graph"
+RetrievalReport = TypedDict(
+    "RetrievalReport",
+    {"ndcg@10": float, "recall@5": NotRequired[float], "recall@10": float, "recall@100": float},
+)
 ConversationReport = TypedDict(
     "ConversationReport",
     {
@@ -46,19 +50,29 @@ ConversationReport = TypedDict(
 
 
 async def retrieval(
-    directory: str | Path, *, settings: Settings | None = None, progress: Progress | None = None
+    directory: str | Path,
+    *,
+    graph: GraphAsk | None = None,
+    settings: Settings | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, RetrievalReport]:
     """nDCG@10, recall@10 and recall@100 from 0 to 100, for `words`, `vectors` and `hybrid`.
 
-    Documents are ranked by their best chunk. Without an embedder `vectors` is left out. Raises
-    InvalidInput for a directory without `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`, or with
-    something unreadable in them.
+    Documents are ranked by their best chunk. Without an embedder `vectors` is left out. With a `graph`,
+    `hybrid` is compared with `hybrid with graph`, and recall@5 is told as well. Raises InvalidInput for a
+    directory without `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`, or with something unreadable in them.
     """
     chosen = settings or Settings.from_environment()
     given = read_retrieval_set(Path(directory))
     async with fresh_engine(chosen) as engine:
         keys = await stored(engine, {"corpus": given.documents}, progress)
         run = _Run(engine, chosen, keys["corpus"], progress)
+        if graph is not None:
+            await _names_known(engine, progress)
+            return {
+                "hybrid": await _judge(run, given, "hybrid", deep=True),
+                WITH_GRAPH: await _judge(run, given, WITH_GRAPH, graph=graph, deep=True),
+            }
         can_embed = (await engine.collection()).space is not None
         return {name: await _judge(run, given, name) for name in ARMS if can_embed or name != "vectors"}
 
@@ -68,12 +82,14 @@ async def conversation(
     *,
     budget: int = 2048,
     profile: str | None = None,
+    graph: GraphAsk | None = None,
     settings: Settings | None = None,
     progress: Progress | None = None,
 ) -> ConversationReport:
     """How much of the cited evidence is found, from 0 to 100, each question in its own conversation.
 
     With a `profile` of scores, each is asked in its channel and at its time; without, nowhere and never.
+    With a `graph`, the names in turns have a say.
 
     `turn_recall@10` is the share of evidence among the ten best turns, `evidence_in_budget` the share in
     a window of `budget` tokens of o200k_base, `session_hit@1` how often the best turn's session holds
@@ -90,10 +106,12 @@ async def conversation(
         keys = await stored(engine, given.conversations, progress)
         every = {document: key for known in keys.values() for document, key in known.items()}
         run = _Run(engine, chosen, every, progress)
+        if graph is not None:
+            await _names_known(engine, progress)
         asker = Asker(engine, given, profile)
         answers = []
         for done, question in enumerate(given.questions, start=1):
-            query = await asker.query(question)
+            query = replace(await asker.query(question), graph=graph)
             answers.append(await _answer(run, given, question, query=query, budget=budget))
             run.report("asking", done, len(given.questions))
     return _summary(given.questions, answers)
@@ -154,25 +172,29 @@ async def stored(
     return keys
 
 
-async def _judge(run: _Run, given: RetrievalSet, name: str) -> RetrievalReport:
+async def _names_known(engine: Engine, progress: Progress | None) -> None:
+    await engine.keep_names()
+    await engine.settle_names(progress=progress)
+
+
+async def _judge(
+    run: _Run, given: RetrievalSet, name: str, *, graph: GraphAsk | None = None, deep: bool = False
+) -> RetrievalReport:
     rankings = []
     for done, judged in enumerate(given.queries, start=1):
-        rankings.append((judged, await _ranking(run, judged, ARMS[name])))
+        asked = Query(judged.text, where=judged.where, arms=ARMS.get(name, ARMS["hybrid"]), graph=graph)
+        rankings.append((judged, [run.keys[hit.document.id] for hit in await run.hits(asked, depth=100)]))
         run.report(f"asking by {name}", done, len(given.queries))
-    return {
+
+    def recalled(depth: int) -> float:
+        return percent([recall(ranking, judged.grades.keys(), depth=depth) for judged, ranking in rankings])
+
+    report: RetrievalReport = {
         "ndcg@10": percent([ndcg(ranking, judged.grades, depth=10) for judged, ranking in rankings]),
-        "recall@10": percent(
-            [recall(ranking, judged.grades.keys(), depth=10) for judged, ranking in rankings]
-        ),
-        "recall@100": percent(
-            [recall(ranking, judged.grades.keys(), depth=100) for judged, ranking in rankings]
-        ),
+        "recall@10": recalled(10),
+        "recall@100": recalled(100),
     }
-
-
-async def _ranking(run: _Run, judged: JudgedQuery, arms: tuple[Arm, ...]) -> list[str]:
-    hits = await run.hits(Query(judged.text, where=judged.where, arms=arms), depth=100)
-    return [run.keys[hit.document.id] for hit in hits]
+    return {**report, "recall@5": recalled(5)} if deep else report
 
 
 async def _answer(
