@@ -117,13 +117,11 @@ class AsyncAgentContext(AsyncAgentMemory):
 
     async def query_with_context(self, query: str, **asking: Unpack[Asking]) -> dict[str, Any]:
         """The context for a model's next answer as one text, of at most `max_tokens` (or the token limit)."""
-        given = asking.get("max_tokens")
-        allowed = self.token_limit if given is None else given
-        found = await self.retriever.window(query, allowed, **asking)
+        found = await self.retriever.window(query, **asking)
         return {
             "context": found.text,
             "tokens": found.tokens,
-            "allowed": allowed,
+            "allowed": found.window.allowed,
             "notes": [each.id for each in found.notes],
             "recent": [each.memory.id for each in found.recent],
             "sources": [each.document for each in found.window.citations],

@@ -197,10 +197,11 @@ class Graph(Placed):
 
     async def source(self) -> str | None:
         """The id of the graph in its store; None where nothing was ever written into it."""
-        if self._source is None and self._left is None:
+        if self._left is None:
             try:
                 await self.desk.run(lambda engine: engine.nodes(limit=1, **self._place))
             except NotFound:
+                self._source = None
                 return None
         await self.run(_nothing)
         return self._source

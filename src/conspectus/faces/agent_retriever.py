@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, Final, TypedDict, Unpack
 
 from conspectus.errors import InvalidInput
-from conspectus.faces.agent_asking import Asking, graph_of, question_of
+from conspectus.faces.agent_asking import Asking, graph_of, number, question_of
 from conspectus.faces.agent_graph import Graph
 from conspectus.faces.agent_graph_words import CONTENT
 from conspectus.faces.agent_memory import AsyncAgentMemory
@@ -13,6 +13,7 @@ from conspectus.faces.agent_words import Told
 from conspectus.memory.scopes import GRAPHS, holds
 from conspectus.model.graph import GraphAsk
 from conspectus.model.memory import MemoryQuestion, MemoryWindow
+from conspectus.model.query import Budget
 
 STARTS: Final = 3
 """So many nodes of a question are walked from."""
@@ -59,10 +60,12 @@ class AsyncContextRetriever(Placed):
             found.sort(key=lambda each: -float(each["score"]))
         return self.memory.within(found[:max_results], asking.get("max_tokens"))
 
-    async def window(self, query: str, max_tokens: int, **asking: Unpack[Asking]) -> MemoryWindow:
-        """Standing notes, the last turns and what answers a question, as one text that never costs more."""
+    async def window(self, query: str, **asking: Unpack[Asking]) -> MemoryWindow:
+        """Standing notes, the last turns and what answers a question, as one text that costs no more."""
         question = await self.question(query, REACHED, asking)
-        return await self.desk.run(lambda engine: engine.memory_window(question, max_tokens))
+        allowed = number("max_tokens", asking.get("max_tokens"), self.memory.token_limit)
+        budget = Budget(allowed, self.memory.tokenizer)
+        return await self.desk.run(lambda engine: engine.memory_window(question, budget))
 
     async def question(self, query: str, max_results: int, asking: Asking) -> MemoryQuestion:
         """The question that is meant."""
