@@ -115,11 +115,18 @@ class Remembering(Recalling):
 
     async def _memory_home(self, scope: Scope, collection: str) -> tuple[Source, Place]:
         """The source that memories of exactly this scope are written into, made if it is new."""
-        if await self._sight.find(collection) is None:
+        place = await self._sight.find(collection)
+        if place is None:
             require_scope(self._person, "write", "write")
             made = await self.collection(collection)
             await self.keep_names(collection=made.id)
-        return await self._writable(home_name(scope), collection, kind="memory")
+            return await self._writable(home_name(scope), made.id, kind="memory")
+        home = await self._sight.source(place, home_name(scope))
+        if home is None:
+            return await self._writable(home_name(scope), collection, kind="memory")
+        require_scope(self._person, "write", "write")
+        place.require("editor", "remember", source=home.id)
+        return home, place
 
     async def _remember_batch(
         self, home: Source, place: Place, scope: Scope, batch: Sequence[NewMemory]
