@@ -1,0 +1,172 @@
+"""The program as a client starts it: over standard input and output, and however it ends."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp import Client, StdioServerParameters
+from tests.mcp.conftest import remembered, said
+
+PROGRAM = ["-c", "from conspectus.cli.main import main; main()"]
+HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": "2025-06-18",
+        "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"},
+    },
+}
+READY = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+
+
+def asked(number: int, tool: str, **arguments: Any) -> dict[str, Any]:
+    params = {"name": tool, "arguments": arguments}
+    return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
+
+
+def environment(folder: Path, **others: str) -> dict[str, str]:
+    return {"CONSPECTUS_EMBEDDER": "none", "CONSPECTUS_PATH": str(folder / "data"), **others}
+
+
+def server(folder: Path, *options: str, **others: str) -> StdioServerParameters:
+    return StdioServerParameters(
+        command=sys.executable,
+        args=[*PROGRAM, "mcp", *options],
+        env=environment(folder, **others),
+        cwd=folder,
+    )
+
+
+class Process:
+    """The program with its pipes, spoken to line by line."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, *PROGRAM, "mcp", *options],
+            cwd=folder,
+            env={**os.environ, **environment(folder)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
+    def send(self, *messages: object) -> None:
+        """Each as a line."""
+        assert self.process.stdin is not None
+        for each in messages:
+            line = each if isinstance(each, bytes) else json.dumps(each).encode()
+            self.process.stdin.write(line + b"\n")
+        self.process.stdin.flush()
+
+    def answer(self, number: int) -> Any:
+        """The answer to the message of that number; whatever comes before it is JSON, too."""
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            message = json.loads(line)
+            if message.get("id") == number:
+                return message
+        raise AssertionError("the program ended")
+
+    def ended(self) -> tuple[int, bytes, bytes]:
+        """Its exit code and what it still wrote, with the input left open."""
+        assert self.process.stdout is not None and self.process.stderr is not None
+        code = self.process.wait()
+        return code, self.process.stdout.read(), self.process.stderr.read()
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Iterator[Process]:
+    started = Process(tmp_path)
+    with started.process:
+        try:
+            yield started
+        finally:
+            started.process.kill()
+
+
+async def test_a_client_remembers_from_one_process_to_the_next(tmp_path: Path) -> None:
+    async with Client(server(tmp_path, "--user", "ann")) as first:
+        await remembered(first, "The ferry leaves at noon.")
+    async with Client(server(tmp_path, "--user", "ann", "--max-tokens", "300")) as second:
+        assert "at noon" in await said(second, "recall", query="when does the ferry leave")
+        tool = next(each for each in (await second.list_tools()).tools if each.name == "recall")
+        assert "user" not in tool.input_schema["properties"]
+        assert tool.input_schema["properties"]["max_tokens"]["maximum"] == 300
+
+
+async def test_two_programs_use_the_same_data_at_once(tmp_path: Path) -> None:
+    async with (
+        Client(server(tmp_path, "--user", "ann")) as ann,
+        Client(server(tmp_path, "--user", "bob")) as bob,
+    ):
+        await asyncio.gather(
+            *(
+                remembered(each, f"{name} {number}")
+                for number in range(5)
+                for each, name in ((ann, "A"), (bob, "B"))
+            )
+        )
+        for each, own, other in ((ann, "A ", "B "), (bob, "B ", "A ")):
+            history = await said(each, "history")
+            assert history.count(f": {own}") == 5 and f": {other}" not in history
+
+
+def test_nothing_but_the_protocol_is_written_and_bad_lines_do_no_harm(process: Process) -> None:
+    process.send(b"not json", b"", b"[" * 200_000, b'{"jsonrpc":"2.0"}', b"\xff\xfe\x00", HELLO, READY)
+    assert process.answer(1)["result"]["serverInfo"]["name"] == "conspectus"
+    process.send(asked(2, "list_collections"), asked(3, "search", query="x" * 1_000_000))
+    assert process.answer(2)["result"]["structuredContent"]["collections"] == []
+    assert process.answer(3)["result"]["isError"] is True
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_cleanly_while_the_input_is_open(process: Process, number: signal.Signals) -> None:
+    process.send(HELLO)
+    process.answer(1)
+    process.process.send_signal(number)
+    assert process.ended() == (0, b"", b"")
+
+
+def test_the_end_of_the_input_ends_it(process: Process, tmp_path: Path) -> None:
+    process.send(HELLO, READY, asked(2, "remember", memories=[{"text": "Noon."}]))
+    assert process.answer(2)["result"]["structuredContent"]["stored"] == 1
+    assert process.process.stdin is not None
+    process.process.stdin.close()
+    assert process.ended() == (0, b"", b"")
+
+
+async def test_what_was_answered_survives_a_kill(process: Process, tmp_path: Path) -> None:
+    process.send(HELLO, READY)
+    for number in range(2, 12):
+        process.send(asked(number, "remember", user="ann", memories=[{"text": f"Turn {number}."}]))
+        process.answer(number)
+    process.process.kill()
+    process.process.wait()
+    async with Client(server(tmp_path)) as after:
+        history = await said(after, "history", user="ann")
+        assert [f"Turn {number}." in history for number in range(2, 12)] == [True] * 10
+
+
+def test_a_regular_file_may_be_the_input(tmp_path: Path) -> None:
+    lines = tmp_path / "lines"
+    lines.write_text("\n".join(json.dumps(each) for each in (HELLO, READY)), encoding="utf-8")
+    with lines.open("rb") as given:
+        done = subprocess.run(
+            [sys.executable, *PROGRAM, "mcp"],
+            cwd=tmp_path,
+            env={**os.environ, **environment(tmp_path)},
+            stdin=given,
+            capture_output=True,
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout)["result"]["serverInfo"]["name"] == "conspectus"
