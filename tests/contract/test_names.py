@@ -1,0 +1,31 @@
+"""Every keeper of names, held to its contract: in memory, and on SQLite."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from conspectus.ports.graphs import Names
+from conspectus.records.mentions import SqlNames
+from conspectus.records.store import SqlRecords, open_records
+from conspectus.testing.memory_names import MemoryNames
+from conspectus.testing.names_contract import NamesContract
+
+
+@pytest.fixture
+async def records(tmp_path: Path) -> AsyncIterator[SqlRecords]:
+    opened = await open_records(tmp_path / "records.sqlite")
+    yield opened
+    await opened.close()
+
+
+class TestSqlNames(NamesContract):
+    @pytest.fixture
+    def store(self, records: SqlRecords) -> Names:
+        return SqlNames(records.transactions)
+
+
+class TestMemoryNames(NamesContract):
+    @pytest.fixture
+    def store(self, records: SqlRecords) -> Names:
+        return MemoryNames(records)
