@@ -11,6 +11,7 @@ from conspectus.graph.patterns import Span
 from conspectus.graph.vocabulary import (
     EVENTS,
     FUNCTION_WORDS,
+    NOBLE,
     ORGANISATIONS,
     PLACES,
     TITLES,
@@ -29,8 +30,8 @@ _JOINS: Final = (
     "of|de|del|della|di|da|do|dos|du|des|la|le|les|van|von|der|den|zu|al|el|bin|ibn|y|e|for|and|&|the|in|on"
 )
 _RUN: Final = regex.compile(
-    rf"(?<![\p{{L}}\p{{N}}_@#/.\\])(?:(?:1\d|20)\d\d[ ](?=\p{{Lu}}\p{{Ll}}))?{_WORD}"
-    rf"(?:[ \t\xa0\n]{{1,2}}+(?:(?:(?:{_JOINS})[ \xa0\n]){{0,2}}+{_WORD}|\d{{1,3}}(?![\w.,:%/-]\w|\w|[ ]?%)))*+"
+    rf"(?<![\p{{L}}\p{{N}}_@#/.\\])(?:(?:(?:1\d|20)\d\d|\d{{1,3}}(?:st|nd|rd|th))[ ](?=\p{{Lu}}\p{{Ll}}))?{_WORD}"
+    rf"(?:[ \t\xa0\n]{{1,2}}+(?:(?:(?:{_JOINS})[ \xa0\n]){{0,2}}+{_WORD}|\d{{1,2}}(?![\w.,:%/-]\w|\w|[ ]?%)))*+"
 )
 _PIECE: Final = regex.compile(r"\S++")
 _MIDDLE: Final = regex.compile(r"(?<=[\p{Ll},]['’\"]?[ ])\p{Lu}[\p{L}\p{N}]++")
@@ -39,6 +40,8 @@ _BEFORE: Final = " \t\xa0\"'“‘([{*_#>"
 _ENDS_SENTENCE: Final = ".!?:…•|"
 _FEW: Final = frozenset(("and", "for", "the", "in", "on", "&", "y", "e", "la", "le", "el", "al"))
 _NAMED_AFTER: Final = ORGANISATIONS | PLACES | EVENTS | {"day", "disease"}
+_CLOSED: Final = frozenset(("inc", "ltd", "corp", "jr", "sr", "bros"))
+_DATED: Final = frozenset(word.removesuffix("s") for word in EVENTS)
 _AFTER_OF: Final = frozenset(("of", "for", "de", "&"))
 _MOST_WORDS: Final = 8
 _SHOUTED: Final = 6
@@ -82,7 +85,8 @@ class Capitals:
             for pieces in self._parts(self._pieces(run.start(), run.end())):
                 trimmed = self._trimmed(pieces)
                 if trimmed and len(trimmed) <= _MOST_WORDS:
-                    yield self._span(trimmed)
+                    titled = any(piece.lower in TITLES for piece in pieces if piece.start < trimmed[0].start)
+                    yield self._span(trimmed, titled)
 
     def _pieces(self, start: int, end: int) -> list[_Piece]:
         return [_Piece(*piece.span(), piece[0]) for piece in _PIECE.finditer(self._text, start, end)]
@@ -104,6 +108,10 @@ class Capitals:
 
     def _divides(self, part: list[_Piece], piece: _Piece) -> bool:
         last = part[-1]
+        if last.word[-1] == "." and (piece.lower in FUNCTION_WORDS or last.lower in _CLOSED):
+            return True
+        if last.word.isdigit() and len(part) > 1:
+            return True
         between = self._text[last.end : piece.start]
         if "\n" in between and not self._wrapped(last.end):
             return True
@@ -123,6 +131,8 @@ class Capitals:
     def _trimmed(self, pieces: list[_Piece]) -> list[_Piece]:
         """Without joining words at the ends, and without what only begins the sentence."""
         first, last = 0, len(pieces)
+        if last > 1 and pieces[0].word.isdigit() and pieces[-1].lower.removesuffix("s") not in _DATED:
+            first = 1
         while first < last and self._leading(pieces[first:last]):
             first += 1
         while last > first and pieces[last - 1].joins:
@@ -135,7 +145,9 @@ class Capitals:
         first = pieces[0]
         if first.joins:
             return True
-        if len(pieces) == 1 or not self._begins(first.start):
+        if len(pieces) > 1 and first.lower in TITLES:
+            return pieces[1].lower not in ("of", "and") or first.lower not in NOBLE
+        if len(pieces) == 1 or first.word in _ACRONYMS or not self._begins(first.start):
             return False
         return first.lower in FUNCTION_WORDS or (
             pieces[1].joins and first.lower in self._common - ORGANISATIONS - PLACES
@@ -174,13 +186,13 @@ class Capitals:
             return small >= capital
         return lower in self._common or lower.rstrip("s") in self._common
 
-    def _span(self, pieces: Sequence[_Piece]) -> Span:
+    def _span(self, pieces: Sequence[_Piece], titled: bool) -> Span:
         start, end = pieces[0].start, pieces[-1].end
         for ending in ("'s", "’s", "'", "’", "/", "-"):
             if self._text.endswith(ending, start, end) and end - start > len(ending) + 1:
                 end -= len(ending)
                 break
-        kind, score = _kind(pieces)
+        kind, score = ("person", 0.9) if titled else _kind(pieces)
         return Span(start, end, kind, score)
 
 
@@ -192,15 +204,13 @@ def _joined(part: Sequence[_Piece], joint: str) -> bool:
     if joint == "for":
         return head
     if joint in ("and", "&"):
-        return joint == "&" or (head and any(piece.word in _AFTER_OF for piece in part))
+        return (joint == "&" and len(part) == 1) or (head and any(piece.word in _AFTER_OF for piece in part))
     return False
 
 
 def _kind(pieces: Sequence[_Piece]) -> tuple[str, float]:
     """What a name seems to be, by its words."""
     first, last = pieces[0].lower, pieces[-1].lower.removesuffix("'s")
-    if len(pieces) > 1 and first in TITLES:
-        return "person", 0.9
     head = first if len(pieces) > 1 and pieces[1].word in ("of", "for") else last
     if head in ORGANISATIONS and len(pieces) > 1:
         return "organisation", 0.8

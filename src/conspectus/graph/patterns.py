@@ -18,8 +18,8 @@ _DATE: Final = re.compile(
     |(?:{_ORDINAL}|\d{{1,2}})(?:[ ]of)?+[ ]{_MONTH}\b\.?+(?:[ ]?,?[ ]{_YEAR})?+
     |{_MONTH}\b\.?+[ ](?:{_ORDINAL}|\d{{1,2}})\b(?![:.]\d)(?:[ ]?,?[ ]{_YEAR})?+
     |{_MONTH}\b\.?+(?:[ ]of|[ ]?,)?+[ ]{_YEAR}
-    |(?:the[ ]|The[ ])?+(?:(?:early|mid|late)[- ])?+(?:\d{{3}}0s\b|{_ORDINAL}[- ]century\b)
-    |{_YEAR}(?:[ ]?+[-–][ ]?+\d{{1,2}}(?!\d|\w))?+(?![ ]?+(?:%|percent\b))
+    |(?:[Tt]he[ ](?=\d{{3}}0s))?+(?:mid-|(?:early|mid|late)[ ](?=\d\d?[a-z]))?+(?:\d{{3}}0s\b|{_ORDINAL}[ ]?+-?+[ ]?+century\b)
+    |{_YEAR}(?![ ]?+(?:%|percent\b))
     |\d{{1,2}}:\d\d(?::\d\d)?+(?:[ ]?+[ap]\.?m\b\.?+)?+(?![\w:])
     |\d{{1,2}}[ ]?+[ap]\.?m\b
     """,
@@ -86,7 +86,7 @@ _QUOTED: Final = re.compile(
     r"""(?<!\w)["“] ?+([^\s"“”][^"“”\n]{0,78}+)["”](?!\w)|‘([^\s‘’][^‘’\n]{0,60}+)’(?!\w)"""
 )
 _PLAIN_NUMBER: Final = re.compile(
-    rf"(?<![\w.,$€£/:-]){_COUNT}(?![\w%]|[-/:]\d)|(?<![\w-])(?:one|{_SPELT})(?![\w-])", re.IGNORECASE
+    rf"(?<![\w.,$€£/:-]){_COUNT}(?![\w%]|[-/:]\d)|(?<![\w-]){_SPELT}(?![\w-])", re.IGNORECASE
 )
 _STARTERS: Final = frozenset(
     f"{_MONTH[3:-1].replace('Sept?', 'Sep|Sept')}|The|the|early|mid|late|{_SPELT[3:-1]}".split("|")
@@ -179,9 +179,14 @@ def quoted(text: str) -> Iterator[Span]:
     if not any(mark in text for mark in '"“‘'):
         return
     for found in _QUOTED.finditer(text):
-        term = (found[1] or found[2]).rstrip()
+        term = (found[1] or found[2]).rstrip(" .")
         start = found.start(1 if found[1] else 2)
-        is_term = term.count(" ") < _MOST_QUOTED and term[-1] not in ",;:—-" and any(map(str.isalpha, term))
+        is_term = (
+            bool(term)
+            and term.count(" ") < _MOST_QUOTED
+            and term[-1] not in ",;:—-"
+            and any(map(str.isalpha, term))
+        )
         if is_term:
             yield Span(start, start + len(term), "title" if term[0].isupper() else "quoted", 0.7)
 

@@ -7,8 +7,10 @@ from typing import Final
 TITLES: Final = frozenset(
     "mr mrs ms miss dr prof professor sir dame lord lady king queen prince princess pope saint emperor empress"
     " president senator governor captain colonel general lieutenant sergeant major admiral commander chancellor"
-    " minister judge justice bishop archbishop cardinal father sister brother rabbi sheikh sultan tsar duke"
-    " duchess count countess baron earl uncle aunt gen col lt sgt capt rev hon sen rep gov pres coach".split()
+    " minister judge justice bishop archbishop cardinal rabbi sheikh sultan tsar duke duchess count countess"
+    " baron earl uncle aunt gen col lt sgt capt rev hon sen rep gov pres coach prime vice deputy chairman"
+    " chairwoman director mayor spokesman spokeswoman secretary representative detective officer chief marshal"
+    " manager doge pharaoh midshipman ambassador premier sheriff inspector elector mayor".split()
 )
 """What stands before the name of a person; alone it is none."""
 ORGANISATIONS: Final = frozenset(
@@ -28,10 +30,12 @@ PLACES: Final = frozenset(
     " territory township borough municipality parish stadium temple palace tower highway house hall".split()
 )
 """What the name of a place ends with, or begins with before `of`."""
+NOBLE: Final = frozenset("prince princess duke duchess count countess baron earl lord lady".split())
+"""Titles that are part of the name where `of` follows."""
 EVENTS: Final = frozenset(
     "olympics olympic championships championship cup games series season tour open masters bowl summit election"
     " elections census festival war revolution grand world summer winter winter_olympics prix act convention"
-    " treaty conference expo league nba nfl fifa uefa ncaa formula".split()
+    " treaty conference expo tournament marathon classic award awards championship".split()
 )
 """What a year stands before as part of a name."""
 FUNCTION_WORDS: Final = frozenset(
