@@ -177,8 +177,11 @@ def test_an_engine_whose_loop_is_over_is_named(tmp_path: Path) -> None:
         async with conspectus.open(tmp_path, embedder=HashedEmbedder()) as engine:
             return ConspectusByteStore(engine)
 
+    store = asyncio.run(left())
     with pytest.raises(InvalidInput, match="does not run"):
-        asyncio.run(left()).mget(["k"])
+        store.mget(["k"])
+    with pytest.raises(InvalidInput, match="does not run"):
+        asyncio.run(store.amget(["k"]))
 
 
 async def test_a_blocking_engine_serves_tasks_of_a_loop(engine: BlockingEngine) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
@@ -70,7 +71,7 @@ class _Opened:
         return await self._own.run(work)
 
     def wait(self, work: Work[T]) -> T:
-        return self._own.start(work).result()
+        return _outcome(self._own.start(work))
 
     def close(self) -> None:
         self._own.end()
@@ -104,17 +105,29 @@ class _OfLoop:
         self._loop = self._loop or here
         if self._loop is here:
             return await work(self._engine)
-        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work(self._engine), self._loop))
+        return await asyncio.wrap_future(self._start(work))
 
     def wait(self, work: Work[T]) -> T:
+        if self._loop is not None and self._loop is _running():
+            raise InvalidInput("engine", STANDSTILL)
+        return _outcome(self._start(work))
+
+    def _start(self, work: Work[T]) -> Future[T]:
         if self._loop is None or not self._loop.is_running():
             raise InvalidInput("engine", "belongs to an event loop that does not run; give a path instead")
-        if self._loop is _running():
-            raise InvalidInput("engine", STANDSTILL)
-        return asyncio.run_coroutine_threadsafe(work(self._engine), self._loop).result()
+        return asyncio.run_coroutine_threadsafe(work(self._engine), self._loop)
 
     def close(self) -> None:
         """It belongs to whoever opened it."""
+
+
+def _outcome(future: Future[T]) -> T:
+    """What comes of work in another thread, which an interrupt cancels."""
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
 
 
 def _running() -> asyncio.AbstractEventLoop | None:
