@@ -1,0 +1,224 @@
+"""Users by agents by conversations by every method: nobody reads, counts or deletes what is another's."""
+
+import json
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.agent_places import store
+
+from conspectus.errors import InvalidInput, NotFound
+from conspectus.faces.agent import AgentContext
+from conspectus.model.graph import Fact
+from conspectus.sync import BlockingEngine
+
+USERS = ("ada", "bob", None)
+AGENTS = ("clerk", None)
+TALKS = ("monday", "tuesday", None)
+OWNERS = tuple(product(USERS, AGENTS, TALKS))
+OLD = datetime.now(UTC) - timedelta(days=100)
+Told = Callable[[AgentContext, str], Any]
+
+
+def of(owner: tuple[str | None, ...]) -> dict[str, str | None]:
+    return dict(zip(("user_id", "agent_id", "conversation_id"), owner, strict=True))
+
+
+def secret(owner: tuple[str | None, ...]) -> str:
+    """A word that only this owner's memory has."""
+    return "".join((each or "none").capitalize() for each in owner)
+
+
+def may_read(asked: tuple[str | None, ...], owner: tuple[str | None, ...]) -> bool:
+    """What a scope reaches: its user's only, and of agents and conversations the one named, or any."""
+    return asked[0] == owner[0] and all(
+        wanted is None or wanted == has for wanted, has in zip(asked[1:], owner[1:], strict=True)
+    )
+
+
+def fill(context: AgentContext) -> dict[tuple[str | None, ...], str]:
+    """One memory for each owner, alike but for the secret word, with a fact and a name."""
+    return {
+        owner: context.store(
+            f"The password of the vault is {secret(owner)}.",
+            fact=Fact("vault", "opens with", secret(owner)),
+            entities=["vault", secret(owner)],
+            timestamp=OLD,
+            metadata={"secret": secret(owner)},
+            **of(owner),
+        )
+        for owner in OWNERS
+    }
+
+
+READS: dict[str, Told] = {
+    "retrieve": lambda c, _: c.retrieve("What is the password of the vault?", 50),
+    "retrieve by graph": lambda c, _: c.retrieve("vault", 50, alpha=1.0, max_hops=5),
+    "retrieve without graph": lambda c, _: c.retrieve("password vault", 50, use_graph=False),
+    "retrieve as of": lambda c, _: c.retrieve("password", 50, as_of=datetime.now(UTC)),
+    "search": lambda c, _: c.search("password", 50),
+    "find_similar": lambda c, _: c.find_similar("The password of the vault", 50),
+    "find_by_entity": lambda c, _: c.find_by_entity("vault"),
+    "window": lambda c, _: c.query_with_context("password of the vault", max_tokens=5_000)["context"],
+    "list": lambda c, _: c.list(None),
+    "get_recent": lambda c, _: c.get_recent(50),
+    "get_by_date": lambda c, _: c.get_by_date(OLD, OLD + timedelta(days=1)),
+    "history": lambda c, _: c.get_conversation_history(),
+    "short_term": lambda c, _: [each.content for each in c.short_term(agent_id=c._inner.scope.agent)],
+    "export": lambda c, _: c.export(),
+}
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlockingEngine]:
+    with store(tmp_path_factory.mktemp("agent")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def filled(engine: BlockingEngine) -> dict[tuple[str | None, ...], str]:
+    made = fill(AgentContext(engine))
+    engine.settle(collection="memory")
+    engine.settle_names(collection="memory")
+    return made
+
+
+@pytest.mark.parametrize("asked", OWNERS, ids=secret)
+@pytest.mark.parametrize("name", READS)
+def test_reading_reaches_its_own_only(
+    engine: BlockingEngine,
+    filled: dict[tuple[str | None, ...], str],
+    name: str,
+    asked: tuple[str | None, ...],
+) -> None:
+    context = AgentContext(engine, short_term_limit=100, token_limit=5_000, **of(asked))
+    told = json.dumps(READS[name](context, ""), default=str)
+    own = {secret(owner) for owner in OWNERS if may_read(asked, owner)}
+    others = {secret(owner) for owner in OWNERS} - own
+    assert {each for each in others if each in told} == set()
+    assert {each for each in own if each not in told} == set()
+
+
+@pytest.mark.parametrize("asked", OWNERS, ids=secret)
+def test_numbers_are_of_its_own_only(
+    engine: BlockingEngine, filled: dict[tuple[str | None, ...], str], asked: tuple[str | None, ...]
+) -> None:
+    context = AgentContext(engine, **of(asked))
+    own = [owner for owner in OWNERS if may_read(asked, owner)]
+    numbers = context.stats()
+    assert (context.count(), numbers["memories"], numbers["facts"]) == (len(own),) * 3
+    listed = [
+        (each["user_id"], each["agent_id"], each["conversation_id"]) for each in context.list_conversations()
+    ]
+    assert sorted(map(str, listed)) == sorted(map(str, own))
+    assert context.count(metadata={"secret": secret(asked)}) == 1
+    assert context.health()["memories"] == len(own)
+
+
+@pytest.mark.parametrize("asked", OWNERS, ids=secret)
+def test_ids_of_others_are_unknown(
+    engine: BlockingEngine, filled: dict[tuple[str | None, ...], str], asked: tuple[str | None, ...]
+) -> None:
+    context = AgentContext(engine, **of(asked))
+    for owner, memory in filled.items():
+        known = may_read(asked, owner)
+        assert context.exists(memory) is known
+        assert (context.get(memory) is not None) is known
+        assert bool(context.versions(memory)) is known
+        if not known:
+            assert context.update(memory, "Taken over.") is False
+            assert (context.forget(memory), context.batch_delete([memory])) == (0, 0)
+            assert context.batch_update([{"id": memory, "content": "Taken over."}]) == 0
+            assert secret(owner) not in json.dumps(context.find_similar(memory, 50), default=str)
+    assert AgentContext(engine).get(filled[None, None, None])["content"] != "Taken over."
+
+
+def everything(engine: BlockingEngine, owners: tuple[Any, ...]) -> set[str]:
+    """The secrets that are still there."""
+    context = AgentContext(engine)
+    return {secret(owner) for owner in owners if context.count({"secret": secret(owner)}, **of(owner))}
+
+
+DELETES: dict[str, Told] = {
+    "clear": lambda c, _: c.clear(),
+    "forget by age": lambda c, _: c.forget(days_old=50),
+    "forget before": lambda c, _: c.forget(before=datetime.now(UTC) - timedelta(days=50)),
+    "retention": lambda c, _: AgentContext(c, retention_days=50, **of(_owner(c))).apply_retention()[
+        "deleted"
+    ],
+    "number": lambda c, _: AgentContext(c, max_memories=0, **of(_owner(c))).apply_retention()["deleted"],
+}
+
+
+def _owner(context: AgentContext) -> tuple[str | None, ...]:
+    scope = context._inner.scope
+    return (scope.user, scope.agent, scope.conversation)
+
+
+@pytest.mark.parametrize("asked", [("ada", "clerk", "monday"), ("ada", None, None), (None, None, "monday")])
+@pytest.mark.parametrize("name", DELETES)
+def test_deleting_reaches_its_own_only(tmp_path: Path, name: str, asked: tuple[str | None, ...]) -> None:
+    with store(tmp_path) as engine:
+        fill(AgentContext(engine))
+        own = {secret(owner) for owner in OWNERS if may_read(asked, owner)}
+        assert DELETES[name](AgentContext(engine, **of(asked)), "") == len(own)
+        assert everything(engine, OWNERS) == {secret(owner) for owner in OWNERS} - own
+
+
+def test_a_conversation_and_a_user_go_alone(tmp_path: Path) -> None:
+    with store(tmp_path) as engine:
+        fill(AgentContext(engine))
+        context = AgentContext(engine)
+        assert context.delete_conversation("monday", user_id="ada") == 2
+        gone = {secret(("ada", agent, "monday")) for agent in AGENTS}
+        assert everything(engine, OWNERS) == {secret(each) for each in OWNERS} - gone
+        assert context.forget(user_id="bob") == 6
+        assert not any(each.startswith("Bob") for each in everything(engine, OWNERS))
+        assert len(everything(engine, OWNERS)) == len(OWNERS) - 8
+
+
+def test_names_are_told_apart_however_they_are_written(engine: BlockingEngine) -> None:
+    odd = ("a", "a/b", "a%2Fb", "A", "a ", "ä", "a\u0308", "*", "..", "ad", "aa", "a.b", "a_b", "🎈")
+    context = AgentContext(engine)
+    stored = []
+    for name in odd:
+        try:
+            context.store(f"of {name!r}", user_id=name, conversation_id=name)
+        except InvalidInput:
+            continue
+        stored.append(name)
+    assert {"a", "a/b", "a%2Fb", "A", "*", "..", "a_b", "🎈"} <= set(stored)
+    for name in stored:
+        assert [each["content"] for each in context.list(user_id=name)] == [f"of {name!r}"]
+        assert [each["content"] for each in context.conversation(name, user_id=name)] == [f"of {name!r}"]
+    for name in ("", " ", "x" * 1_000, "\x00"):
+        with pytest.raises(InvalidInput):
+            context.store("nobody's", user_id=name)
+
+
+def test_lines_of_another_become_ones_own(engine: BlockingEngine) -> None:
+    bob, eve = AgentContext(engine, user_id="bob the giver"), AgentContext(engine, user_id="eve")
+    made = bob.store("A gift.", conversation_id="a")
+    assert eve.import_memories(bob.export()) == 1
+    assert [each["user_id"] for each in eve.list()] == ["eve"]
+    assert eve.clear() == 1 and bob.exists(made)
+
+
+def test_graphs_of_others_are_not_walked(engine: BlockingEngine) -> None:
+    ada, bob = AgentContext(engine, user_id="ada walks"), AgentContext(engine, user_id="bob walks")
+    ada.graph.add_nodes([{"id": "harbour", "content": "Ada hides gold at the harbour."}])
+    bob.store("Nothing of note.")
+    for context in (
+        bob,
+        AgentContext(engine),
+        AgentContext(engine, user_id="ada walks", conversation_id="x"),
+    ):
+        assert "gold" not in json.dumps(context.retrieve("harbour", user_id=_owner(context)[0]), default=str)
+        assert context.graph.query("harbour") == []
+        with pytest.raises(NotFound):
+            context.get_neighbors("harbour")
+    assert "gold" in json.dumps(ada.retrieve("harbour"), default=str)
+    assert "gold" not in json.dumps(ada.retrieve("harbour", user_id="bob walks"), default=str)
