@@ -1,0 +1,133 @@
+"""Killed with -9 while memories go: each is there as a whole or gone as a whole, and the receipt is right."""
+
+import asyncio
+import sys
+from asyncio.subprocess import PIPE
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import conspectus
+from conspectus.engine import Engine
+from conspectus.model.graph import Fact
+from conspectus.model.jobs import Job
+from conspectus.model.memory import Forgetting, NewMemory, Retention, Scope
+from tests.faults.forgetter import ANN, SETTINGS
+
+FORGETTER = Path(__file__).with_name("forgetter.py")
+MANY = 1_600
+"""Several transactions of them."""
+STAY = 10
+FACTS = MANY // 100
+BOB = Scope("bob", "bot", "monday")
+PATIENCE = 6_000
+
+
+async def remembered(engine: Engine) -> None:
+    """Many memories of Ann, every hundredth with a fact and a version; one of Bob."""
+    told = [
+        NewMemory(
+            f"memory {number}", str(number), at=number, fact=fact_of(number) if number % 100 == 0 else None
+        )
+        for number in range(MANY)
+    ]
+    done = await engine.remember(told, scope=ANN)
+    for each in done[::100]:
+        await engine.update_memory(each.id, scope=ANN, text="changed")
+    await engine.remember("Bob's own", scope=BOB)
+
+
+def fact_of(number: int) -> Fact:
+    return Fact(f"thing {number}", "is", f"number {number}")
+
+
+async def count(engine: Engine) -> int:
+    return await engine.count_memories(scope=ANN)
+
+
+async def killed_in_the_middle(store: Path, how: str, engine: Engine) -> None:
+    """Let the program forget, and kill it when it has begun to."""
+    before = await count(engine)
+    running = await asyncio.create_subprocess_exec(
+        sys.executable, str(FORGETTER), str(store), how, stdout=PIPE
+    )
+    assert running.stdout is not None
+    assert await running.stdout.readline() == b"ready\n"
+    for _ in range(PATIENCE):
+        if await count(engine) < before:
+            break
+        await asyncio.sleep(0.002)
+    running.kill()
+    await running.wait()
+    assert await running.stdout.read() == b"", "it was through before it was killed"
+
+
+async def require_whole(engine: Engine, left: int) -> None:
+    """What is left is there in full and nothing is left of what went, in records, index and graph."""
+    exported = await engine.export_memories(scope=ANN)
+    stats = await engine.memory_stats(scope=ANN)
+    assert (len(exported.lines), stats.memories) == (min(left, 1_000), left)
+    facts = stats.facts
+    assert stats.versions == facts
+    [graph] = await engine.graphs(collection="memory")
+    assert (graph.nodes, graph.edges) == (2 * facts, facts)
+    assert await engine.count_memories(scope=BOB) == 1
+    assert (await engine.check()).clean
+
+
+async def last_job(engine: Engine) -> Job:
+    [job] = (await engine.jobs()).jobs
+    return job
+
+
+async def counted(engine: Engine) -> dict[str, Any]:
+    return dict((await last_job(engine)).result or {})
+
+
+@pytest.mark.parametrize("how", ["retention", "forget"])
+async def test_killed_while_memories_go(tmp_path: Path, how: str) -> None:
+    async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
+        await remembered(engine)
+        await engine.retain(Retention(most=STAY), scope=ANN)
+        await killed_in_the_middle(tmp_path, how, engine)
+        left = await count(engine)
+        assert STAY < left < MANY
+        await require_whole(engine, left)
+        if how == "forget":
+            receipt = await engine.forget(Forgetting(everything=True), scope=ANN)
+            assert (receipt.memories, await count(engine)) == (left, 0)
+            return
+        assert (await counted(engine))["memories"] == MANY - left
+        job = await engine.wait_job((await last_job(engine)).id)
+        assert (job.state, job.done, job.total) == ("succeeded", MANY - STAY, MANY - STAY)
+        wanted = {
+            "memories": MANY - STAY,
+            "versions": FACTS,
+            "chunks": MANY - STAY + FACTS,
+            "vectors": 0,
+            "edges": FACTS,
+        }
+        assert await counted(engine) == wanted
+        await require_whole(engine, STAY)
+
+
+async def test_a_job_that_is_cancelled_tells_what_went(tmp_path: Path) -> None:
+    async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
+        await remembered(engine)
+        await engine.retain(Retention(most=0), scope=ANN)
+        job = await engine.start_retention()
+        assert (await engine.start_retention()).id == job.id
+        for _ in range(PATIENCE):
+            if await count(engine) < MANY:
+                break
+            await asyncio.sleep(0.002)
+        cancelled = await engine.cancel_job(job.id)
+        assert cancelled.state == "cancelled"
+        for _ in range(PATIENCE):
+            gone = MANY - await count(engine)
+            if (await counted(engine))["memories"] == gone:
+                break
+            await asyncio.sleep(0.002)
+        assert 0 < (await counted(engine))["memories"] == gone < MANY
+        await require_whole(engine, MANY - gone)
