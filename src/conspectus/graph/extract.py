@@ -1,6 +1,7 @@
 """Names in a text, found by rules: known ones, capitals, quotation marks and forms such as dates and code."""
 
 import asyncio
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Final
@@ -9,9 +10,13 @@ from conspectus.graph.capitals import Capitals
 from conspectus.graph.keys import key_of
 from conspectus.graph.known import Known
 from conspectus.graph.patterns import Span, fenced, forms, numbers, quoted
+from conspectus.graph.vocabulary import FUNCTION_WORDS
 from conspectus.model.graph import ENTITY, Found
 
 RULES: Final = "rules"
+LONGEST_PHRASE: Final = 5
+"""A name that is looked up has at most so many words."""
+_WORDS: Final = re.compile(r"\S+")
 
 
 class RuleExtractor:
@@ -75,3 +80,21 @@ def _without_overlaps(*ranks: Iterable[Span]) -> list[Span]:
 def _found(text: str, span: Span) -> Found:
     written = text[span.start : span.end]
     return Found(span.start, span.end, written, key_of(written), span.type or ENTITY, span.score)
+
+
+def with_known(text: str, found: Iterable[Found], known: Known) -> list[Found]:
+    """The names that were found, and the known ones of the text; of those that overlap the longest."""
+    before = [Span(each.start, each.end, each.type, each.score) for each in found]
+    return [_found(text, span) for span in _without_overlaps(_known_spans(text, known), before)]
+
+
+def phrases(text: str, *, most: int = LONGEST_PHRASE) -> list[str]:
+    """The keys of everything in a text that may be a name, up to so many words, each once."""
+    words = [word[0] for word in _WORDS.finditer(text)]
+    keys: dict[str, None] = {}
+    for first in range(len(words)):
+        if words[first].lower() in FUNCTION_WORDS and words[first].islower():
+            continue
+        for last in range(first, min(first + most, len(words))):
+            keys.setdefault(key_of(" ".join(words[first : last + 1])))
+    return [key for key in keys if key]

@@ -7,6 +7,7 @@ from typing import Final
 import ahocorasick
 import regex
 
+from conspectus.graph.inflection import plural_of
 from conspectus.graph.vocabulary import common_words
 from conspectus.model.graph import ENTITY
 
@@ -40,7 +41,7 @@ class KnownSpan:
 class Known:
     """Finds known names and aliases.
 
-    A spelling in lower case stands for a common thing and is found in any case. Others are found with their
+    A spelling in lower case stands for a common thing and is found in any case, and in the plural. Others are found with their
     capitals or in capitals throughout; without any only where no common word is written so. Acronyms have
     to be written as they are.
     """
@@ -53,6 +54,8 @@ class Known:
         for name, spellings in names.items():
             for spelling in spellings:
                 meant.setdefault(" ".join(spelling.split()), {})[name] = None
+        for plural, single in _plurals(meant).items():
+            meant[plural] = dict(meant[single])
         for text, owners in meant.items():
             self._add(text, tuple(owners), (types or {}).get(next(iter(owners)), ENTITY))
         for folded in self._spellings:
@@ -91,6 +94,13 @@ class Known:
                 spelling = _fitting(self._spellings[key], text[start:end])
                 if spelling is not None:
                     yield KnownSpan(start, end, spelling)
+
+
+def _plurals(spellings: Iterable[str]) -> dict[str, str]:
+    """The plurals of common things that are not spellings themselves, with what they are plurals of."""
+    given = frozenset(spellings)
+    found = {plural_of(each): each for each in given if each.islower() and each[-1].isalpha()}
+    return {plural: each for plural, each in sorted(found.items()) if plural not in given}
 
 
 def _fitting(spellings: Iterable[Spelling], written: str) -> Spelling | None:

@@ -1,10 +1,11 @@
 """Which node a name in a text means, with the parts that the decision is made of."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from conspectus.graph.resemblance import SURNAME, contradict, fit, is_person
+from conspectus.graph.keys import key_of
+from conspectus.graph.resemblance import INFLECTED, SURNAME, contradict, fit, is_person
 from conspectus.graph.uris import BASE, uri_of
 from conspectus.model.graph import Found, LinkCandidate, Linking, Node
 
@@ -21,6 +22,7 @@ _STRANGER: Final = -0.2
 _TIED: Final = 0.01
 _ENOUGH_WORDS: Final = 3
 _MOST_CANDIDATES: Final = 20
+_LONGEST_DESCRIPTION: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +68,26 @@ def relation(score: float) -> Literal["same", "related"]:
     return "same" if score >= SAME else "related"
 
 
-def terms_about(
-    node: Node, terms: Callable[[str], Sequence[str]], beside: Iterable[str] = ()
-) -> frozenset[str]:
-    """What is said of a node: its type, its properties, and the names next to it."""
-    said = [node.type, *(str(value) for value in node.properties.values() if isinstance(value, str)), *beside]
-    return frozenset(term for text in said for term in terms(text)) - frozenset(terms(node.name))
+def rivals_of(mention: Found, nodes: Sequence[Node]) -> list[Node]:
+    """The nodes that a mention's name fits whole; none where that is one at most."""
+    whole = [
+        node
+        for node in nodes
+        if fit(mention.key, node.name, node.aliases, person=is_person(node.type))[1] >= INFLECTED
+    ]
+    return whole if len(whole) > 1 else []
+
+
+def named_whole(node: Node, keys: Set[str]) -> bool:
+    """Whether a node's name of several words stands among the names of a text."""
+    key = key_of(node.name)
+    return " " in key and key in keys
+
+
+def description_of(node: Node, beside: Iterable[str] = ()) -> str:
+    """What is said of a node: its name and type, its properties, and the names next to it."""
+    said = [f"{node.name} ({node.type})", *map(str, node.properties.values()), *beside]
+    return "; ".join(said)[:_LONGEST_DESCRIPTION]
 
 
 def _parts(mention: Found, node: Node, around: Surroundings) -> dict[str, float]:

@@ -5,8 +5,9 @@ from typing import Final, Literal
 
 import regex
 
+from conspectus.graph.inflection import plural_of, singular_of
 from conspectus.graph.keys import key_of
-from conspectus.graph.vocabulary import FUNCTION_WORDS, ORGANISATIONS, TITLES
+from conspectus.graph.vocabulary import FUNCTION_WORDS, TITLES
 
 Way = Literal["name", "alias", "inflected", "initials", "surname", "words"]
 EXACT: Final = 0.85
@@ -29,7 +30,7 @@ def fit(key: str, name: str, aliases: Sequence[str], *, person: bool) -> tuple[W
     if key in others:
         return "alias", ALIAS
     every = [named, *others]
-    if not person and any(inflected(key, other) for other in every):
+    if not person and any(key in (plural_of(other), singular_of(other)) for other in every):
         return "inflected", INFLECTED
     if any(initials_of(other) == key.replace(".", "").replace(" ", "") for other in every):
         return "initials", INITIALS
@@ -41,14 +42,6 @@ def fit(key: str, name: str, aliases: Sequence[str], *, person: bool) -> tuple[W
 def is_person(type: str) -> bool:
     """Whether a type of nodes is one of people."""
     return type.casefold() in _PEOPLE
-
-
-def inflected(one: str, other: str) -> bool:
-    """Whether two keys differ in the number of their last word only, in English."""
-    short, long = sorted((one, other), key=len)
-    if len(short) < 3 or short[:2] != long[:2] or len(long) - len(short) > 2:
-        return False
-    return long in (f"{short}s", f"{short}es") or (short[-1] == "y" and long == f"{short[:-1]}ies")
 
 
 def initials_of(key: str) -> str | None:
@@ -89,8 +82,3 @@ def contradict(found: str, node: str) -> bool:
     kinds = {"person", "place", "organisation"}
     kind = "person" if is_person(node) else node.casefold().replace("organization", "organisation")
     return found in kinds and kind in kinds and found != kind
-
-
-def is_organisation(key: str) -> bool:
-    """Whether a word of a name says that it is one of an organisation."""
-    return any(word in ORGANISATIONS for word in _WORD.findall(key))
