@@ -1,0 +1,165 @@
+"""Random graphs and random histories of facts: what is stored answers as what is kept in memory."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conspectus.errors import ConspectusError
+from conspectus.model.graph import DIRECTIONS, Edge, Walk
+from conspectus.model.ids import DocumentId
+from conspectus.records.graphs import SqlGraphs
+from conspectus.records.store import SqlRecords, open_records
+from conspectus.testing.graph_samples import BOTH, PEOPLE, PLACES, adding, edge, event, node, year
+from conspectus.testing.memory_graphs import MemoryGraphs
+from conspectus.testing.samples import notes, prepared, shelf
+
+NAMES = "abcdefgh"
+DOCUMENTS = ("d1", "d2")
+SOME_YEARS = st.none() | st.integers(2000, 2004).map(year)
+SPANS = st.tuples(SOME_YEARS, SOME_YEARS).filter(lambda span: None in span or span[0] <= span[1])
+WEIGHTS = st.sampled_from([0.1, 0.25, 0.3, 0.5, 0.7, 0.9, 1.0])
+
+
+@st.composite
+def nodes(draw: st.DrawFn) -> list[Any]:
+    """Some of the names as nodes of either graph, some of them dated."""
+    found = []
+    for graph in (PEOPLE, PLACES):
+        for name in NAMES:
+            begins, ends = draw(SPANS) if draw(st.integers(0, 3)) == 0 else (None, None)
+            if graph is PEOPLE or name < "d":
+                found.append(node(name, graph=graph, valid_from=begins, valid_until=ends))
+    return found
+
+
+@st.composite
+def edges(draw: st.DrawFn) -> Edge:
+    """An edge between two nodes of a graph."""
+    graph = draw(st.sampled_from([PEOPLE, PEOPLE, PLACES]))
+    names = st.sampled_from(NAMES if graph is PEOPLE else "abc")
+    begins, ends = draw(SPANS)
+    told = {"type": draw(st.sampled_from(["x", "y"])), "weight": draw(WEIGHTS)}
+    proof = draw(st.none() | st.sampled_from(DOCUMENTS))
+    ends_and_proof = {"valid_from": begins, "valid_until": ends, "evidence": proof}
+    return edge(draw(names), draw(names), graph=graph, **told, **ends_and_proof)
+
+
+WALKS = st.builds(
+    Walk,
+    hops=st.integers(0, 5),
+    types=st.sampled_from([(), ("x",), ("x", "y")]),
+    min_weight=st.sampled_from([0.0, 0.3, 0.95]),
+    direction=st.sampled_from(DIRECTIONS),
+    at=SOME_YEARS,
+    skip=st.integers(0, 4),
+    limit=st.integers(1, 6) | st.just(100),
+)
+STARTS = st.lists(st.sampled_from(NAMES), max_size=3)
+GRAPHS = st.sampled_from([(PEOPLE.id,), (PLACES.id,), BOTH, BOTH[::-1]])
+
+
+@cache
+def empty() -> bytes:
+    """A database with two graphs in which nothing is."""
+
+    async def make(path: Path) -> None:
+        records = await open_records(path)
+        await records.create_collection(shelf())
+        for source in (notes(), PEOPLE, PLACES):
+            await records.put_source(source)
+        await records.write([prepared(name, name) for name in DOCUMENTS])
+        await records.purge()
+        await records.close()
+
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "records.sqlite"
+        asyncio.run(make(path))
+        return path.read_bytes()
+
+
+@asynccontextmanager
+async def stores() -> AsyncIterator[tuple[SqlRecords, SqlGraphs, MemoryGraphs]]:
+    """The same empty graphs twice."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "records.sqlite"
+        await asyncio.to_thread(path.write_bytes, await asyncio.to_thread(empty))
+        records = await open_records(path)
+        remembered = MemoryGraphs(PEOPLE, PLACES)
+        remembered.write(*DOCUMENTS)
+        try:
+            yield records, SqlGraphs(records.transactions), remembered
+        finally:
+            await records.close()
+
+
+@given(
+    nodes(),
+    st.lists(edges(), max_size=40),
+    st.lists(st.tuples(GRAPHS, STARTS, WALKS), min_size=5, max_size=20),
+)
+def test_walks_are_those_of_the_reference(there: Any, links: list[Edge], asked: list[Any]) -> None:
+    async def compare() -> None:
+        async with stores() as (_, stored, remembered):
+            for graphs in (stored, remembered):
+                for home in (PEOPLE, PLACES):
+                    await graphs.add(adding(*(each for each in there if each.graph == home)))
+                await graphs.add(adding(*links))
+            for graphs, starts, walk in asked:
+                expected = await remembered.walk(graphs, starts, walk)
+                assert list(await stored.walk(graphs, starts, walk)) == list(expected)
+
+    asyncio.run(compare())
+
+
+STEPS = st.lists(
+    st.tuples(st.just("add"), st.lists(edges(), min_size=1, max_size=5), st.booleans())
+    | st.tuples(st.just("forget"), st.sampled_from(DOCUMENTS), st.none())
+    | st.tuples(st.just("merge"), st.sampled_from(NAMES), st.sampled_from(NAMES))
+    | st.tuples(st.just("split"), st.integers(1, 4), st.none()),
+    max_size=12,
+)
+
+
+async def done(step: Any, graphs: SqlGraphs | MemoryGraphs, records: SqlRecords | None) -> Any:
+    """What comes of a step: the answer, or the kind of error."""
+    kind, what, how = step
+    try:
+        match kind:
+            case "add":
+                return [*(await graphs.add(adding(*what, single=how)))]
+            case "forget" if records is not None:
+                await records.delete([DocumentId(what)])
+            case "forget" if isinstance(graphs, MemoryGraphs):
+                graphs.forget(what)
+            case "merge" if what != how:
+                return await graphs.merge(PEOPLE.id, what, [how], event("merge", (what, how), (what,)))
+            case "split":
+                return [*(await graphs.split(PEOPLE.id, what, event("split", (), ())))]
+    except ConspectusError as error:
+        return type(error)
+
+
+@given(STEPS)
+def test_histories_end_as_in_the_reference(steps: list[Any]) -> None:
+    async def compare() -> None:
+        async with stores() as (records, stored, remembered):
+            for graphs in (stored, remembered):
+                await graphs.add(adding(*map(node, NAMES)))
+                await graphs.add(adding(*(node(each, graph=PLACES) for each in "abc")))
+            for step in steps:
+                assert await done(step, stored, records) == await done(step, remembered, None)
+                expected = await remembered.edges(BOTH, limit=100)
+                found = await stored.edges(BOTH, limit=100)
+                assert sorted(found.edges, key=str) == sorted(expected.edges, key=str)
+                assert await stored.at(PEOPLE.id, year(2002)) == await remembered.at(PEOPLE.id, year(2002))
+                assert await stored.called(BOTH, NAMES) == await remembered.called(BOTH, NAMES)
+            assert await records.check() == []
+
+    asyncio.run(compare())
