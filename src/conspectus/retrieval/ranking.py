@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from conspectus.retrieval.situation import Standing, added, multiplied, weights_
 from conspectus.retrieval.threads import exchange_parts, thread_parts
 
 _Rows: TypeAlias = dict[int, StoredChunk]
+_SAID: Final = frozenset({"message", "memory"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +169,7 @@ async def _rows(looking: Looking, ids: Ids) -> _Rows:
 def _people_talk(rows: Iterable[StoredChunk]) -> bool:
     """Whether the candidates are what people say to each other, and not to an assistant."""
     documents = [row.document for row in rows]
-    return all(each.kind == "message" and each.role is None for each in documents) and bool(documents)
+    return all(each.kind in _SAID and each.role is None for each in documents) and bool(documents)
 
 
 def _links(rows: Sequence[StoredChunk]) -> Ids:
