@@ -1,0 +1,231 @@
+"""Random histories of memories beside a plain model: what it keeps is what is there, by every way."""
+
+import asyncio
+import tempfile
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.memories import question, store
+
+from conspectus import Engine
+from conspectus.memory.scopes import holds
+from conspectus.model.memory import Forgetting, NewMemory, Retention, Scope
+
+HOMES = [
+    Scope(user, agent, said) for user in ("ann", None) for agent in ("bot", None) for said in ("1", None)
+]
+WORDS = ["otter", "heron", "lynx"]
+HOME, KEY, WORD = st.sampled_from(HOMES), st.sampled_from("kl"), st.sampled_from(WORDS)
+AGE, FLAG = st.integers(0, 4), st.booleans()
+STEPS = st.lists(
+    st.one_of(
+        *[st.tuples(st.just("remember"), HOME, KEY, WORD, AGE, FLAG, FLAG)] * 4,
+        st.tuples(st.just("update"), HOME, KEY, WORD, FLAG),
+        st.tuples(st.just("forget"), HOME, HOME, KEY),
+        st.tuples(st.just("forget_older"), HOME, AGE, FLAG),
+        st.tuples(st.just("forget_all"), HOME, FLAG),
+        st.tuples(st.just("rule"), HOME, st.none() | AGE, st.none() | st.integers(0, 2)),
+        st.tuples(st.just("apply"), st.none() | HOME),
+        st.tuples(st.just("carry"), HOME),
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+@dataclass(frozen=True)
+class Item:
+    """A memory, `age` days and an hour old; `stored` is its place in the order of storing."""
+
+    home: Scope
+    key: str
+    word: str
+    age: int
+    pinned: bool
+    note: bool
+    stored: int = 0
+    versions: int = 0
+
+    @property
+    def text(self) -> str:
+        return f"{self.word} {self.key} {self.home}"
+
+    @property
+    def order(self) -> tuple[int, int]:
+        return -self.age, self.stored
+
+
+@dataclass
+class Model:
+    """What there is, and the rules."""
+
+    items: dict[tuple[Scope, str], Item] = field(default_factory=dict)
+    rules: dict[Scope, Retention] = field(default_factory=dict)
+    stored: int = 0
+
+    def within(self, scope: Scope) -> list[Item]:
+        """What reading in a scope gives, in order."""
+        return sorted(
+            (each for each in self.items.values() if holds(scope, each.home)), key=lambda each: each.order
+        )
+
+    def put(self, item: Item) -> None:
+        place = (item.home, item.key)
+        before = self.items.get(place)
+        if before is None:
+            self.stored += 1
+            self.items[place] = replace(item, stored=self.stored, versions=item.versions)
+        elif replace(item, stored=0, versions=0) != replace(before, stored=0, versions=0):
+            self.items[place] = replace(item, stored=before.stored, versions=before.versions + 1)
+
+    def drop(self, items: Iterable[Item]) -> int:
+        gone = [self.items.pop((each.home, each.key)) for each in items]
+        return len(gone)
+
+    def too_much(self, home: Scope) -> list[Item]:
+        """What the rules do not let stay in a conversation: of a copy, one rule after the other."""
+        turns = [each for each in self.within(home) if each.home == home and not (each.pinned or each.note)]
+        gone: set[Item] = set()
+        for rule in (rule for scope, rule in self.rules.items() if holds(scope, home)):
+            if rule.days is not None:
+                gone |= {each for each in turns if each.age >= rule.days}
+            if rule.most is not None:
+                gone |= set(turns[: max(len(turns) - rule.most, 0)])
+        return list(gone)
+
+
+@dataclass
+class Life:
+    """A store and the model of it."""
+
+    engine: Engine
+    begin: datetime
+    model: Model = field(default_factory=Model)
+    ids: dict[tuple[Scope, str], str] = field(default_factory=dict)
+
+    async def take(self, step: tuple[Any, ...]) -> None:
+        """One step in both; what the store says of it is what the model says."""
+        await getattr(self, step[0])(*step[1:])
+
+    async def remember(self, home: Scope, key: str, word: str, age: int, pinned: bool, note: bool) -> None:
+        item = Item(home, key, word, age, pinned, note)
+        at = self.begin - timedelta(days=age, hours=1)
+        new = NewMemory(item.text, key, at=at, pinned=pinned, kind="note" if note else "turn")
+        [done] = await self.engine.remember([new], scope=home)
+        assert (done.outcome == "added") == ((home, key) not in self.model.items)
+        self.ids[home, key] = done.id
+        self.model.put(item)
+
+    async def update(self, home: Scope, key: str, word: str, pinned: bool) -> None:
+        item = self.model.items.get((home, key))
+        if item is not None:
+            changed = replace(item, word=word, pinned=pinned)
+            if changed != item:
+                memory = self.ids[home, key]
+                await self.engine.update_memory(memory, scope=home, text=changed.text, pinned=pinned)
+                self.model.put(changed)
+
+    async def forget(self, asked: Scope, home: Scope, key: str) -> None:
+        ids = (self.ids.get((home, key), "unknown"),)
+        gone = [each for each in self.model.within(asked) if (each.home, each.key) == (home, key)]
+        await self._let_go(Forgetting(ids), asked, gone)
+
+    async def forget_older(self, asked: Scope, age: int, pinned: bool) -> None:
+        gone = [each for each in self.model.within(asked) if each.age >= age and (pinned or not each.pinned)]
+        await self._let_go(Forgetting(older_than_days=age, pinned=pinned), asked, gone)
+
+    async def forget_all(self, asked: Scope, pinned: bool) -> None:
+        gone = [each for each in self.model.within(asked) if pinned or not each.pinned]
+        await self._let_go(Forgetting(everything=True, pinned=pinned), asked, gone)
+
+    async def rule(self, scope: Scope, days: int | None, most: int | None) -> None:
+        if days is None and most is None:
+            await self.engine.retain(None, scope=scope)
+            self.model.rules.pop(scope, None)
+        else:
+            self.model.rules[scope] = Retention(days, most)
+            await self.engine.retain(Retention(days, most), scope=scope)
+
+    async def apply(self, asked: Scope | None) -> None:
+        homes = [each for each in HOMES if asked is None or holds(asked, each)]
+        gone = [each for home in homes for each in self.model.too_much(home)]
+        preview = await self.engine.apply_retention(scope=asked, preview=True)
+        receipt = await self.engine.apply_retention(scope=asked)
+        assert replace(preview, preview=False) == receipt
+        assert set(receipt.ids) == {self.ids[each.home, each.key] for each in gone}
+        self.model.drop(gone)
+
+    async def carry(self, scope: Scope) -> None:
+        lines = (await self.engine.export_memories(scope=scope)).lines
+        await self.engine.forget(Forgetting(everything=True, pinned=True), scope=scope)
+        for outcome in ("added", "unchanged"):
+            done = await self.engine.import_memories(lines)
+            assert [each.outcome for each in done] == [outcome] * len(lines)
+        for item in (carried := self.model.within(scope)):
+            self.model.drop([item])
+        for item in carried:
+            self.model.put(item)
+        assert [each.id for each in done] == [self.ids[each.home, each.key] for each in carried]
+
+    async def _let_go(self, what: Forgetting, asked: Scope, gone: list[Item]) -> None:
+        preview = await self.engine.forget(what, scope=asked, preview=True)
+        receipt = await self.engine.forget(what, scope=asked)
+        assert replace(preview, preview=False) == receipt
+        assert (receipt.memories, receipt.versions) == (len(gone), sum(each.versions for each in gone))
+        assert set(receipt.ids) == {self.ids[each.home, each.key] for each in gone}
+        self.model.drop(gone)
+
+    async def compare(self, scope: Scope) -> None:
+        """Every way of reading gives what the model keeps in a scope, and nothing else."""
+        engine, kept = self.engine, self.model.within(scope)
+        texts = [each.text for each in kept]
+        assert [each.text for each in (await engine.memories(scope=scope)).memories] == texts
+        lines = (await engine.export_memories(scope=scope)).lines
+        assert len(lines) == await engine.count_memories(scope=scope) == len(kept)
+        turns = sorted((each for each in kept if not each.note), key=lambda each: each.stored)
+        recent = await engine.recent_memories(scope=scope, turns=1_000, tokens=10_000)
+        assert [each.text for each in recent] == [each.text for each in turns]
+        for word in WORDS:
+            found = await engine.recall(question(word, scope, limit=100))
+            assert {each.memory.text for each in found.memories} == {
+                each.text for each in kept if each.word == word
+            }
+        await self._compare_numbers(scope, kept)
+
+    async def _compare_numbers(self, scope: Scope, kept: list[Item]) -> None:
+        stats = await self.engine.memory_stats(scope=scope)
+        told = (stats.memories, stats.notes, stats.pinned, stats.versions, stats.conversations)
+        notes, pinned = sum(each.note for each in kept), sum(each.pinned for each in kept)
+        assert told == (
+            len(kept),
+            notes,
+            pinned,
+            sum(each.versions for each in kept),
+            len({each.home for each in kept}),
+        )
+        found = await self.engine.conversations(scope=scope)
+        assert {each.scope: each.memories for each in found} == Counter(each.home for each in kept)
+
+
+async def live(steps: list[tuple[Any, ...]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        async with store(Path(folder)) as engine:
+            await engine.collection("memory")
+            life = Life(engine, datetime.now(UTC))
+            for step in steps:
+                await life.take(step)
+            for scope in HOMES:
+                await life.compare(scope)
+            assert (await engine.check()).clean
+
+
+@settings(max_examples=20)
+@given(STEPS)
+def test_what_the_model_keeps_is_what_is_there(steps: list[tuple[Any, ...]]) -> None:
+    asyncio.run(live(steps))
