@@ -2,8 +2,8 @@
 
 import pickle
 from collections.abc import Iterator
-from itertools import pairwise
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest

@@ -6,12 +6,13 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
 from conspectus.faces.agent_context import AsyncAgentContext, ContextOptions, desk_beside
 from conspectus.faces.agent_graph import NAME
-from conspectus.faces.agent_linker import BASE, THRESHOLD, AsyncEntityLinker
+from conspectus.faces.agent_linker import THRESHOLD, AsyncEntityLinker
 from conspectus.faces.agent_links import LINK, AsyncContextGraph
 from conspectus.faces.agent_memory import AsyncAgentMemory, MemoryOptions
 from conspectus.faces.agent_place import Place, Placed, desk_of
 from conspectus.faces.agent_retriever import AsyncContextRetriever, Expansion
 from conspectus.faces.agent_words import Beside, Document, MemoryItem
+from conspectus.graph.uris import BASE
 from conspectus.model.memory import MEMORY
 
 P = ParamSpec("P")

@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 from types import TracebackType
 from typing import Any, Final, Self, Unpack, overload
 
-from conspectus.errors import InvalidInput
 from conspectus.faces.agent_asking import Asking
 from conspectus.faces.agent_extraction import Mention, connect, disconnect, mentions
 from conspectus.faces.agent_graph import Graph, Walking
@@ -220,10 +219,5 @@ def _those(words: type, given: Mapping[str, Any]) -> Any:
 
 
 def desk_beside(store: Any, graph: Graph | None, collection: str) -> Desk:
-    """Where a context is: with its store, or with its graph. Raises InvalidInput for two that stay apart."""
-    if graph is None:
-        return desk_of(store, collection)
-    desk = graph.desk if store is None else desk_of(store, collection)
-    if graph.desk.home is not desk.home and not graph.desk.home.temporary:
-        raise InvalidInput("knowledge_graph", "is in another store than the memory")
-    return desk
+    """Where a context is: with its store, or with its graph."""
+    return graph.desk if store is None and graph is not None else desk_of(store, collection)

@@ -207,10 +207,17 @@ class Graph(Placed):
         return self._source
 
     def move(self, desk: Desk) -> None:
-        """From now on be in another store; what there is moves along with the next use."""
-        self._left = self.desk if self.desk.home.used else None
-        if self._left is None:
-            self.desk.home.close()
+        """Be at another desk from now on; what there is in another store moves along with the next use.
+
+        Raises InvalidInput for one that is to stay where it is.
+        """
+        home = self.desk.home
+        stays = home.is_same(desk.home)
+        if not (stays or home.temporary):
+            raise InvalidInput("knowledge_graph", "is in another store than the memory")
+        self._left = self.desk if home.used and not stays else None
+        if self._left is None and home is not desk.home:
+            home.close()
         self.desk, self._source = desk, None
 
     async def run(self, work: Work[T]) -> T:

@@ -1,6 +1,5 @@
 """Names in texts, linked to the one node that they mean, with an address for each."""
 
-import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -9,14 +8,14 @@ from conspectus.faces.agent_graph import Graph
 from conspectus.faces.agent_graph_words import shown_node
 from conspectus.faces.agent_links import AsyncContextGraph
 from conspectus.faces.agent_place import Placed
+from conspectus.graph.uris import BASE, uri_of
 from conspectus.model.graph import ENTITY, LinkCandidate, Linking, NodeEvent
 
-BASE: Final = "https://conspectus.invalid/entity/"
-"""Addresses that can never be anybody else's."""
 THRESHOLD: Final = 0.8
 URI: Final = "uri"
 SAME: Final = "same_as"
-_NO_WORD: Final = re.compile(r"\W+")
+SAME_NAME: Final = 100
+"""So many nodes of a name are looked at for the same address."""
 
 
 class AsyncEntityLinker(Placed):
@@ -48,15 +47,12 @@ class AsyncEntityLinker(Placed):
         stored = node["properties"].get(URI)
         if isinstance(stored, str):
             return stored
-        plain = uri_of(text or node["name"], node["type"], self.base_uri)
-        taken = {
-            each["properties"].get(URI)
-            for each in await self.graph.get_nodes(node["type"])
-            if each["id"] != entity_id
-        }
-        uri, number = plain, 2
-        while uri in taken:
-            uri, number = plain.replace("#", f"-{number}#"), number + 1
+        name = text or node["name"]
+        named = [each["node"] for each in await self.graph.query(name, SAME_NAME)]
+        taken = {each["properties"].get(URI) for each in named if each["id"] != entity_id}
+        uri = uri_of(name, node["type"], base=self.base_uri)
+        if uri in taken:
+            uri = uri_of(name, node["type"], base=self.base_uri, id=entity_id)
         await self.graph.add_nodes([{**node, "properties": {**node["properties"], URI: uri}}])
         return uri
 
@@ -136,7 +132,9 @@ class AsyncEntityLinker(Placed):
             "end": mention.end,
             "type": mention.type,
             "node": node,
-            "uri": uri_of(mention.text, mention.type, self.base_uri) if meant is None else self._uri(meant),
+            "uri": uri_of(mention.text, mention.type, base=self.base_uri)
+            if meant is None
+            else self._uri(meant),
             "candidates": [self._candidate(each) for each in linking.candidates],
         }
 
@@ -152,15 +150,8 @@ class AsyncEntityLinker(Placed):
         stored = candidate.node.properties.get(URI)
         if isinstance(stored, str):
             return stored
-        return uri_of(candidate.node.name, candidate.node.type, self.base_uri)
-
-
-def uri_of(text: str, entity_type: str, base_uri: str = BASE) -> str:
-    """The address of what is called so and is of that type: the same for the same."""
-    name, kind = (_NO_WORD.sub("_", each.casefold()).strip("_") for each in (text, entity_type))
-    if not name:
-        raise InvalidInput("text", "has no letter or digit to make an address of")
-    return f"{base_uri}{name}#{kind or ENTITY}"
+        node = candidate.node
+        return uri_of(node.name, node.type, base=self.base_uri, id=node.id)
 
 
 def _event(event: NodeEvent) -> dict[str, Any]:

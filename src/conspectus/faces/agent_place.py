@@ -41,13 +41,14 @@ class Desk(Protocol):
 class Place:
     """An engine and a collection in it, with a way to them from any event loop and from none."""
 
-    def __init__(self, calls: Any, collection: str, *, temporary: bool = False) -> None:
+    def __init__(self, calls: Any, collection: str, *, origin: object = None) -> None:
+        """`origin` is the path or the engine that it was made of; without one it is there for a while."""
         self._calls: Calls = calls
+        self._origin = origin
         self.used = False
 
         self._inside = _Inside(self)
         self.collection = collection
-        self.temporary = temporary
 
     async def run(self, work: Work[T]) -> T:
         """What comes of work with the engine, on the engine's own loop."""
@@ -77,6 +78,16 @@ class Place:
     def home(self) -> "Place":
         """The place itself."""
         return self
+
+    @property
+    def temporary(self) -> bool:
+        """Whether it is gone when it is closed."""
+        return self._origin is None
+
+    def is_same(self, other: "Place") -> bool:
+        """Whether both lead to the same store and collection."""
+        there = other._origin is not None and self._origin == other._origin
+        return self is other or (there and self.collection == other.collection)
 
     async def prepare(self, engine: AgentEngine) -> None:
         """Make the collection, if it is new, one whose passages are looked through for names."""
@@ -128,10 +139,14 @@ def desk_of(store: object, collection: str = MEMORY) -> Desk:
 def place_of(store: object, collection: str = MEMORY) -> Place:
     """A place of its own. Raises InvalidInput."""
     if store is None:
-        return Place(_Temporary(), collection, temporary=True)
-    if isinstance(store, str | Path | Blocking) or callable(getattr(store, "recall", None)):
-        given: Any = store
-        return Place(calls_to(given), collection)
+        return Place(_Temporary(), collection)
+    given: Any = store
+    if isinstance(store, str | Path):
+        return Place(calls_to(given), collection, origin=bootstrap.absolute(store))
+    if isinstance(store, Blocking):
+        return Place(calls_to(given), collection, origin=store.asynchronous)
+    if callable(getattr(store, "recall", None)):
+        return Place(calls_to(given), collection, origin=store)
     raise InvalidInput("vector_store", _NO_STORE)
 
 

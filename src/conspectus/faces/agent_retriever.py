@@ -44,8 +44,6 @@ class AsyncContextRetriever(Placed):
         self.desk = self.memory.desk
         self.graph = knowledge_graph
         if knowledge_graph is not None and knowledge_graph.desk.home is not self.desk.home:
-            if not knowledge_graph.desk.home.temporary:
-                raise InvalidInput("knowledge_graph", "is in another store than the memory")
             knowledge_graph.move(self.desk)
         alpha, hops = expansion.get("hybrid_alpha", 0.5), expansion.get("max_expansion_hops", 2)
         self.expansion = GraphAsk(_weight(alpha), hops)
