@@ -28,7 +28,6 @@ from conspectus.model.memory import (
 from conspectus.ports import Progress
 
 STANDARD = Path("-")
-BOM = "\ufeff"
 
 
 def conversations(common: Common, whose: Whose) -> None:
@@ -156,14 +155,12 @@ def _export(session: Session, scope: Scope, target: IO[str], report: Progress | 
 
 
 def _lines(source: IO[bytes]) -> Iterator[str]:
-    """The lines that are not empty. Raises InvalidInput with the number of one that is not UTF-8."""
+    """The lines as text. Raises InvalidInput with the number of one that is not UTF-8."""
     for number, raw in enumerate(source, 1):
         try:
-            line = raw.decode("utf-8").removeprefix(BOM if number == 1 else "").strip()
+            yield raw.decode("utf-8")
         except UnicodeDecodeError as error:
             raise InvalidInput(f"line {number}", f"is not UTF-8: {error.reason}") from None
-        if line:
-            yield line
 
 
 def _counted(done: Sequence[Remembered]) -> str:

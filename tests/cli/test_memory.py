@@ -1,0 +1,164 @@
+"""Memories on the command line, on a store and on a server."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.cli.conftest import Outcome, Shell
+from tests.cli.test_remote import Remote, remote, server
+
+__all__ = ["remote", "server"]
+Run = Callable[..., Outcome]
+ANN = ["--user", "ann", "--conversation", "one"]
+BONN = ["--fact", "Ann | lives in | Bonn", "--valid-from", "2019-01-01"]
+REFUSED: list[tuple[list[str], int]] = [
+    (["add", " "], 2),
+    (["add", "x", "--at", "noon"], 2),
+    (["add", "x", "--fact", "Ann | lives"], 2),
+    (["add", "x", "--user", ""], 2),
+    (["update", "nothing"], 2),
+    (["update", "nothing", "--text", "x"], 3),
+    (["pin", "nothing"], 3),
+    (["forget"], 2),
+    (["forget", "--all", "--before", "2020-01-01"], 2),
+    (["forget", "--older-than", "-1"], 2),
+    (["retain"], 2),
+    (["retain", "--off", "--days", "3"], 2),
+    (["retain", "--days", "-3"], 2),
+    (["recall", "x", "--as-of", "noon"], 2),
+    (["recall", "x", "--alpha", "2"], 2),
+    (["history", "--where", "{"], 2),
+    (["conversations"], 3),
+    (["import", "nowhere.jsonl"], 2),
+]
+
+
+def told(run: Run, text: str, *options: str) -> str:
+    """Remember something; its id."""
+    done = run("memory", "add", text, *options, "--json")
+    assert done.code == 0, done.err
+    return str(done.json["id"])
+
+
+def texts(run: Run, *options: str) -> list[str]:
+    return [each["text"] for each in run("memory", "history", *options, "--json").json["memories"]]
+
+
+def commands(run: Run, folder: Path) -> None:
+    """The same commands, with the same answers, whoever is asked."""
+    tea = told(
+        run, "I like green tea.", *ANN, "--role", "user", "--speaker", "Ann", "--at", "2026-03-02T08:00Z"
+    )
+    home = told(run, "I live in Bonn.", *ANN, *BONN)
+    told(run, "Answer briefly.", "--user", "ann", "--note", "--pin")
+    moved = run("memory", "add", "I live in Köln.", *ANN, "--fact", "Ann | lives in | Köln")
+    assert (moved.code, f"ended the fact of {home}" in moved.out) == (0, True)
+    found = run("memory", "recall", "green tea", *ANN)
+    assert (found.code, "I like green tea." in found.out, "Ann" in found.out) == (0, True, True)
+    window = run("memory", "context", "where does Ann live?", *ANN, "--tokens", "200")
+    assert all(each in window.out for each in ("Answer briefly.", "I live in Köln."))
+    assert "of 200 tokens" in window.err
+    assert texts(run, *ANN)[0] == "I like green tea."
+    assert texts(run, "--user", "ann", "--notes") == ["Answer briefly."]
+    assert run("memory", "update", tea, *ANN, "--text", "I like black tea.").code == 0
+    assert run("memory", "pin", tea, *ANN).code == 0
+    shown = run("memory", "show", tea, *ANN).out
+    assert all(each in shown for each in ("I like black tea.", "2026-03-02 08:00:00", "turn, pinned"))
+    versions = run("memory", "versions", tea, *ANN, "--json").json
+    assert [each["text"] for each in versions][::2] == ["I like green tea.", "I like black tea."]
+    carried(run, folder)
+    assert run("memory", "forget", tea, *ANN, "--yes").code == 0
+    assert run("memory", "show", tea, *ANN).code == 3
+
+
+def carried(run: Run, folder: Path) -> None:
+    """Numbers, export and import, and what the retention lets go."""
+    stats = run("memory", "stats", "--user", "ann", "--json").json
+    assert (stats["memories"], stats["notes"], stats["pinned"], stats["facts"]) == (4, 1, 2, 2)
+    assert "one" in run("memory", "conversations", "--user", "ann").out
+    lines = folder / "ann.jsonl"
+    assert "4 memories" in run("memory", "export", "--user", "ann", "-o", lines).out
+    assert run("memory", "export", "--user", "ann").out == lines.read_text(encoding="utf-8")
+    assert "4 unchanged" in run("memory", "import", lines).out
+    assert "4 added" in run("memory", "import", lines, "--user", "eve").out
+    assert texts(run, "--user", "eve") == texts(run, "--user", "ann")
+    assert run("memory", "retain", *ANN, "--most", "1").code == 0
+    assert "1 turns" in run("memory", "retention", "list").out
+    preview = run("memory", "retention", "apply", *ANN, "--preview", "--json").json
+    gone = run("memory", "retention", "apply", *ANN, "--json").json
+    assert preview["memories"] == gone["memories"] == 1
+    assert run("memory", "retain", *ANN, "--off").code == 0
+    assert run("memory", "retention", "list").code == 3
+
+
+def test_on_a_store(shell: Shell) -> None:
+    commands(shell, shell.folder)
+
+
+def test_on_a_server(remote: Remote) -> None:
+    commands(remote, remote.shell.folder)
+
+
+def test_memories_have_a_collection_of_their_own(shell: Shell) -> None:
+    told(shell, "I like tea.")
+    assert texts(shell, "--collection", "memory") == texts(shell) == ["I like tea."]
+    told(shell, "Elsewhere.", "--collection", "work")
+    assert texts(shell, "--collection", "work") == ["Elsewhere."]
+    done = shell("memory", "history", "--json", CONSPECTUS_COLLECTION="work").json
+    assert [each["text"] for each in done["memories"]] == ["Elsewhere."]
+
+
+def test_nobody_reads_what_is_not_theirs(shell: Shell) -> None:
+    mine = told(shell, "My secret is tea.", *ANN)
+    for other in ([], ["--user", "ann", "--conversation", "two"]):
+        for command in (["show", mine], ["update", mine, "--text", "x"], ["forget", mine, "--yes"]):
+            assert shell("memory", *command, *other).code == 3
+        for command in (["recall", "tea"], ["context", "tea"], ["export"]):
+            done = shell("memory", *command, *other)
+            assert (done.code, "secret" in done.out) == (3, False)
+    assert texts(shell, *ANN) == ["My secret is tea."]
+
+
+def test_what_is_forgotten_is_shown_before(shell: Shell) -> None:
+    told(shell, "I like tea.", *ANN)
+    told(shell, "Keep this.", *ANN, "--pin")
+    preview = shell("memory", "forget", *ANN, "--all", "--preview")
+    assert (preview.code, "would delete 1 memories" in preview.out) == (0, True)
+    kept = shell("memory", "forget", *ANN, "--all", typed="n\n")
+    assert (kept.code, "Delete 1 memories of user ann, conversation one?" in kept.err) == (1, True)
+    assert len(texts(shell, *ANN)) == 2
+    gone = shell("memory", "forget", *ANN, "--all", "--pinned", "--purge", typed="y\n")
+    assert (gone.code, "deleted 2 memories" in gone.out, "no file holds" in gone.out) == (0, True, True), (
+        gone.err
+    )
+    assert shell("memory", "forget", *ANN, "--all", "--yes").code == 3
+
+
+def test_what_was_known_then(shell: Shell) -> None:
+    told(shell, "I like tea.", *ANN)
+    then = shell("memory", "recall", "tea", *ANN, "--as-of", "2020-01-01T00:00:00Z")
+    assert (then.code, "1 recorded" in then.err) == (3, True)
+
+
+def test_what_is_not_there_and_what_cannot_be(shell: Shell) -> None:
+    told(shell, "I like tea.", *ANN)
+    for arguments, code in REFUSED:
+        done = shell("memory", *arguments)
+        assert (arguments, done.code) == (arguments, code), done.err
+
+
+def test_a_line_that_cannot_be_taken_in_is_named(shell: Shell) -> None:
+    told(shell, "I like tea.", *ANN)
+    good = shell("memory", "export", *ANN).out
+    for bad in ("{}", "nonsense", json.dumps({"text": 1})):
+        done = shell("memory", "import", "-", typed=f"{good}\n{bad}\n")
+        assert (done.code, "line 3" in done.err) == (2, True)
+    done = shell("memory", "import", "-", typed=good.encode() + b"\xff\xfe\n")
+    assert (done.code, "line 2" in done.err) == (2, True)
+
+
+def test_what_is_said_cannot_forge_the_screen(shell: Shell) -> None:
+    evil = told(shell, "I like \x1b[2J tea\u202e .", *ANN, "--speaker", "A\x1b[31mnn")
+    for arguments in (["history"], ["recall", "tea"], ["recent"], ["show", evil], ["versions", evil]):
+        out = shell("memory", *arguments, *ANN).out
+        assert ("tea" in out, "\x1b" in out, "\u202e" in out) == (True, False, False)
