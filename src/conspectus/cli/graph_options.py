@@ -102,7 +102,7 @@ def edges_table(edges: Sequence[Edge]) -> RenderableType:
 def neighbours_tree(node: str, found: Sequence[Neighbour]) -> RenderableType:
     """A node with what it is connected with, each below the one that leads to it."""
     tree = Tree(cell(node, style="bold"))
-    branches = {(node,): tree}
+    branches: dict[tuple[str, ...], Tree] = {(node,): tree}
     for each in sorted(found, key=lambda one: one.hop):
         above = branches.get(each.path[:-1], tree)
         label = cell(f"{_arrow(each.steps[-1])} {each.node.name}" if each.steps else each.node.name)

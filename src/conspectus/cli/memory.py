@@ -209,4 +209,4 @@ def _fact(text: str) -> Fact:
     parts = [each.strip() for each in text.split("|")]
     if len(parts) != 3 or not all(parts):
         raise InvalidInput("fact", "needs three parts: 'SUBJECT | RELATION | OBJECT'")
-    return Fact(*parts)
+    return Fact(parts[0], parts[1], parts[2])

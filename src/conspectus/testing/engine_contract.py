@@ -11,6 +11,7 @@ from conspectus.testing.engine_conversing_contract import ConversingContract
 from conspectus.testing.engine_documents_contract import CatalogContract, DocumentsContract
 from conspectus.testing.engine_graphing_contract import GraphingContract
 from conspectus.testing.engine_keeping_contract import KeepingContract
+from conspectus.testing.engine_naming_contract import NamingContract
 from conspectus.testing.engine_people_contract import PeopleContract, WorkContract
 from conspectus.testing.engine_remembering_contract import RememberingContract
 from conspectus.testing.engine_streaming_contract import StreamingContract
@@ -31,6 +32,7 @@ class EngineContract(
     SummarisingContract,
     AlertingContract,
     GraphingContract,
+    NamingContract,
     RememberingContract,
     KeepingContract,
 ):

@@ -31,7 +31,7 @@ HOME = Fact("Ann", "lives in", "Köln 🎉")
 class KeepingContract:
     """Forgetting, retention, numbers, export and import."""
 
-    async def told(self, engine: AnyEngine) -> list[str]:
+    async def carrying(self, engine: AnyEngine) -> list[str]:
         """Four turns and a pinned one in one conversation, one in another, and one of another user; ids."""
         turns = [NewMemory(f"turn {each}", key=str(each), at=START + each * DAY) for each in range(4)]
         turns.append(NewMemory("keep this", key="p", at=START - DAY, pinned=True))
@@ -47,7 +47,7 @@ class KeepingContract:
 
     async def test_memories_are_forgotten_by_their_ids(self, engine: AnyEngine) -> None:
         """Those of other scopes and unknown ones count as nothing; then they are nowhere."""
-        ids = await self.told(engine)
+        ids = await self.carrying(engine)
         [bobs] = (await engine.memories(scope=OTHER)).memories
         what = Forgetting(ids=(ids[0], ids[4], bobs.id, "nothing"))
         preview = await engine.forget(what, scope=ONE, preview=True)
@@ -64,7 +64,7 @@ class KeepingContract:
 
     async def test_memories_are_forgotten_by_age_and_all(self, engine: AnyEngine) -> None:
         """The old ones and not the new ones; pinned ones only where it is said; never those of others."""
-        await self.told(engine)
+        await self.carrying(engine)
         assert (await engine.forget(Forgetting(before=START + DAY), scope=Scope(ONE.user))).memories == 2
         assert (await self.left(engine), await self.left(engine, TWO)) == (["p", "1", "2", "3"], [])
         assert (await engine.forget(Forgetting(older_than_days=36_500.0), scope=ONE)).memories == 0
@@ -75,7 +75,7 @@ class KeepingContract:
 
     async def test_forgetting_needs_one_way(self, engine: AnyEngine) -> None:
         """None or several would be a guess."""
-        await self.told(engine)
+        await self.carrying(engine)
         for what in (
             Forgetting(),
             Forgetting(before=START, everything=True),
@@ -91,7 +91,7 @@ class KeepingContract:
 
     async def test_retentions_are_kept_and_carried_out(self, engine: AnyEngine, local: AnyEngine) -> None:
         """For each conversation of a scope, with a preview that says the same."""
-        await self.told(engine)
+        await self.carrying(engine)
         await engine.retain(Retention(days=20_000.5, most=2), scope=Scope(ONE.user))
         await engine.retain(Retention(most=9), scope=OTHER)
         rules = {each.scope: each for each in await engine.retentions()}
@@ -111,7 +111,7 @@ class KeepingContract:
 
     async def test_a_job_carries_them_out(self, engine: AnyEngine, local: Engine) -> None:
         """And says what went."""
-        await self.told(engine)
+        await self.carrying(engine)
         await engine.retain(Retention(most=1), scope=Scope(ONE.user))
         await local.start_jobs()
         job = await engine.wait_job((await engine.start_retention()).id)
@@ -123,7 +123,7 @@ class KeepingContract:
 
     async def test_numbers(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Of a scope and of its conversations, and of nobody else's."""
-        await self.told(engine)
+        await self.carrying(engine)
         found = await engine.conversations(scope=Scope(ONE.user))
         assert {each.scope: each.memories for each in found} == {ONE: 5, TWO: 1}
         assert ConversationSummary(TWO, 1, START, START) in found
@@ -154,7 +154,7 @@ class KeepingContract:
 
     async def test_what_is_exported_is_imported(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Complete: times, versions, facts and metadata; again it changes nothing."""
-        await self.told(engine)
+        await self.carrying(engine)
         full = NewMemory("I live there.", key="f", fact=HOME, metadata={"a": [1]}, entities=("Ann",))
         [done] = await engine.remember(full, scope=ONE)
         await engine.update_memory(done.id, scope=ONE, text="I live in Köln.")
@@ -170,7 +170,7 @@ class KeepingContract:
 
     async def test_lines_go_into_another_scope(self, engine: AnyEngine) -> None:
         """Where one is named; and the line at fault is named by its number."""
-        await self.told(engine)
+        await self.carrying(engine)
         lines = await self.exported(engine, ONE)
         await engine.import_memories(lines, scope=Scope("eve"))
         assert await self.left(engine, Scope("eve")) == await self.left(engine)

@@ -132,7 +132,9 @@ class RecallBody(ScopedBody):
     recent: Int64 | None = Field(None, description="So many of the last turns come first.")
     recent_tokens: Int64 | None = Field(None, description="Of at most so many tokens.")
     notes_share: Share = Field(0.25, description="The most of a budget that standing notes may take.")
-    graph: GraphAskBody | None = Field(GraphAskBody(), description="Null: the graph has no say.")
+    graph: GraphAskBody | None = Field(
+        default_factory=lambda: GraphAskBody.model_validate({}), description="Null: the graph has no say."
+    )
     floor: Floor | None = None
 
     def question(self) -> MemoryQuestion:
