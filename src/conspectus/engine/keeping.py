@@ -98,7 +98,7 @@ class Keeping(Carrying):
         """
         minutes = self._parts.settings.retention_minutes
         if minutes:
-            self._core.keep(lambda: Keeper(self._keep, turn=self._parts.keeping, pause=60.0 * minutes))
+            self._core.keep(lambda: Keeper(self._keep_due, turn=self._parts.keeping, pause=60.0 * minutes))
 
     async def _perform(self, job: Job, tell: Tell) -> Outcome:
         if job.kind != "retention":
@@ -166,7 +166,7 @@ class Keeping(Carrying):
         for each in rules:
             await self._parts.memories.ran(each.id, now)
 
-    async def _keep(self) -> None:
+    async def _keep_due(self) -> None:
         """Start a job for each of those whose rules are due and let something go."""
         pause, now = timedelta(minutes=self._parts.settings.retention_minutes), self._parts.clock()
         kept = sorted(await self._parts.memories.retentions(), key=_keeper)
