@@ -11,15 +11,15 @@ from conspectus.engine.reminding import in_homes
 from conspectus.errors import Changed, InvalidInput
 from conspectus.ingest.pipeline import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.ingest.prepare import describe
-from conspectus.memory.carried import edge_of, ends_of, is_newest, outcome_of, prepared
+from conspectus.memory.carried import edge_of, ends_of, is_newest, taken_in
 from conspectus.memory.histories import current_of, merged
 from conspectus.memory.line_reading import LineReader
 from conspectus.memory.lines import Line, Reference, line_of
-from conspectus.memory.scopes import graph_name, home_name, scope_of
+from conspectus.memory.scopes import beyond, graph_name, home_name, scope_of
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.memory import MEMORY, Memory, MemoryExport, Remembered, Scope
-from conspectus.model.records import PreparedDocument, Source
+from conspectus.model.records import Source
 from conspectus.ports import Progress
 from conspectus.text.hashing import stable_id
 
@@ -67,10 +67,14 @@ class Carrying(Remembering):
         """
         require_scope(self._person, "write", "write")
         reader = LineReader(scope, longest=self._parts.settings.max_request_bytes, check=self._check_line)
+        homes: dict[Scope, Source] = {}
         done: list[Remembered] = []
         for batch in reader.batches(lines, most=BATCH_DOCUMENTS, characters=BATCH_CHARACTERS):
-            places = [await self._memory_home(each, collection) for each in {line.scope for line in batch}]
-            place, homes = places[0][1], {scope_of(home.name): home for home, _ in places}
+            for each in dict.fromkeys(line.scope for line in batch if line.scope not in homes):
+                homes[each], _ = await self._memory_home(each, collection)
+            place = await self._sight.place_of(homes[batch[0].scope].collection)
+            for each in {line.scope for line in batch}:
+                place.require("editor", "take in memories", source=homes[each].id)
             done += await self._take_in(batch, place, homes)
             await self._embed(place.collection, wait=False)
             if progress is not None:
@@ -136,14 +140,15 @@ class Carrying(Remembering):
         self, batch: Sequence[Line], place: Place, ids: Mapping[Reference, str]
     ) -> Stored:
         """What is stored of the memories of these lines, by their ids."""
+        names = {home_name(line.scope) for line in batch}
+        homes = await self._memory_sight.homes(
+            place, begins=min(names), below=beyond(max(names)), holds=lambda source: source.name in names
+        )
+        wanted = [ids[Reference(line.scope, line.key)] for line in batch]
         found: dict[str, Sequence[Memory]] = {}
-        for scope in {line.scope for line in batch}:
-            homes = await self._homes(scope, place.collection.id)
-            names = [ids[Reference(scope, line.key)] for line in batch if line.scope == scope]
-            documents = await self._memory_sight.documents(homes, names)
-            for history in await homes.histories(documents):
-                memories = [in_homes(homes, *each) for each in history]
-                found[memories[-1].id] = memories
+        for history in await homes.histories(await self._memory_sight.documents(homes, wanted)):
+            memories = [in_homes(homes, *each) for each in history]
+            found[memories[-1].id] = memories
         return found
 
     async def _write_lines(
@@ -154,16 +159,8 @@ class Carrying(Remembering):
         stored: Stored,
     ) -> list[Remembered]:
         """Write what is not stored yet, all of it in one transaction. Raises Changed."""
-        ready: list[PreparedDocument] = []
-        done: list[Remembered] = []
-        preparations = {scope: self._preparation(home) for scope, home in homes.items()}
-        for line in batch:
-            name = ids[Reference(line.scope, line.key)]
-            before = stored.get(name, ())
-            steps = merged(before, line)
-            by = preparations[line.scope]
-            ready += await asyncio.to_thread(prepared, line, steps, before, ids, by)
-            done.append(Remembered(name, outcome_of(steps, before)))
+        preparations = {line.scope: self._preparation(homes[line.scope]) for line in batch}
+        ready, done = await asyncio.to_thread(taken_in, batch, stored, ids, preparations)
         if ready:
             await self._core.records.write(ready)
         return done
@@ -172,17 +169,18 @@ class Carrying(Remembering):
         self, batch: Sequence[Line], place: Place, homes: Mapping[Scope, Source], ids: Mapping[Reference, str]
     ) -> None:
         """See to it that the facts of these lines stand in the graphs of their scopes."""
-        for scope, home in homes.items():
-            stating = [line for line in batch if line.scope == scope and line.states[-1].new.fact]
+        facts: dict[Scope, list[Line]] = {}
+        for line in batch:
+            if line.states[-1].new.fact is not None:
+                facts.setdefault(line.scope, []).append(line)
+        for scope, stating in facts.items():
             where = {"graph": graph_name(scope), "collection": place.collection.id}
-            if not stating:
-                continue
             ends = {node.id: node for line in stating for node in ends_of(line)}
             edges = [edge_of(line, ids[Reference(scope, line.key)]) for line in stating]
             stated = await self._add_facts(ends.values(), edges, **where)
             for edge, written in zip(edges, stated, strict=True):
                 if written.closed:
-                    await self._close(place, home, str(edge.evidence), written.closed)
+                    await self._close(place, homes[scope], str(edge.evidence), written.closed)
 
 
 def _id(home: Source, key: str) -> str:

@@ -8,48 +8,31 @@ from typing import Literal
 from conspectus.errors import InvalidInput
 from conspectus.graph.keys import key_of
 from conspectus.ingest.prepare import Preparation, describe, prepare
-from conspectus.memory.histories import Step, current_of, earlier_of
+from conspectus.memory.histories import Step, current_of, earlier_of, merged
 from conspectus.memory.lines import Line, Reference
 from conspectus.model.graph import Fact, NewEdge, NewNode
-from conspectus.model.memory import Memory
+from conspectus.model.memory import Memory, Remembered, Scope
 from conspectus.model.records import NewDocument, PreparedDocument
 from conspectus.text.times import parse_instant
 
 
-def prepared(
-    line: Line,
-    steps: Sequence[Step],
-    before: Sequence[Memory],
+def taken_in(
+    batch: Sequence[Line],
+    stored: Mapping[str, Sequence[Memory]],
     ids: Mapping[Reference, str],
-    by: Preparation,
-) -> list[PreparedDocument]:
-    """What is to be written of a memory, with the times at which it was known: itself, then its versions."""
-    if not steps:
-        return []
-    memory, ready = ids[Reference(line.scope, line.key)], []
-    *earlier, newest = steps
-    if not newest.stays:
-        recorded = before[-1].document.recorded if before else line.recorded
-        since = newest.known.known_from
-        new = current_of(newest, line.scope, ids, first=since == recorded)
-        expected = before[-1].document.fingerprint if before else None
-        ready.append(_ready(new, by, (recorded, since), expected))
-    for step in earlier:
-        if not step.stays and step.until is not None:
-            new = earlier_of(step, memory, line.scope, ids)
-            ready.append(_ready(new, by, (step.until, step.until)))
-    return ready
-
-
-def outcome_of(
-    steps: Sequence[Step], before: Sequence[Memory]
-) -> Literal["added", "replaced", "updated", "unchanged"]:
-    """What taking in a line does to a memory."""
-    if not before:
-        return "added"
-    if not steps:
-        return "unchanged"
-    return "updated" if steps[-1].text == before[-1].text else "replaced"
+    preparations: Mapping[Scope, Preparation],
+) -> tuple[list[PreparedDocument], list[Remembered]]:
+    """What is to be written of lines, given what is stored of them by id, and what becomes of each."""
+    ready: list[PreparedDocument] = []
+    done: list[Remembered] = []
+    for line in batch:
+        name = ids[Reference(line.scope, line.key)]
+        before = stored.get(name, ())
+        steps = merged(before, line)
+        if steps:
+            ready += _prepared(line, steps, before, ids, preparations[line.scope])
+        done.append(Remembered(name, _outcome_of(steps, before)))
+    return ready, done
 
 
 def is_newest(line: Line, before: Sequence[Memory]) -> bool:
@@ -76,6 +59,40 @@ def edge_of(line: Line, memory: str) -> NewEdge:
         single=fact.single,
         evidence=memory,
     )
+
+
+def _prepared(
+    line: Line,
+    steps: Sequence[Step],
+    before: Sequence[Memory],
+    ids: Mapping[Reference, str],
+    by: Preparation,
+) -> list[PreparedDocument]:
+    """What is to be written of a memory, with the times at which it was known: itself, then its versions."""
+    memory, ready = ids[Reference(line.scope, line.key)], []
+    *earlier, newest = steps
+    if not newest.stays:
+        recorded = before[-1].document.recorded if before else line.recorded
+        since = newest.known.known_from
+        new = current_of(newest, line.scope, ids, first=since == recorded)
+        expected = before[-1].document.fingerprint if before else None
+        ready.append(_ready(new, by, (recorded, since), expected))
+    for step in earlier:
+        if not step.stays and step.until is not None:
+            new = earlier_of(step, memory, line.scope, ids)
+            ready.append(_ready(new, by, (step.until, step.until)))
+    return ready
+
+
+def _outcome_of(
+    steps: Sequence[Step], before: Sequence[Memory]
+) -> Literal["added", "replaced", "updated", "unchanged"]:
+    """What taking in a line does to a memory."""
+    if not before:
+        return "added"
+    if not steps:
+        return "unchanged"
+    return "updated" if steps[-1].text == before[-1].text else "replaced"
 
 
 def _fact_of(line: Line) -> Fact:

@@ -12,6 +12,8 @@ logger = logging.getLogger(__name__)
 
 TURN_SECONDS: Final = 1.0
 """Seconds between two looks at whether it is this process's turn."""
+FAULT_SECONDS: Final = 60.0
+"""Seconds after which what could not be done is tried again."""
 
 Turn = Callable[[], AbstractContextManager[bool]]
 """Opens a context that is true when this process is the one that carries retentions out."""
@@ -42,17 +44,24 @@ class Keeper:
 
     async def _serve(self) -> None:
         while not self._closing.is_set():
-            with self._turn() as mine:
-                while mine and not self._closing.is_set():
-                    await self._look_once()
-                    await self._wait(self._pause)
-            await self._wait(TURN_SECONDS)
+            try:
+                await self._lead()
+                await self._wait(TURN_SECONDS)
+            except ConspectusError as fault:
+                await self._after(fault.code)
+            except OSError as fault:
+                await self._after(fault.strerror)
 
-    async def _look_once(self) -> None:
-        try:
-            await self._look()
-        except ConspectusError as fault:
-            logger.warning("retentions cannot be carried out now: %s", fault.code)
+    async def _lead(self) -> None:
+        """Look after what is due to the end, if it is this process's turn."""
+        with self._turn() as mine:
+            while mine and not self._closing.is_set():
+                await self._look()
+                await self._wait(self._pause)
+
+    async def _after(self, fault: str | None) -> None:
+        logger.warning("retentions cannot be carried out now: %s", fault)
+        await self._wait(FAULT_SECONDS)
 
     async def _wait(self, seconds: float) -> None:
         with suppress(TimeoutError):
