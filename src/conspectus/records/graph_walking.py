@@ -145,9 +145,7 @@ class _Walker:
                 if bound is None or (-each.decay, "") <= bound:
                     self._read(each, size, ways)
             bound = _bound(ways, wanted)
-            lists = [
-                each for each in lists if each.last is not None and (bound is None or each.last <= bound)
-            ]
+            lists = [each for each in lists if each.may_better(bound)]
             size *= FURTHER
         best = sorted(ways, key=lambda name: (ways[name].cost, name))[:wanted]
         self._reached.update({name: ways[name] for name in best})
