@@ -14,4 +14,4 @@ def plural_of(key: str) -> str:
     """The regular plural of a key in English."""
     if key.endswith("y") and key[-2:-1] not in "aeiou":
         return f"{key[:-1]}ies"
-    return f"{key}es" if key.endswith(("s", "x", "z", "ch", "sh")) else f"{key}s"
+    return f"{key}es" if key.endswith(("s", "x", "z", "ch", "sh", "to")) else f"{key}s"

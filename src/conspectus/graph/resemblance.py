@@ -30,6 +30,8 @@ def fit(key: str, name: str, aliases: Sequence[str], *, person: bool) -> tuple[W
     if key in others:
         return "alias", ALIAS
     every = [named, *others]
+    if any(_WORD.findall(key) == _WORD.findall(other) for other in every):
+        return "alias", ALIAS
     if not person and any(key in (plural_of(other), singular_of(other)) for other in every):
         return "inflected", INFLECTED
     if any(initials_of(other) == key.replace(".", "").replace(" ", "") for other in every):

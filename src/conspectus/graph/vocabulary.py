@@ -55,10 +55,26 @@ FUNCTION_WORDS: Final = frozenset(
     " we're you're they're isn't aren't can't won't wasn't".split()
 )
 """What begins a sentence before a name without being part of it."""
+PRONOUNS: Final = frozenset("i you we they he she it".split())
+BEFORE_VERBS: Final = frozenset(
+    "that who to would will can could should might must do does did don't didn't really just also always never"
+    " ll d ve t not".split()
+)
+"""After these, a word that can be a verb is one."""
+
+
+@cache
+def listed_words() -> tuple[str, ...]:
+    """Words that are written without a capital more often than with one, the most common first."""
+    return tuple(files("conspectus.graph").joinpath("lower_words.txt").read_text("utf-8").split())
 
 
 @cache
 def common_words() -> frozenset[str]:
-    """Words that are written without a capital more often than with one."""
-    listed = files("conspectus.graph").joinpath("lower_words.txt").read_text("utf-8").split()
-    return frozenset(listed) | FUNCTION_WORDS
+    """The same with all function words, for looking up."""
+    return frozenset(listed_words()) | FUNCTION_WORDS
+
+
+def most_common_words(count: int) -> frozenset[str]:
+    """So many of the most common words."""
+    return frozenset(listed_words()[:count])
