@@ -10,6 +10,7 @@ import pytest
 from conspectus.model.query import Query
 from conspectus.testing.web_server import Answer, ScriptedServer
 from tests.web.conftest import OpenSite, Site, filled
+from tests.web.memory_walks import GRAPHS, MEMORIES
 
 Step = tuple[str, str, Any, int]
 PAGE = {"text": "Backups run at two.", "title": "Backups", "key": "b", "metadata": {"lang": "en"}}
@@ -197,6 +198,8 @@ def remember(path: str, answer: httpx.Response, names: dict[str, str]) -> None:
             names["document"] = document
         case "alerts", {"id": alert}:
             names["alert"] = alert
+        case "memories", [{"id": memory}, *_]:
+            names["memory"] = memory
         case "keys", {"key": {"id": key}}:
             names["key"] = key
 
@@ -220,6 +223,15 @@ async def import_captions(api: httpx.AsyncClient) -> None:
     for path, stream in (("/streams/import", "talk"), ("/streams/a%2Fb/captions/import", "a/b")):
         answer = await api.post(path, files=files, data={"collection": "wiki", "sentences": "false"})
         assert (answer.status_code, answer.json()["streams"]) == (200, {stream: 1}), answer.text
+
+
+async def split(api: httpx.AsyncClient) -> None:
+    """Nodes that are made one, and two again."""
+    await api.post("/graphs/default/nodes", json={"nodes": [{"id": "a"}, {"id": "b"}]})
+    await api.post("/graphs/default/merge", json={"keep": "a", "others": ["b"]})
+    [merge] = (await api.get("/graphs/default/history")).json()
+    answer = await api.post("/graphs/default/split", json={"merge": merge["number"]})
+    assert (answer.status_code, {each["id"] for each in answer.json()}) == (200, {"a", "b"})
 
 
 async def ingest(api: httpx.AsyncClient, folder: str, page: str) -> None:
@@ -260,6 +272,9 @@ async def test_every_route_does_what_it_promises(open_site: OpenSite, tmp_path: 
         await walk(api, TASKS, names)
         await walk(api, CHATS, names)
         await walk(api, STREAMS, names)
+        await walk(api, MEMORIES, names)
+        await split(api)
+        await walk(api, GRAPHS, names)
         await import_captions(api)
         await walk(api, SUMMARIES, names)
         await walk(api, ALERTS, names)
