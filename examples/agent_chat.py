@@ -11,7 +11,7 @@ import sys
 import uuid
 
 import conspectus
-from conspectus import ChatRequest
+from conspectus import ChatRequest, Settings
 from conspectus.faces.agent import AgentContext
 from conspectus.model.chat import Delta, Failure
 from conspectus.model.results import Message
@@ -55,7 +55,7 @@ def reply(engine: BlockingEngine, context: AgentContext, said: str) -> str:
         found = context.find_similar(rest, 1, conversation_id=None)
         gone = sum(context.forget(each["id"], conversation_id=None) for each in found)
         return f"Forgotten: {found[0]['content']}" if gone else "There is nothing of that."
-    model = engine.asynchronous.chat_ready()
+    model = Settings.from_environment().chat_model != "none"
     answer = by_model(engine, context, said) if model else by_memory(context, said)
     context.store(said, role="user")
     if model:
