@@ -1,4 +1,4 @@
-"""eval retrieval, conversation, turns, threads, moments, parsing and injection."""
+"""eval retrieval, conversation, turns, threads, moments, entities, parsing and injection."""
 
 import asyncio
 from pathlib import Path
@@ -9,9 +9,17 @@ import typer
 from conspectus.cli.options import Common
 from conspectus.cli.output import progress, show
 from conspectus.cli.session import require_here
-from conspectus.cli.tables import figures_table, injection_table, parsing_table, threads_table, ways_table
+from conspectus.cli.tables import (
+    figures_table,
+    injection_table,
+    measures_table,
+    parsing_table,
+    threads_table,
+    ways_table,
+)
 from conspectus.evals import run
 from conspectus.evals.asked import profile_without
+from conspectus.evals.entities import entities as measure_entities
 from conspectus.evals.injection import injection as measure_injection
 from conspectus.evals.moments import moments as measure_moments
 from conspectus.evals.parsing import parsing as measure_parsing
@@ -87,6 +95,14 @@ def moments(
     with progress() as bars:
         figures = asyncio.run(measure_moments(directory, limit=limit, progress=bars))
     show(figures, ways_table(figures), as_json=common.json)
+
+
+def entities(directory: Directory, common: Common) -> None:
+    """Measure how well names are found and linked in turns.jsonl or docs.jsonl, from 0 to 100."""
+    require_here(common)
+    with progress() as bars:
+        figures = measure_entities(directory, progress=bars)
+    show(figures, measures_table(figures), as_json=common.json)
 
 
 def parsing(directory: Directory, common: Common) -> None:

@@ -76,6 +76,7 @@ def build_app() -> typer.Typer:
     evaluation.command("turns")(spread(evaluating.turns))
     evaluation.command("threads")(spread(evaluating.threads))
     evaluation.command("moments")(spread(evaluating.moments))
+    evaluation.command("entities")(spread(evaluating.entities))
     evaluation.command("parsing")(spread(evaluating.parsing))
     evaluation.command("injection")(spread(evaluating.injection))
     app.add_typer(evaluation, name="eval")

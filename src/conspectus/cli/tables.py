@@ -158,6 +158,16 @@ def ways_table(figures: Mapping[str, Mapping[str, object]]) -> RenderableType:
     return table
 
 
+def measures_table(figures: Mapping[str, Mapping[str, object]]) -> RenderableType:
+    """A row for each way, with the measures side by side."""
+    measures = dict.fromkeys(name for report in figures.values() for name in report)
+    table = _table("way", *measures)
+    for way, report in figures.items():
+        values = (report.get(name, "") for name in measures)
+        table.add_row(way, *(f"{each:.1f}" if isinstance(each, float) else str(each) for each in values))
+    return table
+
+
 def threads_table(report: ThreadsReport) -> RenderableType:
     """The figures of the linker beside those of answering the message before."""
     table = _table("measure", "linked", "message before")
