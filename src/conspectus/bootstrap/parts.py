@@ -18,6 +18,7 @@ from conspectus.errors import StorageError
 from conspectus.model.wiki import Connection
 from conspectus.ports import CountTokens
 from conspectus.ports.alerts import Poster
+from conspectus.ports.captions import CaptionReader
 from conspectus.ports.graphs import Extractor
 from conspectus.ports.jobs import Jobs
 from conspectus.ports.web import Connector, Fetcher
@@ -39,8 +40,6 @@ COPIES = "wikis"
 
 
 async def parts_of(folder: Path, settings: Settings, models: Models) -> Parts:
-    from conspectus.index.segments.store import bytes_below
-    from conspectus.providers.tokenizers import counter
     from conspectus.records.accounts import SqlAccounts
     from conspectus.records.graphs import SqlGraphs
     from conspectus.records.memories import SqlMemories
@@ -48,7 +47,6 @@ async def parts_of(folder: Path, settings: Settings, models: Models) -> Parts:
     from conspectus.records.request_log import SqlRequestLog
     from conspectus.records.store import open_records
     from conspectus.records.summaries import SqlSummaries
-    from conspectus.sources.subtitles.reader import LocalCaptions
 
     await asyncio.to_thread(_make, folder)
     indexes = indexes_of(folder, settings)
@@ -61,15 +59,15 @@ async def parts_of(folder: Path, settings: Settings, models: Models) -> Parts:
         accounts=SqlAccounts(records.transactions),
         files=local_files(settings),
         archives=local_archives(settings),
-        captions=LocalCaptions.under(settings),
+        captions=_local_captions(settings),
         clock=now,
         turn=lambda: turn(folder / EMBEDDING),
         open_index=indexes.open,
         embedder_named=models.embedders.named,
         embedder_for=models.embedders.of,
         release=partial(_release, models, indexes),
-        counter=cache(counter),
-        size=partial(bytes_below, folder),
+        counter=cache(local_counter),
+        size=partial(_bytes_below, folder),
         forget_index=indexes.forget,
         request_log=SqlRequestLog(records.transactions),
         replays=SqlReplays(records.transactions),
@@ -88,6 +86,18 @@ async def _release(models: Models, indexes: Indexes) -> None:
         await models.close()
     finally:
         await indexes.close()
+
+
+def _bytes_below(folder: Path) -> int:
+    from conspectus.index.segments.store import bytes_below
+
+    return bytes_below(folder)
+
+
+def _local_captions(settings: Settings) -> CaptionReader:
+    from conspectus.sources.subtitles.reader import LocalCaptions
+
+    return LocalCaptions.under(settings)
 
 
 def local_files(settings: Settings) -> "LocalFiles":
