@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.agent_places import store
+from tests.agent_places import SETTINGS, store
 
+import conspectus
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.faces.agent import AgentContext
+from conspectus.faces.agent import AgentContext, AsyncAgentContext
 from conspectus.model.graph import Fact
 from conspectus.sync import BlockingEngine
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.testing.served import served
+from conspectus.web.app import application
 
 USERS = ("ada", "bob", None)
 AGENTS = ("clerk", None)
@@ -222,3 +226,29 @@ def test_graphs_of_others_are_not_walked(engine: BlockingEngine) -> None:
             context.get_neighbors("harbour")
     assert "gold" in json.dumps(ada.retrieve("harbour"), default=str)
     assert "gold" not in json.dumps(ada.retrieve("harbour", user_id="bob walks"), default=str)
+
+
+async def test_on_a_server_it_is_no_different(tmp_path: Path) -> None:
+    embedder = HashedEmbedder()
+    async with (
+        conspectus.open(tmp_path, settings=SETTINGS, embedder=embedder) as engine,
+        served(application(engine, SETTINGS)) as url,
+        conspectus.connect(url, settings=SETTINGS) as remote,
+    ):
+        whole = AsyncAgentContext(remote)
+        made = {
+            owner: await whole.store(f"The password is {secret(owner)}.", **of(owner)) for owner in OWNERS
+        }
+        for asked in (("ada", "clerk", "monday"), ("ada", None, None), (None, None, None)):
+            context = AsyncAgentContext(remote, **of(asked))
+            own = {secret(owner) for owner in OWNERS if may_read(asked, owner)}
+            seen = [await context.retrieve("password", 50), await context.list(None), await context.export()]
+            for told in (json.dumps(each, default=str) for each in seen):
+                assert {secret(owner) for owner in OWNERS if secret(owner) in told} == own
+            assert await context.count() == len(own)
+            for owner, memory in made.items():
+                assert await context.exists(memory) is may_read(asked, owner)
+        ada = AsyncAgentContext(remote, user_id="ada", agent_id="clerk")
+        assert await ada.batch_delete(made.values()) == 3
+        assert await ada.clear() == 0
+        assert [await whole.count(user_id=user) for user in USERS] == [3, 6, 6]
