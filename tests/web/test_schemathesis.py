@@ -50,6 +50,7 @@ UNSURE = {
     "GET /api/v1/jobs/{job}",
     "POST /api/v1/jobs/{job}/cancel",
     "POST /api/v1/jobs/{job}/retry",
+    "POST /api/v1/graphs/{graph}/split",
     "POST /api/v1/keys/{key}/rotate",
     "POST /api/v1/sources/{source}/documents",
 }
@@ -58,6 +59,8 @@ UNSURE = {
 
 CHANNELS = ("/api/v1/messages", "/api/v1/lookup")
 STREAMS = ("/api/v1/streams", "/api/v1/alerts")
+CONNECTED = ("/api/v1/memories", "/api/v1/graphs", "/api/v1/collections/{collection}/names")
+MEMORIES = [{"text": "I like green tea.", "key": "1"}]
 SCENES = [{"text": "A red car stops.", "start": 0, "end": 9, "index": 0, "entities": ["car"]}]
 TALK = [{"text": "How do I reset it?", "key": "1"}, {"text": "Hold the button.", "key": "2", "reply_to": "1"}]
 
@@ -84,6 +87,29 @@ def in_a_stream(case: Case) -> None:
         case.body.update({name: known_parts[name] for name in case.body if name in known_parts})
 
 
+def remembered(case: Case) -> None:
+    """Let a request ask for memories and a graph that are there."""
+    known = {"user": "ann", "collection": "memory", "node": "ann", "at": "2026-01-01T00:00:00Z", "hops": "1"}
+    if "/memories" not in case.path:
+        known["collection"] = "default"
+    if isinstance(case.query, dict):
+        for name in ("agent", "conversation", "after", "where", "tokenizer", "source", "limit", "skip"):
+            case.query.pop(name, None)
+        case.query.update({name: known[name] for name in case.query if name in known})
+    if isinstance(case.body, dict):
+        parts: dict[str, object] = {
+            **known,
+            "agent": None,
+            "conversation": None,
+            "scope": None,
+            "where": None,
+        }
+        parts |= {"keep": "ann", "others": ["bo"], "edges": [], "nodes": [], "memories": MEMORIES}
+        parts |= {"everything": True, "ids": [], "before": None, "older_than_days": None, "mention": None}
+        parts |= {"as_of": None, "graph": None, "limit": 3, "days": None, "most": 3, "lines": []}
+        case.body.update({name: parts[name] for name in case.body if name in parts})
+
+
 @dataclass(frozen=True)
 class Described:
     """A server, its document, and a key for it."""
@@ -107,6 +133,9 @@ class Described:
             client.put("/tasks/login/attachments/log", json={"text": "Wrong password."})
             client.post("/messages", json={"channel": "support", "messages": TALK})
             client.post("/streams/gate/captions", json={"captions": SCENES, "replace": True})
+            memories = client.post("/memories", json={"user": "ann", "memories": MEMORIES}).json()
+            nodes = [{"id": "ann"}, {"id": "bo"}]
+            client.post("/graphs/default/nodes", json={"nodes": nodes})
             alert = client.post("/alerts", json={"name": "cars", "query": "car"}).json()["id"]
         names = {"collection": "default", "user": "alice", "group": "team", "source": source, "key": key}
         return {
@@ -116,6 +145,8 @@ class Described:
             "attachment": "log",
             "stream": "gate",
             "alert": alert,
+            "memory": memories[0]["id"],
+            "graph": "default",
         }
 
     def faults(self) -> list[str]:
@@ -154,6 +185,8 @@ def failures(operation: APIOperation, of: Described, seen: Counter[str]) -> list
                 in_a_channel(case)
             if operation.path.startswith(STREAMS):
                 in_a_stream(case)
+            if operation.path.startswith(CONNECTED):
+                remembered(case)
         response = case.call(headers={"Authorization": f"Bearer {of.key}"})
         seen[operation.label] += response.status_code < 400
         case.validate_response(response, checks=CHECKS)
