@@ -56,7 +56,7 @@ class AsyncAgentMemory(Carrying):
     async def retrieve(self, query: str, max_results: int = 5, **asking: Unpack[Asking]) -> Told:
         """The memories that answer a question, best first, with what their scores are made of."""
         question = question_of(query, max_results, asking, self.scope)
-        return await self.ask(question, asking.get("max_tokens"))
+        return self.within(await self.recalled(question), asking.get("max_tokens"))
 
     async def search(self, query: str, limit: int = 10, **asking: Unpack[Asking]) -> Told:
         """The same under another name."""
@@ -69,10 +69,6 @@ class AsyncAgentMemory(Carrying):
         question = question_of(text[:MOST_ASKED], limit + 1, whose, self.scope)
         found = await self.recalled(question)
         return [each for each in found if stored is None or each["id"] != stored.id][:limit]
-
-    async def ask(self, question: MemoryQuestion, max_tokens: int | None) -> Told:
-        """What answers a question, of at most so many tokens; what does not fit is passed over."""
-        return self.within(await self.recalled(question), max_tokens)
 
     async def recalled(self, question: MemoryQuestion) -> Told:
         """What answers a question."""

@@ -1,0 +1,60 @@
+"""The manual of agents' contexts names everything there is, and its program runs as it stands."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conspectus.faces import agent
+from conspectus.faces.agent_asking import Asking
+from conspectus.faces.agent_context import ContextOptions
+from conspectus.faces.agent_words import Beside
+
+ROOT = Path(__file__).resolve().parents[2]
+MANUAL = (ROOT / "docs" / "agent.md").read_text(encoding="utf-8")
+PROGRAMS = re.findall(r"^```python\n(.*?)^```$", MANUAL, re.MULTILINE | re.DOTALL)
+BLOCKING = [getattr(agent, name) for name in agent.__all__ if not name.startswith("Async")]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=range(len(PROGRAMS)))
+def test_programs_of_the_manual_run(program: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-W", "error", "-c", program]
+    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ran.stderr, ran.returncode) == ("", 0)
+    assert "Mona" in ran.stdout and "French" in ran.stdout
+
+
+@pytest.mark.parametrize("kind", BLOCKING, ids=lambda kind: kind.__name__)
+def test_every_method_is_named(kind: type) -> None:
+    named = {each for each in dir(kind) if not each.startswith("_")}
+    shown = set(re.findall(r"`([a-z_]+)", MANUAL)) | {
+        "place",
+        "close",
+        "keys",
+        "get_memory",
+        "short_term",
+        "name",
+    }
+    fields = set(getattr(kind, "__dataclass_fields__", ()))
+    assert named - shown - fields == set()
+    assert f"`{kind.__name__}`" in MANUAL
+
+
+@pytest.mark.parametrize("words", [ContextOptions, Beside, Asking], ids=lambda words: words.__name__)
+def test_every_argument_is_named(words: type) -> None:
+    assert {each for each in words.__annotations__ if f"`{each}" not in MANUAL} == set()
+
+
+def test_blocking_and_asynchronous_classes_have_the_same_methods() -> None:
+    for name in agent.__all__:
+        if not name.startswith("Async"):
+            continue
+        blocking, asynchronous = getattr(agent, name.removeprefix("Async")), getattr(agent, name)
+        methods = {
+            each for each in dir(asynchronous) if callable(getattr(asynchronous, each)) and each[0] != "_"
+        }
+        inner = {"run", "move", "take", "source", "exists", "recalled", "within", "graph_for"}
+        inner |= {"window", "question"}
+        assert methods - set(dir(blocking)) - inner == set()
