@@ -6,10 +6,12 @@ Adapters are imported when they are first needed, so that a program pays only fo
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from conspectus.bootstrap.indexes import build, index_folder
 from conspectus.bootstrap.models import GIVEN, Embedders, Models, Rerankers
+from conspectus.bootstrap.names import checked_names, extractor_of
 from conspectus.bootstrap.parts import local_archives, local_counter, local_files, now, parts_of
 from conspectus.engine import Engine
 from conspectus.ports import Embedder
@@ -57,7 +59,9 @@ async def open(
     models = Models(chosen, embedder)
     judge = reranker or models.rerankers.named(chosen.reranker)
     speaker = chat_model or models.speaker()
+    checked_names(chosen)
     parts = replace(await parts_of(folder, chosen, models), reranker=judge, chat_model=speaker)
+    parts = replace(parts, names=replace(parts.names, make_extractor=partial(extractor_of, chosen, speaker)))
     models.notes.write_to(parts.request_log)
     engine = Engine(parts)
     try:

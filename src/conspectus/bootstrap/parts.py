@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from conspectus.bootstrap.indexes import RECORDS, Indexes, indexes_of
 from conspectus.bootstrap.models import Models
+from conspectus.bootstrap.names import extractor_of
 from conspectus.engine import Parts
 from conspectus.engine.parts import AlertParts, NameParts, WorkParts
 from conspectus.errors import StorageError
@@ -19,7 +20,6 @@ from conspectus.model.wiki import Connection
 from conspectus.ports import CountTokens
 from conspectus.ports.alerts import Poster
 from conspectus.ports.captions import CaptionReader
-from conspectus.ports.graphs import Extractor
 from conspectus.ports.jobs import Jobs
 from conspectus.ports.web import Connector, Fetcher
 from conspectus.records.turns import turn
@@ -171,13 +171,7 @@ def _name_parts(folder: Path, settings: Settings, transactions: "Transactions") 
     from conspectus.records.mentions import SqlNames
 
     rows = SqlNames(transactions)
-    return NameParts(rows, lambda: turn(folder / NAMES_LOCK), partial(_extractor, settings))
-
-
-def _extractor(settings: Settings) -> Extractor:
-    from conspectus.graph.extract import RuleExtractor
-
-    return RuleExtractor()
+    return NameParts(rows, lambda: turn(folder / NAMES_LOCK), partial(extractor_of, settings, None))
 
 
 def _allowed(settings: Settings) -> tuple[str, ...]:
