@@ -223,7 +223,7 @@ class Graphing(Alerting):
         place = await self._sight.find(collection)
         found = None if place is None else await self._graph_sight.find(place, _whole(graph), graph)
         if place is None or found is None:
-            whole = named("graph", _whole(graph))
+            whole = named("graph", _whole(named("graph", graph)))
             found, place = await self._shelved(whole, collection, None, "graph")
         if found.kind != "graph":
             raise Conflict("source", found.name, "is no graph")

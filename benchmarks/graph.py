@@ -1,0 +1,242 @@
+"""How fast a graph of a million edges is walked, in the store and in memory: python benchmarks/graph.py.
+
+Who is linked with whom follows a power law, so a few nodes have tens of thousands of edges, and two steps
+from most nodes lead over one of them. The store is asked through the engine, permission and all. Beside it
+stand rustworkx and NetworkX, which first have to hold the whole graph in the memory of every process: the
+same answer (fewest steps, best product of weights, the first hundred) by loops over their edges.
+"""
+
+import argparse
+import asyncio
+import heapq
+import random
+import resource
+import shutil
+import time
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from pathlib import Path
+
+import networkx
+import numpy as np
+import rustworkx
+from rich.console import Console
+from rich.table import Table
+
+import conspectus
+from conspectus import Engine, Settings
+from conspectus.model.graph import NewEdge, NewNode, Walk
+from conspectus.text.times import parse_instant
+
+STEEPNESS = 0.9
+BATCH = 10_000
+TYPES = ("knows", "likes", "works_with", "lives_in", "cites")
+SETTINGS = Settings(embedder="none")
+SHOWN = 100
+Links = list[tuple[int, int, float]]
+Reached = list[tuple[str, int, float]]
+Steps = Callable[[str], Iterable[tuple[str, float]]]
+Ask = Callable[[str], Awaitable[Reached]]
+
+
+def links(nodes: int, edges: int) -> Links:
+    """Ends by a power law, weights from .05 to 1."""
+    chance = np.random.default_rng(1)
+    share = np.arange(1, nodes + 1) ** -STEEPNESS
+    ends = chance.choice(nodes, (2, edges), p=share / share.sum())
+    places = chance.permutation(nodes)[ends].tolist()
+    weights = np.round(chance.uniform(0.05, 1, edges), 2).tolist()
+    return list(zip(*places, weights, strict=True))
+
+
+def name(place: int) -> str:
+    """The id of a node."""
+    return f"node-{place:07}"
+
+
+async def build(engine: Engine, nodes: int, known: Links) -> None:
+    """Store everything in batches, as a program would."""
+    for start in range(0, nodes, BATCH):
+        await engine.add_nodes(NewNode(name(place)) for place in range(start, min(start + BATCH, nodes)))
+    for start in range(0, len(known), BATCH):
+        await engine.add_edges(
+            NewEdge(
+                name(a), name(b), TYPES[(start + n) % len(TYPES)], weight, valid_from=parse_instant(start + n)
+            )
+            for n, (a, b, weight) in enumerate(known[start : start + BATCH])
+        )
+
+
+def stored(engine: Engine, walk: Walk) -> Ask:
+    """Ask the store."""
+
+    async def ask(start: str) -> Reached:
+        found = await engine.neighbours(start, walk)
+        return [(each.node.id, each.hop, round(each.decay, 9)) for each in found]
+
+    return ask
+
+
+def further(steps: Steps, layer: dict[str, float], best: dict[str, float]) -> dict[str, float]:
+    """What is one step from a layer, with the best product of weights."""
+    fresh: dict[str, float] = {}
+    for here, decay in layer.items():
+        for there, weight in steps(here):
+            if there not in best and decay * weight > fresh.get(there, 0.0):
+                fresh[there] = decay * weight
+    return fresh
+
+
+def in_memory(steps: Steps, hops: int) -> Ask:
+    """Ask a graph in memory, whose steps from a node are given."""
+
+    async def ask(start: str) -> Reached:
+        best, layer, order = {start: 1.0}, {start: 1.0}, Reached()
+        for hop in range(1, hops + 1):
+            fresh = further(steps, layer, best)
+            first = heapq.nsmallest(SHOWN - len(order), fresh, key=lambda each: (-fresh[each], each))
+            order += [(each, hop, round(fresh[each], 9)) for each in first]
+            if len(order) >= SHOWN:
+                break
+            best |= fresh
+            layer = fresh
+        return order
+
+    return ask
+
+
+def in_rustworkx(nodes: int, known: Links) -> Steps:
+    """The steps of a graph in rustworkx."""
+    graph = rustworkx.PyDiGraph()
+    graph.add_nodes_from([name(place) for place in range(nodes)])
+    graph.add_edges_from(known)
+
+    def steps(here: str) -> Iterable[tuple[str, float]]:
+        place = int(here.removeprefix("node-"))
+        for _, there, weight in graph.out_edges(place):
+            yield graph[there], weight
+        for there, _, weight in graph.in_edges(place):
+            yield graph[there], weight
+
+    return steps
+
+
+def in_networkx(known: Links) -> Steps:
+    """The steps of a graph in NetworkX."""
+    graph = networkx.MultiDiGraph()
+    graph.add_weighted_edges_from((name(a), name(b), weight) for a, b, weight in known)
+
+    def steps(here: str) -> Iterable[tuple[str, float]]:
+        for _, there, weight in graph.out_edges(here, data="weight"):
+            yield there, weight
+        for there, _, weight in graph.in_edges(here, data="weight"):
+            yield there, weight
+
+    return steps
+
+
+async def measured(ask: Ask, starts: Sequence[str]) -> tuple[list[float], list[Reached]]:
+    """Milliseconds of each question, sorted, and the answers."""
+    times, answers = [], []
+    for start in starts:
+        began = time.perf_counter()
+        answers.append(await ask(start))
+        times.append((time.perf_counter() - began) * 1_000)
+    return sorted(times), answers
+
+
+def memory() -> float:
+    """Megabytes that this process has had at most."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_024
+
+
+def row(table: Table, what: str, times: Sequence[float], *more: str, beside: float) -> None:
+    """A line of the table, with how many times as long the 95th percentile is as the store's."""
+    p50, p95 = times[len(times) // 2], times[int(len(times) * 0.95)]
+    table.add_row(what, f"{p50:.2f}", f"{p95:.2f}", f"{times[-1]:.1f}", f"{p95 / beside:.1f}", *more)
+
+
+async def compare(engine: Engine, nodes: int, known: Links, starts: Sequence[str]) -> Table:
+    """The store and the peers on the same questions; raises where they do not agree."""
+    table = Table(title=f"two hops in both directions, the best {SHOWN}, {len(known):,} edges")
+    for column in ("", "p50 ms", "p95 ms", "most ms", "p95 / store", "ready after s", "memory MB"):
+        table.add_column(column, justify="left" if not column else "right")
+    ask = stored(engine, Walk(hops=2, limit=SHOWN))
+    await measured(ask, starts[:20])
+    base, expected = await measured(ask, starts)
+    p95 = base[int(len(base) * 0.95)]
+    row(table, "store", base, "0", f"{memory():.0f}", beside=p95)
+    for title, load in (
+        ("rustworkx", lambda: in_rustworkx(nodes, known)),
+        ("NetworkX", lambda: in_networkx(known)),
+    ):
+        before, began = memory(), time.perf_counter()
+        asked = in_memory(load(), 2)
+        ready = time.perf_counter() - began
+        times, answers = await measured(asked, starts)
+        assert answers == expected, f"{title} answers otherwise"
+        row(table, title, times, f"{ready:.1f}", f"{memory() - before:.0f}", beside=p95)
+    return table
+
+
+async def others(engine: Engine, starts: Sequence[str], hubs: Sequence[str]) -> Table:
+    """Other questions to the store."""
+    table = Table(title="other questions to the store")
+    for column in ("", "p50 ms", "p95 ms", "most ms", "p95 / first"):
+        table.add_column(column, justify="left" if not column else "right")
+    instant = parse_instant(500_000)
+    asked = {
+        "one hop": (Walk(limit=SHOWN), starts),
+        "two hops, outwards": (Walk(hops=2, direction="out", limit=SHOWN), starts),
+        "two hops, one type of five": (Walk(hops=2, types=TYPES[:1], limit=SHOWN), starts),
+        "two hops, at an instant": (Walk(hops=2, at=instant, limit=SHOWN), starts),
+        "two hops, weights from .9": (Walk(hops=2, min_weight=0.9, limit=SHOWN), starts),
+        "three hops, the best 1,000": (Walk(hops=3, limit=1_000), starts),
+        "two hops from the 20 largest hubs": (Walk(hops=2, limit=SHOWN), hubs),
+    }
+    first = 0.0
+    for title, (walk, some) in asked.items():
+        times, _ = await measured(stored(engine, walk), some)
+        first = first or times[int(len(times) * 0.95)]
+        row(table, title, times, beside=first)
+    return table
+
+
+async def run(folder: Path, nodes: int, edges: int, questions: int) -> None:
+    """Build the store where it is not there yet, then ask."""
+    console, known = Console(), links(nodes, edges)
+    degrees = np.bincount(np.array([each[:2] for each in known]).ravel(), minlength=nodes)
+    ready = folder / "ready"
+    if not ready.exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        began = time.perf_counter()
+        async with conspectus.open(folder, settings=SETTINGS) as engine:
+            await build(engine, nodes, known)
+        took = time.perf_counter() - began
+        ready.write_text(f"{took:.1f}")
+        console.print(
+            f"stored {nodes:,} nodes and {edges:,} edges in {took:.1f} s, {edges / took:,.0f} edges/s"
+        )
+    chance = random.Random(2)
+    linked = np.flatnonzero(degrees).tolist()
+    starts = [name(place) for place in chance.choices(linked, k=questions)]
+    hubs = [name(place) for place in np.argsort(-degrees)[:20].tolist()]
+    size = (folder / "records.sqlite").stat().st_size / 1e6
+    console.print(f"the largest hub has {degrees.max():,} edges; the file has {size:.0f} MB")
+    async with conspectus.open(folder, settings=SETTINGS) as engine:
+        console.print(await compare(engine, nodes, known, starts))
+        console.print(await others(engine, starts, hubs))
+
+
+def main() -> None:
+    """Read the options."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--nodes", type=int, default=200_000)
+    options.add_argument("--edges", type=int, default=1_000_000)
+    options.add_argument("--questions", type=int, default=300)
+    given = options.parse_args()
+    folder = Path(".benchmarks") / f"graph-{given.nodes}-{given.edges}"
+    asyncio.run(run(folder, given.nodes, given.edges, given.questions))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,281 @@
+"""Graphs through the engine: what is refused, who may see and write what, and what evidence gives away."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import conspectus
+from conspectus import Engine, Settings
+from conspectus.errors import (
+    Conflict,
+    ConspectusError,
+    DanglingEdges,
+    InvalidInput,
+    NotAllowed,
+    NotFound,
+    TooLarge,
+)
+from conspectus.model.access import Grantee, Person, Role
+from conspectus.model.graph import NewEdge, NewNode, Walk
+
+SETTINGS = replace(Settings(), embedder="none", max_graph_batch=50, max_walked=200, log_level="critical")
+LONG = 1_001 * "x"
+BAD_NODES = [
+    NewNode(""), NewNode(" "), NewNode(LONG), NewNode("a\x00"), NewNode("\ud800"), NewNode("a", type=""),
+    NewNode("a", name="\x00"), NewNode("a", aliases=("",)), NewNode("a", aliases="ab"),
+    NewNode("a", properties={"x": object()}), NewNode("a", properties={"x": float("nan")}),
+    NewNode("a", properties={"x": 70_000 * "y"}), NewNode("a", valid_from="yesterday"),
+    NewNode("a", valid_from="2024-01-02", valid_until="2024-01-01"),
+    NewNode("a", valid_from=datetime(1, 1, 1, tzinfo=UTC), valid_until="0000"),
+]  # fmt: skip
+BAD_EDGES = [
+    *(NewEdge("a", "b", weight=weight) for weight in (0, -1, 1.1, float("nan"), float("inf"), True)),
+    NewEdge("a", "b", weight="1"),
+    NewEdge("", "b"), NewEdge("a", LONG), NewEdge("a", "b", type="\x00"), NewEdge("a", "b", evidence=""),
+    NewEdge("a", "b", valid_from="2024-01-02T00:00:01Z", valid_until="2024-01-02"),
+]  # fmt: skip
+BAD_WALKS: list[dict[str, Any]] = [
+    {"hops": -1}, {"hops": 6}, {"direction": "up"}, {"min_weight": -0.1}, {"min_weight": 1.1},
+    {"min_weight": float("nan")}, {"types": "x"}, {"types": ("",)}, {"skip": -1}, {"skip": 200},
+    {"limit": 0}, {"limit": 1_001},
+]  # fmt: skip
+
+
+@dataclass
+class House:
+    """A store, its owner, and Ann, who may do what she was granted."""
+
+    owner: Engine
+    ann: Engine
+    name: str
+
+    async def let_in(self, source: str, role: Role = "viewer") -> None:
+        await self.owner.grant("default", Grantee("user", self.name), role, source=source)
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with conspectus.open(tmp_path / "data", settings=SETTINGS) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def house(engine: Engine) -> House:
+    await engine.collection("default")
+    user = await engine.create_user("ann")
+    return House(engine, engine.answering(Person("ann", id=user.id)), user.id)
+
+
+async def ab(engine: Engine, **fields: Any) -> str:
+    """Two nodes with an edge between them; its id."""
+    await engine.add_nodes([NewNode("a"), NewNode("b")])
+    return (await engine.add_edges([NewEdge("a", "b", **fields)]))[0].id
+
+
+async def test_the_case_of_the_published_design(engine: Engine) -> None:
+    await engine.add_nodes(NewNode(name) for name in "ABC")
+    await engine.add_edges([NewEdge("A", "B", "likes", 0.9), NewEdge("B", "C", "knows", 0.7)])
+    b, c = await engine.neighbours("A", Walk(hops=2))
+    assert (b.hop, b.decay, b.path) == (1, 0.9, ("A", "B"))
+    assert (c.hop, round(c.decay, 9), c.path) == (2, 0.63, ("A", "B", "C"))
+    for walk in (Walk(), Walk(hops=2, min_weight=0.8), Walk(hops=2, types=("likes",))):
+        assert [each.node.id for each in await engine.neighbours("A", walk)] == ["B"]
+
+
+@pytest.mark.parametrize("bad", BAD_NODES, ids=repr)
+async def test_nodes_that_cannot_be_stored_are_refused_with_all_others(engine: Engine, bad: NewNode) -> None:
+    with pytest.raises(InvalidInput):
+        await engine.add_nodes([NewNode("good"), bad])
+    assert (await engine.nodes()).nodes == ()
+
+
+@pytest.mark.parametrize("bad", BAD_EDGES, ids=repr)
+async def test_edges_that_cannot_be_stored_are_refused_with_all_others(engine: Engine, bad: NewEdge) -> None:
+    await ab(engine)
+    with pytest.raises(InvalidInput):
+        await engine.add_edges([NewEdge("b", "a"), bad])
+    assert len((await engine.edges()).edges) == 1
+
+
+@pytest.mark.parametrize("bad", BAD_WALKS, ids=repr)
+async def test_walks_that_cannot_be_made_are_refused(engine: Engine, bad: dict[str, Any]) -> None:
+    await ab(engine)
+    with pytest.raises(InvalidInput):
+        await engine.neighbours("a", replace(Walk(), **bad))
+
+
+async def test_no_more_than_the_settings_allow(engine: Engine) -> None:
+    with pytest.raises(TooLarge):
+        await engine.add_nodes(NewNode(str(number)) for number in range(51))
+    await engine.add_nodes(NewNode(str(number)) for number in range(50))
+    with pytest.raises(TooLarge):
+        await engine.add_edges(NewEdge("1", str(number % 50)) for number in range(51))
+    with pytest.raises(TooLarge):
+        await engine.delete_nodes([str(number) for number in range(51)])
+    with pytest.raises(InvalidInput):
+        await engine.delete_edges("one id")
+    for limit in (0, 1_001):
+        with pytest.raises(InvalidInput):
+            await engine.nodes(limit=limit)
+        with pytest.raises(InvalidInput):
+            await engine.find_nodes("x", limit=limit)
+
+
+async def test_what_is_not_there_is_said(engine: Engine) -> None:
+    with pytest.raises(NotFound, match="graph"):
+        await engine.nodes(graph="none", collection=(await engine.collection()).id)
+    await ab(engine)
+    for ask in (engine.node, engine.neighbours):
+        with pytest.raises(NotFound, match="node"):
+            await ask("none")
+    with pytest.raises(NotFound, match="node"):
+        await engine.edges(node="none")
+    with pytest.raises(NotFound, match="document"):
+        await engine.add_edges([NewEdge("a", "b", evidence="none")])
+    with pytest.raises(DanglingEdges) as refused:
+        await engine.add_edges([NewEdge("a", "x"), NewEdge("y", "b")])
+    assert refused.value.missing == ("x", "y")
+    assert (await engine.delete_nodes(["none"])).nodes == 0
+
+
+async def test_graphs_and_other_sources_do_not_take_each_others_names(engine: Engine) -> None:
+    await engine.add("a document", source="default")
+    await ab(engine)
+    graph = await engine.graph()
+    assert (graph.name, graph.kind) == ("graph/default", "graph")
+    assert await engine.graph(graph.id) == await engine.graph("graph/default") == graph
+    assert await engine.count() == 1
+    with pytest.raises(NotFound):
+        await engine.nodes(graph=(await engine.find_source("default", collection="default")).id)
+    await engine.source("graph/taken")
+    with pytest.raises(Conflict):
+        await engine.graph("taken")
+    odd = await engine.graph("a/b%🎉")
+    assert [each.source.name for each in await engine.graphs()] == [odd.name, "graph/default"]
+    for bad in ("", 200 * "🎉"):
+        with pytest.raises(InvalidInput):
+            await engine.graph(bad)
+
+
+async def test_words_are_found_whole_and_in_their_forms(engine: Engine) -> None:
+    await engine.add_nodes(
+        [
+            NewNode("1", name="start"),
+            NewNode(
+                "2", name="Art", aliases=("The Arts",), properties={"content": ["Painting", {"x": "walls"}]}
+            ),
+            NewNode("3", name="artist", properties={"content": "art on a wall", "n": 3}),
+        ]
+    )
+    found = {each.node.id: each.score for each in await engine.find_nodes("ART wall")}
+    assert found == {"2": 1.0, "3": 1.0}
+    assert [each.node.id for each in await engine.find_nodes("art")] == ["2", "3"]
+    assert [(each.node.id, each.score) for each in await engine.find_nodes("the arts")] == [
+        ("2", 1.0),
+        ("3", 1.0),
+    ]
+    assert [each.score for each in await engine.find_nodes("paints music")] == [0.5]
+    assert await engine.find_nodes("tar") == await engine.find_nodes("?!") == []
+    with pytest.raises(InvalidInput):
+        await engine.find_nodes(" ")
+    with pytest.raises(TooLarge):
+        await engine.find_nodes(10_001 * "x")
+
+
+async def test_who_sees_nothing_of_a_graph_is_told_that_there_is_none(house: House) -> None:
+    edge = await ab(house.owner)
+    await house.owner.add("seen", source="seen")
+    await house.let_in("seen")
+    for ask in (
+        house.ann.nodes(), house.ann.edges(), house.ann.node("a"), house.ann.neighbours("a"),
+        house.ann.find_nodes("a"), house.ann.export_graph(), house.ann.delete_graph("default"),
+        house.ann.graph_at(datetime.now(UTC)), house.ann.delete_nodes(["a"]), house.ann.delete_edges([edge]),
+    ):  # fmt: skip
+        with pytest.raises(NotFound, match="graph"):
+            await ask
+    assert await house.ann.graphs() == []
+    with pytest.raises(NotAllowed):
+        await house.ann.add_nodes([NewNode("c")])
+    assert len((await house.owner.nodes()).nodes) == 2
+
+
+async def refused(*asked: Any) -> list[type[ConspectusError] | None]:
+    """The errors of questions that are put one after the other."""
+    found: list[type[ConspectusError] | None] = []
+    for each in asked:
+        try:
+            await each
+            found.append(None)
+        except ConspectusError as error:
+            found.append(type(error))
+    return found
+
+
+@pytest.mark.parametrize(("role", "most"), [("viewer", 1), ("editor", 5), ("manager", 6)])
+async def test_readers_see_editors_write_and_managers_delete(house: House, role: Role, most: int) -> None:
+    edge = await ab(house.owner)
+    await house.let_in("graph/default", role)
+    assert [each.source.name for each in await house.ann.graphs()] == ["graph/default"]
+    ann = house.ann
+    tried = await refused(
+        ann.nodes(),
+        ann.add_nodes([NewNode("c")]),
+        ann.add_edges([NewEdge("a", "c")]),
+        ann.delete_edges([edge]),
+        ann.delete_nodes(["a"]),
+        ann.delete_graph("default"),
+    )
+    assert tried == [None] * most + [NotAllowed] * (6 - most)
+
+
+async def test_evidence_that_may_not_be_seen_is_not_revealed(house: House) -> None:
+    secret = (await house.owner.add("a secret", source="secrets"))[0].id
+    known = (await house.owner.add("known", source="seen"))[0].id
+    await ab(house.owner, evidence=secret)
+    await house.owner.add_edges([NewEdge("b", "a", evidence=known)])
+    for source in ("graph/default", "seen"):
+        await house.let_in(source, "editor")
+    assert [each.evidence for each in (await house.owner.edges()).edges] == [secret, known]
+    assert [each.evidence for each in (await house.ann.edges()).edges] == [None, known]
+    state = await house.ann.graph_at(datetime.now(UTC))
+    assert [each.evidence for each in state.edges] == [None, known]
+    for form in ("json", "graphml"):
+        assert secret not in await house.ann.export_graph(form)
+        assert secret in await house.owner.export_graph(form)
+    for unseen in (secret, "none"):
+        with pytest.raises(NotFound):
+            await house.ann.add_edges([NewEdge("a", "b", "says", evidence=unseen)])
+    elsewhere = (await house.owner.add("far", collection="other"))[0].id
+    with pytest.raises(NotFound):
+        await house.owner.add_edges([NewEdge("a", "b", "says", evidence=elsewhere)])
+
+
+async def test_facts_go_with_the_documents_that_state_them(engine: Engine) -> None:
+    told = [each.id for each in await engine.add(["Ada lives in Rome.", "Ada lives in Rome, again."])]
+    ends = [NewNode("ada"), NewNode("rome")]
+    for document in told:
+        fact = NewEdge("ada", "rome", "lives", valid_from="2020", evidence=document)
+        [written] = await engine._add_facts(ends, [fact], graph="default", collection="default")
+        assert written.outcome == ("added" if document == told[0] else "updated")
+    assert [await engine._edges_resting_on(some) for some in (told[:1], told, [])] == [0, 1, 0]
+    await engine.delete(told[0])
+    assert [each.evidence for each in (await engine.edges()).edges] == [told[1]]
+    await engine.delete_source("default", collection="default")
+    assert (await engine.nodes()).nodes == ()
+
+
+async def test_two_graphs_of_a_collection_and_two_collections_do_not_mix(engine: Engine) -> None:
+    await ab(engine)
+    await engine.add_nodes([NewNode("a", type="other")], graph="second")
+    await engine.add_nodes([NewNode("a", type="far")], collection="elsewhere")
+    assert (await engine.node("a")).type == "entity"
+    assert (await engine.node("a", graph="second")).type == "other"
+    assert (await engine.node("a", collection="elsewhere")).type == "far"
+    assert await engine.neighbours("a", graph="second") == []
+    receipt = await engine.delete_graph("default")
+    assert (receipt.nodes, receipt.edges) == (2, 1)
+    assert [each.nodes for each in await engine.graphs()] == [1]
