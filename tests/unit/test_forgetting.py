@@ -1,5 +1,6 @@
 """What is forgotten is gone at once and everywhere, and nothing else is."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -224,6 +225,28 @@ async def test_more_than_a_page_goes_too(engine: Engine) -> None:
     receipt = await engine.forget(Forgetting(older_than_days=90), scope=ANN)
     assert (receipt.memories, receipt.ids) == (1_203, preview.ids)
     assert await keys(engine, ANN) == []
+
+
+async def test_those_who_forget_the_same_at_once_count_it_once(engine: Engine) -> None:
+    made = await say(engine, ANN, *(said(str(number), 1) for number in range(20)))
+    unknown = tuple(str(number) for number in range(20_000))
+    what = Forgetting((*(each.id for each in made), *unknown))
+    receipts = await asyncio.gather(*(engine.forget(what, scope=ANN) for _ in range(4)))
+    assert sum(each.memories for each in receipts) == sum(len(each.ids) for each in receipts) == 20
+    assert sum(each.chunks for each in receipts) == 20
+
+
+async def test_what_is_told_while_all_is_forgotten_is_there_or_counted(engine: Engine) -> None:
+    await say(engine, ANN, *(said(str(number), 1) for number in range(600)))
+
+    async def go_on() -> None:
+        for number in range(40):
+            await say(engine, ANN, said(f"later {number}", 0))
+
+    receipt, _ = await asyncio.gather(engine.forget(EVERYTHING, scope=ANN), go_on())
+    left = await keys(engine, ANN)
+    assert receipt.memories + len(left) == 640
+    assert all(each.startswith("later") for each in left)
 
 
 async def test_only_who_may_write_there_may_forget_there(engine: Engine) -> None:
