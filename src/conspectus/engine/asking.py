@@ -239,13 +239,19 @@ class Asking(Documents):
         )
         found = await search(query, looking, also=[each.chunk.id for each in extra])
         found = replace(found, timings={**followed, **found.timings})
-        problem = core.backfill.problem(home)
+        return await self._with_notice(found, query, place, shelf.space)
+
+    async def _with_notice(
+        self, found: Retrieval, query: Query, place: Place, space: EmbeddingSpace | None
+    ) -> Retrieval:
+        """What was found, saying so where texts could not be found by meaning."""
+        problem = self._core.backfill.problem(place.collection)
         if problem is not None:
             said = str(problem) if place.whole else STOPPED
             return replace(found, notices=(*found.notices, said))
-        if found.hits or shelf.space is None or "vectors" not in query.arms or not query.text.strip():
+        if found.hits or space is None or "vectors" not in query.arms or not query.text.strip():
             return found
-        waits = await self._sight.waits(place, shelf.space, query.where)
+        waits = await self._sight.waits(place, space, query.where)
         return replace(found, notices=(*found.notices, WAITING)) if waits else found
 
     async def _known(self, query: Query, place: Place) -> Filter:

@@ -112,13 +112,19 @@ def application(
         app.add_exception_handler(kind, answer_error)
     _include(app, api=only_models is None)
     app.router.routes.append(Route(MODELS, models))
+    _surround(app, engine, settings, chosen_log)
+    return app
+
+
+def _surround(app: Application, engine: Engine, settings: Settings, log: FilteringBoundLogger) -> None:
+    """What each request passes through, the innermost first."""
+    metrics = app.state.metrics
     app.add_middleware(Idempotency, replays=engine.replays, clock=now)
     app.add_middleware(Authentication, engine=engine, settings=settings)
     app.add_middleware(Limits, settings=settings, metrics=metrics)
-    app.add_middleware(Border, log=chosen_log)
+    app.add_middleware(Border, log=log)
     _allow_origins(app, settings)
-    app.add_middleware(RequestLog, log=chosen_log, metrics=metrics)
-    return app
+    app.add_middleware(RequestLog, log=log, metrics=metrics)
 
 
 @dataclass(frozen=True, slots=True)
