@@ -67,6 +67,16 @@ def test_a_list_of_documents_becomes_one_graph(context: AgentContext) -> None:
     assert (reached["Charles Babbage"], reached["Analytical Engine"]) == (1, 2)
 
 
+def test_long_documents_are_looked_through_to_their_end(context: AgentContext) -> None:
+    for filler in ("It rained all day. ", "rain ", "ä"):
+        text = f"Ada Lovelace arrived. {filler * (30_000 // len(filler))} Then Charles Babbage left."
+        made = context.store(text, extract_entities=True)
+        assert {"Ada Lovelace", "Charles Babbage"} <= names(context.graph)
+        assert context.get(made)["content"] == text
+        assert context.get_neighbors("ada lovelace") == []
+        context.clear()
+
+
 def test_names_leave_with_the_last_memory_that_mentions_them(context: AgentContext) -> None:
     first = context.store(TEXT, extract_entities=True)
     context.store("Charles Babbage slept.", extract_entities=True)

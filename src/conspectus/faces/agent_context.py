@@ -1,10 +1,8 @@
 """An agent's context: its memory and its graph behind one door."""
 
-from asyncio import to_thread
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from types import TracebackType
-from typing import Any, Final, Self, Unpack, overload
+from typing import Any, Final, Unpack, overload
 
 from conspectus.faces.agent_asking import Asking
 from conspectus.faces.agent_extraction import Mention, connect, disconnect, mentions
@@ -68,23 +66,6 @@ class AsyncAgentContext(AsyncAgentMemory):
         given.setdefault("use_graph_expansion", given.get("graph_expansion", True))
         self.retriever = AsyncContextRetriever(self, self.graph, **_those(Expansion, given))
         self.linker = AsyncEntityLinker(self.graph)
-
-    async def __aenter__(self) -> Self:
-        """The context; nothing is opened yet."""
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close."""
-        await self.close()
-
-    async def close(self) -> None:
-        """Release what was opened for this context; an engine that was given stays open."""
-        await to_thread(self.desk.home.close)
 
     @overload
     async def store(self, content: str | Mapping[str, Any] | MemoryItem, **given: Unpack[Beside]) -> str: ...

@@ -1,7 +1,7 @@
 """The names in memories, put into a graph with what they stand beside, and out of it again."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import combinations, pairwise
@@ -15,6 +15,8 @@ EXTRACTED: Final = "extracted"
 TOGETHER: Final = 6
 """Of so many names in a sentence each is with each; of more, each with the next."""
 WEIGHT: Final = 0.5
+LONGEST: Final = 5_000
+"""Characters that names are looked for in at once."""
 _SENTENCE: Final = re.compile(r"[.!?]+\s+|\n+")
 
 
@@ -31,16 +33,17 @@ class Mention:
 
 async def mentions(graph: Graph, text: str) -> list[Mention]:
     """The names in a text, each with the node of the graph that it means."""
-    place = {"graph": graph.name, "collection": graph.desk.collection}
-    found: list[Linking] = await graph.run(lambda engine: engine.link(text, **place))
-    ends = [each.start() for each in _SENTENCE.finditer(text)]
-    told = []
-    for each in found:
-        node = each.node.id if each.node is not None else each.mention.key
-        sentence = sum(end <= each.mention.start for end in ends)
-        told.append(
-            Mention(node, each.mention.text, each.mention.type, sentence, known=each.node is not None)
-        )
+    told: list[Mention] = []
+    sentences = 0
+    for piece in _pieces(text):
+        ends = [each.start() for each in _SENTENCE.finditer(piece)]
+        for each in await _linked(graph, piece):
+            node = each.node.id if each.node is not None else each.mention.key
+            sentence = sentences + sum(end <= each.mention.start for end in ends)
+            told.append(
+                Mention(node, each.mention.text, each.mention.type, sentence, known=each.node is not None)
+            )
+        sentences += len(ends) + 1
     return [each for each in told if each.node]
 
 
@@ -75,6 +78,22 @@ async def disconnect(graph: Graph, names: Iterable[str]) -> int:
         name for name in names if _extracted(await graph.get_node(name)) and not await graph.get_edges(name)
     ]
     return await graph.remove_nodes(alone) if alone else 0
+
+
+async def _linked(graph: Graph, piece: str) -> list[Linking]:
+    return await graph.run(
+        lambda engine: engine.link(piece, graph=graph.name, collection=graph.desk.collection)
+    )
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """A text in pieces that names are looked for in at once, cut between sentences, or else words."""
+    while len(text) > LONGEST:
+        ends = [each.end() for each in _SENTENCE.finditer(text, 0, LONGEST)]
+        end = ends[-1] if ends else text.rfind(" ", 0, LONGEST) + 1 or LONGEST
+        yield text[:end]
+        text = text[end:]
+    yield text
 
 
 def _extracted(node: Mapping[str, Any] | None) -> bool:

@@ -18,7 +18,7 @@ from conspectus.faces.agent_graph_words import (
     shown_neighbour,
     shown_node,
 )
-from conspectus.faces.agent_place import Desk, Placed, Work, desk_of
+from conspectus.faces.agent_place import Awaited, Desk, Work, desk_of
 from conspectus.faces.agent_words import Instant, instant_of, known
 from conspectus.model.graph import Direction, Edge, GraphForm, Node, Walk
 from conspectus.model.memory import MEMORY
@@ -40,7 +40,7 @@ class Walking(TypedDict, total=False):
     at: Instant | None
 
 
-class Graph(Placed):
+class Graph(Awaited):
     """A graph of a name in a store; `vector_store` is what that of an agent's memory may be.
 
     One that is made without a store, and then given to an agent's context, moves into that one's.

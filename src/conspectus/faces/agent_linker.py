@@ -7,7 +7,7 @@ from conspectus.errors import InvalidInput
 from conspectus.faces.agent_graph import Graph
 from conspectus.faces.agent_graph_words import shown_node
 from conspectus.faces.agent_links import AsyncContextGraph
-from conspectus.faces.agent_place import Placed
+from conspectus.faces.agent_place import Awaited
 from conspectus.graph.uris import BASE, uri_of
 from conspectus.model.graph import ENTITY, LinkCandidate, Linking, NodeEvent
 
@@ -18,7 +18,7 @@ SAME_NAME: Final = 100
 """So many nodes of a name are looked at for the same address."""
 
 
-class AsyncEntityLinker(Placed):
+class AsyncEntityLinker(Awaited):
     """What names mean in a graph: whole names and aliases decide, never a part of one.
 
     `knowledge_graph` is a graph, or what one can be made in. A name means a node from a likeness of

@@ -77,17 +77,12 @@ class AsyncAgentMemory(Carrying):
         asked = replace(question, collection=self.desk.collection)
         found = await self.desk.run(lambda engine: engine.recall(asked))
         answers = [recalled(each) for each in found.memories]
-        if question.scope.conversation is None and question.as_of is None and answers:
-            await self._mark_short_term(answers, question.scope)
+        if answers and question.as_of is None:
+            last = {each.id for each in await self._short_term(question.scope)}
+            for each in answers:
+                if each["id"] in last:
+                    each["source"], each["sources"] = SHORT, [SHORT, *each["sources"]]
         return answers
-
-    async def _mark_short_term(self, answers: Told, scope: Scope) -> None:
-        """Say of the last turns that they are those; of a conversation the engine does."""
-        whose: Whose = {"user_id": scope.user, "agent_id": scope.agent, "conversation_id": None}
-        last = {each.id for each in await self.short_term(**whose)}
-        for each in answers:
-            if each["id"] in last:
-                each["source"], each["sources"] = SHORT, [SHORT, *each["sources"]]
 
     def within(self, found: Told, max_tokens: int | None) -> Told:
         """Those that fit into so many tokens together, whole, the first ones first."""

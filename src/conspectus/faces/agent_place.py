@@ -1,9 +1,10 @@
 """Where an agent's memory is kept: one engine for everything that is made of it, waited for or awaited."""
 
+from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 from conspectus import bootstrap
 from conspectus.errors import InvalidInput, NotFound
@@ -124,6 +125,22 @@ class Placed:
     """Whatever is kept at a desk, and may share its place with others."""
 
     desk: Desk
+
+
+class Awaited(Placed):
+    """The same for an event loop: what was opened for it is released at the end of the block."""
+
+    async def __aenter__(self) -> Self:
+        """Itself; nothing is opened yet."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close."""
+        await self.close()
+
+    async def close(self) -> None:
+        """Release what was opened for this; an engine that was given stays open. Twice is harmless."""
+        await to_thread(self.desk.home.close)
 
 
 def desk_of(store: object, collection: str = MEMORY) -> Desk:

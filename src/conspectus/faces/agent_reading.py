@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final, Unpack
 
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.faces.agent_place import Desk, Placed
+from conspectus.faces.agent_place import Awaited, Desk
 from conspectus.faces.agent_words import (
     Instant,
     MemoryItem,
@@ -25,7 +25,7 @@ PAGE: Final = 500
 TURN: Final[Filter] = Eq((CLASS,), "turn")
 
 
-class Reading(Placed):
+class Reading(Awaited):
     """Memories of a scope: what a call does not say of whose they are is what this was made with."""
 
     def __init__(
@@ -42,7 +42,9 @@ class Reading(Placed):
 
         Of one that is larger than all tokens there is the whole text; only a window shows it cut.
         """
-        scope = scope_of(self.scope, whose)
+        return await self._short_term(scope_of(self.scope, whose))
+
+    async def _short_term(self, scope: Scope) -> Sequence[MemoryItem]:
         found = await self.desk.run(
             lambda engine: engine.recent_memories(
                 scope=scope,

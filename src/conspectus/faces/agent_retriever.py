@@ -8,7 +8,7 @@ from conspectus.faces.agent_asking import Asking, graph_of, number, question_of
 from conspectus.faces.agent_graph import Graph
 from conspectus.faces.agent_graph_words import CONTENT
 from conspectus.faces.agent_memory import AsyncAgentMemory
-from conspectus.faces.agent_place import Placed
+from conspectus.faces.agent_place import Awaited
 from conspectus.faces.agent_words import Told
 from conspectus.memory.scopes import GRAPHS, holds
 from conspectus.model.graph import GraphAsk
@@ -29,7 +29,7 @@ class Expansion(TypedDict, total=False):
     max_expansion_hops: int
 
 
-class AsyncContextRetriever(Placed):
+class AsyncContextRetriever(Awaited):
     """Finds in a memory, and in a graph beside it.
 
     The score is vector · (1 - alpha) + graph · alpha, both from 0 to 1, with bounded parts beside them that

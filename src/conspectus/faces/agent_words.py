@@ -235,16 +235,13 @@ def shown(memory: Memory) -> dict[str, Any]:
     return told
 
 
-SOURCES: Final[Mapping[str, str]] = {"recent": "short_term", "note": "note", "long_term": "long_term"}
-
-
 def recalled(found: Recalled) -> dict[str, Any]:
     """A memory that answers, with where it was found and what its score is made of."""
-    sources = [SOURCES[each] for each in found.origins]
+    sources = [each for each in found.origins if each != "recent"]
     return {
         **shown(found.memory),
         "score": found.score,
-        "source": sources[0] if sources else "long_term",
+        "source": sources[0],
         "sources": sources,
         "parts": dict(found.parts),
         "similarity": found.similarity,
