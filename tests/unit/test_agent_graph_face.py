@@ -10,7 +10,7 @@ import pytest
 from tests.agent_places import said, store
 
 from conspectus.errors import DanglingEdges, InvalidInput, NotFound
-from conspectus.faces.agent import AgentContext, ContextGraph, EntityLinker
+from conspectus.faces.agent import AgentContext, ContextGraph, ContextRetriever, EntityLinker
 from conspectus.graph.uris import BASE, uri_of
 from conspectus.sync import BlockingEngine
 
@@ -146,6 +146,25 @@ def test_things_are_there_in_their_time_only(graph: ContextGraph) -> None:
     assert [len(state["edges"]) for state in seen.values()] == [1, 0, 1]
     assert len(graph.get_nodes()) == 3
     assert [each["id"] for each in graph.get_neighbors("always", at="2026-03-01")] == []
+
+
+def test_retrieval_is_of_a_time_if_one_is_named(engine: BlockingEngine) -> None:
+    graph = ContextGraph(engine, name="timely")
+    spans = {"open": {}, "past": {"valid_until": NEW_YEAR}, "future": {"valid_from": datetime(2026, 6, 1)}}
+    graph.add_nodes([{"id": name, "content": f"A {name} offer.", **span} for name, span in spans.items()])
+    graph.add_edges([{"source_id": "open", "target_id": each} for each in ("past", "future")])
+
+    def found(retriever: ContextRetriever, **asking: object) -> dict[str, float]:
+        return {each["id"]: each["score"] for each in retriever.retrieve("open offer", 9, **asking)}
+
+    always = found(ContextRetriever(engine, graph))
+    assert set(always) == {"open", "past", "future"} and found(ContextRetriever(engine, graph)) == always
+    timely = ContextRetriever(engine, graph, as_of="2026-01-01")
+    assert set(found(timely)) == {"open", "past"}
+    assert found(timely)["open"] == always["open"]
+    assert set(found(timely, as_of="2026-01-02")) == {"open"}
+    assert set(found(timely, as_of=datetime(2026, 6, 1))) == {"open", "future"}
+    assert found(timely, as_of=None) == always
 
 
 def test_a_saved_graph_is_the_same_again(

@@ -1,6 +1,8 @@
 """Retrieval over the short term, the long term and the graph, with one score for all of them."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any, Final, TypedDict, Unpack
 
 from conspectus.errors import InvalidInput
@@ -9,7 +11,7 @@ from conspectus.faces.agent_graph import Graph
 from conspectus.faces.agent_graph_words import CONTENT
 from conspectus.faces.agent_memory import AsyncAgentMemory
 from conspectus.faces.agent_place import Awaited
-from conspectus.faces.agent_words import Told
+from conspectus.faces.agent_words import Instant, Told, instant_of
 from conspectus.memory.scopes import GRAPHS, holds
 from conspectus.model.graph import GraphAsk
 from conspectus.model.memory import MemoryQuestion, MemoryWindow
@@ -22,11 +24,15 @@ REACHED: Final = 20
 
 
 class Expansion(TypedDict, total=False):
-    """How far the graph has a say: its weight, whether it is walked at all, and over how many hops."""
+    """How far the graph has a say: its weight, whether it is walked at all, and over how many hops.
+
+    `as_of` is the time of questions that name none.
+    """
 
     hybrid_alpha: float
     use_graph_expansion: bool
     max_expansion_hops: int
+    as_of: Instant | None
 
 
 class AsyncContextRetriever(Awaited):
@@ -48,6 +54,7 @@ class AsyncContextRetriever(Awaited):
         alpha, hops = expansion.get("hybrid_alpha", 0.5), expansion.get("max_expansion_hops", 2)
         self.expansion = GraphAsk(_weight(alpha), hops)
         self.expands = expansion.get("use_graph_expansion", True)
+        self.as_of = instant_of(expansion.get("as_of"))
 
     async def retrieve(self, query: str, max_results: int = 5, **asking: Unpack[Asking]) -> Told:
         """What answers a question, best first, of at most `max_tokens` together."""
@@ -68,6 +75,8 @@ class AsyncContextRetriever(Awaited):
     async def question(self, query: str, max_results: int, asking: Asking) -> MemoryQuestion:
         """The question that is meant."""
         plain = question_of(query, max_results, asking, self.memory.scope)
+        if "as_of" not in asking:
+            plain = replace(plain, as_of=self.as_of)
         graph = graph_of(asking, self.expansion, expands=self.expands)
         if graph is not None:
             graph = replace(graph, graphs=await self._graphs(plain))
@@ -94,6 +103,8 @@ class AsyncContextRetriever(Awaited):
             return []
         found: dict[str, dict[str, Any]] = {}
         for start in await self.graph.query(question.text, STARTS):
+            if not _there(start["node"], question.as_of):
+                continue
             name, worth = start["node"]["id"], ask.alpha * start["score"]
             if CONTENT in start["node"]["properties"]:
                 _keep(found, _answer(start["node"], worth, [name]))
@@ -106,6 +117,12 @@ class AsyncContextRetriever(Awaited):
                 if CONTENT in each["properties"]:
                     _keep(found, _answer(each, worth * each["decay"], each["path"]))
         return list(found.values())
+
+
+def _there(node: Mapping[str, Any], at: datetime | None) -> bool:
+    """Whether a node was there at a time, both ends of its own included; at no time in particular all are."""
+    begins, ends = node["valid_from"], node["valid_until"]
+    return at is None or ((begins is None or begins <= at) and (ends is None or at <= ends))
 
 
 def _keep(found: dict[str, dict[str, Any]], answer: dict[str, Any]) -> None:
