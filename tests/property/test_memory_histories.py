@@ -26,6 +26,7 @@ AGE, FLAG = st.integers(0, 4), st.booleans()
 STEPS = st.lists(
     st.one_of(
         *[st.tuples(st.just("remember"), HOME, KEY, WORD, AGE, FLAG, FLAG)] * 4,
+        st.tuples(st.just("remember_twice"), HOME, KEY, WORD, WORD, AGE),
         st.tuples(st.just("update"), HOME, KEY, WORD, FLAG),
         st.tuples(st.just("forget"), HOME, HOME, KEY),
         st.tuples(st.just("forget_older"), HOME, AGE, FLAG),
@@ -114,13 +115,26 @@ class Life:
         await getattr(self, step[0])(*step[1:])
 
     async def remember(self, home: Scope, key: str, word: str, age: int, pinned: bool, note: bool) -> None:
-        item = Item(home, key, word, age, pinned, note)
-        at = self.begin - timedelta(days=age, hours=1)
-        new = NewMemory(item.text, key, at=at, pinned=pinned, kind="note" if note else "turn")
-        [done] = await self.engine.remember([new], scope=home)
-        assert (done.outcome == "added") == ((home, key) not in self.model.items)
-        self.ids[home, key] = done.id
-        self.model.put(item)
+        await self._tell(Item(home, key, word, age, pinned, note))
+
+    async def remember_twice(self, home: Scope, key: str, word: str, then: str, age: int) -> None:
+        first = Item(home, key, word, age, pinned=False, note=False)
+        await self._tell(first, replace(first, word=then))
+
+    async def _tell(self, *items: Item) -> None:
+        """One or more memories of the same key at once."""
+        at = {each.age: self.begin - timedelta(days=each.age, hours=1) for each in items}
+        new = [
+            NewMemory(
+                each.text, each.key, at=at[each.age], pinned=each.pinned, kind="note" if each.note else "turn"
+            )
+            for each in items
+        ]
+        done = await self.engine.remember(new, scope=items[0].home)
+        for each, item in zip(done, items, strict=True):
+            assert (each.outcome == "added") == ((item.home, item.key) not in self.model.items)
+            self.ids[item.home, item.key] = each.id
+            self.model.put(item)
 
     async def update(self, home: Scope, key: str, word: str, pinned: bool) -> None:
         item = self.model.items.get((home, key))

@@ -23,6 +23,7 @@ from conspectus.memory.items import (
     version_of,
 )
 from conspectus.memory.near import Alike
+from conspectus.memory.runs import runs
 from conspectus.memory.scopes import checked, graph_name, home_name
 from conspectus.model.filter import And, Eq
 from conspectus.model.graph import NewEdge, NewNode
@@ -74,7 +75,8 @@ class Remembering(Recalling):
         given = [memories] if isinstance(memories, str | NewMemory) else memories
         done: list[Remembered] = []
         for batch in batches(NewMemory(each) if isinstance(each, str) else each for each in given):
-            done += await self._remember_batch(home, place, scope, batch)
+            for run in runs(batch):
+                done += await self._remember_batch(home, place, scope, run)
             embedder = await self._embedder(place.collection)
             if embedder is not None:
                 self._core.backfill.wake(place.collection, embedder)
