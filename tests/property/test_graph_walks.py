@@ -20,9 +20,9 @@ from conspectus.testing.graph_samples import BOTH, PEOPLE, PLACES, adding, edge,
 from conspectus.testing.memory_graphs import MemoryGraphs
 from conspectus.testing.samples import notes, prepared, shelf
 
-NAMES = "abcdefgh"
+NAMES = "abcde"
 DOCUMENTS = ("d1", "d2")
-SOME_YEARS = st.none() | st.integers(2000, 2004).map(year)
+SOME_YEARS = st.none() | st.integers(2000, 2002).map(year)
 SPANS = st.tuples(SOME_YEARS, SOME_YEARS).filter(lambda span: None in span or span[0] <= span[1])
 WEIGHTS = st.sampled_from([0.1, 0.25, 0.3, 0.5, 0.7, 0.9, 1.0])
 
@@ -34,7 +34,7 @@ def nodes(draw: st.DrawFn) -> list[Any]:
     for graph in (PEOPLE, PLACES):
         for name in NAMES:
             begins, ends = draw(SPANS) if draw(st.integers(0, 3)) == 0 else (None, None)
-            if graph is PEOPLE or name < "d":
+            if graph is PEOPLE or name < "c":
                 found.append(node(name, graph=graph, valid_from=begins, valid_until=ends))
     return found
 
@@ -43,7 +43,7 @@ def nodes(draw: st.DrawFn) -> list[Any]:
 def edges(draw: st.DrawFn) -> Edge:
     """An edge between two nodes of a graph."""
     graph = draw(st.sampled_from([PEOPLE, PEOPLE, PLACES]))
-    names = st.sampled_from(NAMES if graph is PEOPLE else "abc")
+    names = st.sampled_from(NAMES if graph is PEOPLE else "ab")
     begins, ends = draw(SPANS)
     told = {"type": draw(st.sampled_from(["x", "y"])), "weight": draw(WEIGHTS)}
     proof = draw(st.none() | st.sampled_from(DOCUMENTS))
@@ -152,13 +152,13 @@ def test_histories_end_as_in_the_reference(steps: list[Any]) -> None:
         async with stores() as (records, stored, remembered):
             for graphs in (stored, remembered):
                 await graphs.add(adding(*map(node, NAMES)))
-                await graphs.add(adding(*(node(each, graph=PLACES) for each in "abc")))
+                await graphs.add(adding(*(node(each, graph=PLACES) for each in "ab")))
             for step in steps:
                 assert await done(step, stored, records) == await done(step, remembered, None)
                 expected = await remembered.edges(BOTH, limit=100)
                 found = await stored.edges(BOTH, limit=100)
                 assert sorted(found.edges, key=str) == sorted(expected.edges, key=str)
-                assert await stored.at(PEOPLE.id, year(2002)) == await remembered.at(PEOPLE.id, year(2002))
+                assert await stored.at(PEOPLE.id, year(2001)) == await remembered.at(PEOPLE.id, year(2001))
                 assert await stored.called(BOTH, NAMES) == await remembered.called(BOTH, NAMES)
             assert await records.check() == []
 

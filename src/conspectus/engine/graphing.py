@@ -148,8 +148,10 @@ class Graphing(Alerting):
         """
         seen = await self._graph_seen(graph, collection)
         asked = checked(walk, self._parts.settings)
-        await _one(seen, node)
-        return list(await seen.walk([node], asked))
+        found = await seen.walk([node], asked)
+        if not found:
+            await _one(seen, node)
+        return list(found)
 
     async def find_nodes(
         self, query: str, *, graph: str = "default", collection: str = "default", limit: int = 10

@@ -20,6 +20,7 @@ from conspectus.text.times import from_microseconds, to_microseconds
 
 HERE = 0
 """What stands in `aside` of nodes and edges that no merge took out."""
+EMPTY = "[]"
 
 NODE_COLUMNS = (
     nodes.c.number,
@@ -75,17 +76,19 @@ def sources_by_id(connection: Connection, ids: Iterable[str]) -> dict[SourceId, 
 def to_node(row: Sequence[Any], graphs: Mapping[SourceId, Source]) -> Node:
     """A row that begins with NODE_COLUMNS."""
     _, graph, name, type, called, aliases, merged, properties, recorded, updated, begins, ends = row[:12]
-    own = json.loads(aliases)
-    came = [alias for _, alias in json.loads(merged)]
+    names = [] if aliases == EMPTY else json.loads(aliases)
+    if merged != EMPTY:
+        names += [alias for _, alias in json.loads(merged)]
+    first = from_microseconds(recorded)
     return Node(
         id=name,
         graph=graphs[graph],
         type=type,
         name=called,
-        aliases=tuple(dict.fromkeys((*own, *came))),
+        aliases=tuple(dict.fromkeys(names)),
         properties=to_metadata(properties),
-        recorded=from_microseconds(recorded),
-        updated=from_microseconds(updated),
+        recorded=first,
+        updated=first if updated == recorded else from_microseconds(updated),
         valid_from=to_moment(begins),
         valid_until=to_moment(ends),
     )

@@ -22,6 +22,8 @@ from conspectus.records.rows import blocks
 LEAST_READ: Final = 16
 """So many edges of a node are read at first, and four times as many each time when more are needed."""
 FURTHER: Final = 4
+SETTLED: Final = 8
+"""After so many nodes it is found out again what is not good enough."""
 
 _MOMENT: BindParameter[Any] = bindparam("moment")
 _PLACES = select(nodes.c.id, nodes.c.number).where(
@@ -84,13 +86,37 @@ class _Edges:
     name: str
     decay: float
     back: bool
-    read: int = 0
-    last: tuple[float, str] | None = None
+    last: tuple[float, str] | None
     """What follows costs as much as this at least; None when nothing follows."""
+    read: int = 0
 
-    def may_better(self, bound: tuple[float, str] | None) -> bool:
-        """Whether what follows may be better than what is known to be good enough."""
-        return self.last is not None and (bound is None or self.last <= bound)
+
+class _Best:
+    """The best ways to the nodes of the next layer, of which only so many are wanted."""
+
+    def __init__(self, wanted: int) -> None:
+        self._wanted = wanted
+        self._ways: dict[str, _Way] = {}
+        self._bound: tuple[float, str] | None = None
+
+    def takes(self, least: tuple[float, str] | None) -> bool:
+        """Whether anything that costs as much as this or more could be among the best."""
+        return least is not None and (self._bound is None or least <= self._bound)
+
+    def offer(self, name: str, way: _Way) -> None:
+        """Take a way, if it is the best one to its node so far."""
+        known = self._ways.get(name)
+        if known is None or way.rank < known.rank:
+            self._ways[name] = way
+
+    def settle(self) -> dict[str, _Way]:
+        """Forget what is not among the best, and return that, best first."""
+        ordered = sorted(self._ways.items(), key=lambda item: (item[1].cost, item[0]))
+        self._ways = dict(ordered[: self._wanted])
+        if len(self._ways) == self._wanted:
+            name, way = ordered[self._wanted - 1]
+            self._bound = (way.cost, name)
+        return self._ways
 
 
 def walk(
@@ -132,24 +158,26 @@ class _Walker:
     def step(self, layer: Sequence[str], wanted: int) -> list[str]:
         """The best of the nodes that are one step further, best first."""
         lists = [
-            _Edges(number, name, -self._reached[name].cost, back)
+            _Edges(number, name, -way.cost, back, (way.cost, ""))
             for name, number in self._places(layer)
+            for way in (self._reached[name],)
             for back in self._backwards
         ]
         lists.sort(key=lambda each: -each.decay)
-        ways: dict[str, _Way] = {}
+        best = _Best(wanted)
         size = max(LEAST_READ, FURTHER * wanted // max(1, len(lists)))
         while lists:
-            bound = _bound(ways, wanted)
-            for each in lists:
-                if bound is None or (-each.decay, "") <= bound:
-                    self._read(each, size, ways)
-            bound = _bound(ways, wanted)
-            lists = [each for each in lists if each.may_better(bound)]
+            for place, each in enumerate(lists):
+                if best.takes(each.last):
+                    self._read(each, size, best)
+                if place % SETTLED == 0:
+                    best.settle()
+            best.settle()
+            lists = [each for each in lists if best.takes(each.last)]
             size *= FURTHER
-        best = sorted(ways, key=lambda name: (ways[name].cost, name))[:wanted]
-        self._reached.update({name: ways[name] for name in best})
-        return best
+        found = best.settle()
+        self._reached.update(found)
+        return list(found)
 
     def told(self, order: Sequence[tuple[str, int]]) -> list[Neighbour]:
         """Nodes that were reached, with the way there."""
@@ -169,21 +197,17 @@ class _Walker:
             for row in self._connection.execute(statement, {**given, "ids": block})
         ]
 
-    def _read(self, each: _Edges, size: int, ways: dict[str, _Way]) -> None:
+    def _read(self, each: _Edges, size: int, best: _Best) -> None:
         """Take in some more edges of a node."""
         statement = _READINGS[each.back, bool(self._asked.types), self._asked.at is not None]
         given = {**self._given, "near": each.near, "most": size, "skipped": each.read}
         rows = self._connection.execute(statement, given).all()
-        for (
-            name,
-            weight,
-            type,
-        ) in rows:
+        for name, weight, type in rows:
+            cost = -(each.decay * weight)
+            if not best.takes((cost, name)):
+                break
             if name not in self._reached:
-                way = _Way(-(each.decay * weight), each.name, type, each.back, weight)
-                known = ways.get(name)
-                if known is None or way.rank < known.rank:
-                    ways[name] = way
+                best.offer(name, _Way(cost, each.name, type, each.back, weight))
         each.read += len(rows)
         each.last = (-(each.decay * rows[-1][1]), rows[-1][0]) if len(rows) == size else None
 
@@ -204,10 +228,3 @@ class _Walker:
         steps.reverse()
         path = (name, *(step.target for step in steps))
         return Neighbour(node, hop, -self._reached[node.id].cost, path, tuple(steps))
-
-
-def _bound(ways: dict[str, _Way], wanted: int) -> tuple[float, str] | None:
-    """What a way must not cost more than to be among the best; None while there are too few."""
-    if len(ways) < wanted:
-        return None
-    return sorted((way.cost, name) for name, way in ways.items())[wanted - 1]

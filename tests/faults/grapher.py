@@ -1,0 +1,42 @@
+"""A program to be killed: it adds nodes and edges in large batches, and says what it begins and what is done.
+
+Every batch has nodes of its own, and edges from each of them to the next and to a hub that all batches have.
+"""
+
+import asyncio
+import sys
+from dataclasses import replace
+from itertools import pairwise
+
+import conspectus
+from conspectus.model.graph import NewEdge, NewNode
+from conspectus.settings import Settings
+
+SETTINGS = replace(Settings(), embedder="none", log_level="critical")
+SIZE = 500
+HUB = "hub"
+
+
+def names(batch: int) -> list[str]:
+    """The nodes of a batch."""
+    return [f"{batch:03}-{number:05}" for number in range(SIZE)]
+
+
+async def main(path: str, batches: int) -> None:
+    async with conspectus.open(path, settings=SETTINGS) as engine:
+        print("ready", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+        for batch in range(batches):
+            own = names(batch)
+            print("nodes", batch, flush=True)
+            await engine.add_nodes(
+                [NewNode(HUB), *(NewNode(each, properties={"x": 50 * "y"}) for each in own)]
+            )
+            print("edges", batch, flush=True)
+            chain = [NewEdge(a, b, weight=0.5) for a, b in pairwise(own)]
+            await engine.add_edges([*chain, *(NewEdge(each, HUB, "of") for each in own)])
+            print("done", batch, flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(sys.argv[1], int(sys.argv[2])))
