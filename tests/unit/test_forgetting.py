@@ -172,6 +172,17 @@ async def test_a_fact_that_is_told_twice_stays_as_long_as_one_tells_it(engine: E
     assert (await engine.forget(both, scope=ANN)).edges == 1
 
 
+async def test_a_fact_that_was_changed_goes_with_all_it_was(engine: Engine) -> None:
+    [made] = await say(engine, ANN, NewMemory("Tea!", fact=Fact("Ann", "likes", "tea")))
+    milk = Fact("Ann", "likes", "milk")
+    await engine.update_memory(made.id, scope=ANN, text="Milk!", fact=milk)
+    found = (await engine.edges(graph="graph/ann/bot/monday", collection="memory")).edges
+    assert [each.target for each in found if each.valid_until is None] == ["milk"]
+    assert (await engine.forget(Forgetting((made.id,)), scope=ANN)).edges == len(found)
+    [graph] = await engine.graphs(collection="memory")
+    assert (graph.nodes, graph.edges) == (0, 0)
+
+
 async def test_it_is_gone_at_once_wherever_one_looks(engine: Engine) -> None:
     [made] = await say(engine, ANN, NewMemory("the zeppelin lands", key="z", entities=("Zeppelin",)))
     before = datetime.now(UTC)

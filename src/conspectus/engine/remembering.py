@@ -48,6 +48,7 @@ COMPARED = 5
 """So many memories that share words with a new one are held against it."""
 MOST_COMPARED = 50
 """Where more come at once, none is: storing them would take longer than embedding them."""
+OF_FACTS = frozenset({"fact", "valid_from", "valid_until", "at"})
 FIELDS = NewMemory.__dataclass_fields__.keys() - {"key", "vector"}
 
 
@@ -108,10 +109,14 @@ class Remembering(Recalling):
             if expected not in {None, stored.fingerprint}:
                 raise Changed("memory", memory)
             before = (await self._memories_in(homes, [stored]))[0]
+            new = replace(as_given(before), **changes)
             try:
-                written = await self._revise(homes, before, replace(as_given(before), **changes))
+                written = await self._revise(homes, before, new)
             except Changed:
                 continue
+            if changes.keys() & OF_FACTS:
+                home = homes.by_id[stored.source]
+                await self._with_fact(home, homes.place, new, Remembered(written.id, "updated"))
             await self._embed(homes.place.collection, wait=False)
             return written
 
