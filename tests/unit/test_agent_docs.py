@@ -31,6 +31,7 @@ def test_every_method_is_named(kind: type) -> None:
     named = {each for each in dir(kind) if not each.startswith("_")}
     shown = set(re.findall(r"`([a-z_]+)", MANUAL)) | {
         "place",
+        "owns",
         "close",
         "keys",
         "get_memory",

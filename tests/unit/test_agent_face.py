@@ -36,7 +36,7 @@ def test_one_text_gives_an_id_and_many_a_report(context: AgentContext) -> None:
 
 
 def test_items_without_words_are_refused_before_anything_is_stored(context: AgentContext) -> None:
-    for odd in ({"metadata": {}}, {"content": 3}, {"content": "x", "colour": "red"}):
+    for odd in ({"metadata": {}}, {"content": 3}, {"content": "x", "colour": "red"}, 7, None):
         with pytest.raises((InvalidInput, TypeError)):
             context.store(["Fine.", odd])
     with pytest.raises(InvalidInput):

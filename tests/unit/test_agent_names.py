@@ -105,6 +105,12 @@ def test_the_names_of_what_is_stored_already_can_be_added(context: AgentContext)
     made = context.build_graph()
     assert made["nodes"] >= 3 and made["edges"] >= 3
     assert context.build_graph() == {"nodes": 0, "edges": 0}
+    context.store("Grace Hopper met Alan Turing.", extract_entities=True)
+    context.store("Grace Hopper met Alan Turing.", key="k", extract_entities=True)
+    edges = len(context.graph.get_edges())
+    context.store("Grace Hopper met Alan Turing.", key="k", extract_entities=True)
+    assert context.build_graph() == {"nodes": 0, "edges": 0}
+    assert len(context.graph.get_edges()) == edges
 
 
 def test_what_shares_a_name_is_found_through_it(unlike: BlockingEngine) -> None:

@@ -102,6 +102,26 @@ def test_parts_of_one_context_share_its_store(tmp_path: Path) -> None:
         assert context.count() == 1
 
 
+def test_a_part_leaves_the_store_of_the_whole_open() -> None:
+    with AgentContext(knowledge_graph=ContextGraph()) as context:
+        with AgentMemory(context) as memory, context.graph, context.linker, ContextRetriever(context):
+            memory.store("Still here.")
+        assert context.count() == 1
+    with pytest.raises(InvalidInput, match="closed"):
+        context.graph.get_nodes()
+
+
+async def test_asynchronous_parts_close_what_they_opened() -> None:
+    async with AsyncAgentContext() as context:
+        async with AsyncContextGraph(context) as graph:
+            assert await graph.add_nodes([{"id": "a"}]) == 1
+        assert await context.store("Open.") and await context.count() == 1
+    async with AsyncContextGraph() as alone:
+        assert await alone.get_nodes() == []
+    with pytest.raises(InvalidInput, match="closed"):
+        await alone.get_nodes()
+
+
 def test_each_part_works_alone() -> None:
     with ContextGraph() as graph, AgentMemory() as memory, ContextRetriever(memory) as retriever:
         assert graph.add_nodes([{"id": "a"}]) == 1

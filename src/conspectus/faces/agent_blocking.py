@@ -9,7 +9,7 @@ from conspectus.faces.agent_graph import NAME
 from conspectus.faces.agent_linker import THRESHOLD, AsyncEntityLinker
 from conspectus.faces.agent_links import LINK, AsyncContextGraph
 from conspectus.faces.agent_memory import AsyncAgentMemory, MemoryOptions
-from conspectus.faces.agent_place import Place, Placed, desk_of
+from conspectus.faces.agent_place import Place, Placed, desk_of, is_new
 from conspectus.faces.agent_retriever import AsyncContextRetriever, Expansion
 from conspectus.faces.agent_words import Beside, Document, MemoryItem
 from conspectus.graph.uris import BASE
@@ -44,8 +44,9 @@ class Blocking(Placed):
         self.close()
 
     def close(self) -> None:
-        """Release what was opened for this; an engine that was given stays open. Twice is harmless."""
-        self.place.close()
+        """Release what was opened for this; what was given stays open. Twice is harmless."""
+        if self.owns:
+            self.place.close()
 
 
 def _waited(
@@ -66,6 +67,7 @@ class AgentMemory(Blocking):
 
     def __init__(self, vector_store: Any = None, **options: Unpack[MemoryOptions]) -> None:
         self.desk = desk_of(vector_store, options.get("collection", MEMORY)).home
+        self.owns = is_new(vector_store)
         self._inner = AsyncAgentMemory(self.place.inside, **options)
 
     @property
@@ -121,6 +123,7 @@ class ContextGraph(Blocking):
 
     def __init__(self, vector_store: Any = None, *, name: str = NAME, collection: str = MEMORY) -> None:
         self.desk = desk_of(vector_store, collection).home
+        self.owns = is_new(vector_store)
         self._inner = AsyncContextGraph(self.place.inside, name=name)
 
     @property
@@ -171,7 +174,7 @@ class ContextGraph(Blocking):
         """Be where an agent's memory is from now on."""
         if self._inner.desk.home is not place:
             self._inner.move(place.inside)
-        self.desk = place
+        self.desk, self.owns = place, False
 
 
 class ContextRetriever(Blocking):
@@ -190,6 +193,7 @@ class ContextRetriever(Blocking):
         store = vector_store if memory is None else memory
         inner = None if knowledge_graph is None else knowledge_graph._inner
         self.desk = desk_beside(store, inner, MEMORY).home
+        self.owns = is_new(store)
         if knowledge_graph is not None:
             knowledge_graph._beside(self.place)
         known = store._inner if isinstance(store, AgentMemory | AgentContext) else self.place.inside
@@ -207,7 +211,7 @@ class EntityLinker(Blocking):
         self, knowledge_graph: Any = None, *, similarity_threshold: float = THRESHOLD, base_uri: str = BASE
     ) -> None:
         graph = knowledge_graph.graph if isinstance(knowledge_graph, AgentContext) else knowledge_graph
-        self.desk = desk_of(graph).home
+        self.desk, self.owns = desk_of(graph).home, is_new(graph)
         inner = graph._inner if isinstance(graph, ContextGraph) else self.place.inside
         self._inner = AsyncEntityLinker(inner, similarity_threshold=similarity_threshold, base_uri=base_uri)
 
@@ -238,6 +242,7 @@ class AgentContext(AgentMemory):
     ) -> None:
         inner = None if knowledge_graph is None else knowledge_graph._inner
         self.desk = desk_beside(vector_store, inner, options.get("collection", MEMORY)).home
+        self.owns = is_new(vector_store)
         if knowledge_graph is not None:
             knowledge_graph._beside(self.place)
         self._inner = AsyncAgentContext(self.place.inside, inner, **options)

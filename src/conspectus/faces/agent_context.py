@@ -1,7 +1,6 @@
 """An agent's context: its memory and its graph behind one door."""
 
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
 from typing import Any, Final, Unpack, overload
 
 from conspectus.faces.agent_asking import Asking
@@ -10,7 +9,7 @@ from conspectus.faces.agent_graph import Graph, Walking
 from conspectus.faces.agent_linker import AsyncEntityLinker
 from conspectus.faces.agent_links import AsyncContextGraph
 from conspectus.faces.agent_memory import AsyncAgentMemory, MemoryOptions
-from conspectus.faces.agent_place import Desk, desk_of
+from conspectus.faces.agent_place import Desk, desk_of, is_new
 from conspectus.faces.agent_retriever import AsyncContextRetriever, Expansion
 from conspectus.faces.agent_words import (
     Beside,
@@ -19,7 +18,6 @@ from conspectus.faces.agent_words import (
     Told,
     Whose,
     divided,
-    instant_of,
     known,
     scope_of,
     worded,
@@ -62,6 +60,7 @@ class AsyncAgentContext(AsyncAgentMemory):
             knowledge_graph.move(desk)
         given: dict[str, Any] = dict(options)
         super().__init__(desk, **_those(MemoryOptions, given))
+        self.owns = is_new(vector_store)
         self.graph = knowledge_graph or AsyncContextGraph(desk, name=graph_name(self.scope))
         given.setdefault("use_graph_expansion", given.get("graph_expansion", True))
         self.retriever = AsyncContextRetriever(self, self.graph, **_those(Expansion, given))
@@ -132,9 +131,7 @@ class AsyncAgentContext(AsyncAgentMemory):
         async for each in self._walk(scope_of(self.scope, whose), And()):
             graph = self.graph_for(each.scope)
             found = await mentions(graph, each.text)
-            occurred = each.document.occurred
-            said = each.document.recorded if occurred is None else occurred.start
-            new = await connect(graph, found, evidence=each.id, said=said, edges=True)
+            new = await connect(graph, found, each, edges=True)
             nodes, edges = nodes + new[0], edges + new[1]
         return {"nodes": nodes, "edges": edges}
 
@@ -149,11 +146,11 @@ class AsyncAgentContext(AsyncAgentMemory):
         done = await super()._store([each[0] for each in named])
         for stored, (item, found) in zip(done, named, strict=True):
             whose, beside = divided(item[1])
-            if found:
-                said = instant_of(beside.get("timestamp")) or datetime.now(UTC)
-                graph = self.graph_for(scope_of(self.scope, whose))
+            scope = scope_of(self.scope, whose)
+            memory = await self._find(stored.id, scope) if found and stored.outcome != "unchanged" else None
+            if memory is not None:
                 edges = beside.get("extract_relationships", True)
-                await connect(graph, found, evidence=stored.id, said=said, edges=edges)
+                await connect(self.graph_for(scope), found, memory, edges=edges)
         return done
 
     async def _named(
@@ -164,8 +161,8 @@ class AsyncAgentContext(AsyncAgentMemory):
         if not beside.get("extract_entities", False):
             return (content, given), []
         found = await mentions(self.graph_for(scope_of(self.scope, whose)), content)
-        entities = [*(beside.get("entities") or ()), *(each.name for each in found)]
-        return (content, {**given, "entities": entities}), found
+        given = {**given, "entities": [*(beside.get("entities") or ()), *(each.name for each in found)]}
+        return (content, given), found
 
     async def _forget(self, what: Forgetting, scope: Scope, *, preview: bool = False) -> ForgetReceipt:
         """Names that only forgotten memories mention leave the graph with them."""

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import combinations, pairwise
 from typing import Any, Final
 
 from conspectus.faces.agent_graph import Graph
+from conspectus.faces.agent_words import said_at
 from conspectus.model.graph import MENTIONED_WITH, Linking
+from conspectus.model.memory import Memory
 
 EXTRACTED: Final = "extracted"
 """The property of nodes that are in a graph only because a memory mentions them."""
@@ -47,10 +48,8 @@ async def mentions(graph: Graph, text: str) -> list[Mention]:
     return [each for each in told if each.node]
 
 
-async def connect(
-    graph: Graph, found: Sequence[Mention], *, evidence: str, said: datetime, edges: bool
-) -> tuple[int, int]:
-    """Put names into the graph, and edges between those that stand together; how many of each are new."""
+async def connect(graph: Graph, found: Sequence[Mention], memory: Memory, *, edges: bool) -> tuple[int, int]:
+    """Put a memory's names into the graph, and edges between those that stand together; how many are new."""
     fresh = {each.node: each for each in found if not each.known}
     nodes = [
         {"id": name, "type": each.type, "name": each.name, "properties": {EXTRACTED: True}}
@@ -64,8 +63,8 @@ async def connect(
             "target_id": second,
             "type": MENTIONED_WITH,
             "weight": WEIGHT,
-            "valid_from": said,
-            "evidence": evidence,
+            "valid_from": said_at(memory),
+            "evidence": memory.id,
         }
         for first, second in pairs
     ]

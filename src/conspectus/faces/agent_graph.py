@@ -18,7 +18,7 @@ from conspectus.faces.agent_graph_words import (
     shown_neighbour,
     shown_node,
 )
-from conspectus.faces.agent_place import Awaited, Desk, Work, desk_of
+from conspectus.faces.agent_place import Awaited, Desk, Work, desk_of, is_new
 from conspectus.faces.agent_words import Instant, instant_of, known
 from conspectus.model.graph import Direction, Edge, GraphForm, Node, Walk
 from conspectus.model.memory import MEMORY
@@ -48,6 +48,7 @@ class Graph(Awaited):
 
     def __init__(self, vector_store: Any = None, *, name: str = NAME, collection: str = MEMORY) -> None:
         self.desk: Desk = desk_of(vector_store, collection)
+        self.owns = is_new(vector_store)
         self.name = name
         self._left: Desk | None = None
         self._source: str | None = None
@@ -218,7 +219,7 @@ class Graph(Awaited):
         self._left = self.desk if home.used and not stays else None
         if self._left is None and home is not desk.home:
             home.close()
-        self.desk, self._source = desk, None
+        self.desk, self._source, self.owns = desk, None, False
 
     async def run(self, work: Work[T]) -> T:
         """What comes of work with the engine, in which there is this graph."""

@@ -7,7 +7,7 @@ from conspectus.errors import InvalidInput
 from conspectus.faces.agent_graph import Graph
 from conspectus.faces.agent_graph_words import shown_node
 from conspectus.faces.agent_links import AsyncContextGraph
-from conspectus.faces.agent_place import Awaited
+from conspectus.faces.agent_place import Awaited, is_new
 from conspectus.graph.uris import BASE, uri_of
 from conspectus.model.graph import ENTITY, LinkCandidate, Linking, NodeEvent
 
@@ -32,7 +32,7 @@ class AsyncEntityLinker(Awaited):
             raise InvalidInput("similarity_threshold", "must be from 0 to 1")
         given = knowledge_graph
         self.graph = given if isinstance(given, Graph) else AsyncContextGraph(given)
-        self.desk = self.graph.desk
+        self.desk, self.owns = self.graph.desk, is_new(given)
         self.threshold = similarity_threshold
         self.base_uri = base_uri
 

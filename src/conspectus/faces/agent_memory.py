@@ -7,7 +7,7 @@ from conspectus.bootstrap import local_counter
 from conspectus.errors import InvalidInput
 from conspectus.faces.agent_asking import MOST_ASKED, Asking, number, question_of
 from conspectus.faces.agent_carrying import Carrying
-from conspectus.faces.agent_place import desk_of
+from conspectus.faces.agent_place import desk_of, is_new
 from conspectus.faces.agent_reading import TURN
 from conspectus.faces.agent_words import WHOSE, Told, Whose, known, recalled, scope_of
 from conspectus.model.memory import MEMORY, MemoryQuestion, Retention, Scope
@@ -50,6 +50,7 @@ class AsyncAgentMemory(Carrying):
             short_term_limit=number("short_term_limit", options.get("short_term_limit"), SHORT_TERM),
             tokenizer=options.get("tokenizer", TOKENIZER),
         )
+        self.owns = is_new(vector_store)
         self._count = local_counter(self.tokenizer)
         self.retention = _retention(options.get("retention_days"), options.get("max_memories"))
 

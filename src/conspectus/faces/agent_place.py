@@ -122,9 +122,10 @@ class _Inside:
 
 
 class Placed:
-    """Whatever is kept at a desk, and may share its place with others."""
+    """Whatever is kept at a desk, and may share its place with others; who `owns` a place closes it."""
 
     desk: Desk
+    owns = False
 
 
 class Awaited(Placed):
@@ -139,8 +140,14 @@ class Awaited(Placed):
         await self.close()
 
     async def close(self) -> None:
-        """Release what was opened for this; an engine that was given stays open. Twice is harmless."""
-        await to_thread(self.desk.home.close)
+        """Release what was opened for this; what was given stays open. Twice is harmless."""
+        if self.owns:
+            await to_thread(self.desk.home.close)
+
+
+def is_new(store: object) -> bool:
+    """Whether what is made of this has a place of its own."""
+    return not isinstance(store, Placed | Place | _Inside)
 
 
 def desk_of(store: object, collection: str = MEMORY) -> Desk:

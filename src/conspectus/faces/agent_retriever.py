@@ -10,7 +10,7 @@ from conspectus.faces.agent_asking import Asking, graph_of, number, question_of
 from conspectus.faces.agent_graph import Graph
 from conspectus.faces.agent_graph_words import CONTENT
 from conspectus.faces.agent_memory import AsyncAgentMemory
-from conspectus.faces.agent_place import Awaited
+from conspectus.faces.agent_place import Awaited, is_new
 from conspectus.faces.agent_words import Instant, Told, instant_of
 from conspectus.memory.scopes import GRAPHS, holds
 from conspectus.model.graph import GraphAsk
@@ -47,7 +47,7 @@ class AsyncContextRetriever(Awaited):
         self, memory: Any = None, knowledge_graph: Graph | None = None, **expansion: Unpack[Expansion]
     ) -> None:
         self.memory = memory if isinstance(memory, AsyncAgentMemory) else AsyncAgentMemory(memory)
-        self.desk = self.memory.desk
+        self.desk, self.owns = self.memory.desk, is_new(memory)
         self.graph = knowledge_graph
         if knowledge_graph is not None and knowledge_graph.desk.home is not self.desk.home:
             knowledge_graph.move(self.desk)

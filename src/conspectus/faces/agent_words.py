@@ -115,6 +115,8 @@ def worded(item: Document, given: Mapping[str, Any]) -> tuple[str, dict[str, Any
     """A text with what it is stored with: its own words, and for the rest what all have."""
     if isinstance(item, str):
         return item, dict(given)
+    if not isinstance(item, Mapping | MemoryItem):
+        raise InvalidInput("content", f"is a {type(item).__name__}, and neither a text nor a dictionary")
     told = dict(item)
     content = told.pop("content", None) or told.pop("text", None)
     if not isinstance(content, str):
