@@ -13,6 +13,7 @@ from conspectus.model.query import Query, Situation
 from conspectus.model.records import NewDocument
 from conspectus.testing.permission_doing import outcome
 from conspectus.testing.permission_model import RANK, Paper, Room, Visitor
+from conspectus.testing.permission_remembering import of_memories
 from conspectus.testing.permission_watching import (
     Attempt,
     Watching,
@@ -107,6 +108,11 @@ def on_a_document(room: Room, source: str) -> Mapping[str, Attempt]:
     }
 
 
+def beside_documents() -> Mapping[str, Attempt]:
+    """Every method that takes a collection of streams, memories or graphs."""
+    return {**in_a_collection(), **of_memories()}
+
+
 class Looking(Watching):
     """The same history, with looks at it in between."""
 
@@ -115,7 +121,7 @@ class Looking(Watching):
         who = self.visitor()
         view = await self.door.entered(who)
         if not who.has("read"):
-            for attempt in (*on_a_collection(self._someone()).values(), *in_a_collection().values()):
+            for attempt in (*on_a_collection(self._someone()).values(), *beside_documents().values()):
                 found, _ = await outcome(attempt(view, self.ghost()))
                 assert found == "NotAllowed"
             return
@@ -126,7 +132,7 @@ class Looking(Watching):
                 await self._pry_into_sources(who, view, room)
             else:
                 await self._pry(view, (room.id, room.name), on_a_collection(self._someone()))
-                await self._pry(view, (room.id, room.name), in_a_collection())
+                await self._pry(view, (room.id, room.name), beside_documents())
         for paper in self._few(self.world.papers.values(), 3):
             answers += await self._ask_about(who, view, paper)
         answers += await self.listen(who, view)

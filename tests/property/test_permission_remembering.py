@@ -1,0 +1,136 @@
+"""Readers, editors, managers, outsiders and narrow keys, each with every method of memories and graphs."""
+
+import inspect
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import conspectus
+from conspectus import Engine, Settings
+from conspectus.engine.alerting import Alerting
+from conspectus.model.access import Grantee, Role, Scope
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.testing.permission_remembering import (
+    BOB,
+    CHANGING,
+    CHANGING_A_GRAPH,
+    MANAGING,
+    PRYING,
+    READING,
+    READING_A_GRAPH,
+    SECRET,
+    Made,
+    methods,
+    prepared,
+    told,
+    tried,
+)
+from conspectus.testing.served import served
+from conspectus.web.app import application
+
+SETTINGS = replace(Settings(), log_level="critical", retention_minutes=0)
+COLLECTION = "memory"
+READS = {**READING, **READING_A_GRAPH}
+WRITES = {**CHANGING, **CHANGING_A_GRAPH}
+BEYOND = {**WRITES, **MANAGING}
+MAKING = {"remember", "import_memories", "retain", "add_nodes", "add_edges", "graph"}
+"""What makes a collection of one's own where there is none of that name for oneself."""
+View = Callable[..., Any]
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as opened:
+        await opened.found_owner()
+        yield opened
+
+
+@asynccontextmanager
+async def views(engine: Engine, *, remote: bool) -> AsyncIterator[View]:
+    """Makes a view for someone new, who is granted a role on the collection, or on one source of it."""
+    async with AsyncExitStack() as stack:
+        url = await stack.enter_async_context(served(application(engine, SETTINGS))) if remote else ""
+
+        async def view(
+            name: str,
+            role: Role | None,
+            source: str | None = None,
+            scopes: tuple[Scope, ...] = ("read", "write"),
+        ) -> Any:
+            user = await engine.create_user(name)
+            if role is not None:
+                await engine.grant(COLLECTION, Grantee("user", user.id), role, source=source)
+            secret = (await engine.create_key(name, scopes=scopes)).secret
+            if not remote:
+                return engine.answering(await engine.authenticate(secret))
+            return await stack.enter_async_context(conspectus.connect(url, key=secret, settings=SETTINGS))
+
+        yield view
+
+
+def all_of(trials: Mapping[str, Any], result: str) -> dict[str, str]:
+    return dict.fromkeys(trials, result)
+
+
+def test_every_method_is_tried() -> None:
+    new = {name for name, _ in inspect.getmembers(Engine, inspect.iscoroutinefunction)}
+    old = {name for name, _ in inspect.getmembers(Alerting, inspect.iscoroutinefunction)}
+    public = {name for name in new - old if not name.startswith("_")}
+    assert public - {"start_keeping", "close", "resume"} == methods()
+
+
+async def outside(engine: Engine, view: Any, made: Made) -> None:
+    """Whoever was granted nothing has at most memories and graphs of one's own."""
+    before = await told(engine, made, READS)
+    asked = {name: trial for name, trial in {**READS, **BEYOND}.items() if name not in MAKING}
+    assert await tried(view, made, asked) == all_of(asked, "NotFound")
+    await tried(view, made, {name: BEYOND[name] for name in MAKING})
+    assert _untimed(await told(engine, made, READS)) == _untimed(before)
+    assert SECRET not in await told(view, made, PRYING)
+
+
+@pytest.mark.parametrize("remote", [False, True])
+async def test_who_may_do_what(engine: Engine, remote: bool) -> None:
+    made = await prepared(engine, COLLECTION)
+    async with views(engine, remote=remote) as view:
+        await outside(engine, await view("out", None), made)
+        reader, narrow = await view("read", "viewer"), await view("narrow", "manager", scopes=("read",))
+        for who in (reader, narrow):
+            assert await tried(who, made, READS) == all_of(READS, "ok")
+            assert await tried(who, made, {**WRITES, **MANAGING}) == all_of(
+                {**WRITES, **MANAGING}, "NotAllowed"
+            )
+        editor, manager = await view("edit", "editor"), await view("manage", "manager")
+        assert await tried(editor, made, MANAGING) == all_of(MANAGING, "NotAllowed")
+        assert await tried(editor, made, WRITES) == all_of(WRITES, "ok")
+        assert await tried(manager, made, MANAGING) == all_of(MANAGING, "ok")
+
+
+@pytest.mark.parametrize("remote", [False, True])
+async def test_nothing_of_others_is_seen(engine: Engine, remote: bool) -> None:
+    made = await prepared(engine, COLLECTION)
+    await engine.settle_names(collection=COLLECTION)
+    home = (await engine.get(made.mine)).source
+    async with views(engine, remote=remote) as view:
+        ann = await view("ann", "editor", source=home)
+        assert await tried(ann, made, READING) == all_of(READING, "ok")
+        assert await tried(ann, made, READING_A_GRAPH) == all_of(READING_A_GRAPH, "NotFound")
+        said = await told(ann, made, {**PRYING, **READING})
+        assert SECRET not in said
+        listed = await told(ann, made, READING)
+        assert [word for word in (made.others, "people", "bob", "bo2") if word in listed] == []
+        missing = replace(made, others="nothing")
+        for name in ("memory", "memory_versions", "update_memory"):
+            hidden, ghost = [await told(ann, each, {name: PRYING[name]}) for each in (made, missing)]
+            assert hidden.replace(made.others, "nothing") == ghost
+    assert (await engine.memory(made.others, scope=BOB, collection=COLLECTION)).text.endswith(f"{SECRET}.")
+
+
+def _untimed(said: str) -> str:
+    """What was said without how long it took."""
+    return re.sub(r"timings=\{[^}]*\}", "", said)
