@@ -78,7 +78,7 @@ def histories(
         now = select(*DOCUMENT_COLUMNS).where(documents.c.id.in_(block), REMEMBERED)
         before = select(*DOCUMENT_COLUMNS).where(documents.c.parent.in_(block), VERSIONED)
         versions = [to_document(row) for row in connection.execute(before.order_by(documents.c.number))]
-        for version in sorted(versions, key=lambda each: str(each.metadata.get(KNOWN_FROM))):
+        for version in sorted(versions, key=_known):
             found.setdefault(DocumentId(str(version.parent)), []).append(version)
         for row in connection.execute(now):
             memory = to_document(row)
@@ -109,6 +109,11 @@ def names(connection: Connection, homes: Sequence[SourceId]) -> int:
         chosen = select(mentions.c.key).distinct().select_from(joined)
         found |= set(connection.execute(chosen.where(documents.c.source.in_(block), REMEMBERED)).scalars())
     return len(found)
+
+
+def _known(version: Document) -> tuple[str, datetime]:
+    """From when and, of the same time, until when a version was known."""
+    return str(version.metadata.get(KNOWN_FROM) or ""), version.recorded
 
 
 def _weighed(connection: Connection, memories: Sequence[DocumentId], *, pinned: bool) -> ForgetReceipt:
