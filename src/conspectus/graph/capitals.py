@@ -93,7 +93,7 @@ class Capitals:
 
     def _parts(self, pieces: list[_Piece]) -> Iterator[list[_Piece]]:
         """Cut where a possessive, a weak joining word, a line or a common word of a headline divides."""
-        shouted = len(pieces) > _SHOUTED
+        shouted = len(pieces) > _SHOUTED or self._all_shouted(pieces)
         part: list[_Piece] = []
         for piece in pieces:
             if shouted and not piece.joins and piece.lower in self._common:
@@ -105,6 +105,12 @@ class Capitals:
                 part = []
             part.append(piece)
         yield part
+
+    def _all_shouted(self, pieces: Sequence[_Piece]) -> bool:
+        """Whether these are words in capitals throughout, too many or too common to be a name."""
+        if len(pieces) < 2 or not all(piece.word.isupper() for piece in pieces):
+            return False
+        return len(pieces) > _SHOUTED // 2 or all(piece.lower in self._common for piece in pieces)
 
     def _divides(self, part: list[_Piece], piece: _Piece) -> bool:
         last = part[-1]
@@ -171,7 +177,7 @@ class Capitals:
             return word not in _ACRONYMS
         if len(word) < 2 or word.isdigit():
             return True
-        if word.isupper() and len(word) < 7:
+        if word.isupper() and (len(word) < _SHOUTED or lower in self._common):
             return lower in self._common and len(word) > 3
         if not self._begins(piece.start):
             return False

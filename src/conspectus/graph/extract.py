@@ -11,7 +11,7 @@ from conspectus.graph.keys import key_of
 from conspectus.graph.known import Known
 from conspectus.graph.patterns import Span, fenced, forms, numbers, quoted
 from conspectus.graph.vocabulary import FUNCTION_WORDS
-from conspectus.model.graph import ENTITY, Found
+from conspectus.model.graph import Found
 
 RULES: Final = "rules"
 LONGEST_PHRASE: Final = 5
@@ -55,7 +55,25 @@ def names_in(text: str, known: Known | None = None, *, with_numbers: bool = Fals
     capitals = Capitals(text).spans()
     rest = numbers(text) if with_numbers else ()
     chosen = _without_overlaps(exact, quoted(text), by_hand, capitals, rest)
-    return [_found(text, span) for span in chosen]
+    return _named(text, chosen)
+
+
+def with_known(text: str, found: Iterable[Found], known: Known) -> list[Found]:
+    """The names that were found, and the known ones of the text; of those that overlap the longest."""
+    before = [Span(each.start, each.end, each.type, each.score) for each in found]
+    return _named(text, _without_overlaps(_known_spans(text, known), before))
+
+
+def phrases(text: str, *, most: int = LONGEST_PHRASE) -> list[str]:
+    """The keys of everything in a text that may be a name, up to so many words, each once."""
+    words = [word[0] for word in _WORDS.finditer(text)]
+    keys: dict[str, None] = {}
+    for first in range(len(words)):
+        if words[first].lower() in FUNCTION_WORDS and words[first].islower():
+            continue
+        for last in range(first, min(first + most, len(words))):
+            keys.setdefault(key_of(" ".join(words[first : last + 1])))
+    return [key for key in keys if key]
 
 
 def _known_spans(text: str, known: Known) -> Iterator[Span]:
@@ -77,24 +95,8 @@ def _without_overlaps(*ranks: Iterable[Span]) -> list[Span]:
     return chosen
 
 
-def _found(text: str, span: Span) -> Found:
-    written = text[span.start : span.end]
-    return Found(span.start, span.end, written, key_of(written), span.type or ENTITY, span.score)
-
-
-def with_known(text: str, found: Iterable[Found], known: Known) -> list[Found]:
-    """The names that were found, and the known ones of the text; of those that overlap the longest."""
-    before = [Span(each.start, each.end, each.type, each.score) for each in found]
-    return [_found(text, span) for span in _without_overlaps(_known_spans(text, known), before)]
-
-
-def phrases(text: str, *, most: int = LONGEST_PHRASE) -> list[str]:
-    """The keys of everything in a text that may be a name, up to so many words, each once."""
-    words = [word[0] for word in _WORDS.finditer(text)]
-    keys: dict[str, None] = {}
-    for first in range(len(words)):
-        if words[first].lower() in FUNCTION_WORDS and words[first].islower():
-            continue
-        for last in range(first, min(first + most, len(words))):
-            keys.setdefault(key_of(" ".join(words[first : last + 1])))
-    return [key for key in keys if key]
+def _named(text: str, spans: Iterable[Span]) -> list[Found]:
+    """Spans as names, without those of nothing that could be compared."""
+    written = ((span, text[span.start : span.end]) for span in spans)
+    keyed = ((span, said, key_of(said)) for span, said in written)
+    return [Found(span.start, span.end, said, key, span.type, span.score) for span, said, key in keyed if key]

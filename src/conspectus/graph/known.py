@@ -82,7 +82,8 @@ class Known:
             meant[plural] = dict(meant[single])
         for text, owners in meant.items():
             self._add(text, tuple(owners), (types or {}).get(next(iter(owners)), ENTITY))
-        for joined in self._spellings:
+        for joined, written in self._spellings.items():
+            written.sort(key=lambda each: (not _TELLING.search(each.text), each.text))
             self._automaton.add_word(f" {joined} ", joined)
         if self._spellings:
             self._automaton.make_automaton()

@@ -1,0 +1,61 @@
+"""What holds for the names of any text."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conspectus.graph.extract import names_in
+from conspectus.graph.keys import key_of
+from conspectus.graph.known import Known
+from conspectus.graph.link import THRESHOLD, Surroundings, link
+from conspectus.graph.uris import uri_of
+from tests.unit.graph.test_link import mention, node
+
+WORDS = ["Ann", "Smith", "of", "the", "The", "art", "start", "New", "York", "Dr.", "U.S.", "A", "b.", "Inc.",
+         "May", "2012", "3.5", "'s", "and", "-", '"', ",", ".", "\n", "x_y", "f()", "a@b.org", "İ", "é", "東京"]  # fmt: skip
+TEXTS = st.one_of(
+    st.text(), st.lists(st.sampled_from(WORDS)).map(" ".join), st.lists(st.sampled_from(WORDS)).map("".join)
+)
+KNOWN = Known({word: [word] for word in ("Ann", "Ann Smith", "art", "New York", "The Who", "C++", "東京")})
+
+
+@given(TEXTS)
+def test_a_key_is_its_own_key(name):
+    assert key_of(key_of(name)) == key_of(name)
+
+
+@given(TEXTS)
+def test_spans_lie_in_the_text_in_order_without_overlaps(text):
+    end = 0
+    for each in names_in(text, KNOWN, with_numbers=True):
+        assert end <= each.start < each.end <= len(text)
+        assert (each.text, each.key) == (text[each.start : each.end], key_of(each.text))
+        assert each.key and each.type and 0 < each.score <= 1
+        end = each.end
+
+
+@given(TEXTS)
+def test_the_same_text_has_the_same_names(text):
+    assert names_in(text, KNOWN) == names_in(text, KNOWN)
+
+
+@given(TEXTS, TEXTS)
+def test_known_names_of_a_text_are_those_of_its_parts(left, right):
+    gap = "\n.\n"
+    whole = KNOWN.find(left + gap + right)
+    moved = [(each.start, each.end) for each in KNOWN.find(left)]
+    moved += [(each.start + len(left + gap), each.end + len(left + gap)) for each in KNOWN.find(right)]
+    assert [(each.start, each.end) for each in whole] == moved
+
+
+@given(TEXTS, st.text("Ann Smithjo", min_size=1))
+def test_people_are_linked_by_their_whole_names_only(text, name):
+    person = node("someone", name or "x")
+    linked = link(mention(text), [person], Surroundings())
+    if linked.node is not None:
+        assert linked.candidates[0].score >= THRESHOLD
+        assert key_of(text).split()[-1][:1] == key_of(name).split()[-1][:1]
+
+
+@given(st.lists(TEXTS, unique=True, min_size=2, max_size=2), TEXTS)
+def test_other_ids_have_other_addresses(ids, name):
+    assert uri_of(name, "t", id=ids[0]) != uri_of(name, "t", id=ids[1])

@@ -1,0 +1,132 @@
+from datetime import UTC, datetime
+
+import pytest
+
+from conspectus.graph.keys import key_of
+from conspectus.graph.link import (
+    SAME,
+    THRESHOLD,
+    Surroundings,
+    description_of,
+    link,
+    named_whole,
+    relation,
+    rivals_of,
+)
+from conspectus.graph.uris import BASE, uri_of
+from conspectus.model.graph import Found, Node
+from conspectus.model.ids import CollectionId, SourceId
+from conspectus.model.records import Source
+
+GRAPH = Source(SourceId("g"), CollectionId("c"), "g", kind="graph")
+NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
+
+
+def node(id, name=None, type="person", aliases=(), **properties):
+    return Node(id, GRAPH, type, name or id, tuple(aliases), properties, NOON, NOON)
+
+
+def mention(text, type="entity"):
+    return Found(0, len(text), text, key_of(text), type)
+
+
+def meant(text, *nodes, **around):
+    linked = link(mention(text), nodes, Surroundings(**around))
+    return linked.node.id if linked.node else None
+
+
+PEOPLE = [node("Ann"), node("Ann Smith"), node("Joanna"), node("Joanna Smith"), node("Anna")]
+
+
+@pytest.mark.parametrize("person", PEOPLE)
+def test_people_are_told_apart_although_their_names_are_parts_of_others(person):
+    assert meant(person.name, *PEOPLE) == person.id
+    others = [each for each in PEOPLE if each is not person]
+    assert meant(person.name, *others) is None
+    scores = [each.score for each in link(mention(person.name), others).candidates]
+    assert all(score < THRESHOLD for score in scores)
+
+
+@pytest.mark.parametrize("type", ["person", "entity", "place"])
+@pytest.mark.parametrize(
+    ("text", "name"), [("Ann", "Joanna"), ("art", "start"), ("Ann", "Ann Smith"), ("Smith", "Smithson")]
+)
+def test_a_part_of_a_name_is_never_the_name(text, name, type):
+    assert meant(text, node("x", name, type)) is None
+
+
+def test_people_of_the_same_surname_are_not_the_same():
+    assert meant("Bob Smith", node("Ann Smith")) is None
+    assert link(mention("Bob Smith"), [node("Ann Smith")]).candidates == ()
+
+
+def test_a_surname_means_the_one_person_of_it_whom_the_conversation_has_named():
+    smiths = [node("Ann Smith"), node("Joanna Smith")]
+    assert meant("Smith", *smiths) is None
+    assert meant("Smith", *smiths, recent=frozenset({"Ann Smith"})) == "Ann Smith"
+    assert meant("Smith", *smiths, recent=frozenset({"Ann Smith", "Joanna Smith"})) is None
+    assert meant("Smith", smiths[0]) is None
+
+
+def test_initials_and_a_surname_mean_the_only_person_that_they_fit():
+    assert meant("A. Smith", node("Ann Smith"), node("Bob Smith")) == "Ann Smith"
+    assert meant("A. Smith", node("Ann Smith"), node("Alice Smith")) is None
+
+
+def test_an_exact_name_an_alias_a_plural_and_initials_are_enough_where_nothing_rivals_them():
+    who = node("who", "World Health Organization", "organisation", ["Weltgesundheitsorganisation"])
+    assert meant("the world health organization", who) == "who"
+    assert meant("weltgesundheitsorganisation", who) == "who"
+    assert meant("WHO", who) == "who"
+    assert meant("W.H.O.", who) == "who"
+    assert meant("pizzas", node("pizza", "pizza", "concept")) == "pizza"
+
+
+def test_two_of_one_name_are_told_by_the_words_around_or_not_at_all():
+    uk, canada = node("uk", "London", "place"), node("ca", "London", "place")
+    about = {"uk": frozenset({"thame"}), "ca": frozenset({"ontario"})}
+    assert meant("London", uk, canada) is None
+    assert meant("London", uk, canada, words=frozenset({"ontario"}), about=about) == "ca"
+    assert meant("London", uk, canada, close={"uk": 0.9, "ca": 0.1}) == "uk"
+    assert meant("London", uk, canada, usual={"ca": 1.0}) == "ca"
+
+
+def test_a_mention_of_another_kind_is_less_likely():
+    place = link(Found(0, 7, "Jackson", "jackson", "person"), [node("j", "Jackson", "place")]).candidates[0]
+    assert place.parts["another kind"] < 0
+
+
+def test_scores_are_sums_of_their_parts_from_0_to_1_and_say_same_from_nine_tenths():
+    linked = link(mention("Ann"), PEOPLE, Surroundings(recent=frozenset({"Ann"}), usual={"Ann": 1.0}))
+    for each in linked.candidates:
+        assert each.score == pytest.approx(min(1.0, max(0.0, sum(each.parts.values()))))
+    assert [relation(score) for score in (SAME, SAME - 0.01)] == ["same", "related"]
+
+
+def test_a_threshold_decides_and_nothing_is_not_linked():
+    assert link(mention("Ann"), [], threshold=0).node is None
+    assert link(mention("Ann"), [node("Ann")], threshold=0.96).node is None
+
+
+def test_rivals_share_a_whole_name_and_descriptions_tell_them():
+    uk, canada = node("uk", "London", "place", river="Thames"), node("ca", "London", "place")
+    assert rivals_of(mention("London"), [uk, canada, node("x", "Londonderry", "place")]) == [uk, canada]
+    assert rivals_of(mention("London"), [uk]) == []
+    assert description_of(uk, ["England"]) == "London (place); Thames; England"
+    assert named_whole(node("Ann Smith"), {"ann smith"}) and not named_whole(node("Ann"), {"ann"})
+
+
+def test_the_address_of_an_entity_ends_with_its_name_and_type():
+    assert uri_of("Test Entity", "TEST") == f"{BASE}test_entity#test"
+    assert (
+        uri_of("Test Entity", "TEST", base="https://x.example/e/") == "https://x.example/e/test_entity#test"
+    )
+    assert uri_of(uri_of("Test Entity", "TEST"), "TEST") == uri_of("Test Entity", "TEST")
+
+
+def test_entities_of_one_name_and_type_have_different_addresses():
+    ids = ["test_entity", "Test Entity", "test entity", "TEST-ENTITY", "1", "2", "ünicode", "\ud800"]
+    uris = [uri_of("Test Entity", "TEST", id=id) for id in ids]
+    assert len(set(uris)) == len(ids)
+    assert all(uri.endswith("test_entity#test") for uri in uris)
+    assert uri_of("!?", "x") != uri_of("?!", "x")
