@@ -2,18 +2,24 @@
 
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import Connection, event
 
+from conspectus.model.graph import GraphReceipt, Walk
 from conspectus.model.ids import DocumentId, SourceId
+from conspectus.records.graph_walking import READINGS
 from conspectus.records.graphs import SqlGraphs
 from conspectus.records.store import SqlRecords, open_records
-from conspectus.testing.graph_samples import PEOPLE, PLACES, GraphShelf
+from conspectus.testing.graph_samples import PEOPLE, PLACES, GraphShelf, adding, edge, node
 from conspectus.testing.graph_walks_contract import GraphMergesContract, GraphWalksContract
 from conspectus.testing.graphs_contract import GraphsContract
 from conspectus.testing.memory_graphs import MemoryGraphs
 from conspectus.testing.samples import notes, prepared
 from conspectus.testing.samples import shelf as a_shelf
+
+RIM = 20_000
 
 
 class StoredShelf:
@@ -71,3 +77,39 @@ class TestMemory(GraphsContract, GraphWalksContract, GraphMergesContract):
     @pytest.fixture
     def shelf(self) -> GraphShelf:
         return RememberedShelf()
+
+
+@pytest.mark.parametrize("way", READINGS, ids=str)
+async def test_a_step_of_a_walk_reads_an_index_and_sorts_nothing(
+    records: SqlRecords, way: tuple[bool, bool, bool]
+) -> None:
+    asked = {"near": 1, "least": 0.5, "most": 16, "skipped": 0, "moment": 5, "types": ["a", "b"]}
+    back, typed, dated = way
+    given = {
+        name: value
+        for name, value in asked.items()
+        if (dated or name != "moment") and (typed or name != "types")
+    }
+
+    def explained(connection: Connection) -> list[str]:
+        said: list[tuple[str, Any]] = []
+        event.listen(connection, "before_cursor_execute", lambda *told: said.append((told[2], told[3])))
+        connection.execute(READINGS[way], given)
+        sql, values = said[0]
+        return [row[-1] for row in connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {sql}", values)]
+
+    plan = await records.transactions.read(explained)
+    assert f"COVERING INDEX ix_graph_edges_{'in' if back else 'out'}" in plan[0]
+    assert len(plan) == 1 + dated
+    assert not any("TEMP B-TREE" in line for line in plan)
+
+
+async def test_a_hub_of_twenty_thousand_edges_is_walked_and_deleted(records: SqlRecords) -> None:
+    graphs = SqlGraphs(records.transactions, most=500)
+    names = [f"n{number:05}" for number in range(RIM)]
+    await graphs.add(adding(node("hub"), *map(node, names)))
+    await graphs.add(adding(*(edge("hub", each) for each in names)))
+    found = await graphs.walk([PEOPLE.id], ["n00007"], Walk(hops=3, limit=1_000))
+    assert [each.node.id for each in found] == ["hub", *names[:7], *names[8:500]]
+    assert await graphs.delete_nodes(PEOPLE.id, ["hub"]) == GraphReceipt(1, RIM)
+    assert (await records.check()) == []

@@ -294,7 +294,7 @@ class Graphing(Alerting):
 
 def _whole(graph: str) -> str:
     """The name of the source that a graph is."""
-    return graph if graph.startswith(PREFIX) else PREFIX + quote(graph, safe="", errors="replace")
+    return graph if graph.startswith(PREFIX) else PREFIX + quote(graph, safe="", errors="surrogatepass")
 
 
 def _written(form: GraphForm, name: str, nodes: Sequence[Node], edges: Sequence[Edge]) -> str:

@@ -217,8 +217,8 @@ def resting_edges(connection: Connection, ids: Sequence[str]) -> list[int]:
     touched: set[int] = set()
     for block in blocks(ids):
         touched |= set(connection.execute(_RESTING, {"ids": block}).scalars())
-    for block in blocks(sorted(touched)):
-        proofs = connection.execute(_PROOFS, {"ids": block})
+    for some in blocks(sorted(touched)):
+        proofs = connection.execute(_PROOFS, {"ids": some})
         touched -= {edge for edge, document in proofs if document not in going}
     return sorted(touched)
 

@@ -55,7 +55,7 @@ def _reading(*, back: bool, typed: bool, dated: bool) -> Select[Any]:
     return ordered.limit(bindparam("most")).offset(bindparam("skipped"))
 
 
-_READINGS: Final = {
+READINGS: Final = {
     (back, typed, dated): _reading(back=back, typed=typed, dated=dated)
     for back in (False, True)
     for typed in (False, True)
@@ -199,7 +199,7 @@ class _Walker:
 
     def _read(self, each: _Edges, size: int, best: _Best) -> None:
         """Take in some more edges of a node."""
-        statement = _READINGS[each.back, bool(self._asked.types), self._asked.at is not None]
+        statement = READINGS[each.back, bool(self._asked.types), self._asked.at is not None]
         given = {**self._given, "near": each.near, "most": size, "skipped": each.read}
         rows = self._connection.execute(statement, given).all()
         for name, weight, type in rows:

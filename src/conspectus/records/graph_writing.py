@@ -63,7 +63,8 @@ NODE_FIELDS = ("type", "name", "aliases", "properties", "valid_from", "valid_unt
 
 def add(connection: Connection, adding: Adding) -> list[GraphWritten]:
     """Store nodes, then edges. Raises NotFound and DanglingEdges."""
-    asked = {each.graph.id: each.graph for each in (*adding.nodes, *adding.edges)}
+    asked = {node.graph.id: node.graph for node in adding.nodes}
+    asked |= {edge.graph.id: edge.graph for edge in adding.edges}
     for graph in asked.keys() - sources_by_id(connection, asked).keys():
         raise NotFound("graph", asked[graph].name)
     return [*_add_nodes(connection, adding), *_add_edges(connection, adding)]

@@ -84,13 +84,13 @@ class GraphWalksContract:
     async def test_cycles_loops_and_hubs_end(self, shelf: GraphShelf) -> None:
         """Everyone is reached once, and never a start."""
         await filled(shelf.graphs, "abc", edge("a", "b"), edge("b", "c"), edge("c", "a"), edge("a", "a"))
-        rim = [f"n{number:03}" for number in range(300)]
+        rim = [f"n{number:03}" for number in range(120)]
         heavy = [edge("b", each, weight=1 / (1 + place % 7)) for place, each in enumerate(rim)]
         await shelf.graphs.add(adding(*map(node, rim), *heavy, *(edge(each, "b") for each in rim)))
         found = await walked(shelf, "a", "c", hops=5)
         assert found[0].node.id == "b"
         assert sorted(each.node.id for each in found[1:]) == rim
-        pages = [await walked(shelf, "a", hops=5, skip=start, limit=40) for start in range(0, 320, 40)]
+        pages = [await walked(shelf, "a", hops=5, skip=start, limit=40) for start in range(0, 160, 40)]
         whole = await walked(shelf, "a", hops=5)
         assert [each for page in pages for each in page] == whole
         assert [each.decay for each in whole] == sorted((each.decay for each in whole), reverse=True)
