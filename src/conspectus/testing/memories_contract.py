@@ -4,6 +4,7 @@ Subclass the contract, give it its fixtures, let pytest collect it.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,10 +13,10 @@ import pytest
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import EVERYTHING, Eq
 from conspectus.model.ids import DocumentId, SourceId
-from conspectus.model.memory import Retention, Since
+from conspectus.model.memory import ForgetReceipt, Retention, Since
 from conspectus.model.records import Document, Period, PreparedDocument, Source
 from conspectus.ports import Records
-from conspectus.ports.memories import KeptRetention, Memories
+from conspectus.ports.memories import HomeSpan, KeptRetention, Memories
 from conspectus.testing.samples import NOON, SHELF, prepared, shelf
 
 MONDAY, TUESDAY = SourceId("memory/ann//monday"), SourceId("memory/ann//tuesday")
@@ -171,6 +172,41 @@ class MemoriesContract:
         assert (found.memories, found.notes, found.pinned, found.facts, found.versions) == (3, 1, 1, 1, 1)
         assert (found.tokens, found.pending) == (9, 3)
         assert (found.first, found.last) == (NOON, NOON + 3 * HOUR)
+
+    async def test_memories_are_forgotten_with_all_that_hangs_on_them(
+        self, store: Memories, shelved: Records
+    ) -> None:
+        """Pinned ones only where they are meant; what is no memory, or not there, counts 0."""
+        await shelved.write([memory("a"), memory("b"), memory("p", metadata={"pinned": True})])
+        await shelved.write([version("a1", "a", NOON), version("a2", "a", NOON + HOUR)])
+        asked = [DocumentId(each) for each in ("a", "p", "a1", "unknown", "a")]
+        told = ForgetReceipt(1, versions=2, chunks=3, ids=("a",))
+        preview = await store.forget(asked, pinned=False, now=NOON, preview=True)
+        assert preview == replace(told, preview=True)
+        assert await store.forget(asked, pinned=False, now=NOON) == told
+        assert await store.forget(asked, pinned=False, now=NOON) == ForgetReceipt(0)
+        assert (await store.forget(asked, pinned=True, now=NOON)).ids == ("p",)
+        assert await store.count(BOTH, EVERYTHING) == 1
+        assert (await store.since(BOTH, NOON - HOUR)).deleted == 0
+
+    async def test_histories_end_with_the_memories(self, store: Memories, shelved: Records) -> None:
+        """With their texts, by the ids that were asked for."""
+        await shelved.write([memory("a"), memory("b"), note("n")])
+        await shelved.write([version("a2", "a", NOON + 2 * HOUR), version("a1", "a", NOON + HOUR)])
+        found = await store.histories([DocumentId(each) for each in ("a", "n", "a1", "unknown")])
+        assert {name: keys(history) for name, history in found.items()} == {
+            "a": ["a1", "a2", "a"],
+            "n": ["n"],
+        }
+        assert found[DocumentId("n")][0][1] == "what n says"
+        assert await store.histories([]) == {}
+
+    async def test_sources_that_have_memories_say_how_many(self, store: Memories, shelved: Records) -> None:
+        """Versions are none; a source without any is not named."""
+        await shelved.write([memory("a", 3), memory("b", 1), version("a1", "a", NOON)])
+        assert await store.spans(BOTH) == [HomeSpan(MONDAY, 2, NOON + HOUR, NOON + 3 * HOUR)]
+        assert await store.spans([TUESDAY]) == await store.spans([]) == []
+        assert await store.names(BOTH) == 0
 
     async def test_retentions_are_kept_and_dropped(self, store: Memories, shelved: Records) -> None:
         """One of each id; they go with their collection."""
