@@ -112,7 +112,7 @@ def test_conversations_are_listed_and_summed_up(context: AgentContext) -> None:
 
 def test_a_change_keeps_the_id_and_what_was(context: AgentContext) -> None:
     made = context.store("The meeting is on Monday.", metadata={"a": 1, "b": 2})
-    assert context.update(made, "The meeting is on Tuesday.", {"a": 3, "b": None})
+    assert context.update(made, "The meeting is on Tuesday.", metadata={"a": 3, "b": None})
     now = context.get(made)
     assert (now["content"], now["metadata"]) == ("The meeting is on Tuesday.", {"a": 3})
     assert said(context.versions(made)) == ["The meeting is on Monday.", "The meeting is on Tuesday."]

@@ -32,7 +32,7 @@ class Asking(Whose, total=False):
 _ASKING: Final = frozenset(Asking.__annotations__)
 
 
-def question_of(query: str, max_results: int, asking: Asking | Whose, default: Scope) -> MemoryQuestion:
+def question_of(query: str, max_results: int, asking: Asking, default: Scope) -> MemoryQuestion:
     """What is asked, without the graph. Raises TypeError for a word that is none of a question."""
     known(asking, _ASKING)
     whose = {name: value for name, value in asking.items() if name in WHOSE}

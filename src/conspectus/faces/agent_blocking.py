@@ -258,7 +258,8 @@ class AgentContext(AgentMemory):
 
     def store(self, content: Document | Iterable[Document], **given: Unpack[Beside]) -> Any:
         """Remember one text, and return its id; or many, and say how many, with their ids in order."""
-        return self.place.wait(lambda: self._inner.store(content, **given))
+        work: Any = self._inner.store
+        return self.place.wait(lambda: work(content, **given))
 
     retrieve = _waited(AsyncAgentContext.retrieve)
     query_with_context = _waited(AsyncAgentContext.query_with_context)

@@ -20,7 +20,7 @@ from conspectus.faces.agent_graph_words import (
 )
 from conspectus.faces.agent_place import Awaited, Desk, Work, desk_of, is_new
 from conspectus.faces.agent_words import Instant, instant_of, known
-from conspectus.model.graph import Direction, Edge, GraphForm, Node, Walk
+from conspectus.model.graph import Direction, Edge, GraphForm, NewEdge, NewNode, Node, Walk
 from conspectus.model.memory import MEMORY
 
 T = TypeVar("T")
@@ -58,9 +58,7 @@ class Graph(Awaited):
         given = [new_node(each) for each in nodes]
         changed = 0
         for start in range(0, len(given), AT_ONCE):
-            part = given[start : start + AT_ONCE]
-            written = await self.run(lambda engine, part=part: engine.add_nodes(part, **self._place))
-            changed += sum(each.outcome != "unchanged" for each in written)
+            changed += await self._nodes_changed(given[start : start + AT_ONCE])
         return changed
 
     async def add_edges(self, edges: Iterable[Mapping[str, Any]]) -> int:
@@ -71,9 +69,7 @@ class Graph(Awaited):
         given = [new_edge(each) for each in edges]
         changed = 0
         for start in range(0, len(given), AT_ONCE):
-            part = given[start : start + AT_ONCE]
-            written = await self.run(lambda engine, part=part: engine.add_edges(part, **self._place))
-            changed += sum(each.outcome != "unchanged" for each in written)
+            changed += await self._edges_changed(given[start : start + AT_ONCE])
         return changed
 
     async def get_neighbors(
@@ -238,6 +234,14 @@ class Graph(Awaited):
     @property
     def _place(self) -> dict[str, Any]:
         return {"graph": self.name, "collection": self.desk.collection}
+
+    async def _nodes_changed(self, nodes: Sequence[NewNode]) -> int:
+        written = await self.run(lambda engine: engine.add_nodes(nodes, **self._place))
+        return sum(each.outcome != "unchanged" for each in written)
+
+    async def _edges_changed(self, edges: Sequence[NewEdge]) -> int:
+        written = await self.run(lambda engine: engine.add_edges(edges, **self._place))
+        return sum(each.outcome != "unchanged" for each in written)
 
     async def _as(self, form: GraphForm) -> str:
         return await self.run(lambda engine: engine.export_graph(form, **self._place))

@@ -65,10 +65,10 @@ class AsyncAgentMemory(Carrying):
 
     async def find_similar(self, content: str, limit: int = 5, **whose: Unpack[Whose]) -> Told:
         """Memories that are like a text, or like the memory of that id, which is left out."""
-        stored = await self._find(content, scope_of(self.scope, whose))
+        scope = scope_of(self.scope, whose)
+        stored = await self._find(content, scope)
         text = content if stored is None else stored.text
-        question = question_of(text[:MOST_ASKED], limit + 1, whose, self.scope)
-        found = await self.recalled(question)
+        found = await self.recalled(question_of(text[:MOST_ASKED], limit + 1, {}, scope))
         return [each for each in found if stored is None or each["id"] != stored.id][:limit]
 
     async def recalled(self, question: MemoryQuestion) -> Told:

@@ -9,6 +9,7 @@ from conspectus.faces.agent_place import Awaited, Desk
 from conspectus.faces.agent_words import (
     Instant,
     MemoryItem,
+    Owner,
     Told,
     Whose,
     instant_of,
@@ -120,10 +121,10 @@ class Reading(Awaited):
         include_metadata: bool = True,
         limit: int | None = None,
         offset: int = 0,
-        **whose: Unpack[Whose],
+        **owner: Unpack[Owner],
     ) -> Told:
         """A conversation in the order of time, or against it: all of it, if no `limit` is given."""
-        scope = scope_of(self.scope, {**whose, "conversation_id": conversation_id})
+        scope = scope_of(self.scope, {**owner, "conversation_id": conversation_id})
         walk = self._walk(scope, EVERYTHING, newest_first=reverse)
         told = [shown(each) async for each in _part(walk, limit, offset)]
         if not include_metadata:
@@ -132,14 +133,15 @@ class Reading(Awaited):
         return told
 
     async def get_conversation_history(
-        self, conversation_id: str | None = None, max_items: int | None = None, **whose: Unpack[Whose]
+        self, conversation_id: str | None = None, max_items: int | None = None, **owner: Unpack[Owner]
     ) -> Told:
         """What was said in a conversation, in order; of `max_items` the last ones.
 
         Without one it is that of the context, or what was said in any.
         """
-        given: Whose = whose if conversation_id is None else {**whose, "conversation_id": conversation_id}
-        return (await self.list(max_items, newest_first=True, **given))[::-1]
+        scope = self.scope.conversation if conversation_id is None else conversation_id
+        told = await self.list(max_items, newest_first=True, conversation_id=scope, **owner)
+        return told[::-1]
 
     async def list_conversations(self, **whose: Unpack[Whose]) -> Told:
         """The conversations, with how many memories each has, and when it began and went on last."""
@@ -159,9 +161,9 @@ class Reading(Awaited):
             for each in found
         ]
 
-    async def conversation_summary(self, conversation_id: str, **whose: Unpack[Whose]) -> dict[str, Any]:
+    async def conversation_summary(self, conversation_id: str, **owner: Unpack[Owner]) -> dict[str, Any]:
         """A conversation in numbers: memories, who spoke how often, tokens, first and last time."""
-        scope = scope_of(self.scope, {**whose, "conversation_id": conversation_id})
+        scope = scope_of(self.scope, {**owner, "conversation_id": conversation_id})
         numbers = await self._numbers(scope)
         speakers: dict[str, int] = {}
         async for each in self._walk(scope, EVERYTHING):

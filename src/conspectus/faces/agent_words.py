@@ -19,11 +19,16 @@ Told: TypeAlias = list[dict[str, Any]]
 FactWords: TypeAlias = Fact | Sequence[str] | Mapping[str, Any]
 
 
-class Whose(TypedDict, total=False):
+class Owner(TypedDict, total=False):
     """Whose memories; what is not given is what the context was made with, None is nobody's or any."""
 
     user_id: str | None
     agent_id: str | None
+
+
+class Whose(Owner, total=False):
+    """The same, and of which conversation."""
+
     conversation_id: str | None
 
 

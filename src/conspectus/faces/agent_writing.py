@@ -10,6 +10,7 @@ from conspectus.faces.agent_words import (
     Beside,
     Document,
     MemoryItem,
+    Owner,
     Whose,
     divided,
     fact_of,
@@ -56,19 +57,13 @@ class Writing(Reading):
         """
         return await self.batch_store(items, **whose)
 
-    async def update(
-        self,
-        memory_id: str,
-        content: str | None = None,
-        metadata: Mapping[str, Any] | None = None,
-        **given: Unpack[Beside],
-    ) -> bool:
+    async def update(self, memory_id: str, content: str | None = None, **given: Unpack[Beside]) -> bool:
         """Change a memory, which keeps its id; whether there was one.
 
         Of the metadata those named are changed, None takes one away. What it was is kept as a version.
         """
         whose, changes = divided(given)
-        scope = scope_of(self.scope, whose)
+        scope, metadata = scope_of(self.scope, whose), changes.pop("metadata", None)
         stored = await self._find(memory_id, scope)
         if stored is None:
             return False
@@ -138,9 +133,9 @@ class Writing(Reading):
             raise InvalidInput("forget", "say what: an id, a conversation, a user or an age; clear() is all")
         return (await self._forget(what, scope)).memories
 
-    async def delete_conversation(self, conversation_id: str, **whose: Unpack[Whose]) -> int:
+    async def delete_conversation(self, conversation_id: str, **owner: Unpack[Owner]) -> int:
         """Delete a conversation with everything in it, and say how many memories there were."""
-        return await self.forget(**{**whose, "conversation_id": conversation_id})
+        return await self.forget(conversation_id=conversation_id, **owner)
 
     async def clear(self, **whose: Unpack[Whose]) -> int:
         """Delete everything of the scope, and nothing else; how many memories there were."""
