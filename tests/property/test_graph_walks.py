@@ -118,8 +118,18 @@ def test_walks_are_those_of_the_reference(there: Any, links: list[Edge], asked: 
     asyncio.run(compare())
 
 
+@st.composite
+def facts(draw: st.DrawFn) -> Edge:
+    """Where one and the same node leads, since one year or another."""
+    begins, proof = draw(SOME_YEARS), draw(st.none() | st.sampled_from(DOCUMENTS))
+    ends = draw(st.none() | st.none() | st.just(year(2002)))
+    target = draw(st.sampled_from("bcd"))
+    return edge("a", target, type="x", valid_from=begins, valid_until=ends, evidence=proof)
+
+
 STEPS = st.lists(
     st.tuples(st.just("add"), st.lists(edges(), min_size=1, max_size=5), st.booleans())
+    | st.tuples(st.just("add"), st.lists(facts(), min_size=1, max_size=5), st.just(True))
     | st.tuples(st.just("forget"), st.sampled_from(DOCUMENTS), st.none())
     | st.tuples(st.just("merge"), st.sampled_from(NAMES), st.sampled_from(NAMES))
     | st.tuples(st.just("split"), st.integers(1, 4), st.none()),

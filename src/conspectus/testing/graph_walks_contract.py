@@ -7,7 +7,7 @@ import pytest
 
 from conspectus.errors import Conflict, NotFound
 from conspectus.model.graph import Neighbour, Walk
-from conspectus.model.ids import SourceId
+from conspectus.model.ids import DocumentId, SourceId
 from conspectus.testing.graph_samples import (
     BOTH,
     PEOPLE,
@@ -156,14 +156,16 @@ class GraphMergesContract:
 
     async def test_a_split_brings_all_of_it_back(self, shelf: GraphShelf) -> None:
         """Nodes, names and edges as they were, and what was added since stays with the one."""
-        await shelf.write("d")
+        await shelf.write("d", "e")
         given = [node("a"), node("b", name="Bob", properties={"x": 1}), *map(node, "xy")]
-        links = [edge("a", "x", evidence="d"), edge("b", "x", evidence="d"), edge("y", "b"), edge("a", "b")]
+        links = [edge("a", "x", evidence="d"), edge("b", "x", evidence="e"), edge("y", "b"), edge("a", "b")]
         await shelf.graphs.add(adding(*given, *links))
         await shelf.graphs.merge(PEOPLE.id, "a", ["b"], MERGE)
         await shelf.graphs.add(adding(edge("a", "y", type="likes")))
         number = (await shelf.graphs.events(PEOPLE.id))[0].number
+        assert await shelf.graphs.resting_on([DocumentId("d")]) == 0
         assert await shelf.graphs.split(PEOPLE.id, number, SPLIT) == given[:2]
+        assert await shelf.graphs.resting_on([DocumentId("d")]) == 1
         found = await every_edge(shelf.graphs)
         assert sorted(found, key=lambda each: each.id) == sorted(
             [*links, edge("a", "y", type="likes")], key=lambda each: each.id
