@@ -9,7 +9,7 @@ there are, since a name that many passages mention tells little of each.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import ceil, sqrt
 from typing import Final, TypeVar
 
 from conspectus.graph.keys import key_of, keys_of
@@ -25,8 +25,10 @@ STEP: Final = 0.9
 """What is left of a passage's value for the names in it, and of a node's for the next."""
 MENTION: Final = 0.3
 """What is left on the way to a passage that mentions a name but is not about it."""
-LEAST: Final = 0.02
+LEAST: Final = 0.05
 """Ways of less value lead nowhere."""
+FEW: Final = ceil((MENTION / LEAST) ** 2)
+"""Of a name that more passages mention, only those that are about it can be reached."""
 MOST_NAMES: Final = 300
 MOST_PASSAGES: Final = 200
 """Only the best so many names, and passages, are gone on from."""
@@ -115,12 +117,14 @@ def names_in(ways: Mapping[int, Way], passages: Sequence[Passage]) -> dict[str, 
 
 def passages_with(names: Mapping[str, Way], mentioned: Mapping[str, Mentioned]) -> dict[int, Way]:
     """The passages that mention names that were reached, each by the best way."""
-    steps = []
+    steps: list[tuple[int, Way]] = []
     for key, where in mentioned.items():
-        for chunk in where.chunks:
-            fellows = len(where.about) if chunk in where.about else len(where.chunks)
-            share = (1.0 if chunk in where.about else MENTION) / sqrt(fellows)
-            steps.append((int(chunk), names[key].on(share)))
+        about = names[key].on(1.0 / sqrt(max(len(where.about), 1)))
+        beside = names[key].on(MENTION / sqrt(len(where.chunks)))
+        if about.value >= LEAST:
+            steps += [(int(chunk), about) for chunk in sorted(where.about)]
+        if beside.value >= LEAST:
+            steps += [(int(chunk), beside) for chunk in where.chunks if chunk not in where.about]
     return best(steps, MOST_PASSAGES)
 
 
@@ -153,7 +157,10 @@ def best(steps: Iterable[tuple[Begin, Way]], most: int) -> dict[Begin, Way]:
     """The best way to each end, of the `most` best ends; of equal ways the shorter, then by their names."""
     found: dict[Begin, Way] = {}
     for end, way in steps:
-        if way.value >= LEAST and (end not in found or _rank(way) < _rank(found[end])):
+        known = found.get(end)
+        if way.value < LEAST or (known is not None and way.value < known.value):
+            continue
+        if known is None or _rank(way) < _rank(known):
             found[end] = way
     kept = sorted(found.items(), key=lambda item: (_rank(item[1]), item[0]))
     return dict(kept[:most])

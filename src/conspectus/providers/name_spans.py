@@ -32,7 +32,7 @@ def pieces(text: str, longest: int) -> Iterator[tuple[int, str]]:
     start = 0
     while start < len(text):
         end = min(len(text), start + longest)
-        space = text.rfind(" ", start + longest // 2, end) if end < len(text) else -1
+        space = text.rfind(" ", start + max(1, longest // 2), end) if end < len(text) else -1
         end = end if space < 0 else space
         yield start, text[start:end]
         start = end

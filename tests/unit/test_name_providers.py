@@ -1,0 +1,183 @@
+import asyncio
+import importlib.util
+from dataclasses import replace
+
+import pytest
+import spacy
+
+from conspectus import bootstrap
+from conspectus.errors import ChatBadAnswer, ChatNotConfigured, ChatUnreachable, InvalidInput, MissingExtra
+from conspectus.graph.keys import key_of
+from conspectus.providers.chat_names import LONGEST, ChatNames
+from conspectus.providers.gliner_names import GlinerNames
+from conspectus.providers.name_spans import Labelled, found_in, pieces
+from conspectus.providers.spacy_names import SpacyNames
+from conspectus.settings import Settings
+from conspectus.testing.chat_models import ScriptedChatModel
+
+SETTINGS = Settings(embedder="none")
+
+
+def brief(found):
+    return [(each.text, each.type) for each in found]
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 100])
+def test_pieces_are_the_whole_text_in_order(size):
+    text = "One two\nthree " + "x" * 50 + " \u2028 end"
+    cut = list(pieces(text, size))
+    assert "".join(piece for _, piece in cut) == text
+    assert all(text[at : at + len(piece)] == piece and 0 < len(piece) <= size for at, piece in cut)
+    assert list(pieces("", size)) == []
+
+
+def test_spans_outside_of_the_text_and_those_inside_longer_ones_are_left_out():
+    spans = [Labelled(0, 3, "PER"), Labelled(0, 9, "PERSON"), Labelled(4, 9, "X"), Labelled(-1, 2, "X"),
+             Labelled(8, 99, "X"), Labelled(5, 5, "X"), Labelled(9, 14, " ORG ", 7.0), Labelled(14, 15, "X")]  # fmt: skip
+    found = found_in("Ann Smith Acme!", spans, key_of)
+    assert [(each.text, each.type, each.score) for each in found] == [
+        ("Ann Smith", "person", 1.0), ("Acme", "organisation", 1.0), ("!", "x", 1.0),
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def pipeline(tmp_path):
+    made = spacy.blank("en")
+    ruler = made.add_pipe("entity_ruler")
+    ruler.add_patterns([{"label": "PERSON", "pattern": "Ann Smith"}, {"label": "GPE", "pattern": "Paris"}])
+    made.to_disk(tmp_path / "pipeline")
+    return tmp_path / "pipeline"
+
+
+async def test_a_spacy_pipeline_finds_its_entities(pipeline):
+    extractor = SpacyNames(pipeline, key_of)
+    texts = ["Ann Smith left Paris.", "", "x " * 60_000 + "to Paris"]
+    found = await extractor.extract(texts)
+    assert [brief(each) for each in found] == [
+        [("Ann Smith", "person"), ("Paris", "place")], [], [("Paris", "place")],
+    ]  # fmt: skip
+    assert all(
+        text[each.start : each.end] == each.text for text, of in zip(texts, found, strict=True) for each in of
+    )
+    assert extractor.name == f"spacy:{pipeline}"
+    await extractor.close()
+
+
+async def test_the_settings_choose_a_spacy_pipeline(pipeline, tmp_path):
+    settings = replace(SETTINGS, names=f"spacy:{pipeline}")
+    async with bootstrap.open(tmp_path / "store", settings=settings) as engine:
+        await engine.graph()
+        assert brief(await engine.find_names("Ann Smith met Bob in Paris")) == [
+            ("Ann Smith", "person"), ("Paris", "place"),
+        ]  # fmt: skip
+
+
+@pytest.mark.parametrize("content", [None, "", "[nlp]\nlang = 7", "\0"])
+def test_a_folder_without_a_pipeline_is_said(tmp_path, content):
+    if content is not None:
+        (tmp_path / "config.cfg").write_text(content)
+    with pytest.raises(InvalidInput, match="pipeline"):
+        SpacyNames(tmp_path, key_of)
+
+
+class LabelsCapitals:
+    """Labels words with a capital, as a GLiNER model answers; it reads so many characters at most."""
+
+    def __init__(self):
+        self.longest = 0
+
+    def predict_entities(self, text, labels, *, threshold):
+        self.longest = max(self.longest, len(text))
+        words, at = [], 0
+        for word in text.split(" "):
+            if word[:1].isupper():
+                words.append({"start": at, "end": at + len(word), "label": labels[0], "score": threshold})
+            at += len(word) + 1
+        return words
+
+
+async def test_what_a_gliner_model_says_becomes_names_in_the_whole_text():
+    model = LabelsCapitals()
+    text = "so " * 1_000 + "Ann met Bob"
+    (found,) = await GlinerNames("gliner:x", model, key_of).extract([text])
+    assert brief(found) == [("Ann", "person"), ("Bob", "person")]
+    assert [text[each.start : each.end] for each in found] == ["Ann", "Bob"] and model.longest <= 1_000
+
+
+@pytest.mark.skipif(importlib.util.find_spec("gliner") is not None, reason="gliner is installed")
+async def test_without_gliner_the_line_that_installs_it_is_said(tmp_path):
+    with pytest.raises(MissingExtra, match=r"conspectus\[gliner\]"):
+        GlinerNames.load(tmp_path, key_of)
+    settings = replace(SETTINGS, names=f"gliner:{tmp_path}")
+    async with bootstrap.open(tmp_path / "store", settings=settings) as engine:
+        await engine.graph()
+        with pytest.raises(MissingExtra):
+            await engine.find_names("Ann")
+
+
+@pytest.mark.parametrize("names", ["", "spacy", "spacy:", "gliner:", "bert:x", "Rules"])
+async def test_a_name_of_no_known_form_is_refused_when_the_store_is_opened(tmp_path, names):
+    with pytest.raises(InvalidInput, match="names"):
+        async with bootstrap.open(tmp_path, settings=replace(SETTINGS, names=names)):
+            pass
+
+
+async def test_a_chat_model_names_names_and_the_text_says_where_they_stand():
+    answer = '```json\n[{"name": "Ann", "type": "person"}, {"name": "art", "type": 7}, {"name": "Zeus"}, {"name": ""}]\n```'
+    model = ScriptedChatModel([answer])
+    text = "Ann, Joanna and Ann start art."
+    found = await ChatNames(model, key_of).extract([text, " ", ""])
+    assert [brief(each) for each in found] == [[("Ann", "person"), ("Ann", "person"), ("art", "7")], [], []]
+    assert [each.start for each in found[0]] == [0, 16, 26]
+    assert [each.messages[1].content for each in model.asked] == [text]
+
+
+async def test_a_long_text_is_asked_about_in_pieces():
+    model = ScriptedChatModel(['[{"name": "Ann", "type": "person"}]'])
+    text = "so " * LONGEST + "Ann"
+    (found,) = await ChatNames(model, key_of).extract([text])
+    assert [(each.start, each.text) for each in found] == [(len(text) - 3, "Ann")]
+    assert all(len(each.messages[1].content) <= LONGEST for each in model.asked) and len(model.asked) > 2
+
+
+@pytest.mark.parametrize(
+    "answer", ["", "no names", "{}", "[1]", '[{"type": "x"}]', "[" * 100_000, '[{"name": 1}]']
+)
+async def test_an_answer_that_is_no_list_is_asked_for_again_and_then_an_error(answer):
+    model = ScriptedChatModel([answer])
+    with pytest.raises(ChatBadAnswer, match="no list of names"):
+        await ChatNames(model, key_of).extract(["Ann"])
+    assert len(model.asked) == 2 and model.open == 0
+
+
+async def test_a_better_second_answer_is_taken():
+    model = ScriptedChatModel(lambda messages: ["[]" if len(messages) > 2 else "what?"])
+    assert await ChatNames(model, key_of).extract(["Ann"]) == [[]]
+
+
+async def test_a_model_that_breaks_off_fails_all_and_leaves_nothing_open():
+    model = ScriptedChatModel(["[", "]"], fails=ChatUnreachable("scripted", "cut"), after=1)
+    with pytest.raises(ChatUnreachable):
+        await ChatNames(model, key_of).extract(["Ann"] * 20)
+    assert model.open == 0
+
+
+async def test_who_stops_waiting_ends_the_calls():
+    model = ScriptedChatModel(["[", "]"], hangs=True, after=1)
+    task = asyncio.ensure_future(ChatNames(model, key_of).extract(["Ann"] * 20))
+    await model.hanging.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert model.open == 0
+
+
+async def test_the_settings_choose_the_chat_model(tmp_path):
+    settings = replace(SETTINGS, names="chat")
+    model = ScriptedChatModel(['[{"name": "ann", "type": "person"}]'])
+    async with bootstrap.open(tmp_path, settings=settings, chat_model=model) as engine:
+        await engine.graph()
+        assert brief(await engine.find_names("so ann said")) == [("ann", "person")]
+    async with bootstrap.open(tmp_path, settings=settings) as engine:
+        with pytest.raises(ChatNotConfigured):
+            await engine.find_names("so ann said")
