@@ -252,3 +252,28 @@ async def test_on_a_server_it_is_no_different(tmp_path: Path) -> None:
         assert await ada.batch_delete(made.values()) == 3
         assert await ada.clear() == 0
         assert [await whole.count(user_id=user) for user in USERS] == [3, 6, 6]
+
+
+def test_conversations_of_one_name_are_told_apart(
+    engine: BlockingEngine, filled: dict[tuple[str | None, ...], str], tmp_path: Path
+) -> None:
+    for user, agent, talk in OWNERS:
+        if talk is None:
+            continue
+        context = AgentContext(engine, user_id=user, agent_id=agent)
+        own = {secret(owner) for owner in OWNERS if may_read((user, agent, talk), owner)}
+        told = json.dumps([context.conversation(talk), context.get_conversation_history(talk)], default=str)
+        assert {secret(owner) for owner in OWNERS if secret(owner) in told} == own
+        assert context.conversation_summary(talk)["memories"] == len(own)
+        assert context.save(tmp_path / secret((user, agent, talk)), conversation_id=talk) == len(own)
+        saved = (tmp_path / secret((user, agent, talk)) / "memories.jsonl").read_text("utf-8")
+        assert {secret(owner) for owner in OWNERS if secret(owner) in saved} == own
+
+
+def test_every_method_that_reads_or_writes_is_in_the_matrix() -> None:
+    written = Path(__file__).read_text(encoding="utf-8")
+    elsewhere = {"close", "place", "owns", "flush", "get_memory", "short_term_memory", "store_vectors"}
+    of_the_graph = {"link", "build_graph", "graph", "linker", "retriever"}
+    same = {"batch_store", "export_to", "backup", "load", "prune", "retain"}
+    public = {each for each in dir(AgentContext) if not each.startswith("_")}
+    assert {each for each in public - elsewhere - of_the_graph - same if f".{each}(" not in written} == set()
