@@ -8,6 +8,7 @@ from typing import Any, Final
 from conspectus.client.alerting import Alerting
 from conspectus.client.encode import encoded, instant_json, metadata_json
 from conspectus.client.request import Request, ask, get, path_of, post, remove, work
+from conspectus.errors import InvalidInput
 from conspectus.model.graph import (
     EdgePage,
     GraphForm,
@@ -115,6 +116,7 @@ class Graphing(Alerting):
     ) -> list[Neighbour]:
         """What a node is connected with, near first, each with the best way there. Raises NotFound."""
         told = {each.name: encoded(getattr(walk, each.name)) for each in fields(walk)}
+        told["types"] = ids_json("types", walk.types)
         told |= {"node": node, "collection": collection, "at": instant_json(walk.at)}
         return await self._channel.several(Neighbour, get(in_graph(graph, "neighbours"), **told))
 
@@ -146,7 +148,7 @@ class Graphing(Alerting):
         return b"".join([piece async for piece in self._channel.pieces(request)]).decode("utf-8")
 
     async def _delete(self, what: str, ids: Sequence[str], graph: str, collection: str) -> GraphReceipt:
-        body: Json = {"ids": encoded([*ids])}
+        body: Json = {"ids": ids_json(what, ids)}
         return await self._channel.one(
             GraphReceipt, inside(work(in_graph(graph, what, "delete"), body), collection)
         )
@@ -160,6 +162,13 @@ def in_graph(graph: str, *parts: str) -> str:
 def inside(request: Request, collection: str) -> Request:
     """A request about something in a collection."""
     return replace(request, query={**request.query, "collection": clean(collection)})
+
+
+def ids_json(field: str, ids: Sequence[str]) -> Json:
+    """Several ids. Raises InvalidInput for a string, which is a sequence of letters."""
+    if isinstance(ids, str):
+        raise InvalidInput(field, "must be a sequence of ids")
+    return encoded([*ids])
 
 
 def _part_json(part: NewNode | NewEdge) -> Json:

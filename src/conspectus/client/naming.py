@@ -5,7 +5,7 @@ from typing import Final
 
 from conspectus.client.catalog import in_collection
 from conspectus.client.encode import encoded
-from conspectus.client.graphing import Graphing, in_graph, inside
+from conspectus.client.graphing import Graphing, ids_json, in_graph, inside
 from conspectus.client.request import Request, ask, get, post, work
 from conspectus.model.graph import Found, Linking, NameCount, Node, NodeEvent
 from conspectus.model.records import Collection, Json
@@ -74,7 +74,7 @@ class Naming(Graphing):
         reason: str = "",
     ) -> Node:
         """Make nodes one, which has the edges and aliases of all of them; `split_node` undoes it."""
-        body: Json = {"keep": encoded(keep), "others": encoded([*others]), "reason": encoded(reason)}
+        body: Json = {"keep": encoded(keep), "others": ids_json("others", others), "reason": encoded(reason)}
         return await self._channel.one(Node, inside(post(in_graph(graph, "merge"), body), collection))
 
     async def split_node(

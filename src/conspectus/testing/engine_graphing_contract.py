@@ -197,6 +197,13 @@ class GraphingContract:
         for walk in (Walk(-1), Walk(100), Walk(min_weight=2.0), Walk(skip=-1), Walk(limit=0)):
             with pytest.raises(InvalidInput):
                 await engine.neighbours("ann", walk, graph=GRAPH)
+        for letters in (
+            engine.delete_nodes("ann", graph=GRAPH),
+            engine.delete_edges("ann", graph=GRAPH),
+            engine.merge_nodes("ann", "far", graph=GRAPH),
+        ):
+            with pytest.raises(InvalidInput):
+                await letters
         for limited in (engine.nodes(graph=GRAPH, limit=0), engine.find_nodes("x", graph=GRAPH, limit=0)):
             with pytest.raises(InvalidInput):
                 await limited

@@ -8,7 +8,6 @@ from pydantic import Field
 from conspectus.model.graph import ENTITY, RELATED, Fact, GraphAsk, NewEdge, NewNode
 from conspectus.web.schemas.base import (
     LONGEST_QUESTION,
-    MOST_IDS,
     Answer,
     Body,
     Count,
@@ -137,7 +136,7 @@ class MergeBody(Body):
     """Nodes that are one."""
 
     keep: NodeId
-    others: list[NodeId] = Field(max_length=MOST_IDS)
+    others: list[NodeId] = Field(max_length=MOST_PARTS)
     reason: Reason = ""
 
 
