@@ -24,9 +24,10 @@ class NamesSeen:
         """The names in passages that were seen."""
         return await self._names.of(chunks)
 
-    async def passages(self, keys: Sequence[str], *, most: int) -> Mapping[str, Mentioned]:
-        """The passages that mention these names; a name that more than `most` mention is left out."""
-        return await self._names.passages(self._sources, self._place.collection.id, keys, most=most)
+    async def passages(self, keys: Sequence[str], *, most: int, few: int) -> Mapping[str, Mentioned]:
+        """The passages that mention these names, as far as not too many do."""
+        home = self._place.collection.id
+        return await self._names.passages(self._sources, home, keys, most=most, few=few)
 
     async def counts(self, *, begins: str, limit: int) -> Sequence[NameCount]:
         """The names that most passages mention, those whose key begins so."""

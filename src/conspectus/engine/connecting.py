@@ -6,6 +6,7 @@ from functools import partial
 from conspectus.access.name_sight import NamesSeen, graphs_seen
 from conspectus.access.sight import Place, Sight
 from conspectus.engine.parts import Core
+from conspectus.graph.walk import FEW
 from conspectus.model.filter import Filter
 from conspectus.model.graph import GraphAsk, Neighbour, Node, Walk
 from conspectus.retrieval.connections import Connections
@@ -37,7 +38,7 @@ async def connections(
 
     return Connections(
         names_of=seen.of,
-        passages=partial(seen.passages, most=parts.settings.graph_names_most),
+        passages=partial(seen.passages, most=parts.settings.graph_names_most, few=FEW),
         called=called,
         walk=walk,
         lack=None if home.names else NOT_KEPT,

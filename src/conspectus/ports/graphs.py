@@ -179,11 +179,18 @@ class Names(Protocol):
         ...
 
     async def passages(
-        self, sources: Sequence[SourceId] | None, collection: CollectionId, keys: Sequence[str], *, most: int
+        self,
+        sources: Sequence[SourceId] | None,
+        collection: CollectionId,
+        keys: Sequence[str],
+        *,
+        most: int,
+        few: int,
     ) -> Mapping[str, Mentioned]:
         """For each name the passages of these sources (None: of the whole collection) that mention it.
 
-        At most `most` for a name; a name with more is left out, since it tells nothing apart.
+        A name that more than `most` mention is left out, since it tells nothing apart; of one that more than
+        `few` mention there are only those that have it as their title.
         """
         ...
 

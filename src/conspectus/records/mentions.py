@@ -10,12 +10,15 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    Select,
     String,
     bindparam,
     case,
     delete,
     func,
     insert,
+    literal_column,
+    or_,
     select,
     update,
 )
@@ -32,6 +35,7 @@ from conspectus.records.transactions import Transactions
 BEYOND = chr(0x10FFFF)
 
 _GIVEN: BindParameter[Any] = bindparam("ids", expanding=True)
+_WITHIN: BindParameter[Any] = bindparam("within", expanding=True)
 _HERE = mentions.c.collection == bindparam("of")
 _OF = select(mentions.c.chunk, mentions.c.key, mentions.c.surface, mentions.c.type).where(
     mentions.c.chunk.in_(_GIVEN)
@@ -56,6 +60,26 @@ _COLLECTION = collections.c.id == bindparam("of")
 _FURTHER = update(collections).where(_COLLECTION, collections.c.names_to < bindparam("up_to"))
 
 
+def _mentioning(*, within: bool) -> Select[Any]:
+    """The passages that mention names; a step in an index tells which have too many, before any are read."""
+    wanted = func.json_each(bindparam("keys")).table_valued(Column("value", String))
+    there = mentions.alias("there")
+    here = select(there.c.chunk).where(there.c.collection == bindparam("of"), there.c.key == wanted.c.value)
+    here = here.where(*([there.c.source.in_(_WITHIN)] if within else [])).limit(literal_column("1"))
+    too_many, many = (here.offset(bindparam(name)).scalar_subquery() for name in ("most", "few"))
+    some = select(wanted.c.value.label("key"), many.label("many")).where(too_many.is_(None))
+    keys = some.cte("some").prefix_with("MATERIALIZED")
+    joined = select(mentions.c.key, mentions.c.chunk, mentions.c.type).join(
+        keys, keys.c.key == mentions.c.key
+    )
+    told = or_(keys.c.many.is_(None), mentions.c.type == SUBJECT)
+    return joined.where(_HERE, told, *([mentions.c.source.in_(_WITHIN)] if within else []))
+
+
+_PASSAGES = _mentioning(within=False)
+_PASSAGES_WITHIN = _mentioning(within=True)
+
+
 class SqlNames:
     """Every method of the port `Names` as one transaction."""
 
@@ -68,11 +92,17 @@ class SqlNames:
         return await self._read(partial(_of, ids=chunks))
 
     async def passages(
-        self, sources: Sequence[SourceId] | None, collection: CollectionId, keys: Sequence[str], *, most: int
+        self,
+        sources: Sequence[SourceId] | None,
+        collection: CollectionId,
+        keys: Sequence[str],
+        *,
+        most: int,
+        few: int,
     ) -> Mapping[str, Mentioned]:
-        """For each name the passages that mention it; a name with more than `most` is left out."""
-        work = partial(_passages, sources=sources, collection=collection, keys=keys, most=most)
-        return await self._read(work)
+        """For each name the passages that mention it, as far as not too many do."""
+        wanted = {"of": collection, "keys": json.dumps(list(dict.fromkeys(keys))), "most": most, "few": few}
+        return await self._read(partial(_passages, sources=sources, keys=keys, wanted=wanted))
 
     async def counts(
         self, sources: Sequence[SourceId] | None, collection: CollectionId, *, begins: str, limit: int
@@ -116,33 +146,16 @@ def _of(connection: Connection, ids: Sequence[ChunkId]) -> list[Passage]:
 def _passages(
     connection: Connection,
     sources: Sequence[SourceId] | None,
-    collection: CollectionId,
     keys: Sequence[str],
-    most: int,
+    wanted: Mapping[str, Any],
 ) -> dict[str, Mentioned]:
-    """One step in an index tells for each name whether it has too many, before any are read."""
-    wanted = func.json_each(bindparam("keys")).table_valued(Column("value", String))
-    there = mentions.alias("there")
-    one_too_many = (
-        select(there.c.chunk)
-        .where(there.c.collection == bindparam("of"), there.c.key == wanted.c.value)
-        .where(*_within(there.c.source, sources))
-        .limit(1)
-        .offset(most)
-        .scalar_subquery()
-    )
-    few = (
-        select(wanted.c.value.label("key"))
-        .where(one_too_many.is_(None))
-        .cte("few")
-        .prefix_with("MATERIALIZED")
-    )
-    chosen = select(mentions.c.key, mentions.c.chunk, mentions.c.type).join(few, few.c.key == mentions.c.key)
-    chosen = chosen.where(_HERE, *_within(mentions.c.source, sources))
+    if sources is None:
+        rows = connection.execute(_PASSAGES, wanted)
+    else:
+        rows = connection.execute(_PASSAGES_WITHIN, {**wanted, "within": sorted(set(sources))})
     found: dict[str, list[ChunkId]] = {}
     about: dict[str, list[ChunkId]] = {}
-    given = json.dumps(list(dict.fromkeys(keys)))
-    for key, chunk, kind in connection.execute(chosen, {"of": collection, "keys": given}):
+    for key, chunk, kind in rows:
         found.setdefault(key, []).append(ChunkId(chunk))
         if kind == SUBJECT:
             about.setdefault(key, []).append(ChunkId(chunk))

@@ -70,7 +70,7 @@ async def reached(
         frontier |= fresh
         if frontier:
             names = names | names_in(frontier, await over.names_of([ChunkId(each) for each in frontier]))
-        if hop == 0:
+        if not hop:
             names = _better(names, await _beyond(names, ask.hops, over))
         found = passages_with(names, await over.passages(list(names))) if names else {}
         fresh = await _into(ways, found, allowed)

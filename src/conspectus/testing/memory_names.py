@@ -33,18 +33,23 @@ class MemoryNames:
         ]
 
     async def passages(
-        self, sources: Sequence[SourceId] | None, collection: CollectionId, keys: Sequence[str], *, most: int
+        self,
+        sources: Sequence[SourceId] | None,
+        collection: CollectionId,
+        keys: Sequence[str],
+        *,
+        most: int,
+        few: int,
     ) -> Mapping[str, Mentioned]:
-        """For each name the passages that mention it; a name with more than `most` is left out."""
+        """For each name the passages that mention it, as far as not too many do."""
         every = await self._within(sources, collection)
         found = {key: {each: names[key] for each, names in every.items() if key in names} for key in keys}
+        about = {key: {each for each in where if where[each].type == SUBJECT} for key, where in found.items()}
+        told = {key: where if len(where) <= few else about[key] for key, where in found.items()}
         return {
-            key: Mentioned(
-                tuple(sorted(where)),
-                frozenset(each for each, name in where.items() if name.type == SUBJECT),
-            )
+            key: Mentioned(tuple(sorted(told[key])), frozenset(about[key]))
             for key, where in found.items()
-            if 0 < len(where) <= most
+            if told[key] and len(where) <= most
         }
 
     async def counts(

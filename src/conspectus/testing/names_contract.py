@@ -110,20 +110,33 @@ class NamesContract:
         """And of one collection only; of no source there is none."""
         first, second, letter, far = read
         asked = ["bob", "ada", "eve", "ada"]
-        assert await store.passages(None, SHELF, asked, most=9) == {
+        assert await store.passages(None, SHELF, asked, most=9, few=9) == {
             "bob": Mentioned((second,)),
             "ada": Mentioned((first, letter), frozenset({first})),
         }
-        assert await store.passages([LETTERS], SHELF, asked, most=9) == {"ada": Mentioned((letter,))}
-        assert await store.passages(None, ELSEWHERE, asked, most=9) == {"ada": Mentioned((far,))}
-        assert await store.passages([], SHELF, asked, most=9) == {}
-        assert await store.passages(None, SHELF, [], most=9) == {}
+        assert await store.passages([LETTERS], SHELF, asked, most=9, few=9) == {"ada": Mentioned((letter,))}
+        assert await store.passages(None, ELSEWHERE, asked, most=9, few=9) == {"ada": Mentioned((far,))}
+        assert await store.passages([], SHELF, asked, most=9, few=9) == {}
+        assert await store.passages(None, SHELF, [], most=9, few=9) == {}
 
     async def test_names_of_too_many_passages_are_left_out(self, store: Names, read: list[ChunkId]) -> None:
         """Counted in the sources that are asked: what others write changes nothing."""
-        assert set(await store.passages(None, SHELF, ["ada", "bob"], most=1)) == {"bob"}
-        assert set(await store.passages([NOTES], SHELF, ["ada", "bob"], most=1)) == {"ada", "bob"}
-        assert set(await store.passages(None, SHELF, ["ada", "bob"], most=2)) == {"ada", "bob"}
+        assert set(await store.passages(None, SHELF, ["ada", "bob"], most=1, few=9)) == {"bob"}
+        assert set(await store.passages([NOTES], SHELF, ["ada", "bob"], most=1, few=9)) == {"ada", "bob"}
+        assert set(await store.passages(None, SHELF, ["ada", "bob"], most=2, few=9)) == {"ada", "bob"}
+
+    async def test_of_names_of_many_passages_only_those_about_them_are_told(
+        self, store: Names, read: list[ChunkId]
+    ) -> None:
+        """Again counted in the sources that are asked."""
+        first, second, letter, _ = read
+        about = Mentioned((first,), frozenset({first}))
+        assert await store.passages(None, SHELF, ["ada", "bob"], most=2, few=1) == {
+            "ada": about,
+            "bob": Mentioned((second,)),
+        }
+        assert await store.passages([LETTERS], SHELF, ["ada"], most=2, few=1) == {"ada": Mentioned((letter,))}
+        assert await store.passages(None, SHELF, ["ada", "bob"], most=2, few=0) == {"ada": about}
 
     async def test_names_are_counted(self, store: Names, read: list[ChunkId]) -> None:
         """With how they are mostly spelt; a title has the last word on that."""
@@ -168,7 +181,7 @@ class NamesContract:
     async def test_any_text_can_be_a_name(self, store: Names, read: list[ChunkId], text: str) -> None:
         """And is found under its key."""
         await store.put({read[1]: [name(text, key=text)]})
-        assert await store.passages(None, SHELF, [text], most=1) == {text: Mentioned((read[1],))}
+        assert await store.passages(None, SHELF, [text], most=1, few=9) == {text: Mentioned((read[1],))}
         assert [each.name for each in await store.counts(None, SHELF, begins=text, limit=9)] == [text]
 
     async def test_very_many_names_are_kept_and_asked_at_once(
@@ -177,5 +190,5 @@ class NamesContract:
         """More than a statement may name."""
         many: Sequence[str] = [f"name {number}" for number in range(40_000)]
         assert await store.put({read[1]: [name(each) for each in many]}) == len(many)
-        assert len(await store.passages(None, SHELF, many, most=1)) == len(many)
+        assert len(await store.passages(None, SHELF, many, most=1, few=9)) == len(many)
         assert len((await store.of(read[1:2]))[0].names) == len(many)
