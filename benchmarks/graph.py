@@ -3,7 +3,8 @@
 Who is linked with whom follows a power law, so a few nodes have tens of thousands of edges, and two steps
 from most nodes lead over one of them. The store is asked through the engine, permission and all. Beside it
 stand rustworkx and NetworkX, which first have to hold the whole graph in the memory of every process: the
-same answer (fewest steps, best product of weights, the first hundred) by loops over their edges.
+same answer (fewest steps, best product of weights, the first hundred) by loops over their edges. How long
+reading it from a file would take is left out. Both have to be installed: pip install networkx rustworkx.
 """
 
 import argparse
