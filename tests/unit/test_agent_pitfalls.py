@@ -123,6 +123,20 @@ def test_ids_that_are_unknown_count_nothing(context: AgentContext) -> None:
     assert context.count() == 1
 
 
+def test_nothing_at_all_is_never_everything(context: AgentContext) -> None:
+    context.store("Stays.", conversation_id="a")
+    me = context._inner.scope.user
+    for given in ({"memory_id": None}, {"days_old": None}, {"before": None}, {}):
+        with pytest.raises(InvalidInput):
+            context.forget(**given) if given else context.forget(conversation_id=None)
+        if given:
+            with pytest.raises(InvalidInput):
+                context.forget(**given, user_id=me)
+    with pytest.raises(InvalidInput):
+        context.delete_conversation(None, user_id=me)
+    assert (context.forget(""), context.count()) == (0, 1)
+
+
 def test_age_counts_from_when_it_was_said(context: AgentContext) -> None:
     context.store("young", timestamp=LATER - timedelta(days=10))
     context.store("old", timestamp=LATER - timedelta(days=100))

@@ -225,7 +225,7 @@ class EntityLinker(Blocking):
 
 
 class AgentContext(AgentMemory):
-    """AsyncAgentContext, blocking: what the seed calls the orchestrator. It may be used from many threads.
+    """AsyncAgentContext, blocking. It may be used from many threads.
 
     with AgentContext("memory", user_id="ada") as context:
         context.store("Ada likes tea.", conversation_id="monday")

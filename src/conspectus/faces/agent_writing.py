@@ -2,7 +2,8 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any, Final, Unpack
+from types import EllipsisType
+from typing import Any, Final, TypeVar, Unpack
 
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.faces.agent_reading import TURN, Reading
@@ -23,6 +24,7 @@ from conspectus.faces.agent_words import (
 from conspectus.model.filter import And, Eq, Filter, Not
 from conspectus.model.memory import PINNED, ForgetReceipt, Forgetting, NewMemory, Remembered, Retention, Scope
 
+T = TypeVar("T")
 CHANGES: Final = {
     "content": "text",
     "timestamp": "at",
@@ -106,27 +108,26 @@ class Writing(Reading):
 
     async def forget(
         self,
-        memory_id: str | None = None,
+        memory_id: str | EllipsisType = ...,
         *,
-        days_old: float | None = None,
-        before: datetime | str | None = None,
+        days_old: float | EllipsisType = ...,
+        before: datetime | str | EllipsisType = ...,
         pinned: bool = False,
         **whose: Unpack[Whose],
     ) -> int:
         """Delete one memory, or those older than so many days, or all of a conversation or user.
 
         How many there were: 0 for an id that is unknown to the scope. By age pinned ones stay, unless
-        `pinned` says otherwise. Raises ValueError for a negative age, InvalidInput where nothing is said.
+        `pinned` says otherwise. Raises ValueError for a negative age, and InvalidInput where nothing is said,
+        also where None is given for an id or an age: that must not come to mean everything.
         """
         scope = scope_of(self.scope, whose)
-        if days_old is not None and days_old < 0:
-            raise ValueError("days_old must not be negative")
-        if memory_id is not None:
-            what = Forgetting(ids=(memory_id,))
-        elif days_old is not None:
-            what = Forgetting(older_than_days=days_old, pinned=pinned)
-        elif before is not None:
-            what = Forgetting(before=instant_of(before), pinned=pinned)
+        if memory_id is not ...:
+            what = Forgetting(ids=(_said("memory_id", memory_id),))
+        elif days_old is not ...:
+            what = Forgetting(older_than_days=_age(days_old), pinned=pinned)
+        elif before is not ...:
+            what = Forgetting(before=instant_of(_said("before", before)), pinned=pinned)
         elif any(each is not None for each in whose.values()):
             what = Forgetting(everything=True, pinned=True)
         else:
@@ -135,7 +136,7 @@ class Writing(Reading):
 
     async def delete_conversation(self, conversation_id: str, **owner: Unpack[Owner]) -> int:
         """Delete a conversation with everything in it, and say how many memories there were."""
-        return await self.forget(conversation_id=conversation_id, **owner)
+        return await self.forget(conversation_id=_said("conversation_id", conversation_id), **owner)
 
     async def clear(self, **whose: Unpack[Whose]) -> int:
         """Delete everything of the scope, and nothing else; how many memories there were."""
@@ -205,3 +206,16 @@ def _runs(default: Scope, items: list[tuple[str, dict[str, Any]]]) -> list[tuple
             runs.append((scope, []))
         runs[-1][1].append(new_memory(content, beside, scope))
     return runs
+
+
+def _said(name: str, value: T) -> T:
+    """What is given, if anything is: None must not come to mean everything. Raises InvalidInput."""
+    if value is None:
+        raise InvalidInput(name, "is None; leave it out, or say what")
+    return value
+
+
+def _age(days: float) -> float:
+    if _said("days_old", days) < 0:
+        raise ValueError("days_old must not be negative")
+    return days
