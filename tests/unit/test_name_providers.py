@@ -33,7 +33,8 @@ def test_pieces_are_the_whole_text_in_order(size):
 
 def test_spans_outside_of_the_text_and_those_inside_longer_ones_are_left_out():
     spans = [Labelled(0, 3, "PER"), Labelled(0, 9, "PERSON"), Labelled(4, 9, "X"), Labelled(-1, 2, "X"),
-             Labelled(8, 99, "X"), Labelled(5, 5, "X"), Labelled(9, 14, " ORG ", 7.0), Labelled(14, 15, "X")]  # fmt: skip
+             Labelled(8, 99, "X"), Labelled(5, 5, "X"), Labelled(9, 14, " ORG ", 7.0),
+             Labelled(14, 15, "X")]  # fmt: skip
     found = found_in("Ann Smith Acme!", spans, key_of)
     assert [(each.text, each.type, each.score) for each in found] == [
         ("Ann Smith", "person", 1.0), ("Acme", "organisation", 1.0), ("!", "x", 1.0),
@@ -123,7 +124,8 @@ async def test_a_name_of_no_known_form_is_refused_when_the_store_is_opened(tmp_p
 
 
 async def test_a_chat_model_names_names_and_the_text_says_where_they_stand():
-    answer = '```json\n[{"name": "Ann", "type": "person"}, {"name": "art", "type": 7}, {"name": "Zeus"}, {"name": ""}]\n```'
+    named = '[{"name": "Ann", "type": "person"}, {"name": "art", "type": 7}, {"name": "Zeus"}, {"name": ""}]'
+    answer = f"```json\n{named}\n```"
     model = ScriptedChatModel([answer])
     text = "Ann, Joanna and Ann start art."
     found = await ChatNames(model, key_of).extract([text, " ", ""])

@@ -117,7 +117,7 @@ class Linking(Naming):
         return with_known(text, found, known), named
 
     async def _meant(self, mention: Found, named: Sequence[tuple[str, Node]], seen: SeenGraphs) -> list[Node]:
-        """Nodes of the mention's name, those named elsewhere in the text, and those that share words with it."""
+        """Nodes of the mention's name, those that the text names, and those that share words with it."""
         called = await _called(seen, [mention.key, singular_of(mention.key) or mention.key])
         words = list(dict.fromkeys(terms_in(seen.place.collection.language).terms(mention.text)))
         like = await seen.named_like(words, limit=_LIKE) if words else ()

@@ -24,20 +24,22 @@ _SHORT: Final = (
 )
 _WORD: Final = (
     rf"(?:(?:{_SHORT})\.|(?:\p{{Lu}}\.){{1,6}}+"
-    r"|(?:(?:al|el|ad|an|as|ash|d|l|O)[-'’]|[ei](?=\p{Lu}\p{Ll}))?\p{Lu}[\p{L}\p{M}\p{N}]*+(?:[-'’&/·][\p{L}\p{M}\p{N}]++)*+)"
+    r"|(?:(?:al|el|ad|an|as|ash|d|l|O)[-'\u2019]|[ei](?=\p{Lu}\p{Ll}))?"
+    r"\p{Lu}[\p{L}\p{M}\p{N}]*+(?:[-'\u2019&/\u00b7][\p{L}\p{M}\p{N}]++)*+)"
 )
 _JOINS: Final = (
     "of|de|del|della|di|da|do|dos|du|des|la|le|les|van|von|der|den|zu|al|el|bin|ibn|y|e|for|and|&|the|in|on"
 )
 _RUN: Final = regex.compile(
-    rf"(?<![\p{{L}}\p{{N}}_@#/.\\])(?:(?:(?:1\d|20)\d\d|\d{{1,3}}(?:st|nd|rd|th))[ ](?=\p{{Lu}}\p{{Ll}}))?{_WORD}"
-    rf"(?:[ \t\xa0\n]{{1,2}}+(?:(?:(?:{_JOINS})[ \xa0\n]){{0,2}}+{_WORD}|\d{{1,2}}(?![\w.,:%/-]\w|\w|[ ]?%)))*+"
+    r"(?<![\p{L}\p{N}_@#/.\\])(?:(?:(?:1\d|20)\d\d|\d{1,3}(?:st|nd|rd|th))[ ](?=\p{Lu}\p{Ll}))?"
+    rf"{_WORD}(?:[ \t\xa0\n]{{1,2}}+"
+    rf"(?:(?:(?:{_JOINS})[ \xa0\n]){{0,2}}+{_WORD}|\d{{1,2}}(?![\w.,:%/-]\w|\w|[ ]?%)))*+"
 )
 _PIECE: Final = regex.compile(r"\S++")
-_MIDDLE: Final = regex.compile(r"(?<=[\p{Ll},]['’\"]?[ ])\p{Lu}[\p{L}\p{N}]++")
+_MIDDLE: Final = regex.compile(r"(?<=[\p{Ll},]['\u2019\"]?[ ])\p{Lu}[\p{L}\p{N}]++")
 _LOWER: Final = regex.compile(r"(?<![\p{L}\p{N}_])\p{Ll}++(?![\p{L}\p{N}_])")
-_BEFORE: Final = " \t\xa0\"'“‘([{*_#>"
-_ENDS_SENTENCE: Final = ".!?:…•|"
+_BEFORE: Final = " \t\xa0\"'\u201c\u2018([{*_#>"
+_ENDS_SENTENCE: Final = ".!?:\u2026\u2022|"
 _FEW: Final = frozenset(("and", "for", "the", "in", "on", "&", "y", "e", "la", "le", "el", "al"))
 _NAMED_AFTER: Final = ORGANISATIONS | PLACES | EVENTS | {"day", "disease"}
 _CLOSED: Final = frozenset(("inc", "ltd", "corp", "jr", "sr", "bros"))
@@ -66,8 +68,7 @@ class _Piece:
             and not self.word[:1].isdigit()
             and len(self.word) < 6
             and self.word[1:2].islower()
-            or self.word in ("&", "y", "e")
-        )
+        ) or self.word in ("&", "y", "e")
 
 
 class Capitals:
@@ -121,7 +122,7 @@ class Capitals:
         between = self._text[last.end : piece.start]
         if "\n" in between and not self._wrapped(last.end):
             return True
-        if last.word.endswith(("'s", "’s", "s'", "s’")):
+        if last.word.endswith(("'s", "\u2019s", "s'", "s\u2019")):
             return piece.lower not in _NAMED_AFTER
         if piece.word in _FEW and not last.joins:
             return not _joined(part, piece.word)
@@ -194,7 +195,7 @@ class Capitals:
 
     def _span(self, pieces: Sequence[_Piece], titled: bool) -> Span:
         start, end = pieces[0].start, pieces[-1].end
-        for ending in ("'s", "’s", "'", "’", "/", "-"):
+        for ending in ("'s", "\u2019s", "'", "\u2019", "/", "-"):
             if self._text.endswith(ending, start, end) and end - start > len(ending) + 1:
                 end -= len(ending)
                 break
@@ -220,6 +221,6 @@ def _kind(pieces: Sequence[_Piece]) -> tuple[str, float]:
     head = first if len(pieces) > 1 and pieces[1].word in ("of", "for") else last
     if head in ORGANISATIONS and len(pieces) > 1:
         return "organisation", 0.8
-    if head in PLACES and len(pieces) > 1 or first in ("lake", "mount", "river", "cape", "mt", "fort"):
+    if (head in PLACES and len(pieces) > 1) or first in ("lake", "mount", "river", "cape", "mt", "fort"):
         return "place", 0.8
     return ENTITY, 0.7 if len(pieces) > 1 else 0.6

@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import ahocorasick
@@ -19,8 +20,8 @@ _MOST_WORDS: Final = 12
 _WORD: Final = regex.compile(r"[\p{L}\p{M}\p{N}_]++")
 _ARTICLE: Final = regex.compile(r"(?:the|an?)\s+(?=\S)", regex.IGNORECASE)
 _SPELT: Final = {0x2019: "'", 0x2018: "'", 0x2010: "-", 0x2011: "-", 0x2013: "-", 0x00A0: " "}
-_TELLING: Final = regex.compile(r"[^\p{L}\p{M}\p{N}_\s.,'’!?:;()\"-]")
-_GAP: Final = regex.compile(r"\s{0,3}[-.'’&/]?\s?|\s{1,4}")
+_TELLING: Final = regex.compile(r"[^\p{L}\p{M}\p{N}_\s.,'\u2019!?:;()\"-]")
+_GAP: Final = regex.compile(r"\s{0,3}[-.'\u2019&/]?\s?|\s{1,4}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +92,7 @@ class Known:
     def _add(self, text: str, owners: tuple[str, ...], kind: str) -> None:
         joined = _words(text).joined.strip()
         if joined and len(text) <= LONGEST_KNOWN and joined.count(" ") < _MOST_WORDS:
-            small = text.islower() or not text.lower().isupper() and text == text.lower()
-            any_case = small or not (text.isupper() or joined in common_words())
+            any_case = text == text.lower() or not (text.isupper() or joined in common_words())
             self._spellings.setdefault(joined, []).append(Spelling(text, kind, owners, any_case))
 
     def __len__(self) -> int:
@@ -130,8 +130,8 @@ def _ways(spelling: str, skip: Set[str]) -> Iterator[str]:
         yield bare if bare.lower() not in common_words() else spelling
     elif bare != spelling:
         yield spelling
-    if "'" in bare or "’" in bare:
-        yield bare.replace("'", "").replace("’", "")
+    if "'" in bare or "\u2019" in bare:
+        yield bare.replace("'", "").replace("\u2019", "")
 
 
 def _plurals(spellings: Iterable[str]) -> dict[str, str]:
@@ -166,8 +166,7 @@ def _words(text: str) -> _Words:
 def _connected(text: str, spans: Sequence[tuple[int, int]]) -> bool:
     """Whether only what may stand inside a name stands between these words."""
     return all(
-        text[end:start] == " " or _GAP.fullmatch(text, end, start)
-        for (_, end), (start, _) in zip(spans, spans[1:], strict=False)
+        text[end:start] == " " or _GAP.fullmatch(text, end, start) for (_, end), (start, _) in pairwise(spans)
     )
 
 

@@ -114,7 +114,7 @@ def _parts(mention: Found, node: Node, around: Surroundings) -> dict[str, float]
 
 
 def _with_only(fitting: Sequence[tuple[Node, dict[str, float]]]) -> list[tuple[Node, dict[str, float]]]:
-    """Say of the only node that a name fits well that it is the only one; of people, among those named here."""
+    """Say of the only node that a name fits well that it is; of people, the only one named here."""
     well = [parts for _, parts in fitting if _name_part(parts) >= SURNAME and "not named here" not in parts]
     if len(well) == 1:
         well[0]["only one"] = _ONLY

@@ -18,7 +18,8 @@ _DATE: Final = re.compile(
     |(?:{_ORDINAL}|\d{{1,2}})(?:[ ]of)?+[ ]{_MONTH}\b\.?+(?:[ ]?,?[ ]{_YEAR})?+
     |{_MONTH}\b\.?+[ ](?:{_ORDINAL}|\d{{1,2}})\b(?![:.]\d)(?:[ ]?,?[ ]{_YEAR})?+
     |{_MONTH}\b\.?+(?:[ ]of|[ ]?,)?+[ ]{_YEAR}
-    |(?:[Tt]he[ ](?=\d{{3}}0s))?+(?:mid-|(?:early|mid|late)[ ](?=\d\d?[a-z]))?+(?:\d{{3}}0s\b|{_ORDINAL}[ ]?+-?+[ ]?+century\b)
+    |(?:[Tt]he[ ](?=\d{{3}}0s))?+(?:mid-|(?:early|mid|late)[ ](?=\d\d?[a-z]))?+
+        (?:\d{{3}}0s\b|{_ORDINAL}[ ]?+-?+[ ]?+century\b)
     |{_YEAR}(?![ ]?+(?:%|percent\b))
     |\d{{1,2}}:\d\d(?::\d\d)?+(?:[ ]?+[ap]\.?m\b\.?+)?+(?![\w:])
     |\d{{1,2}}[ ]?+[ap]\.?m\b
@@ -40,7 +41,8 @@ _AMOUNT: Final = re.compile(
     rf"""
     (?:US|A|C|HK)?+[$€£¥₹][ ]?+{_COUNT}(?:[ ]?+(?:million|billion|trillion|thousand|[kKmMbB]n?+)\b)?+
     |{_COUNT}[ ]?+%
-    |(?:{_COUNT}|{_SPELT})(?:[ ]?+[\xa0-]?+[ ]{{0,3}})(?:square[ ]|cubic[ ])?+{_UNIT}\b(?:[ ](?:dollars|euros)\b)?+
+    |(?:{_COUNT}|{_SPELT})(?:[ ]?+[\xa0-]?+[ ]{{0,3}})
+        (?:square[ ]|cubic[ ])?+{_UNIT}\b(?:[ ](?:dollars|euros)\b)?+
     """,
     re.VERBOSE,
 )
@@ -83,7 +85,8 @@ _WORDS: Final = re.compile(r"\S++")
 _INSIDE: Final = re.compile(r"[\w@~$€£¥₹/.-]")
 _LATER: Final = re.compile(r"[^\w\s]++(?=[\w@$€£¥₹])")
 _QUOTED: Final = re.compile(
-    r"""(?<!\w)["“] ?+([^\s"“”][^"“”\n]{0,78}+)["”](?!\w)|‘([^\s‘’][^‘’\n]{0,60}+)’(?!\w)"""
+    r"""(?<!\w)["\u201c] ?+([^\s"\u201c\u201d][^"\u201c\u201d\n]{0,78}+)["\u201d](?!\w)"""
+    r"""|\u2018([^\s\u2018\u2019][^\u2018\u2019\n]{0,60}+)\u2019(?!\w)"""
 )
 _PLAIN_NUMBER: Final = re.compile(
     rf"(?<![\w.,$€£/:-]){_COUNT}(?![\w%]|[-/:]\d)|(?<![\w-]){_SPELT}(?![\w-])", re.IGNORECASE
@@ -91,7 +94,7 @@ _PLAIN_NUMBER: Final = re.compile(
 _STARTERS: Final = frozenset(
     f"{_MONTH[3:-1].replace('Sept?', 'Sep|Sept')}|The|the|early|mid|late|{_SPELT[3:-1]}".split("|")
 )
-_AROUND: Final = ".,;:!?\"'()[]“”‘’…"
+_AROUND: Final = ".,;:!?\"'()[]\u201c\u201d\u2018\u2019\u2026"
 _DIGIT: Final = re.compile(r"[\d$€£¥₹]")
 _MARK: Final = re.compile(r"[_@/\\]|\w(?:[.:](?=[\w:])|\(\))|(?<=[a-z])[A-Z]|--\w")
 _CLOSING: Final = ".,;:!?*_"
@@ -176,7 +179,7 @@ def fenced(text: str) -> Iterator[Span]:
 
 def quoted(text: str) -> Iterator[Span]:
     """Short quoted terms that are no speech; a title where it is written like one."""
-    if not any(mark in text for mark in '"“‘'):
+    if not any(mark in text for mark in '"\u201c\u2018'):
         return
     for found in _QUOTED.finditer(text):
         term = (found[1] or found[2]).rstrip(" .")

@@ -8,11 +8,13 @@ import regex
 from conspectus.model.graph import Found
 
 _OWN: Final = regex.compile(
-    r"(?<!\w)my(?:\s+(?:own|all[- ]?time|very|absolute|most|personal))*+\s+(?:favou?rites?\s+)?[\p{L}'-]{2,40}+",
+    r"(?<!\w)my(?:\s+(?:own|all[- ]?time|very|absolute|most|personal))*+"
+    r"\s+(?:favou?rites?\s+)?[\p{L}'-]{2,40}+",
     regex.IGNORECASE,
 )
 _STATED: Final = regex.compile(
-    r"[^.!?\n]{0,40}?\b(?:is|are|was|were|be|called|named|would be|has been|have been)\b[^.!?\n]{0,40}|\s*[:,(-]?\s*",
+    r"[^.!?\n]{0,40}?\b(?:is|are|was|were|be|called|named|would be|has been|have been)\b[^.!?\n]{0,40}"
+    r"|\s*[:,(-]?\s*",
     regex.IGNORECASE,
 )
 _ENDS: Final = regex.compile(r"[.!?\n]")

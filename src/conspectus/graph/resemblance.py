@@ -7,7 +7,7 @@ import regex
 
 from conspectus.graph.inflection import plural_of, singular_of
 from conspectus.graph.keys import key_of
-from conspectus.graph.vocabulary import FUNCTION_WORDS, ORGANISATIONS, PLACES, TITLES
+from conspectus.graph.vocabulary import DIRECTIONS, FUNCTION_WORDS, ORGANISATIONS, PLACES, TITLES
 
 Way = Literal["name", "alias", "inflected", "initials", "surname", "words"]
 EXACT: Final = 0.85
@@ -18,10 +18,6 @@ SURNAME: Final = 0.72
 ALIKE: Final = 0.7
 """Words in common count at most so much, which alone is never enough."""
 _PEOPLE: Final = frozenset(("person", "per", "people", "user", "contact", "customer", "author", "speaker"))
-_TELLING: Final = frozenset(
-    "new old north south east west northern southern eastern western great central upper lower"
-    " inner outer saint st san santa los las le la el super inter mid trans".split()
-)
 _LONGEST_NAME: Final = 4
 _WORD: Final = regex.compile(r"[\p{L}\p{M}\p{N}]++")
 
@@ -84,7 +80,7 @@ def _of_people(key: str, named: str) -> tuple[Way, float]:
 def _ends_with(key: str, name: str) -> bool:
     """Whether one word is the last of a name that is not told from others by the words before it."""
     ours, theirs = _WORD.findall(key), _WORD.findall(name)
-    telling = theirs[:1] and (theirs[0] in _TELLING or theirs[-1] in ORGANISATIONS | PLACES)
+    telling = theirs[:1] and (theirs[0] in DIRECTIONS or theirs[-1] in ORGANISATIONS | PLACES)
     return len(ours) == 1 and 1 < len(theirs) <= _LONGEST_NAME and ours == theirs[-1:] and not telling
 
 

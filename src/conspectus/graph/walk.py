@@ -87,7 +87,8 @@ def phrases(question: str) -> list[Phrase]:
             last = first + length
             text = question[words[first][0] : words[last - 1][1]]
             key = key_of(text)
-            if len(key) > 1 and key not in _EMPTY:
+            article = length > 1 and key == key_of(question[words[first + 1][0] : words[last - 1][1]])
+            if len(key) > 1 and key not in _EMPTY and not article:
                 found.append(Phrase(first, last, text, key))
     return found
 

@@ -17,7 +17,7 @@ from conspectus.graph.keys import LONGEST_KEY, key_of, keys_of
         ("men 's", "men"),
         ("Café  Müller", "cafe muller"),
         ("Cafe\u0301", "cafe"),
-        ("ＡＣＭＥ", "acme"),
+        ("\uff21\uff23\uff2d\uff25", "acme"),
         ("İstanbul", "istanbul"),
         ("straße", "strasse"),
         ("\u200bNew\u00a0York\n", "new york"),
