@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -9,13 +10,17 @@ from rich.console import RenderableType
 
 from conspectus.cli import graph_naming, graph_shown
 from conspectus.cli.failures import FAILED, NOTHING
-from conspectus.cli.graph_options import File, From, NodeId, OfGraph, Until, parts_in, properties
+from conspectus.cli.graph_options import File, From, New, NodeId, OfGraph, Until, parts_in, properties
 from conspectus.cli.options import Common, spread
-from conspectus.cli.output import cell, note, show
+from conspectus.cli.output import cell, note, progress, show
 from conspectus.cli.reporting import plain_table
 from conspectus.cli.session import Session, opened
 from conspectus.cli.video_options import show_found
 from conspectus.model.graph import ENTITY, RELATED, GraphSummary, GraphWritten, NewEdge, NewNode
+from conspectus.ports import Progress
+from conspectus.settings import Settings
+
+BATCH = Settings().max_graph_batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +91,18 @@ def list_graphs(common: Common) -> None:
 def add_nodes(file: File, common: Common, of: OfGraph) -> None:
     """Add nodes from a file, or change those of a stored id."""
     nodes = parts_in(file, NewNode)
-    with opened(common, new=True) as session:
-        done = session.engine.add_nodes(nodes, graph=of.graph, collection=session.collection)
+    with opened(common, new=True) as session, progress() as bars:
+        add = partial(session.engine.add_nodes, graph=of.graph, collection=session.collection)
+        done = _in_batches(add, nodes, "nodes", bars)
     _show_written(done, "nodes", common)
 
 
 def add_edges(file: File, common: Common, of: OfGraph) -> None:
     """Add edges from a file; where one leads to no node, none is added."""
     edges = parts_in(file, NewEdge)
-    with opened(common, new=True) as session:
-        done = session.engine.add_edges(edges, graph=of.graph, collection=session.collection)
+    with opened(common, new=True) as session, progress() as bars:
+        add = partial(session.engine.add_edges, graph=of.graph, collection=session.collection)
+        done = _in_batches(add, edges, "edges", bars)
     _show_written(done, "edges", common)
 
 
@@ -150,6 +157,21 @@ def add_graph(app: typer.Typer) -> None:
     for name, command in commands.items():
         group.command(name)(spread(command))
     app.add_typer(group, name="graph")
+
+
+def _in_batches(
+    add: Callable[[Sequence[New]], list[GraphWritten]],
+    parts: Sequence[New],
+    what: str,
+    report: Progress | None,
+) -> list[GraphWritten]:
+    """Add as many at once as the settings let; the first batch also where there are none."""
+    done: list[GraphWritten] = []
+    for start in range(0, max(1, len(parts)), BATCH):
+        done += add(parts[start : start + BATCH])
+        if report is not None:
+            report(f"adding {what}", len(done), len(parts))
+    return done
 
 
 def _ask(session: Session, of: OfGraph, condemned: Condemned) -> None:

@@ -8,7 +8,15 @@ import pytest
 from conspectus.errors import Changed, InvalidInput, NotFound, TooLarge, UnknownTokenizer
 from conspectus.model.filter import Eq
 from conspectus.model.graph import Fact, GraphAsk
-from conspectus.model.memory import Memory, MemoryQuestion, MemoryWindow, NewMemory, Recollection, Scope
+from conspectus.model.memory import (
+    MEMORY,
+    Memory,
+    MemoryQuestion,
+    MemoryWindow,
+    NewMemory,
+    Recollection,
+    Scope,
+)
 from conspectus.model.query import Budget
 from conspectus.testing.engine_samples import AnyEngine
 from conspectus.text.times import parse_instant
@@ -185,6 +193,7 @@ class RememberingContract:
             first.id, scope=ANN, expected=fingerprint, pinned=True, metadata={"a": [1]}, speaker=None
         )
         assert (written.id, written.outcome) == (first.id, "updated")
+        await engine.settle(collection=MEMORY)
         now = await engine.memory(first.id, scope=ANN)
         assert (now.pinned, now.metadata, now.text, now.document.author) == (
             True,
@@ -205,7 +214,7 @@ class RememberingContract:
         last = await engine.recent_memories(scope=ANN, turns=2)
         assert [each.text[-1] for each in last] == ["3", "4"]
         assert await engine.recent_memories(scope=ANN, turns=0) == []
-        await engine.remember("word " * 500, scope=ANN)
+        await engine.remember("word " * 500, scope=ANN, wait=True)
         [cut] = await engine.recent_memories(scope=ANN, turns=3, tokens=20, tokenizer="chars4_ceil")
         assert (cut.cut, cut.tokens <= 20) == (True, True)
         assert [cut] == await local.recent_memories(scope=ANN, turns=3, tokens=20, tokenizer="chars4_ceil")
