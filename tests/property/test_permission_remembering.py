@@ -114,7 +114,6 @@ async def test_who_may_do_what(engine: Engine, remote: bool) -> None:
 @pytest.mark.parametrize("remote", [False, True])
 async def test_nothing_of_others_is_seen(engine: Engine, remote: bool) -> None:
     made = await prepared(engine, COLLECTION)
-    await engine.settle_names(collection=COLLECTION)
     home = (await engine.get(made.mine)).source
     async with views(engine, remote=remote) as view:
         ann = await view("ann", "editor", source=home)

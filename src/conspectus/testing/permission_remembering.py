@@ -166,6 +166,8 @@ async def prepared(owner: Any, collection: str) -> Made:
     [edge] = await owner.add_edges([NewEdge("ann", "bo")], graph=HIDDEN_GRAPH, **home)
     await owner.merge_nodes("bo", ["bo2"], graph=HIDDEN_GRAPH, **home)
     [merge] = await owner.node_history(graph=HIDDEN_GRAPH, **home)
+    await owner.settle(**home)
+    await owner.settle_names(**home)
     page = await owner.export_memories(scope=ANN, **home)
     return Made(collection, mine.id, others.id, page.lines, edge.id, merge.number)
 
