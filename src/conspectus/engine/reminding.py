@@ -11,7 +11,6 @@ from conspectus.memory.items import memory_of, remembered
 from conspectus.memory.recent import recent
 from conspectus.memory.scopes import beginning, beyond, checked, graph_name, holds, scope_of
 from conspectus.model.filter import EVERYTHING, And, Filter
-from conspectus.model.graph import Edge
 from conspectus.model.memory import MEMORY, Memory, MemoryClass, MemoryPage, Paging, RecentMemory, Scope
 from conspectus.model.records import Document, Source
 from conspectus.text.clean import clean
@@ -125,19 +124,6 @@ class Reminding(Linking):
         names = [graph_name(scope_of(each.name)) for each in homes.sources]
         found = await self._sight.sources_called(homes.place, names) if names else ()
         return tuple(str(each.id) for each in found if each.kind == "graph")
-
-    async def _edges_called(self, graph: str, collection: str, ids: Sequence[str]) -> list[Edge]:
-        """Those edges of a graph that have one of these ids."""
-        wanted, found = set(ids), list[Edge]()
-        after: str | None = None
-        while wanted:
-            page = await self.edges(graph=graph, collection=collection, after=after, limit=LIMIT)
-            found += [each for each in page.edges if each.id in wanted]
-            wanted -= {each.id for each in found}
-            after = page.next
-            if after is None:
-                break
-        return found
 
 
 def in_homes(homes: Homes, document: Document, text: str) -> Memory:
