@@ -1,54 +1,206 @@
-"""Names of who and what is seen: which are one, and which texts say them."""
+"""Names of a collection, and searches that walk over them."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from conspectus.streams.naming import common_names, folded, says
+import conspectus
+from conspectus.engine import Engine
+from conspectus.errors import InvalidInput, NotAllowed, NotFound
+from conspectus.model.access import Grantee, Person
+from conspectus.model.filter import Eq, Not
+from conspectus.model.graph import GraphAsk, NewEdge, NewNode
+from conspectus.model.query import Situation
+from conspectus.model.records import NewDocument
+from conspectus.model.results import Retrieval
+from conspectus.settings import Settings
+
+WORDS_ONLY = Settings(embedder="none")
+PAGES = [
+    NewDocument("He made the language Python in Amsterdam.", title="Guido van Rossum", key="guido"),
+    NewDocument("A language, used for Django among others.", title="Python (language)", key="python"),
+    NewDocument("A framework for the web.", title="Django", key="django"),
+    NewDocument("Nothing to do with any of it.", title="Soup", key="soup"),
+]
+WALK = GraphAsk(alpha=0.5, hops=3)
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with conspectus.open(tmp_path / "store", settings=WORDS_ONLY) as opened:
+        assert isinstance(opened, Engine)
+        yield opened
+
+
+@pytest.fixture
+async def filled(engine: Engine) -> Engine:
+    await engine.add(PAGES, source="pages")
+    await engine.keep_names()
+    await engine.settle_names()
+    return engine
+
+
+def through(found: Retrieval) -> dict[str, tuple[str, ...]]:
+    return {hit.document.key: hit.through for hit in found.hits}
+
+
+async def test_without_names_the_graph_has_no_say_and_that_is_told(engine: Engine) -> None:
+    await engine.add(PAGES)
+    plain, asked = await engine.retrieve("amsterdam"), await engine.retrieve("amsterdam", graph=WALK)
+    assert asked.hits == plain.hits
+    assert "names are not kept" in " ".join(asked.notices)
+    assert asked.plan["graph"] == "not walked"
+
+
+async def test_what_is_connected_is_found_and_says_through_what(filled: Engine) -> None:
+    assert {hit.document.key for hit in (await filled.retrieve("amsterdam")).hits} == {"guido"}
+    found = await filled.retrieve("amsterdam", graph=WALK)
+    assert through(found) == {
+        "guido": (),
+        "python": ("Python",),
+        "django": ("Python", "Django"),
+    }
+    for hit in found.hits:
+        assert hit.score == pytest.approx(sum(hit.parts.values()))
+        assert 0.0 <= hit.score <= 1.0
+    window = await filled.explain("amsterdam", 500, graph=WALK)
+    assert any("found through Python → Django" in each.reason for each in window.trace)
+
+
+async def test_without_weight_it_is_todays_ranking_and_with_all_of_it_the_graph_alone(filled: Engine) -> None:
+    plain = await filled.retrieve("language amsterdam")
+    weightless = await filled.retrieve("language amsterdam", graph=GraphAsk(alpha=0.0))
+    assert weightless.hits == plain.hits
+    alone = await filled.retrieve("language amsterdam", graph=GraphAsk(alpha=1.0, hops=3))
+    assert all(hit.score == pytest.approx(hit.parts["graph"]) for hit in alone.hits)
+
+
+async def test_names_of_the_question_are_told_and_none_too(filled: Engine) -> None:
+    told = await filled.retrieve("does DJANGO need soup?", graph=WALK)
+    assert told.plan["names of the question"] == "DJANGO, soup"
+    nothing = await filled.retrieve("zzz", graph=WALK)
+    assert (nothing.outcome, nothing.plan["names of the question"]) == (
+        "nothing_relevant",
+        "none that is known",
+    )
+    assert (await filled.retrieve("", graph=WALK)).hits == ()
+
+
+async def test_hops_say_how_far(filled: Engine) -> None:
+    found = [through(await filled.retrieve("amsterdam", graph=GraphAsk(hops=hops))) for hops in range(3)]
+    assert [set(each) for each in found] == [{"guido"}, {"guido", "python"}, {"guido", "python", "django"}]
 
 
 @pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("ann", "ANN waits"),
-        ("Ann", "that is Ann's bag"),
-        ("Ann", "Mary-Ann"),
-        ("the red  car", "The\nRED car stops"),
-        ("Zoë", "Zoe\u0308 waves"),
-        ("STRASSE", "die Straße"),
-        ("C++", "written in C++."),
-        ("東京", "東京都に行く"),
-        ("🔥", "oh🔥no"),
-        ("a.b*c", "see a.b*c"),
-    ],
+    "ask", [GraphAsk(alpha=-0.1), GraphAsk(alpha=1.1), GraphAsk(alpha=float("nan")), GraphAsk(hops=-1)]
 )
-def test_a_text_says_a_name(name: str, text: str) -> None:
-    assert says(name)(text)
+async def test_impossible_walks_are_refused(filled: Engine, ask: GraphAsk) -> None:
+    with pytest.raises(InvalidInput):
+        await filled.retrieve("amsterdam", graph=ask)
+    with pytest.raises(InvalidInput):
+        await filled.retrieve("amsterdam", graph=replace(ask, alpha=0.5, hops=6))
+    with pytest.raises(NotFound):
+        await filled.retrieve("amsterdam", graph=GraphAsk(graphs=("nothing",)))
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("ann", "Annabel"),
-        ("ann", "joann"),
-        ("ann", "ann_7"),
-        ("ann", ""),
-        ("a.b*c", "aXbbc"),
-        ("red car", "the car is red"),
-        ("", "anything"),
-        ("   ", "any   thing"),
-    ],
-)
-def test_a_text_does_not_say_it(name: str, text: str) -> None:
-    assert not says(name)(text)
+async def test_stored_edges_lead_to_passages_too(filled: Engine) -> None:
+    await filled.add_nodes([NewNode("hot", name="Soup"), NewNode("cold", name="Django", aliases=("DJ",))])
+    await filled.add_edges([NewEdge("hot", "cold", weight=0.9)])
+    found = await filled.retrieve("nothing to do", graph=GraphAsk(hops=1))
+    assert through(found)["django"] == ("Soup", "Django")
+    none = await filled.retrieve("nothing to do", graph=GraphAsk(hops=1, graphs=()))
+    assert "django" not in through(none)
+    assert through(await filled.retrieve("who is dj?", graph=WALK))["django"] == ("dj", "Django")
 
 
-def test_the_most_frequent_spelling_stands_for_all() -> None:
-    given_names = {"ANN": 1, "Ann": 5, "ann ": 2, "Bo": 8, "bo": 8, "": 3, " ": 1}
-    assert list(common_names(given_names).items()) == [("Bo", 16), ("Ann", 8)]
+async def test_a_filter_leaves_nothing_to_walk_over_outside_of_it(filled: Engine) -> None:
+    beyond = await filled.retrieve(
+        "amsterdam", graph=WALK, where=Not(Eq("document", await of(filled, "python")))
+    )
+    assert through(beyond) == {"guido": ()}
 
 
-@given(st.text(max_size=20))
-def test_every_text_says_itself(name: str) -> None:
-    assert says(name)(name) == bool(folded(name))
-    assert folded(folded(name)) == folded(name)
+async def of(engine: Engine, key: str) -> str:
+    return next(each.id for each in (await engine.list()).documents if each.key == key)
+
+
+async def test_names_that_only_hidden_passages_have_leave_no_trace(filled: Engine) -> None:
+    secret = NewDocument("Guido van Rossum met Django there.", title="Atlantis", key="secret")
+    await filled.add([secret], source="hidden", wait=True)
+    user = await filled.create_user("bob")
+    home = (await filled.collection()).id
+    await filled.grant(home, Grantee("user", user.id), "viewer", source="pages")
+    bob = filled.answering(Person("bob", False, user.id))
+    seen = await bob.retrieve("django in atlantis", graph=GraphAsk(hops=5), collection=home)
+    assert seen.hits
+    assert "atlantis" not in repr(seen).casefold()
+    assert "atlantis" in repr(await filled.retrieve("django in atlantis", graph=WALK)).casefold()
+    assert "atlantis" not in {each.key for each in await bob.names(collection=home)}
+    with pytest.raises(NotFound):
+        await bob.names(collection=home, source="hidden")
+    with pytest.raises(NotAllowed):
+        await bob.keep_names(collection=home)
+
+
+async def test_a_hostile_text_of_names_alone_is_kept_in_bounds(filled: Engine) -> None:
+    await filled.add([NewDocument(", ".join(f"Name{each}ly" for each in range(10_000)))], wait=True)
+    found = await filled.retrieve("amsterdam Name7ly", graph=GraphAsk(hops=5))
+    assert through(found)["python"] == ("Python",)
+    assert len(await filled.names(limit=1_000)) <= 1_000
+
+
+async def test_what_is_written_is_looked_through_and_what_is_deleted_goes(filled: Engine) -> None:
+    await filled.add([NewDocument("Ada Lovelace wrote.", key="ada")], wait=True)
+    assert [each.name for each in await filled.names(begins="ADA")] == ["Ada Lovelace"]
+    await filled.delete([await of(filled, "python")])
+    assert "python" not in through(await filled.retrieve("amsterdam", graph=WALK))
+    await filled.delete([await of(filled, "ada")])
+    assert await filled.names(begins="ada") == []
+    await filled.keep_names(False)
+    assert await filled.names() == []
+    assert not (await filled.collection()).names
+
+
+async def test_deleting_beneath_a_walk_spoils_nothing(filled: Engine) -> None:
+    asking = [filled.retrieve("amsterdam", graph=WALK) for _ in range(20)]
+    deleting = [filled.delete([await of(filled, each)]) for each in ("python", "django")]
+    answers = await asyncio.gather(*asking, *deleting)
+    assert all("guido" in through(each) for each in answers if isinstance(each, Retrieval))
+
+
+async def test_the_same_question_has_the_same_answer(filled: Engine) -> None:
+    first, second = [await filled.retrieve("guido amsterdam language", graph=WALK) for _ in range(2)]
+    assert replace(first, timings={}) == replace(second, timings={})
+
+
+async def test_all_collections_are_asked_alike(filled: Engine) -> None:
+    await filled.add([NewDocument("Amsterdam is wet.", key="wet")], collection="other")
+    found = await filled.retrieve("amsterdam", graph=WALK, collection="*")
+    assert {"guido", "wet", "python", "django"} == {hit.document.key for hit in found.hits}
+    assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in found.hits)
+    assert "names are not kept" in " ".join(found.notices)
+
+
+async def test_messages_in_threads_keep_the_parts_of_their_scores(filled: Engine) -> None:
+    said = [
+        NewDocument(text, kind="message", thread="t", sequence=place, author="ann", key=f"m{place}")
+        for place, text in enumerate(["Who knows Amsterdam?", "I do.", "Ask Guido van Rossum.", "Thanks."])
+    ]
+    await filled.add(said, source="chat", wait=True)
+    for profile in ("default", "multiplicative"):
+        asked = Situation(channel="chat", profile=profile)
+        found = await filled.retrieve("amsterdam", graph=WALK, situation=asked, floor=0.0)
+        assert {"m0", "guido", "python"} <= through(found).keys()
+        assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in found.hits)
+
+
+async def test_names_are_of_one_source_or_all(filled: Engine) -> None:
+    await filled.add([NewDocument("Eve met Ada Lovelace.")], source="diary", wait=True)
+    assert "ada lovelace" in {each.key for each in await filled.names(source="diary")}
+    assert "ada lovelace" not in {each.key for each in await filled.names(source="pages")}
+    for limit in (-1, 1_001):
+        with pytest.raises(InvalidInput):
+            await filled.names(limit=limit)

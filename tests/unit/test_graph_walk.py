@@ -1,0 +1,128 @@
+"""Ways over names: what they are worth, and which of them is the best."""
+
+from datetime import UTC, datetime
+from math import sqrt
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conspectus.graph.walk import (
+    FEW,
+    LEAST,
+    MENTION,
+    MOST_PASSAGES,
+    MOST_SEEDS,
+    NAMED,
+    STEP,
+    Way,
+    named,
+    names_beyond,
+    names_in,
+    passages_with,
+    phrases,
+    seeds,
+    starts,
+)
+from conspectus.model.graph import Neighbour, Node
+from conspectus.model.ids import ChunkId, CollectionId, SourceId
+from conspectus.model.records import Source
+from conspectus.ports.graphs import Mentioned, Passage
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+GRAPH = Source(SourceId("g"), CollectionId("c"), "g", kind="graph")
+
+
+def node(name: str, *aliases: str) -> Node:
+    return Node(name.lower(), GRAPH, "entity", name, aliases, {}, NOW, NOW)
+
+
+def mentioned(*chunks: int, about: tuple[int, ...] = ()) -> Mentioned:
+    return Mentioned(tuple(ChunkId(each) for each in chunks), frozenset(ChunkId(each) for each in about))
+
+
+def test_the_best_hit_is_worth_its_score_and_one_that_is_near_stays_near() -> None:
+    begun = seeds({1: 0.99, 2: 0.98, 3: 0.0, 4: -1.0})
+    assert begun[1].value == pytest.approx(0.99)
+    assert begun[2].value == pytest.approx(0.98, abs=0.03)
+    assert begun.keys() == {1, 2}
+    assert seeds({}) == {}
+    assert seeds({1: 3.0})[1].value == 1.0
+    assert len(seeds(dict.fromkeys(range(50), 1.0))) == MOST_SEEDS
+
+
+def test_the_longest_names_of_a_question_are_found_in_any_case_and_words_of_them_are_none() -> None:
+    said = phrases("who lived in new york city, the York of Ada's?")
+    found = named(said, ["new york city", "york", "city", "ada", "who", "the"])
+    assert {key: way.through for key, way in found.items()} == {
+        "new york city": ("new york city",),
+        "york": ("York",),
+        "ada": ("Ada's",),
+    }
+    assert all(way.value == NAMED for way in found.values())
+
+
+@given(st.text())
+def test_any_question_has_phrases(text: str) -> None:
+    assert all(phrase.key and phrase.text in text for phrase in phrases(text))
+
+
+def test_a_question_of_very_many_words_has_few_phrases() -> None:
+    assert len(phrases("Word " * 2_000)) < 1_000
+
+
+def test_a_passage_about_a_name_is_nearer_than_one_that_mentions_it() -> None:
+    ways = passages_with({"ada": Way(1.0, ("Ada",))}, {"ada": mentioned(1, 2, 3, 4, about=(3,))})
+    assert ways[3] == Way(1.0, ("Ada",))
+    assert ways[1].value == pytest.approx(MENTION / sqrt(4))
+
+
+def test_a_name_that_many_mention_is_worth_less_and_at_last_nothing() -> None:
+    worth = [
+        passages_with({"ada": Way(1.0)}, {"ada": mentioned(*range(1, number + 1))}).get(1, Way(0.0)).value
+        for number in (1, 4, FEW - 1, FEW + 1)
+    ]
+    assert worth == sorted(worth, reverse=True)
+    assert worth[2] >= LEAST > worth[3]
+
+
+def test_of_several_ways_one_counts_the_best() -> None:
+    names = {"ada": Way(0.5, ("Ada",)), "bob": Way(0.9, ("Bob",)), "bo": Way(0.9, ("Bo",))}
+    everywhere = {key: mentioned(7, about=(7,)) for key in names}
+    assert passages_with(names, everywhere) == {7: Way(0.9, ("Bo",))}
+    many = {f"n{each}": Way(1.0) for each in range(500)}
+    found = {key: mentioned(place, about=(place,)) for place, key in enumerate(many, 1)}
+    assert len(passages_with(many, found)) == MOST_PASSAGES
+
+
+def test_names_are_reached_through_passages_as_they_are_spelt() -> None:
+    passage = Passage(ChunkId(1), {"ada": "ADA", "bob": "Bob"})
+    assert names_in({1: Way(0.5, ("Eve",))}, [passage]) == {
+        "ada": Way(0.5 * STEP, ("Eve", "ADA")),
+        "bob": Way(0.5 * STEP, ("Eve", "Bob")),
+    }
+
+
+def test_edges_lead_to_names_and_other_names_of_the_same_cost_nothing() -> None:
+    python, web, django = node("Python", "Py"), node("Web"), node("Django")
+    called = [("py", python)]
+    begun = starts({"py": Way(0.5, ("py",))}, called)
+    walked = [
+        Neighbour(web, 1, 0.9, ("python", "web"), ()),
+        Neighbour(django, 2, 0.63, ("python", "web", "django"), ()),
+    ]
+    found = names_beyond(begun, called, walked)
+    assert found["python"] == Way(0.5, ("py", "Python"))
+    assert found["web"].through == ("py", "Web")
+    assert found["django"].through == ("py", "Web", "Django")
+    assert found["django"].value == pytest.approx(0.5 * 0.63 * STEP**2)
+
+
+@given(st.dictionaries(st.integers(1, 30), st.floats(-1, 2), max_size=20), st.permutations(range(1, 31)))
+def test_no_way_is_worth_more_than_what_it_begins_with(scores: dict[int, float], order: list[int]) -> None:
+    begun = seeds(scores)
+    passages = [Passage(ChunkId(each), {"ada": "Ada", f"n{each % 3}": "N"}) for each in order]
+    names = names_in(begun, [each for each in passages if int(each.chunk) in begun])
+    found = passages_with(names, {key: mentioned(*sorted(order)) for key in names})
+    most = max((way.value for way in begun.values()), default=0.0)
+    assert all(0.0 < way.value <= most <= 1.0 for way in found.values())

@@ -1,0 +1,173 @@
+"""The reader of names: it goes on where it was, takes turns, and tells what went wrong."""
+
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from conspectus.errors import ProviderError, ProviderUnavailable, StorageError
+from conspectus.graph.keys import key_of
+from conspectus.ingest.name_reading import BATCH, MOST_NAMES, NameReader, title_names
+from conspectus.model.graph import Found
+from conspectus.model.ids import ChunkId, DocumentId
+from conspectus.records.mentions import SqlNames
+from conspectus.records.store import SqlRecords, open_records
+from conspectus.testing.samples import SHELF, notes, prepared, shelf
+
+
+class EveryWord:
+    """Takes every word for a name; refuses what holds a bad word, with the faults in order before that."""
+
+    name = "every word"
+
+    def __init__(self, *faults: Exception) -> None:
+        self.faults = list(faults)
+        self.looked_at: list[str] = []
+        self.closed = False
+
+    async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Found]]:
+        if self.faults:
+            raise self.faults.pop(0)
+        if any("bad" in text for text in texts):
+            raise ProviderError("every word", "cannot read it", status=400)
+        self.looked_at += texts
+        return [[Found(0, 0, word, key_of(word), "word") for word in text.split()] for text in texts]
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+@contextmanager
+def mine() -> Iterator[bool]:
+    yield True
+
+
+@pytest.fixture
+async def records(tmp_path: Path) -> AsyncIterator[SqlRecords]:
+    opened = await open_records(tmp_path / "records.sqlite")
+    await opened.create_collection(shelf())
+    await opened.put_source(notes())
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def names(records: SqlRecords) -> SqlNames:
+    rows = SqlNames(records.transactions)
+    await rows.keep(SHELF, True)
+    return rows
+
+
+async def known(names: SqlNames) -> dict[str, int]:
+    return {each.key: each.passages for each in await names.counts(None, SHELF, begins="", limit=1_000)}
+
+
+async def test_everything_is_looked_through_and_nothing_twice(records: SqlRecords, names: SqlNames) -> None:
+    extractor = EveryWord()
+    reader = NameReader(names, mine, lambda: extractor)
+    await records.write([prepared(str(each), f"word{each}", title="") for each in range(BATCH + 5)])
+    assert await reader.settle(SHELF) == BATCH + 5
+    assert await reader.settle(SHELF) == 0
+    await records.write([prepared("new", "fresh", title="Its name")])
+    assert await reader.settle(SHELF) == 1
+    assert len(extractor.looked_at) == BATCH + 6
+    assert {"word0", "fresh", "its name"} <= (await known(names)).keys()
+    await reader.close()
+    assert extractor.closed
+
+
+async def test_a_reader_that_was_stopped_is_gone_on_with(records: SqlRecords, names: SqlNames) -> None:
+    await records.write([prepared(str(each), f"word{each}") for each in range(3 * BATCH)])
+    first = NameReader(names, mine, EveryWord)
+    first.wake(SHELF)
+    await first.close()
+    left = await names.count_unread(SHELF)
+    second = NameReader(names, mine, EveryWord)
+    assert await second.settle(SHELF) == left > 0
+    assert await names.count_unread(SHELF) == 0
+    await second.close()
+
+
+async def test_one_process_reads_at_a_time(records: SqlRecords, names: SqlNames) -> None:
+    turns = iter([False, True])
+
+    @contextmanager
+    def theirs_then_mine() -> Iterator[bool]:
+        yield next(turns)
+
+    await records.write([prepared("a", "word")])
+    reader = NameReader(names, theirs_then_mine, EveryWord)
+    assert await reader.settle(SHELF) == 1
+    assert next(turns, None) is None
+    await reader.close()
+
+
+async def test_a_text_that_is_refused_holds_up_no_other_and_is_told(
+    records: SqlRecords, names: SqlNames
+) -> None:
+    await records.write([prepared("a", "good"), prepared("b", "bad", title="Ann"), prepared("c", "fine")])
+    reader = NameReader(names, mine, EveryWord)
+    with pytest.raises(ProviderError, match="cannot read it"):
+        await reader.settle(SHELF)
+    assert {"good", "fine", "ann"} <= (await known(names)).keys()
+    assert "cannot read it" in str(reader.problem(SHELF))
+    assert await names.count_unread(SHELF) == 0
+    await reader.close()
+
+
+@pytest.mark.parametrize(
+    "fault", [ProviderError("p", "no key", status=401), StorageError("full"), OSError("gone")]
+)
+async def test_what_stops_it_is_told_and_leaves_the_rest_for_later(
+    records: SqlRecords, names: SqlNames, fault: Exception
+) -> None:
+    await records.write([prepared("a", "word")])
+    reader = NameReader(names, mine, lambda: EveryWord(fault))
+    with pytest.raises((ProviderError, StorageError)):
+        await reader.settle(SHELF)
+    assert reader.problem(SHELF) is not None
+    assert await names.count_unread(SHELF) == 1
+    assert await NameReader(names, mine, EveryWord).settle(SHELF) == 1
+
+
+async def test_a_fault_of_the_program_itself_is_not_hidden(records: SqlRecords, names: SqlNames) -> None:
+    await records.write([prepared("a", "word")])
+    with pytest.raises(ZeroDivisionError):
+        await NameReader(names, mine, lambda: EveryWord(ZeroDivisionError())).settle(SHELF)
+
+
+async def test_a_provider_that_cannot_answer_now_is_asked_again(records: SqlRecords, names: SqlNames) -> None:
+    await records.write([prepared("a", "word")])
+    extractor = EveryWord(*[ProviderUnavailable("p", "busy", retry_after=0.001) for _ in range(3)])
+    reader = NameReader(names, mine, lambda: extractor)
+    assert await reader.settle(SHELF) == 1
+    assert reader.problem(SHELF) is None
+    await reader.close()
+
+
+async def test_a_passage_keeps_so_many_names_and_no_more(records: SqlRecords, names: SqlNames) -> None:
+    await records.write([prepared("a", " ".join(f"Name{each}" for each in range(10_000)), title="Many")])
+    reader = NameReader(names, mine, EveryWord)
+    await reader.settle(SHELF)
+    [passage] = await names.of([(await records.document_chunks(DocumentId("a")))[0].chunk.id])
+    assert len(passage.names) == MOST_NAMES
+    assert passage.about == {"many"}
+    assert isinstance(passage.chunk, int) and ChunkId(passage.chunk) == 1
+    await reader.close()
+
+
+@pytest.mark.parametrize(
+    ("title", "keys"),
+    [
+        ("Lilu (mythology)", ["lilu (mythology)", "lilu"]),
+        ("The Beatles", ["beatles"]),
+        ("", []),
+        (" \t", []),
+        ("()", ["()"]),
+        ("How do I join?", []),
+        ("a very long title that says more than any name would", []),
+    ],
+)
+def test_a_title_is_a_name_unless_it_says_something(title: str, keys: list[str]) -> None:
+    assert [each.key for each in title_names(title)] == keys
