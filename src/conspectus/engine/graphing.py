@@ -34,7 +34,6 @@ from conspectus.model.graph import (
     NodePage,
     Walk,
 )
-from conspectus.model.ids import DocumentId
 from conspectus.model.records import Source
 from conspectus.ports.graphs import Adding
 from conspectus.text.times import parse_instant
@@ -260,10 +259,6 @@ class Graphing(Alerting):
     async def _edges_called(self, graph: str, collection: str, edges: Sequence[str]) -> list[Edge]:
         """The edges of these ids, in the order asked."""
         return await (await self._graph_seen(graph, collection)).edges_by_id(edges)
-
-    async def _edges_resting_on(self, documents: Sequence[str]) -> int:
-        """How many edges go with these documents, which the person may delete."""
-        return await self._parts.graphs.resting_on([DocumentId(each) for each in documents])
 
     def _entries(self, source: Source, place: Place) -> Entries:
         terms = terms_in(place.collection.language).terms
