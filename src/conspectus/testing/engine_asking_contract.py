@@ -6,7 +6,9 @@ import pytest
 
 from conspectus.errors import InvalidInput, NotFound, TooLarge
 from conspectus.model.filter import Eq, Overlaps
+from conspectus.model.graph import GraphAsk
 from conspectus.model.query import Budget, Query
+from conspectus.model.records import NewDocument
 from conspectus.testing.engine_samples import FILTERS, NOTES, AnyEngine, filled, untimed
 from conspectus.text.times import parse_instant
 
@@ -19,6 +21,8 @@ QUESTIONS: list[tuple[str | Query, dict[str, Any]]] = [
     ("backup", {"where": Overlaps(parse_instant(0), parse_instant(90))}),
     (Query("the tests", limit=3, floor=0.2, where=Eq("kind", "page")), {"limit": 1, "rerank": False}),
     ("a vector of my own", {"vector": (1.0,) + (0.0,) * 63}),
+    ("backup", {"graph": GraphAsk(0.7, 3)}),
+    (Query("the tests", graph=GraphAsk(graphs=())), {"as_of": parse_instant("2100-01-01T00:00:00Z")}),
 ]
 BUDGETS: list[int | Budget] = [
     0,
@@ -26,6 +30,8 @@ BUDGETS: list[int | Budget] = [
     60,
     Budget(200, "chars4_ceil", system="Be brief.", question="When?", answer=20),
 ]
+
+WALK = GraphAsk(hops=3)
 
 
 class AskingContract:
@@ -40,6 +46,28 @@ class AskingContract:
             assert found.timings.keys() == (await local.retrieve(question, **fields)).timings.keys()
         for where in FILTERS:
             assert (await engine.retrieve("the backup", where=where)).hits
+
+    async def test_walks_are_the_same(self, engine: AnyEngine, local: AnyEngine) -> None:
+        """With the names that led to each hit, and the same words of refusal."""
+        await filled(engine)
+        await engine.add(NewDocument("Ask Ann about Backups.", "Ann", key="ann"), wait=True)
+        await engine.keep_names()
+        await engine.settle_names()
+        for question in ("who is ann?", Query("every night at two", graph=GraphAsk(1.0, 5))):
+            there = await engine.retrieve(
+                question, **({} if isinstance(question, Query) else {"graph": WALK})
+            )
+            here = await local.retrieve(question, **({} if isinstance(question, Query) else {"graph": WALK}))
+            assert untimed(there) == untimed(here)
+            assert any(hit.through for hit in there.hits)
+        window = await engine.explain("every night at two", 200, graph=WALK)
+        assert untimed(window) == untimed(await local.explain("every night at two", 200, graph=WALK))
+        for ask in (GraphAsk(hops=99), GraphAsk(graphs=("nothing",))):
+            with pytest.raises((InvalidInput, NotFound)) as there_too:
+                await engine.retrieve("x", graph=ask)
+            with pytest.raises((InvalidInput, NotFound)) as here_too:
+                await local.retrieve("x", graph=ask)
+            assert str(there_too.value) == str(here_too.value)
 
     @pytest.mark.parametrize("renderer", ["text", "xml", "json", "messages", "guarded"])
     async def test_windows_are_the_same_byte_for_byte(
