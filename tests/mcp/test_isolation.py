@@ -10,6 +10,7 @@ from conspectus.mcp.listing import OFFERS
 from conspectus.memory.scopes import graph_name
 from conspectus.model.graph import Fact
 from conspectus.model.memory import MEMORY, NewMemory, Scope
+from conspectus.model.records import NewDocument
 from tests.mcp.conftest import client, refused, said, told
 
 SECRET = "Zanzibar"
@@ -72,6 +73,20 @@ async def test_names_of_memories_are_not_told_where_there_is_a_wall(engine: Engi
         assert SECRET not in await said(asked, "find_entities", **place)
     async with client(engine) as asked:
         assert SECRET.casefold() in (await said(asked, "find_entities", **place)).casefold()
+
+
+async def test_no_way_through_a_graph_of_memories_is_told(engine: Engine) -> None:
+    """Where memories are kept beside documents, their graph would connect what the documents do not."""
+    texts = ["Bob wrote the plan.", f"The harbour of {SECRET} is deep.", "Ann likes tea."]
+    await engine.add([NewDocument(each, title=each[:8]) for each in texts], collection=MEMORY, wait=True)
+    memory = NewMemory(f"Bob hides in {SECRET}.", fact=Fact("Bob", "hides_in", SECRET))
+    await engine.remember([memory], scope=BOB, wait=True)
+    await engine.keep_names(collection=MEMORY)
+    await engine.settle_names(collection=MEMORY)
+    asked_for = {"query": "Where is Bob?", "collection": MEMORY, "graph_weight": 0.5}
+    async with client(engine) as open_to_all, client(engine, ANN) as walled:
+        assert "found through" in await said(open_to_all, "search", **asked_for)
+        assert "found through" not in await said(walled, "search", **asked_for)
 
 
 @pytest.mark.parametrize("fixed", STRANGERS, ids=str)

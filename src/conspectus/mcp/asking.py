@@ -9,7 +9,7 @@ from conspectus.mcp.arguments import ISO, Arguments, Identifier, Instant, Name, 
 from conspectus.mcp.budget import Page
 from conspectus.mcp.documents import REMEMBERED, known_document
 from conspectus.mcp.lines import hit_lines, notices, sources, trace_line
-from conspectus.mcp.offer import Answer, Call, Offer
+from conspectus.mcp.offer import Answer, Call, Offer, is_of_memory
 from conspectus.model.filter import And, Eq, Filter, In, Not, Overlaps
 from conspectus.model.filter_json import parse_filters
 from conspectus.model.graph import GraphAsk
@@ -65,8 +65,17 @@ class Asked(Arguments):
         if self.as_of is not None:
             fields["as_of"] = parse_instant(self.as_of)
         if self.graph_weight is not None:
-            fields["graph"] = GraphAsk(self.graph_weight)
+            fields["graph"] = GraphAsk(self.graph_weight, graphs=await self._graphs(call))
         return fields
+
+    async def _graphs(self, call: Call) -> tuple[str, ...] | None:
+        """The graphs that may be walked: all, or where there is a wall none of memories."""
+        if not call.walled:
+            return None
+        if self.collection == EVERYWHERE:
+            return ()
+        inside = await call.engine.sources(collection=self.collection)
+        return tuple(str(each.id) for each in inside if each.kind == "graph" and not is_of_memory(each))
 
     async def _where(self, call: Call) -> Filter:
         parts: list[Filter] = [Not(In("kind", REMEMBERED)), parse_filters(self.where)]
