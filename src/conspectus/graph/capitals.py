@@ -59,7 +59,12 @@ class _Piece:
 
     @property
     def lower(self) -> str:
-        return self.word.rstrip(".").lower()
+        return self.word.rstrip(".").lower().replace("\u2019", "'")
+
+    @property
+    def functional(self) -> bool:
+        """Whether it is a word that only joins others, or one with another drawn to it, as in You've."""
+        return self.lower in FUNCTION_WORDS or self.lower.partition("'")[0] in FUNCTION_WORDS
 
     @property
     def joins(self) -> bool:
@@ -156,9 +161,7 @@ class Capitals:
             return pieces[1].lower not in ("of", "and") or first.lower not in NOBLE
         if len(pieces) == 1 or first.word in _ACRONYMS or not self._begins(first.start):
             return False
-        return first.lower in FUNCTION_WORDS or (
-            pieces[1].joins and first.lower in self._common - ORGANISATIONS - PLACES
-        )
+        return first.functional or (pieces[1].joins and first.lower in self._common - ORGANISATIONS - PLACES)
 
     def _begins(self, start: int) -> bool:
         """Whether a sentence, a line or a quotation begins there."""
@@ -174,7 +177,7 @@ class Capitals:
     def _no_name(self, piece: _Piece) -> bool:
         """Whether a single capitalised word is none, by how it is written elsewhere."""
         word, lower = piece.word, piece.lower
-        if lower in FUNCTION_WORDS or lower in TITLES:
+        if piece.functional or lower in TITLES:
             return word not in _ACRONYMS
         if len(word) < 2 or word.isdigit():
             return True
@@ -191,7 +194,7 @@ class Capitals:
         capital, small = self._middle[word], self._lower[lower]
         if capital or small:
             return small >= capital
-        return lower in self._common or lower.rstrip("s") in self._common
+        return any(form in self._common for form in _base_forms(lower))
 
     def _span(self, pieces: Sequence[_Piece], titled: bool) -> Span:
         start, end = pieces[0].start, pieces[-1].end
@@ -201,6 +204,15 @@ class Capitals:
                 break
         kind, score = ("person", 0.9) if titled else _kind(pieces)
         return Span(start, end, kind, score)
+
+
+def _base_forms(word: str) -> tuple[str, ...]:
+    """What an English word may be a form of, itself first."""
+    for ending in ("ing", "ed"):
+        if word.endswith(ending) and len(word) > len(ending) + 2:
+            base = word.removesuffix(ending)
+            return word, base, f"{base}e", base[:-1]
+    return word, word.rstrip("s")
 
 
 def _joined(part: Sequence[_Piece], joint: str) -> bool:

@@ -21,7 +21,9 @@ _WORD: Final = regex.compile(r"[\p{L}\p{M}\p{N}_]++")
 _ARTICLE: Final = regex.compile(r"(?:the|an?)\s+(?=\S)", regex.IGNORECASE)
 _SPELT: Final = {0x2019: "'", 0x2018: "'", 0x2010: "-", 0x2011: "-", 0x2013: "-", 0x00A0: " "}
 _TELLING: Final = regex.compile(r"[^\p{L}\p{M}\p{N}_\s.,'\u2019!?:;()\"-]")
-_GAP: Final = regex.compile(r"\s{0,3}[-.'\u2019&/]?\s?|\s{1,4}")
+_GAP: Final = regex.compile(r"[^\S\n]{0,3}\n?[^\S\n]{0,3}|[-.'\u2019&/]| & ")
+_STOPPED: Final = regex.compile(r"\.[^\S\n]")
+_SHORT: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +168,10 @@ def _words(text: str) -> _Words:
 def _connected(text: str, spans: Sequence[tuple[int, int]]) -> bool:
     """Whether only what may stand inside a name stands between these words."""
     return all(
-        text[end:start] == " " or _GAP.fullmatch(text, end, start) for (_, end), (start, _) in pairwise(spans)
+        text[end:start] == " "
+        or _GAP.fullmatch(text, end, start)
+        or (end - begin <= _SHORT and _STOPPED.fullmatch(text, end, start))
+        for (begin, end), (start, _) in pairwise(spans)
     )
 
 

@@ -174,7 +174,8 @@ def fenced(text: str) -> Iterator[Span]:
     """What stands between single backticks."""
     if "`" in text:
         for found in _FENCED.finditer(text):
-            yield Span(*found.span(1), "code", 0.9)
+            if any(map(str.isalpha, found[1])):
+                yield Span(*found.span(1), "code", 0.9)
 
 
 def quoted(text: str) -> Iterator[Span]:

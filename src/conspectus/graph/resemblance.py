@@ -18,6 +18,7 @@ SURNAME: Final = 0.72
 ALIKE: Final = 0.7
 """Words in common count at most so much, which alone is never enough."""
 _PEOPLE: Final = frozenset(("person", "per", "people", "user", "contact", "customer", "author", "speaker"))
+_PARTING: Final = str.maketrans(".-", "  ")
 _LONGEST_NAME: Final = 4
 _WORD: Final = regex.compile(r"[\p{L}\p{M}\p{N}]++")
 
@@ -31,7 +32,8 @@ def fit(key: str, name: str, aliases: Sequence[str], *, person: bool) -> tuple[W
     if key in others:
         return "alias", ALIAS
     every = [named, *others]
-    if any(_WORD.findall(key) == _WORD.findall(other) for other in every):
+    words = _parted(key)
+    if words and any(words == _parted(other) for other in every):
         return "alias", ALIAS
     if not person and any(key in (plural_of(other), singular_of(other)) for other in every):
         return "inflected", INFLECTED
@@ -42,6 +44,11 @@ def fit(key: str, name: str, aliases: Sequence[str], *, person: bool) -> tuple[W
     if any(_ends_with(key, other) for other in every):
         return "surname", SURNAME
     return "words", ALIKE * max(in_common(key, other) for other in every)
+
+
+def _parted(key: str) -> list[str]:
+    """The words of a key as spaces, full stops and hyphens part them; other marks belong to them."""
+    return key.translate(_PARTING).split()
 
 
 def is_person(type: str) -> bool:
@@ -63,8 +70,8 @@ def in_common(one: str, other: str) -> float:
 
 def _of_people(key: str, named: str) -> tuple[Way, float]:
     """People are the same by a whole name, or initials and a surname; a first name alone says little."""
-    ours = [word for word in _WORD.findall(key) if word not in TITLES]
-    theirs = [word for word in _WORD.findall(named) if word not in TITLES]
+    ours = [word for word in _parted(key) if word not in TITLES]
+    theirs = [word for word in _parted(named) if word not in TITLES]
     if not ours or not theirs:
         return "words", 0.0
     if ours == theirs:

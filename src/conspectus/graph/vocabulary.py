@@ -52,6 +52,7 @@ EVENTS: Final = _words(
 )
 """What a year stands before as part of a name."""
 FUNCTION_WORDS: Final = _words(
+    "congrats glad bye aww woah whoa yay yeah yep yup nah hmm haha hooray cool great sure y'all "
     "a an the i me my mine we us our ours you your yours he she his her hers him it its they them their "
     "theirs this that these those who whom whose which what when where why how whether if unless until "
     "while since because although though despite after before during within without under above below "

@@ -39,7 +39,17 @@ def test_names_of_several_words_are_found_however_they_are_joined(written):
     assert found(Known({"nyc": ["New York City"]}), f"in {written}, then") == [(written, ("nyc",))]
 
 
-@pytest.mark.parametrize("text", ["New. York; City", "New York, City", "new york (city)"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "New York. City",
+        "New York\n\nCity",
+        "New York .\nCity",
+        "New. York; City",
+        "New York, City",
+        "new york (city)",
+    ],
+)
 def test_a_name_does_not_go_over_other_marks(text):
     assert found(Known({"nyc": ["New York City"]}), text) == []
 

@@ -55,6 +55,19 @@ def test_a_part_of_a_name_is_never_the_name(text, name, type):
     assert meant(text, node("x", name, type)) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "name"), [("C", "C++"), ("C#", "C++"), ("!", "?"), ("Ann A", "Anna"), (".", "-")]
+)
+def test_marks_and_spaces_tell_names_apart(text, name):
+    assert meant(text, node("x", name, "concept")) is None
+    assert meant(text, node("x", name)) is None
+
+
+def test_full_stops_and_hyphens_do_not():
+    assert meant("J.K. Rowling", node("jk", "J. K. Rowling")) == "jk"
+    assert meant("Jean Luc", node("jl", "Jean-Luc")) == "jl"
+
+
 def test_people_of_the_same_surname_are_not_the_same():
     assert meant("Bob Smith", node("Ann Smith")) is None
     assert link(mention("Bob Smith"), [node("Ann Smith")]).candidates == ()
