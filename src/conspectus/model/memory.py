@@ -126,8 +126,8 @@ class MemoryQuestion:
     `as_of` asks for what was known at that instant (None: now). `recent` turns of the conversation, of at
     most `recent_tokens`, come first in a window; None stands for the settings' numbers, and without a
     conversation there are none. `notes_share` (0 to 1) is the most of a budget that standing notes may take.
-    `graph` says how far the graph has a say (None: not at all): the graphs of the memories that are asked, and
-    those that it names. `floor` is the least raw similarity.
+    `graph` says how far the graph has a say (None: not at all): the graphs of the memories that are asked,
+    and those that it names. `floor` is the least raw similarity.
     """
 
     text: str
