@@ -235,7 +235,9 @@ class Asking(Documents):
             alone=alone,
             question=query.text,
             graph=query.graph,
-            connections=await connections(core, self._sight, place, query.graph, where=where),
+            connections=await connections(
+                core, self._sight, place, query.graph, where=where, as_of=query.as_of
+            ),
         )
         found = await search(query, looking, also=[each.chunk.id for each in extra])
         found = replace(found, timings={**followed, **found.timings})

@@ -1,6 +1,7 @@
 """What a question may walk over: names and graphs, as far as one person may see them."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from functools import partial
 
 from conspectus.access.name_sight import NamesSeen, graphs_seen
@@ -17,11 +18,17 @@ STOPPED = "not all passages could be looked through for names; whoever manages t
 
 
 async def connections(
-    core: Core, sight: Sight, place: Place, ask: GraphAsk | None, *, where: Filter
+    core: Core,
+    sight: Sight,
+    place: Place,
+    ask: GraphAsk | None,
+    *,
+    where: Filter,
+    as_of: datetime | None = None,
 ) -> Connections | None:
     """The names and graphs of a collection that a question under a filter may walk over; None for no walk.
 
-    Raises NotFound for a graph that is named and cannot be seen.
+    As of an instant, only over what was in a graph by then, and under the names that it had. Raises NotFound for a graph that is named and cannot be seen.
     """
     if ask is None:
         return None
@@ -31,10 +38,12 @@ async def connections(
     notices = await _notices(core, place, seen)
 
     async def called(keys: Sequence[str]) -> Sequence[tuple[str, Node]]:
-        return await parts.graphs.called(graphs, keys) if graphs and keys else ()
+        found = await parts.graphs.called(graphs, keys) if graphs and keys else ()
+        return [(key, node) for key, node in found if as_of is None or node.updated <= as_of]
 
     async def walk(starts: Sequence[str], how: Walk) -> Sequence[Neighbour]:
-        return await parts.graphs.walk(graphs, starts, how)
+        found = await parts.graphs.walk(graphs, starts, how, known=as_of)
+        return [each for each in found if as_of is None or each.node.updated <= as_of]
 
     return Connections(
         names_of=seen.of,

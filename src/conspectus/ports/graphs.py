@@ -94,11 +94,17 @@ class Graphs(Protocol):
         ...
 
     async def walk(
-        self, graphs: Sequence[SourceId], starts: Sequence[str], walk: Walk
+        self,
+        graphs: Sequence[SourceId],
+        starts: Sequence[str],
+        walk: Walk,
+        *,
+        known: datetime | None = None,
     ) -> Sequence[Neighbour]:
         """What is reached from any of the starts, nearest first and then by decay; the starts left out.
 
-        Each node once, by the way of the fewest steps and of these the one with the highest decay.
+        Each node once, by the way of the fewest steps and of these the one with the highest decay. With
+        `known`, only over nodes and edges that were recorded by then.
         """
         ...
 

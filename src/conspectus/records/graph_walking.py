@@ -7,6 +7,7 @@ of a node with very many edges only the first few are read.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import BindParameter, ColumnElement, Connection, Select, bindparam, select
@@ -26,15 +27,22 @@ SETTLED: Final = 8
 """After so many nodes it is found out again what is not good enough."""
 
 _MOMENT: BindParameter[Any] = bindparam("moment")
+_KNOWN: BindParameter[Any] = bindparam("known")
 _PLACES = select(nodes.c.id, nodes.c.number).where(
     nodes.c.graph.in_(bindparam("graphs", expanding=True)),
     nodes.c.id.in_(bindparam("ids", expanding=True)),
     nodes.c.aside == HERE,
 )
-_PLACES_THEN = _PLACES.where(valid(nodes.c.valid_from, nodes.c.valid_until, _MOMENT))
+_THEN = valid(nodes.c.valid_from, nodes.c.valid_until, _MOMENT)
+_KNOWN_THEN = nodes.c.recorded <= _KNOWN
+PLACES: Final = {
+    (dated, known): _PLACES.where(*([_THEN] if dated else []), *([_KNOWN_THEN] if known else []))
+    for dated in (False, True)
+    for known in (False, True)
+}
 
 
-def _reading(*, back: bool, typed: bool, dated: bool) -> Select[Any]:
+def _reading(*, back: bool, typed: bool, dated: bool, known: bool) -> Select[Any]:
     """Some edges of a node, heaviest first."""
     near, far, name = edges.c.source, edges.c.target, edges.c.target_id
     if back:
@@ -47,20 +55,31 @@ def _reading(*, back: bool, typed: bool, dated: bool) -> Select[Any]:
     chosen = select(name, edges.c.weight, edges.c.type)
     if typed:
         conditions.append(edges.c.type.in_(bindparam("types", expanding=True)))
-    if dated:
+    if dated or known:
         chosen = chosen.join(nodes, nodes.c.number == far)
-        conditions.append(valid(edges.c.valid_from, edges.c.valid_until, _MOMENT))
-        conditions.append(valid(nodes.c.valid_from, nodes.c.valid_until, _MOMENT))
+    if dated:
+        conditions += [valid(edges.c.valid_from, edges.c.valid_until, _MOMENT), _THEN]
+    if known:
+        conditions += [edges.c.recorded <= _KNOWN, _KNOWN_THEN]
     ordered = chosen.where(*conditions).order_by(edges.c.weight.desc(), name, edges.c.type)
     return ordered.limit(bindparam("most")).offset(bindparam("skipped"))
 
 
 READINGS: Final = {
-    (back, typed, dated): _reading(back=back, typed=typed, dated=dated)
+    (back, typed, dated, known): _reading(back=back, typed=typed, dated=dated, known=known)
     for back in (False, True)
     for typed in (False, True)
     for dated in (False, True)
+    for known in (False, True)
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The most nodes that are reached, and the instant by which all of a way was recorded (None: any)."""
+
+    most: int
+    known: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +139,16 @@ class _Best:
 
 
 def walk(
-    connection: Connection, graphs: Sequence[SourceId], starts: Sequence[str], asked: Walk, *, most: int
+    connection: Connection,
+    graphs: Sequence[SourceId],
+    starts: Sequence[str],
+    asked: Walk,
+    *,
+    bounds: Bounds,
 ) -> list[Neighbour]:
     """What is reached from any of the starts, nearest first and then by decay; at most the first `most`."""
-    wanted = min(asked.skip + asked.limit, most)
-    walker = _Walker(connection, graphs, asked)
+    wanted = min(asked.skip + asked.limit, bounds.most)
+    walker = _Walker(connection, graphs, asked, bounds.known)
     layers = [walker.begin(starts)]
     found = 0
     while layers[-1] and found < wanted and len(layers) <= asked.hops:
@@ -137,7 +161,9 @@ def walk(
 class _Walker:
     """One walk: what was reached, and how."""
 
-    def __init__(self, connection: Connection, graphs: Sequence[SourceId], asked: Walk) -> None:
+    def __init__(
+        self, connection: Connection, graphs: Sequence[SourceId], asked: Walk, known: datetime | None
+    ) -> None:
         self._connection = connection
         self._graphs = graphs
         self._asked = asked
@@ -148,6 +174,9 @@ class _Walker:
             self._given["types"] = list(asked.types)
         if asked.at is not None:
             self._given["moment"] = to_number(asked.at)
+        self._known = known
+        if known is not None:
+            self._given["known"] = to_number(known)
 
     def begin(self, starts: Sequence[str]) -> list[str]:
         """Those of the starts that are there."""
@@ -189,7 +218,7 @@ class _Walker:
 
     def _places(self, names: Sequence[str]) -> list[tuple[str, int]]:
         """The names with the numbers that they have in the graphs."""
-        statement = _PLACES if self._asked.at is None else _PLACES_THEN
+        statement = PLACES[self._asked.at is not None, self._known is not None]
         given = {"graphs": list(self._graphs), **self._given}
         return [
             (row.id, row.number)
@@ -199,7 +228,8 @@ class _Walker:
 
     def _read(self, each: _Edges, size: int, best: _Best) -> None:
         """Take in some more edges of a node."""
-        statement = READINGS[each.back, bool(self._asked.types), self._asked.at is not None]
+        asked = self._asked
+        statement = READINGS[each.back, bool(asked.types), asked.at is not None, self._known is not None]
         given = {**self._given, "near": each.near, "most": size, "skipped": each.read}
         rows = self._connection.execute(statement, given).all()
         for name, weight, type in rows:
@@ -213,6 +243,8 @@ class _Walker:
 
     def _there(self, node: Node) -> bool:
         at = self._asked.at
+        if self._known is not None and node.recorded > self._known:
+            return False
         return at is None or (
             (node.valid_from is None or node.valid_from <= at)
             and (node.valid_until is None or node.valid_until >= at)

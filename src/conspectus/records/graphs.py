@@ -73,11 +73,18 @@ class SqlGraphs:
         return await self._read(partial(graph_reading.named_like, graphs=graphs, words=words, limit=limit))
 
     async def walk(
-        self, graphs: Sequence[SourceId], starts: Sequence[str], walk: Walk
+        self,
+        graphs: Sequence[SourceId],
+        starts: Sequence[str],
+        walk: Walk,
+        *,
+        known: datetime | None = None,
     ) -> Sequence[Neighbour]:
         """What is reached from any of the starts, nearest first and then by decay."""
-        work = partial(graph_walking.walk, graphs=graphs, starts=starts, asked=walk, most=self._most)
-        return await self._read(work)
+        bounds = graph_walking.Bounds(self._most, known)
+        return await self._read(
+            partial(graph_walking.walk, graphs=graphs, starts=starts, asked=walk, bounds=bounds)
+        )
 
     async def delete_nodes(self, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
         """Delete nodes with their edges; unknown ids count 0."""

@@ -56,6 +56,19 @@ class GraphWalksContract:
         assert await walked(shelf, "none") == await walked(shelf) == []
         assert await walked(shelf, "a", graphs=()) == await walked(shelf, "a", graphs=(PLACES.id,)) == []
 
+    async def test_only_what_was_recorded_by_then_is_walked_over(self, shelf: GraphShelf) -> None:
+        """Neither an edge that came later nor one that leads to a node that did."""
+        await filled(shelf.graphs, "abc", edge("a", "b"), edge("b", "c", weight=0.1))
+        short, on = edge("a", "c"), edge("c", "d")
+        late = [replace(each, recorded=year(2030), updated=year(2030)) for each in (short, on)]
+        nodes = [node(name, recorded=year(2030), updated=year(2030)) for name in "de"]
+        await shelf.graphs.add(adding(*nodes, *late))
+        asked = Walk(hops=3)
+        then = await shelf.graphs.walk([PEOPLE.id], ["a", "e"], asked, known=year(2029))
+        assert ways(list(then)) == ["ab", "abc"]
+        now = await shelf.graphs.walk([PEOPLE.id], ["a"], asked, known=year(2030))
+        assert sorted(ways(list(now))) == ["ab", "ac", "acd"]
+
     async def test_edges_are_walked_in_the_direction_asked(self, shelf: GraphShelf) -> None:
         """Both by default; a step against an edge says so."""
         await filled(shelf.graphs, "abc", edge("a", "b", weight=0.5), edge("c", "b"))

@@ -92,15 +92,20 @@ class MemoryGraphs(KeptGraphs):
         return found[:limit]
 
     async def walk(
-        self, graphs: Sequence[SourceId], starts: Sequence[str], walk: Walk
+        self,
+        graphs: Sequence[SourceId],
+        starts: Sequence[str],
+        walk: Walk,
+        *,
+        known: datetime | None = None,
     ) -> Sequence[Neighbour]:
         """What is reached from any of the starts, every layer as a whole."""
-        known = await self.nodes_by_id(graphs, starts)
-        here = {each.id for each in known if _holds(each, walk.at)}
-        best = {name: Neighbour(known[0], 0, 1.0, (name,), ()) for name in here}
+        there = await self.nodes_by_id(graphs, starts)
+        here = {each.id for each in there if _holds(each, walk.at, known)}
+        best = {name: Neighbour(there[0], 0, 1.0, (name,), ()) for name in here}
         layer, order = list(best), []
         for hop in range(1, walk.hops + 1):
-            reached = self._layer(graphs, [best[name] for name in layer], walk)
+            reached = self._layer(graphs, [best[name] for name in layer], walk, known=known)
             fresh = [each for name, each in reached.items() if name not in best]
             fresh.sort(key=lambda each: (-each.decay, each.node.id))
             order += [replace(each, hop=hop) for each in fresh]
@@ -210,28 +215,30 @@ class MemoryGraphs(KeptGraphs):
         self._loosen((merged.graph, each.node.id) for each in merged.nodes)
 
     def _layer(
-        self, graphs: Sequence[SourceId], layer: Sequence[Neighbour], walk: Walk
+        self, graphs: Sequence[SourceId], layer: Sequence[Neighbour], walk: Walk, *, known: datetime | None
     ) -> dict[str, Neighbour]:
         """What is one step from a layer, each by the best way."""
         found: dict[str, tuple[Rank, Neighbour]] = {}
         for before in layer:
-            for step in self._steps(graphs, before.path[-1], walk):
+            for step in self._steps(graphs, before.path[-1], walk, known=known):
                 decay = before.decay * step.weight
                 rank = (-decay, step.source, step.type, step.backwards)
                 if step.target not in found or rank < found[step.target][0]:
-                    node = self._seen(graphs, step.target, walk)
+                    node = self._seen(graphs, step.target, walk, known=known)
                     path, steps = (*before.path, step.target), (*before.steps, step)
                     found[step.target] = rank, Neighbour(node, 0, decay, path, steps)
         return {name: each for name, (_, each) in found.items()}
 
-    def _steps(self, graphs: Sequence[SourceId], name: str, walk: Walk) -> list[Step]:
+    def _steps(
+        self, graphs: Sequence[SourceId], name: str, walk: Walk, *, known: datetime | None
+    ) -> list[Step]:
         """The steps that can be made from a node."""
         steps = []
         for kept in self._edges.values():
             edge = kept.edge
             home = edge.graph.id
             ends = [self._nodes[home, end].node for end in (edge.source, edge.target)]
-            there = _holds(edge, walk.at) and all(_holds(each, walk.at) for each in ends)
+            there = _holds(edge, walk.at, known) and all(_holds(each, walk.at, known) for each in ends)
             wanted = edge.weight >= walk.min_weight and (not walk.types or edge.type in walk.types)
             if home in graphs and there and wanted:
                 if edge.source == name and walk.direction != "in":
@@ -240,14 +247,16 @@ class MemoryGraphs(KeptGraphs):
                     steps.append(Step(name, edge.type, edge.source, edge.weight, backwards=True))
         return steps
 
-    def _seen(self, graphs: Sequence[SourceId], name: str, walk: Walk) -> Node:
+    def _seen(self, graphs: Sequence[SourceId], name: str, walk: Walk, *, known: datetime | None) -> Node:
         """The node of the first of these graphs that has it then."""
-        known = [self._nodes[graph, name].told for graph in graphs if (graph, name) in self._nodes]
-        return next(each for each in known if _holds(each, walk.at))
+        there = [self._nodes[graph, name].told for graph in graphs if (graph, name) in self._nodes]
+        return next(each for each in there if _holds(each, walk.at, known))
 
 
-def _holds(what: Node | Edge, at: datetime | None) -> bool:
-    """Whether something was there at an instant; both ends are included."""
+def _holds(what: Node | Edge, at: datetime | None, known: datetime | None = None) -> bool:
+    """Whether something was there at an instant, both ends included, and was recorded by another one."""
+    if known is not None and what.recorded > known:
+        return False
     begins, ends = what.valid_from, what.valid_until
     return at is None or ((begins is None or begins <= at) and (ends is None or at <= ends))
 
