@@ -171,3 +171,18 @@ async def test_a_passage_keeps_so_many_names_and_no_more(records: SqlRecords, na
 )
 def test_a_title_is_a_name_unless_it_says_something(title: str, keys: list[str]) -> None:
     assert [each.key for each in title_names(title)] == keys
+
+
+async def test_what_a_memory_is_told_counts_as_if_it_stood_there(
+    records: SqlRecords, names: SqlNames
+) -> None:
+    """Its fact is what it is about; names that it was told stand behind those of its text."""
+    fact = {"subject": "Ada", "predicate": "lives in", "object": "Bonn"}
+    told = {"fact": fact, "entities": ["Carl", "moved"]}
+    await records.write([prepared("m", "I moved", title="", kind="memory", metadata=told)])
+    reader = NameReader(names, mine, EveryWord)
+    await reader.settle(SHELF)
+    await reader.close()
+    (found,) = await names.of([ChunkId(1)])
+    assert dict(found.names) == {"ada": "Ada", "bonn": "Bonn", "carl": "Carl", "i": "I", "moved": "moved"}
+    assert found.about == {"ada", "bonn"}

@@ -167,7 +167,9 @@ async def _gathering(reading: Reading) -> None:
 
 def _kept(unread: Unread, found: Sequence[Found]) -> list[Found]:
     first: dict[str, Found] = {}
-    for each in (*title_names(unread.title), *found):
+    about = [Found(0, 0, name, key_of(name), SUBJECT) for name in unread.about]
+    told = [Found(0, 0, name, key_of(name), "entity") for name in unread.told]
+    for each in (*title_names(unread.title), *about, *found, *told):
         if each.key:
             first.setdefault(each.key, each)
     return list(first.values())[:MOST_NAMES]

@@ -9,6 +9,7 @@ from conspectus.model.filter import Filter
 from conspectus.model.graph import Fact, GraphAsk
 from conspectus.model.records import Document, Metadata
 from conspectus.model.results import ContextWindow, Outcome
+from conspectus.model.video import ENTITIES
 
 MEMORY = "memory"
 """The collection that memories are kept in where nobody names another."""
@@ -297,3 +298,16 @@ class MemoryExport:
 
     lines: tuple[str, ...]
     next: str | None
+
+
+def fact_ends(metadata: Metadata) -> tuple[str, ...]:
+    """The names that the fact in a memory's metadata connects."""
+    fact = metadata.get(FACT)
+    ends = (fact.get("subject"), fact.get("object")) if isinstance(fact, Mapping) else ()
+    return tuple(each for each in ends if isinstance(each, str))
+
+
+def told_names(metadata: Metadata) -> tuple[str, ...]:
+    """The names that a memory was stored with."""
+    names = metadata.get(ENTITIES)
+    return tuple(each for each in names if isinstance(each, str)) if isinstance(names, list) else ()

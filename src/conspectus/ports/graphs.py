@@ -22,7 +22,7 @@ from conspectus.model.graph import (
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
 
 SUBJECT = "subject"
-"""The type of a name that is the title of a document: what the passage that begins it is about."""
+"""The type of a name that is the title of a document, or in its fact: what its first passage is about."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,11 +170,16 @@ class Mentioned:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A passage in which no name was looked for yet; the first of a document comes with its title."""
+    """A passage in which no name was looked for yet; the first of a document comes with its title.
+
+    The first of a memory comes with what its fact is `about`, and the names that it was `told` to mention.
+    """
 
     chunk: ChunkId
     title: str
     text: str
+    about: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
 
 
 class Names(Protocol):

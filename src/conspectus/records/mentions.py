@@ -12,6 +12,7 @@ from sqlalchemy import (
     Connection,
     Select,
     String,
+    and_,
     bindparam,
     case,
     delete,
@@ -25,9 +26,11 @@ from sqlalchemy import (
 
 from conspectus.model.graph import Found, NameCount
 from conspectus.model.ids import ChunkId, CollectionId, SourceId
+from conspectus.model.memory import fact_ends, told_names
 from conspectus.ports.graphs import SUBJECT, Mentioned, Passage, Unread
 from conspectus.records.catalog import state
 from conspectus.records.name_tables import mentions
+from conspectus.records.parting import one_of, parted, rare
 from conspectus.records.rows import blocks
 from conspectus.records.tables import chunks, collections, documents
 from conspectus.records.transactions import Transactions
@@ -35,7 +38,6 @@ from conspectus.records.transactions import Transactions
 BEYOND = chr(0x10FFFF)
 
 _GIVEN: BindParameter[Any] = bindparam("ids", expanding=True)
-_WITHIN: BindParameter[Any] = bindparam("within", expanding=True)
 _HERE = mentions.c.collection == bindparam("of")
 _OF = select(mentions.c.chunk, mentions.c.key, mentions.c.surface, mentions.c.type).where(
     mentions.c.chunk.in_(_GIVEN)
@@ -46,8 +48,15 @@ _OWNERS = (
     .join(collections, collections.c.id == documents.c.collection)
     .where(chunks.c.id.in_(_GIVEN), collections.c.names_to.is_not(None))
 )
+_FIRST = chunks.c.position == 0
+_REMEMBERED = and_(_FIRST, documents.c.kind.in_(("memory", "version")))
 _NOT_READ = (
-    select(chunks.c.id, case((chunks.c.position == 0, documents.c.title), else_=""), chunks.c.text)
+    select(
+        chunks.c.id,
+        case((_FIRST, documents.c.title), else_=""),
+        chunks.c.text,
+        case((_REMEMBERED, documents.c.metadata), else_="{}"),
+    )
     .join(documents, documents.c.number == chunks.c.document)
     .join(collections, collections.c.id == documents.c.collection)
     .where(
@@ -60,12 +69,13 @@ _COLLECTION = collections.c.id == bindparam("of")
 _FURTHER = update(collections).where(_COLLECTION, collections.c.names_to < bindparam("up_to"))
 
 
-def _mentioning(*, within: bool) -> Select[Any]:
+def _mentioning(*, within: bool, by_name: bool = False) -> Select[Any]:
     """The passages that mention names; a step in an index tells which have too many, before any are read."""
-    wanted = func.json_each(bindparam("keys")).table_valued(Column("value", String))
+    wanted = func.json_each(bindparam("ids")).table_valued(Column("value", String))
     there = mentions.alias("there")
     here = select(there.c.chunk).where(there.c.collection == bindparam("of"), there.c.key == wanted.c.value)
-    here = here.where(*([there.c.source.in_(_WITHIN)] if within else [])).limit(literal_column("1"))
+    here = here.where(*([one_of(there.c.source, "sources", by_name=by_name)] if within else []))
+    here = here.limit(literal_column("1"))
     too_many, many = (here.offset(bindparam(name)).scalar_subquery() for name in ("most", "few"))
     some = select(wanted.c.value.label("key"), many.label("many")).where(too_many.is_(None))
     keys = some.cte("some").prefix_with("MATERIALIZED")
@@ -73,11 +83,13 @@ def _mentioning(*, within: bool) -> Select[Any]:
         keys, keys.c.key == mentions.c.key
     )
     told = or_(keys.c.many.is_(None), mentions.c.type == SUBJECT)
-    return joined.where(_HERE, told, *([mentions.c.source.in_(_WITHIN)] if within else []))
+    own = [one_of(mentions.c.source, "sources", by_name=by_name)] if within else []
+    return joined.where(_HERE, told, *own)
 
 
 _PASSAGES = _mentioning(within=False)
-_PASSAGES_WITHIN = _mentioning(within=True)
+_PASSAGES_WITHIN = {by_name: _mentioning(within=True, by_name=by_name) for by_name in (False, True)}
+_RARE = rare(mentions.c.key, _HERE)
 
 
 class SqlNames:
@@ -101,7 +113,7 @@ class SqlNames:
         few: int,
     ) -> Mapping[str, Mentioned]:
         """For each name the passages that mention it, as far as not too many do."""
-        wanted = {"of": collection, "keys": json.dumps(list(dict.fromkeys(keys))), "most": most, "few": few}
+        wanted = {"of": collection, "most": most, "few": few}
         return await self._read(partial(_passages, sources=sources, keys=keys, wanted=wanted))
 
     async def counts(
@@ -150,9 +162,11 @@ def _passages(
     wanted: Mapping[str, Any],
 ) -> dict[str, Mentioned]:
     if sources is None:
-        rows = connection.execute(_PASSAGES, wanted)
+        rows = connection.execute(_PASSAGES, {**wanted, "ids": json.dumps(list(dict.fromkeys(keys)))}).all()
     else:
-        rows = connection.execute(_PASSAGES_WITHIN, {**wanted, "within": sorted(set(sources))})
+        parts = parted(connection, _RARE, keys, sources, of=wanted["of"])
+        ways = ((_PASSAGES_WITHIN[by_name], {**wanted, **asked}) for by_name, asked in parts)
+        rows = [row for chosen, asked in ways for row in connection.execute(chosen, asked)]
     found: dict[str, list[ChunkId]] = {}
     about: dict[str, list[ChunkId]] = {}
     for key, chunk, kind in rows:
@@ -243,7 +257,11 @@ def _row(chunk: int, found: Found, collection: str, source: str) -> dict[str, An
 def _unread(connection: Connection, collection: CollectionId, limit: int) -> list[Unread]:
     ordered = _NOT_READ.order_by(documents.c.last_chunk, chunks.c.position).limit(limit)
     rows = connection.execute(ordered, {"of": collection})
-    return [Unread(ChunkId(chunk), title, text) for chunk, title, text in rows]
+    found = [(chunk, title, text, json.loads(metadata)) for chunk, title, text, metadata in rows]
+    return [
+        Unread(ChunkId(chunk), title, text, fact_ends(metadata), told_names(metadata))
+        for chunk, title, text, metadata in found
+    ]
 
 
 def _count_unread(connection: Connection, collection: CollectionId) -> int:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from conspectus.errors import NotFound
 from conspectus.model.graph import Found, NameCount
 from conspectus.model.ids import ChunkId, CollectionId, SourceId
+from conspectus.model.memory import fact_ends, told_names
+from conspectus.model.records import Chunk, Document
 from conspectus.ports import Records
 from conspectus.ports.graphs import SUBJECT, Mentioned, Passage, Unread
 
@@ -98,7 +100,7 @@ class MemoryNames:
         if collection not in self._read_to:
             return []
         return [
-            Unread(each.chunk.id, "" if each.chunk.position else each.document.title, each.chunk.text)
+            _unread(each.chunk, each.document)
             async for batch in self._records.reader(collection, None).scan()
             for each in batch
             if each.chunk.id > self._read_to[collection]
@@ -113,6 +115,13 @@ class MemoryNames:
             for row in rows
             if row.document.collection == collection and (sources is None or row.document.source in sources)
         }
+
+
+def _unread(chunk: Chunk, document: Document) -> Unread:
+    if chunk.position:
+        return Unread(chunk.id, "", chunk.text)
+    told = document.metadata if document.kind in {"memory", "version"} else {}
+    return Unread(chunk.id, document.title, chunk.text, fact_ends(told), told_names(told))
 
 
 def _first(found: Sequence[Found]) -> dict[str, Found]:

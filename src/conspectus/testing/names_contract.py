@@ -91,6 +91,22 @@ class NamesContract:
         await store.keep(SHELF, True)
         assert await store.count_unread(SHELF) == 2
 
+    async def test_a_memory_comes_with_the_ends_of_its_fact_and_the_names_it_was_told(
+        self, store: Names, records: Records, passages: list[ChunkId]
+    ) -> None:
+        """Only with its first passage; what is no memory may have such metadata for its own purposes."""
+        fact = {"subject": "Ada", "predicate": "lives in", "object": "Bonn", "single": True}
+        told = {"fact": fact, "entities": ["Carl"]}
+        await store.keep(SHELF, True)
+        await store.put({each: [] for each in passages})
+        await records.write([prepared("m", "I moved. ", "Yes.", kind="memory", metadata=told)])
+        await records.write([prepared("p", "I moved.", metadata=told)])
+        assert [(each.about, each.told) for each in await everything(store)] == [
+            (("Ada", "Bonn"), ("Carl",)),
+            ((), ()),
+            ((), ()),
+        ]
+
     async def test_a_passage_tells_its_names_and_what_it_is_about(
         self, store: Names, read: list[ChunkId]
     ) -> None:
