@@ -179,8 +179,7 @@ class Carrying(Remembering):
             edges = [edge_of(line, ids[Reference(scope, line.key)]) for line in stating]
             stated = await self._add_facts(ends.values(), edges, **where)
             for edge, written in zip(edges, stated, strict=True):
-                if written.closed:
-                    await self._close(place, homes[scope], str(edge.evidence), written.closed)
+                await self._explain(place, homes[scope], str(edge.evidence), written)
 
 
 def _id(home: Source, key: str) -> str:

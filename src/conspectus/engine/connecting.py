@@ -28,7 +28,8 @@ async def connections(
 ) -> Connections | None:
     """The names and graphs of a collection that a question under a filter may walk over; None for no walk.
 
-    As of an instant, only over what was in a graph by then, and under the names that it had. Raises NotFound for a graph that is named and cannot be seen.
+    As of an instant, only over what was in a graph by then, and under the names that it had. Raises
+    NotFound for a graph that is named and cannot be seen.
     """
     if ask is None:
         return None

@@ -4,34 +4,26 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from conspectus.access.memory_sight import Homes
 from conspectus.access.policy import require_scope
 from conspectus.access.sight import Place
-from conspectus.engine.recalling import Recalling
+from conspectus.engine.stating import Stating
 from conspectus.errors import Changed, InvalidInput
-from conspectus.graph.keys import key_of
 from conspectus.ingest.pipeline import batches
 from conspectus.ingest.prepare import period
+from conspectus.memory.facts import as_ended
 from conspectus.memory.items import (
     A_MOMENT,
     as_given,
-    beside_of,
     document_of,
     known_at,
-    remade,
     remembered,
-    version_of,
 )
 from conspectus.memory.near import Alike
 from conspectus.memory.runs import runs
-from conspectus.memory.scopes import checked, graph_name, home_name
+from conspectus.memory.scopes import checked, home_name
 from conspectus.model.filter import And, Eq
-from conspectus.model.graph import NewEdge, NewNode
 from conspectus.model.ids import ChunkId
 from conspectus.model.memory import (
-    CLOSED_BY,
-    CLOSES,
-    KNOWN_FROM,
     MEMORY,
     NEAR,
     Memory,
@@ -42,7 +34,6 @@ from conspectus.model.memory import (
 from conspectus.model.records import Json, Source, Written
 from conspectus.ports import Probe, Progress
 from conspectus.text.clean import clean
-from conspectus.text.times import canonical
 
 COMPARED = 5
 """So many memories that share words with a new one are held against it."""
@@ -52,7 +43,7 @@ OF_FACTS = frozenset({"fact", "valid_from", "valid_until", "at"})
 FIELDS = NewMemory.__dataclass_fields__.keys() - {"key", "vector"}
 
 
-class Remembering(Recalling):
+class Remembering(Stating):
     """What agents are to know again."""
 
     async def remember(
@@ -76,6 +67,7 @@ class Remembering(Recalling):
         given = [memories] if isinstance(memories, str | NewMemory) else memories
         done: list[Remembered] = []
         for batch in batches(NewMemory(each) if isinstance(each, str) else each for each in given):
+            await self._fact_home(home, place, batch)
             for run in runs(batch):
                 done += await self._remember_batch(home, place, scope, run)
             embedder = await self._embedder(place.collection)
@@ -110,13 +102,18 @@ class Remembering(Recalling):
                 raise Changed("memory", memory)
             before = (await self._memories_in(homes, [stored]))[0]
             new = replace(as_given(before), **changes)
+            if before.closed_by is not None and new.fact != before.fact and "valid_until" not in changes:
+                new = replace(new, valid_until=None)
+            home = homes.by_id[stored.source]
+            if changes.keys() & OF_FACTS:
+                await self._fact_home(home, homes.place, [new])
             try:
                 written = await self._revise(homes, before, new)
             except Changed:
                 continue
             if changes.keys() & OF_FACTS:
-                home = homes.by_id[stored.source]
-                await self._with_fact(home, homes.place, new, Remembered(written.id, "updated"))
+                done = Remembered(written.id, "updated")
+                await self._with_fact(home, homes.place, new, done, before)
             await self._embed(homes.place.collection, wait=False)
             return written
 
@@ -156,7 +153,10 @@ class Remembering(Recalling):
             places.append(number)
         for number, written in zip(places, await self._write(fresh, home) if fresh else (), strict=True):
             done[number] = Remembered(written.id, written.outcome, near[number])
-        return [await self._with_fact(home, place, told[number], done[number]) for number in sorted(done)]
+        return [
+            await self._with_fact(home, place, told[number], done[number], stored.get(told[number].key or ""))
+            for number in sorted(done)
+        ]
 
     async def _stored_before(
         self, home: Source, place: Place, scope: Scope, batch: Sequence[NewMemory]
@@ -171,6 +171,7 @@ class Remembering(Recalling):
 
     async def _remember_again(self, home: Source, place: Place, new: NewMemory, known: Memory) -> Remembered:
         """A memory whose key is stored: nothing where it says the same, else a new version."""
+        new = as_ended(new, known)
         if _said(new) == _said(as_given(known)):
             return Remembered(known.id, "unchanged", known.near)
         homes = await self._homes(known.scope, place.collection.id)
@@ -181,63 +182,6 @@ class Remembering(Recalling):
                 known = (await self._keyed(homes, home, [known.document.key]))[0]
                 continue
             return Remembered(written.id, written.outcome, known.near)
-
-    async def _revise(
-        self,
-        homes: Homes,
-        before: Memory,
-        new: NewMemory,
-        beside: dict[str, Json] | None = None,
-    ) -> Written:
-        """Put a memory in the place of what it was, which is kept as a version. Raises Changed."""
-        source = homes.by_id[before.document.source]
-        self._may_edit(homes.place, before.document, "change a memory")
-        now = self._parts.clock()
-        fresh = remade(before, new, now=now, beside=beside_of(before) | (beside or {}))
-        written = await self._write([version_of(before, now=now), fresh], source)
-        return replace(written[1], outcome="updated" if new.text == before.text else "replaced")
-
-    async def _with_fact(self, home: Source, place: Place, new: NewMemory, done: Remembered) -> Remembered:
-        """A memory whose fact stands in the graph too, and has ended those that it contradicts."""
-        if new.fact is None:
-            return done
-        collection, graph = place.collection.id, graph_name(self._scope_of(home))
-        ends = [new.fact.subject, new.fact.object]
-        nodes = {key_of(each): NewNode(key_of(each), name=each) for each in ends}
-        said = period(new.at)
-        edge = NewEdge(
-            key_of(new.fact.subject),
-            key_of(new.fact.object),
-            new.fact.predicate,
-            valid_from=new.valid_from or (said.start if said else self._parts.clock()),
-            valid_until=new.valid_until,
-            single=new.fact.single,
-            evidence=done.id,
-        )
-        stated = await self._add_facts(nodes.values(), [edge], graph=graph, collection=collection)
-        written = stated[0]
-        if not written.closed:
-            return done
-        closed = await self._close(place, home, done.id, written.closed)
-        return replace(done, closed=closed)
-
-    async def _close(self, place: Place, home: Source, by: str, edges: Sequence[str]) -> tuple[str, ...]:
-        """Say of the memories of ended facts what ended them and when, and of the one what it ended."""
-        scope = self._scope_of(home)
-        homes = await self._homes(scope, place.collection.id)
-        ended = await self._edges_called(graph_name(scope), place.collection.id, edges)
-        until = {each.evidence: each.valid_until for each in ended if each.evidence not in {None, by}}
-        found = await self._memory_sight.documents(homes, [str(name) for name in until])
-        for memory in await self._memories_in(homes, found):
-            new = replace(as_given(memory), valid_until=until[memory.id])
-            await self._revise(homes, memory, new, {CLOSED_BY: by})
-        own = (await self._memories_in(homes, [await self._memory_in(homes, by)]))[0]
-        ids = tuple(str(each.id) for each in found)
-        beside = beside_of(own) | {CLOSES: list(dict.fromkeys((*own.closes, *ids)))}
-        known_from: dict[str, Json] = {KNOWN_FROM: canonical(own.known_from)}
-        fresh = document_of(as_given(own), scope, now=self._parts.clock(), beside=beside | known_from)
-        await self._write([replace(fresh, expected=own.document.fingerprint)], home)
-        return ids
 
     async def _said_alike(
         self, home: Source, place: Place, batch: Sequence[NewMemory], stored: dict[str, Memory]

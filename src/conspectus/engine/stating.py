@@ -1,0 +1,151 @@
+"""Facts that memories state: they stand in the graph of the scope, and end those that they contradict."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from conspectus.access.memory_sight import Homes
+from conspectus.access.sight import Place
+from conspectus.engine.recalling import Recalling
+from conspectus.errors import Changed
+from conspectus.memory.facts import edge_of_fact, ends_of_fact, same_edge
+from conspectus.memory.items import as_given, beside_of, document_of, remade, version_of
+from conspectus.memory.scopes import graph_name
+from conspectus.model.graph import Edge, GraphWritten
+from conspectus.model.memory import CLOSED_BY, KNOWN_FROM, Memory, NewMemory, Remembered
+from conspectus.model.records import Json, Source, Written
+from conspectus.text.edges import edge_id
+from conspectus.text.times import canonical, parse_instant
+
+Told = Callable[[Memory], Memory]
+"""What a memory becomes when more is said of it."""
+
+
+class Stating(Recalling):
+    """What agents hold to be true, and until when."""
+
+    async def _fact_home(self, home: Source, place: Place, told: Sequence[NewMemory]) -> None:
+        """Refuse facts that cannot be stated, and have a graph where there are some to state.
+
+        Raises InvalidInput, or NotAllowed for who may not write into it.
+        """
+        facts = [each for each in told if each.fact is not None]
+        if not facts:
+            return
+        now = self._parts.clock()
+        for each in facts:
+            self._entries(home, place).adding(ends_of_fact(each), [edge_of_fact(each, None, now)])
+        await self._graph_writable(graph_name(self._scope_of(home)), place.collection.id)
+
+    async def _with_fact(
+        self,
+        home: Source,
+        place: Place,
+        new: NewMemory,
+        done: Remembered,
+        before: Memory | None = None,
+    ) -> Remembered:
+        """A memory whose fact stands in the graph too, and what it stated before no longer."""
+        closed: tuple[str, ...] = ()
+        if new.fact is not None:
+            edge = edge_of_fact(new, done.id, self._parts.clock())
+            where = {"graph": graph_name(self._scope_of(home)), "collection": place.collection.id}
+            stated = await self._add_facts(ends_of_fact(new), [edge], **where)
+            closed = await self._explain(place, home, done.id, stated[0])
+        if before is not None and before.fact is not None:
+            await self._take_back(place, home, before, new)
+        return replace(done, closed=closed) if closed else done
+
+    async def _explain(
+        self, place: Place, home: Source, memory: str, written: GraphWritten
+    ) -> tuple[str, ...]:
+        """Say of memories whose facts meet which one ended which, and when; those that this one ended."""
+        homes = await self._homes(self._scope_of(home), place.collection.id)
+        ended = await self._edges_here(home, [*written.closed, written.id])
+        closed = [each for each in ended if each.id != written.id and each.evidence not in {None, memory}]
+        gone = [str(each.evidence) for each in closed if await self._end(homes, each, memory)]
+        if gone:
+            await self._tell(homes, memory, lambda each: _closing(each, *gone), kept=False)
+        own = next((each for each in ended if each.id == written.id), None)
+        later = await self._edges_here(home, [own.closed_by]) if own is not None and own.closed_by else []
+        for each in later:
+            if own is not None and each.evidence not in {None, memory}:
+                await self._end(homes, replace(own, evidence=memory), str(each.evidence), kept=False)
+                await self._tell(homes, str(each.evidence), lambda one: _closing(one, memory))
+        return tuple(gone)
+
+    async def _take_back(self, place: Place, home: Source, before: Memory, new: NewMemory) -> None:
+        """End what a memory stated and does not state any more, unless something else ended it."""
+        now, was = self._parts.clock(), as_given(before)
+        edge = edge_of_fact(was, before.id, now)
+        if new.fact is not None and same_edge(edge, edge_of_fact(new, before.id, now)):
+            return
+        collection, graph = place.collection.id, graph_name(self._scope_of(home))
+        source, _ = await self._graph_place(graph, collection)
+        begins = parse_instant(edge.valid_from or now)
+        name = edge_id(source.id, edge.source, edge.target, edge.type, begins)
+        for each in await self._edges_called(graph, collection, [name]):
+            if each.valid_until is None and each.evidence == before.id:
+                ended = replace(edge, valid_until=max(now, begins))
+                await self._add_facts(ends_of_fact(was), [ended], graph=graph, collection=collection)
+
+    async def _edges_here(self, home: Source, edges: list[str]) -> list[Edge]:
+        return await self._edges_called(graph_name(self._scope_of(home)), home.collection, edges)
+
+    async def _end(self, homes: Homes, edge: Edge, by: str, *, kept: bool = True) -> bool:
+        """Say of a memory what ended its fact, and when; whether it is there."""
+
+        def ended(memory: Memory) -> Memory:
+            return replace(memory, valid_until=edge.valid_until, closed_by=by)
+
+        return await self._tell(homes, str(edge.evidence), ended, kept=kept)
+
+    async def _tell(self, homes: Homes, memory: str, told: Told, *, kept: bool = True) -> bool:
+        """Say more of a memory, also where it changes meanwhile; whether it is there.
+
+        What it was is `kept` as a version, unless it was stored a moment ago.
+        """
+        while True:
+            stored = await self._memory_sight.documents(homes, [memory])
+            found = await self._memories_in(homes, stored)
+            if not found:
+                return False
+            before, after = found[0], told(found[0])
+            try:
+                if after != before:
+                    await self._rewrite(homes, before, after, kept=kept)
+            except Changed:
+                continue
+            return True
+
+    async def _rewrite(self, homes: Homes, before: Memory, after: Memory, *, kept: bool) -> None:
+        if kept:
+            await self._revise(homes, before, as_given(after), beside_of(after))
+            return
+        source = homes.by_id[before.document.source]
+        known: dict[str, Json] = {KNOWN_FROM: canonical(before.known_from)}
+        fresh = document_of(
+            as_given(after), before.scope, now=self._parts.clock(), beside=beside_of(after) | known
+        )
+        await self._write([replace(fresh, expected=before.document.fingerprint)], source)
+
+    async def _revise(
+        self,
+        homes: Homes,
+        before: Memory,
+        new: NewMemory,
+        beside: dict[str, Json] | None = None,
+    ) -> Written:
+        """Put a memory in the place of what it was, which is kept as a version. Raises Changed."""
+        source = homes.by_id[before.document.source]
+        self._may_edit(homes.place, before.document, "change a memory")
+        now = self._parts.clock()
+        stays = beside_of(before)
+        if new.fact != before.fact:
+            stays.pop(CLOSED_BY, None)
+        fresh = remade(before, new, now=now, beside=stays | (beside or {}))
+        written = await self._write([version_of(before, now=now), fresh], source)
+        return replace(written[1], outcome="updated" if new.text == before.text else "replaced")
+
+
+def _closing(memory: Memory, *ended: str) -> Memory:
+    return replace(memory, closes=tuple(dict.fromkeys((*memory.closes, *ended))))
