@@ -9,7 +9,7 @@ from conspectus.access.policy import among
 from conspectus.engine.asking import Filling
 from conspectus.engine.reminding import Reminding, in_homes
 from conspectus.errors import InvalidInput
-from conspectus.memory.items import NOTES, ended, remembered, told_with
+from conspectus.memory.items import ended, remembered, told_with
 from conspectus.memory.recent import recent
 from conspectus.memory.scopes import reaches
 from conspectus.model.filter import And
@@ -26,6 +26,7 @@ from conspectus.model.memory import (
 from conspectus.model.query import Budget, Query
 from conspectus.model.results import Hit, Retrieval
 from conspectus.retrieval.plan import asked as checked
+from conspectus.text.times import render
 
 NOTE = "standing note"
 LAST = "one of the last turns"
@@ -69,10 +70,10 @@ class Recalling(Reminding):
         texts = await self._sight.texts([hit.document for hit in found.hits])
         last = {each.memory.id for each in await self._last(question, homes)}
         recalled: dict[str, Recalled] = {}
-        for hit in found.hits:
-            if hit.document.id in texts:
-                memory = in_homes(homes, hit.document, texts[hit.document.id])
-                recalled.setdefault(memory.id, _recalled(memory, hit, memory.id in last, at))
+        hits = [hit for hit in found.hits if hit.document.id in texts]
+        memories = [in_homes(homes, hit.document, texts[hit.document.id]) for hit in hits]
+        for memory, hit in zip(await self._present(homes, memories), hits, strict=True):
+            recalled.setdefault(memory.id, _recalled(memory, hit, memory.id in last, at))
         return Recollection(
             outcome="found" if recalled else "nothing_relevant",
             memories=tuple(recalled.values())[: question.limit],
@@ -109,7 +110,7 @@ class Recalling(Reminding):
         return MemoryWindow(
             text=window.text,
             tokens=window.tokens,
-            notes=tuple(each for each in standing.notes if each.id in shown),
+            notes=tuple(each for each in standing.notes if each.document.id in shown),
             recent=tuple(each for each in standing.recent if each.memory.id in shown),
             window=window,
         )
@@ -180,17 +181,18 @@ class Recalling(Reminding):
         wide = await self._homes(Scope(question.scope.user), question.collection)
         own = {each.id for each in wide.sources if reaches(self._scope_of(each), question.scope)}
         rows = await wide.notes(own, limit=MOST_NOTES)
-        seen = {str(each.id): in_homes(wide, each, text) for each, text in rows}
-        if question.as_of is not None:
-            seen = {name: each for name, each in seen.items() if each.known_from <= question.as_of}
+        now = [in_homes(wide, each, text) for each, text in rows]
+        there = now if question.as_of is None else await _then(wide, now, question.as_of)
+        seen = {each.document.id: each for each in await self._present(wide, there)}
         if not seen or not question.text.strip():
             return list(seen.values())
         query = Query(
             question.text,
             collection=home.collection.id,
-            where=And((among(own), NOTES)),
+            where=And((among(own), remembered("note"))),
             limit=min(len(seen), MOST_NOTES),
             vector=asked.vector,
+            as_of=question.as_of,
         )
         found = await self._look(checked(query, {}, self._parts.settings), home)
         order = [hit.document.id for hit in found.hits if hit.document.id in seen]
@@ -199,7 +201,7 @@ class Recalling(Reminding):
     async def _hits_beside(self, standing: Standing) -> list[Hit]:
         """What stands in the window, as hits that come first; a turn that was cut with what is left of it."""
         texts = {each.memory.id: each.text for each in standing.recent if each.cut}
-        scores = {each.id: (NOTE, NOTE_SCORE) for each in standing.notes}
+        scores = {str(each.document.id): (NOTE, NOTE_SCORE) for each in standing.notes}
         scores |= {each.memory.id: (LAST, LAST_SCORE) for each in standing.recent}
         hits = []
         for row in await self._sight.beginnings(list(scores)):
@@ -208,6 +210,17 @@ class Recalling(Reminding):
             chunk = replace(row.chunk, text=text)
             hits.append(Hit(chunk, row.document, score, {name: score}, None, None))
         return hits
+
+
+async def _then(homes: Homes, notes: Sequence[Memory], instant: datetime) -> list[Memory]:
+    """What these notes said at an instant, as far as they were there and were notes."""
+    found = []
+    for history in await homes.histories([each.document for each in notes]):
+        for memory in (in_homes(homes, document, text) for document, text in history):
+            until = memory.known_until
+            if memory.known_from <= instant and (until is None or until > instant) and memory.kind == "note":
+                found.append(memory)
+    return found
 
 
 def _recalled(memory: Memory, hit: Hit, is_last: bool, at: datetime) -> Recalled:
@@ -231,13 +244,13 @@ def _why(memory: Memory, through: Sequence[str], at: datetime) -> tuple[str, ...
     if memory.valid_until is not None:
         by = f", ended by {memory.closed_by}" if memory.closed_by else ""
         tense = "was" if memory.valid_until <= at else "is"
-        why.append(f"{tense} true until {memory.valid_until.isoformat()}{by}")
+        why.append(f"{tense} true until {render(memory.valid_until)}{by}")
     if memory.closes:
         why.append(f"ended {', '.join(memory.closes)}")
     if memory.near:
         why.append(f"says nearly the same as {', '.join(memory.near)}")
     if memory.known_until is not None:
-        why.append(f"was changed at {memory.known_until.isoformat()}")
+        why.append(f"was changed at {render(memory.known_until)}")
     return tuple(why)
 
 

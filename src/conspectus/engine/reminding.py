@@ -7,7 +7,7 @@ from typing import Unpack
 from conspectus.access.memory_sight import Homes, MemorySight
 from conspectus.engine.linking import Linking
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.memory.items import memory_of, remembered
+from conspectus.memory.items import memory_of, naming_only, remembered
 from conspectus.memory.recent import recent
 from conspectus.memory.scopes import beginning, beyond, checked, graph_name, holds, scope_of
 from conspectus.model.filter import EVERYTHING, And, Filter
@@ -32,7 +32,7 @@ class Reminding(Linking):
         homes = await self._homes(scope, collection)
         now = await self._memory_in(homes, memory)
         before = [in_homes(homes, each, text) for each, text in await homes.versions(now)]
-        return [*before, *await self._memories_in(homes, [now])]
+        return [*await self._present(homes, before), *await self._memories_in(homes, [now])]
 
     async def memories(
         self,
@@ -51,7 +51,8 @@ class Reminding(Linking):
         homes = await self._homes(scope, collection)
         wanted = And((remembered(kind, entity), where))
         rows, cursor = await homes.page(wanted, after=after, limit=limit, newest_first=newest_first)
-        return MemoryPage(tuple(in_homes(homes, each, text) for each, text in rows), cursor)
+        found = await self._present(homes, [in_homes(homes, each, text) for each, text in rows])
+        return MemoryPage(tuple(found), cursor)
 
     async def count_memories(
         self, *, scope: Scope, collection: str = MEMORY, where: Filter = EVERYTHING
@@ -81,7 +82,7 @@ class Reminding(Linking):
         count = self._parts.counter(tokenizer)
         homes = await self._homes(scope, collection)
         rows = await homes.newest(limit=min(most, LIMIT)) if most else ()
-        newest = [in_homes(homes, each, text) for each, text in rows]
+        newest = await self._present(homes, [in_homes(homes, each, text) for each, text in rows])
         return recent(newest, turns=most, tokens=room, count=count)
 
     @cached_property
@@ -108,7 +109,16 @@ class Reminding(Linking):
     async def _memories_in(self, homes: Homes, documents: Sequence[Document]) -> list[Memory]:
         """The memories that documents are; what is gone by now is left out."""
         texts = await self._sight.texts(documents)
-        return [in_homes(homes, each, texts[each.id]) for each in documents if each.id in texts]
+        found = [in_homes(homes, each, texts[each.id]) for each in documents if each.id in texts]
+        return await self._present(homes, found)
+
+    async def _present(self, homes: Homes, memories: Sequence[Memory]) -> list[Memory]:
+        """Memories that name no other one that is gone, or lies outside of these sources."""
+        named = {name for each in memories for name in (*each.near, *each.closes, each.closed_by) if name}
+        if not named:
+            return list(memories)
+        there = {str(each.id) for each in await self._memory_sight.documents(homes, sorted(named))}
+        return [naming_only(there, each) for each in memories]
 
     async def _keyed(self, homes: Homes, home: Source, keys: Sequence[str]) -> list[Memory]:
         """The memories of these keys that stand in one source."""

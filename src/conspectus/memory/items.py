@@ -1,11 +1,12 @@
 """Memories as documents, and documents as memories."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from conspectus.errors import InvalidInput
+from conspectus.graph.keys import key_of
 from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, Or
 from conspectus.model.graph import Fact
 from conspectus.model.memory import (
@@ -31,10 +32,11 @@ from conspectus.model.memory import (
 )
 from conspectus.model.records import Document, Json, NewDocument
 from conspectus.model.video import ENTITIES
-from conspectus.text.times import canonical, parse_instant
+from conspectus.text.times import canonical, parse_instant, render
 
 A_MOMENT = timedelta(microseconds=1)
-NOTES: Filter = And((Eq("kind", "memory"), Eq((CLASS,), "note")))
+NAMING = frozenset({NEAR, CLOSES, CLOSED_BY})
+"""What of a memory names others."""
 CURRENT: Filter = Not(Eq("kind", "version"))
 """What is known now."""
 
@@ -96,6 +98,18 @@ def memory_of(document: Document, text: str, scope: Scope) -> Memory:
         near=_strings(told.get(NEAR)),
         entities=_strings(told.get(ENTITIES)),
     )
+
+
+def naming_only(there: Container[str], memory: Memory) -> Memory:
+    """The same memory, as far as the others that it names are there."""
+    near = tuple(name for name in memory.near if name in there)
+    closes = tuple(name for name in memory.closes if name in there)
+    by = memory.closed_by if memory.closed_by in there else None
+    if (near, closes, by) == (memory.near, memory.closes, memory.closed_by):
+        return memory
+    fewer = replace(memory, near=near, closes=closes, closed_by=by)
+    plain = {name: each for name, each in memory.document.metadata.items() if name not in NAMING}
+    return replace(fewer, document=replace(memory.document, metadata={**plain, **beside_of(fewer)}))
 
 
 def as_given(memory: Memory) -> NewMemory:
@@ -162,12 +176,13 @@ def known_at(instant: datetime | None) -> Filter:
 
 
 def remembered(kind: str | None = None, entity: str | None = None) -> Filter:
-    """Memories of one class, or those that say that they mention a name; any where nothing is given."""
+    """Memories of one class, or with a name among those told or in the fact; any where nothing is given."""
     parts: list[Filter] = [In("kind", ("memory", "version"))]
     if kind is not None:
         parts.append(Eq((CLASS,), kind))
     if entity is not None:
-        parts.append(Eq((ENTITIES,), entity))
+        ends = (Eq((FACT, "subject"), entity), Eq((FACT, "object"), entity))
+        parts.append(Or((In((ENTITIES,), (entity, key_of(entity))), *ends)))
     return And(tuple(parts))
 
 
@@ -190,8 +205,8 @@ def told_with(document: Document, at: datetime) -> str:
     """What has to stand beside a memory that was not true at an instant; empty where nothing has to."""
     begins, ends = (_time(document.metadata, name) for name in (VALID_FROM, VALID_UNTIL))
     if ends is not None and ends <= at:
-        return f"[no longer true since {canonical(ends)}]"
-    return f"[true only from {canonical(begins)}]" if begins is not None and begins > at else ""
+        return f"[no longer true since {render(ends)}]"
+    return f"[true only from {render(begins)}]" if begins is not None and begins > at else ""
 
 
 def _began(after: datetime) -> Filter:
