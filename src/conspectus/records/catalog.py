@@ -1,5 +1,6 @@
 """Collections and sources."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -8,10 +9,10 @@ from sqlalchemy import Connection, Table, bindparam, insert, or_, select, update
 from conspectus.errors import Conflict, NotFound
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Collection, EmbeddingSpace, Metadata, Source
+from conspectus.records.parting import given
 from conspectus.records.rows import (
     COLLECTION_COLUMNS,
     SOURCE_COLUMNS,
-    blocks,
     collection_values,
     to_collection,
     to_json,
@@ -30,6 +31,15 @@ _BY_NAME = (
 _STATE = select(
     collections.c.sequence, collections.c.model, collections.c.dimensions, collections.c.version
 ).where(collections.c.id == bindparam("wanted"))
+_SOURCES = select(*SOURCE_COLUMNS)
+_ALL_SOURCES = _SOURCES.where(sources.c.collection == bindparam("of")).order_by(sources.c.name)
+_SOURCES_BY_NAME = _SOURCES.where(
+    sources.c.collection == bindparam("of"), sources.c.name.in_(given("called"))
+)
+_SOURCES_BY_ID = _SOURCES.where(
+    sources.c.collection.concat("") == bindparam("of"), sources.c.id.in_(given("called"))
+)
+"""Of the two the latter asks no index for the collection, in which there may be very many others."""
 
 
 def create_collection(connection: Connection, collection: Collection) -> Collection:
@@ -122,12 +132,10 @@ def sources_of(
 ) -> Sequence[Source]:
     """All sources of a collection by name, or those of some ids or names. Raises NotFound."""
     state(connection, collection)
-    chosen = select(*SOURCE_COLUMNS).where(sources.c.collection == collection)
+    here = {"of": collection}
     if called is None:
-        return [to_source(row) for row in connection.execute(chosen.order_by(sources.c.name))]
-    found: dict[str, Source] = {}
-    for block in blocks(called):
-        for column in (sources.c.id, sources.c.name):
-            rows = connection.execute(chosen.where(column.in_(block)))
-            found |= {each.id: each for each in map(to_source, rows)}
+        return [to_source(row) for row in connection.execute(_ALL_SOURCES, here)]
+    asked = {**here, "called": json.dumps(list(called))}
+    rows = (row for chosen in (_SOURCES_BY_ID, _SOURCES_BY_NAME) for row in connection.execute(chosen, asked))
+    found = {each.id: each for each in map(to_source, rows)}
     return sorted(found.values(), key=lambda each: each.name)

@@ -5,7 +5,7 @@ import binascii
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import (
     BindParameter,
@@ -39,6 +39,7 @@ from conspectus.records.graph_tables import graph_evidence as evidence
 from conspectus.records.graph_tables import graph_names as names
 from conspectus.records.graph_tables import graph_nodes as nodes
 from conspectus.records.graph_tables import graph_terms as terms
+from conspectus.records.parting import given, one_of, parted, rare
 from conspectus.records.rows import blocks
 from conspectus.text.times import to_microseconds
 
@@ -48,11 +49,15 @@ _NODES = select(*NODE_COLUMNS).where(nodes.c.graph.in_(_GRAPHS), nodes.c.aside =
 _BY_ID = _NODES.where(nodes.c.id.in_(_IDS))
 _NUMBERS = _BY_ID.with_only_columns(nodes.c.number)
 _BY_NUMBER = select(*NODE_COLUMNS).where(nodes.c.number.in_(_IDS), nodes.c.aside == HERE)
-_CALLED = (
-    select(names.c.key, *NODE_COLUMNS)
-    .join(nodes, nodes.c.number == names.c.node)
-    .where(names.c.graph.in_(_GRAPHS), names.c.key.in_(_IDS), nodes.c.aside == HERE)
-)
+_CALLED = select(names.c.key, *NODE_COLUMNS).join(nodes, nodes.c.number == names.c.node)
+_CALLED = _CALLED.where(names.c.key.in_(given("ids")), nodes.c.aside == HERE)
+CALLED: Final = {way: _CALLED.where(one_of(names.c.graph, "sources", by_name=way)) for way in (False, True)}
+_RARE_KEYS = rare(names.c.key)
+_CALLED_SO = select(*NODE_COLUMNS).where(nodes.c.id.in_(given("ids")), nodes.c.aside == HERE)
+NODES_BY_ID: Final = {
+    way: _CALLED_SO.where(one_of(nodes.c.graph, "sources", by_name=way)) for way in (False, True)
+}
+RARE_IDS: Final = rare(nodes.c.id)
 _MATCHES = func.count().label("matches")
 _LIKE = (
     select(nodes.c.number, _MATCHES)
@@ -83,11 +88,14 @@ _PROOFS = select(evidence.c.edge, evidence.c.document).where(evidence.c.edge.in_
 def nodes_by_id(connection: Connection, graphs: Sequence[SourceId], ids: Sequence[str]) -> list[Node]:
     """Those nodes that exist, in the order asked; of one id in several graphs each."""
     found: dict[str, list[Node]] = {}
-    known = sources_by_id(connection, graphs)
-    for block in blocks(list(dict.fromkeys(ids))):
-        for row in connection.execute(_BY_ID, {"graphs": list(known), "ids": block}):
-            node = to_node(row, known)
-            found.setdefault(node.id, []).append(node)
+    rows = [
+        row
+        for by_name, asked in parted(connection, RARE_IDS, ids, graphs)
+        for row in connection.execute(NODES_BY_ID[by_name], asked)
+    ]
+    known = sources_by_id(connection, (row.graph for row in rows))
+    for row in rows:
+        found.setdefault(row.id, []).append(to_node(row, known))
     places = {graph: place for place, graph in enumerate(graphs)}
     for several in found.values():
         several.sort(key=lambda node: places[node.graph.id])
@@ -148,14 +156,14 @@ def edges_by_id(connection: Connection, graphs: Sequence[SourceId], ids: Sequenc
 
 def called(connection: Connection, graphs: Sequence[SourceId], keys: Sequence[str]) -> list[tuple[str, Node]]:
     """The nodes that have one of these names or aliases, each with the key that it was found by."""
-    known = sources_by_id(connection, graphs)
     rows = [
         row
-        for block in blocks(list(dict.fromkeys(keys)))
-        for row in connection.execute(_CALLED, {"graphs": list(known), "ids": block})
+        for by_name, asked in parted(connection, _RARE_KEYS, keys, graphs)
+        for row in connection.execute(CALLED[by_name], asked)
     ]
-    asked = {key: place for place, key in enumerate(keys)}
-    rows.sort(key=lambda row: (asked[row.key], row.id, row.graph))
+    known = sources_by_id(connection, (row.graph for row in rows))
+    order = {key: place for place, key in enumerate(keys)}
+    rows.sort(key=lambda row: (order[row.key], row.id, row.graph))
     return [(row.key, to_node(row[1:], known)) for row in rows]
 
 

@@ -30,6 +30,7 @@ graph_nodes = Table(
     Column("passing", Integer, nullable=False),
     UniqueConstraint("graph", "id", "aside"),
     Index(None, "graph", "aside", "type", "id"),
+    Index(None, "id", "graph"),
 )
 
 graph_names = Table(
@@ -40,6 +41,7 @@ graph_names = Table(
     Column("node", ForeignKey("graph_nodes.number", ondelete="CASCADE"), primary_key=True),
     Column("merge", Number, nullable=False),
     Index(None, "node"),
+    Index(None, "key", "graph"),
     sqlite_with_rowid=False,
 )
 

@@ -14,11 +14,11 @@ from sqlalchemy import BindParameter, ColumnElement, Connection, Select, bindpar
 
 from conspectus.model.graph import Neighbour, Node, Step, Walk
 from conspectus.model.ids import SourceId
-from conspectus.records.graph_reading import nodes_by_id, valid
+from conspectus.records.graph_reading import NODES_BY_ID, RARE_IDS, nodes_by_id, valid
 from conspectus.records.graph_rows import HERE, to_number
 from conspectus.records.graph_tables import graph_edges as edges
 from conspectus.records.graph_tables import graph_nodes as nodes
-from conspectus.records.rows import blocks
+from conspectus.records.parting import parted
 
 LEAST_READ: Final = 16
 """So many edges of a node are read at first, and four times as many each time when more are needed."""
@@ -28,15 +28,13 @@ SETTLED: Final = 8
 
 _MOMENT: BindParameter[Any] = bindparam("moment")
 _KNOWN: BindParameter[Any] = bindparam("known")
-_PLACES = select(nodes.c.id, nodes.c.number).where(
-    nodes.c.graph.in_(bindparam("graphs", expanding=True)),
-    nodes.c.id.in_(bindparam("ids", expanding=True)),
-    nodes.c.aside == HERE,
-)
 _THEN = valid(nodes.c.valid_from, nodes.c.valid_until, _MOMENT)
 _KNOWN_THEN = nodes.c.recorded <= _KNOWN
 PLACES: Final = {
-    (dated, known): _PLACES.where(*([_THEN] if dated else []), *([_KNOWN_THEN] if known else []))
+    (by_name, dated, known): chosen.with_only_columns(nodes.c.id, nodes.c.number).where(
+        *([_THEN] if dated else []), *([_KNOWN_THEN] if known else [])
+    )
+    for by_name, chosen in NODES_BY_ID.items()
     for dated in (False, True)
     for known in (False, True)
 }
@@ -218,12 +216,11 @@ class _Walker:
 
     def _places(self, names: Sequence[str]) -> list[tuple[str, int]]:
         """The names with the numbers that they have in the graphs."""
-        statement = PLACES[self._asked.at is not None, self._known is not None]
-        given = {"graphs": list(self._graphs), **self._given}
+        dated, known = self._asked.at is not None, self._known is not None
         return [
             (row.id, row.number)
-            for block in blocks(names)
-            for row in self._connection.execute(statement, {**given, "ids": block})
+            for by_name, asked in parted(self._connection, RARE_IDS, names, self._graphs)
+            for row in self._connection.execute(PLACES[by_name, dated, known], {**self._given, **asked})
         ]
 
     def _read(self, each: _Edges, size: int, best: _Best) -> None:

@@ -16,6 +16,7 @@ def upgrade() -> None:
     """Add the tables."""
     _make_nodes()
     _make_words("graph_names", "key")
+    _index("graph_names", "key", "graph")
     _make_words("graph_terms", "term")
     _make_edges()
     _make_evidence()
@@ -44,6 +45,7 @@ def _make_nodes() -> None:
         _reference("graph_nodes", "graph", "sources.id"),
     )
     _index("graph_nodes", "graph", "aside", "type", "id")
+    _index("graph_nodes", "id", "graph")
 
 
 def _make_words(table: str, word: str) -> None:
