@@ -83,7 +83,7 @@ def carried(run: Run, folder: Path) -> None:
     assert "4 added" in run("memory", "import", lines, "--user", "eve").out
     assert texts(run, "--user", "eve") == texts(run, "--user", "ann")
     assert run("memory", "retain", *ANN, "--most", "1").code == 0
-    assert "1 turns" in run("memory", "retention", "list").out
+    assert "at most 1 in each" in run("memory", "retention", "list").out
     preview = run("memory", "retention", "apply", *ANN, "--preview", "--json").json
     gone = run("memory", "retention", "apply", *ANN, "--json").json
     assert preview["memories"] == gone["memories"] == 1
@@ -123,9 +123,9 @@ def test_what_is_forgotten_is_shown_before(shell: Shell) -> None:
     told(shell, "I like tea.", *ANN)
     told(shell, "Keep this.", *ANN, "--pin")
     preview = shell("memory", "forget", *ANN, "--all", "--preview")
-    assert (preview.code, "would delete 1 memories" in preview.out) == (0, True)
+    assert (preview.code, "would delete 1 memory" in preview.out) == (0, True)
     kept = shell("memory", "forget", *ANN, "--all", typed="n\n")
-    assert (kept.code, "Delete 1 memories of user ann, conversation one?" in kept.err) == (1, True)
+    assert (kept.code, "Delete 1 memory of user ann, conversation one?" in kept.err) == (1, True)
     assert len(texts(shell, *ANN)) == 2
     gone = shell("memory", "forget", *ANN, "--all", "--pinned", "--purge", typed="y\n")
     assert (gone.code, "deleted 2 memories" in gone.out, "no file holds" in gone.out) == (0, True, True), (
@@ -162,3 +162,30 @@ def test_what_is_said_cannot_forge_the_screen(shell: Shell) -> None:
     for arguments in (["history"], ["recall", "tea"], ["recent"], ["show", evil], ["versions", evil]):
         out = shell("memory", *arguments, *ANN).out
         assert ("tea" in out, "\x1b" in out, "\u202e" in out) == (True, False, False)
+
+
+def test_what_is_recalled_says_once_how_and_ends_its_lines(shell: Shell) -> None:
+    told(shell, "I started there in May.", *ANN, "--fact", "Ann | works at | Bosch")
+    done = shell("memory", "recall", "Where does Ann work?", *ANN)
+    assert done.out.count("found through Ann") == 1, done.out
+    assert not [line for line in done.out.splitlines() if line != line.rstrip()]
+
+
+def test_history_of_a_name_has_the_facts_about_it(shell: Shell) -> None:
+    told(shell, "I started there in May.", *ANN, "--fact", "Ann | works at | Bosch")
+    told(shell, "He called.", *ANN, "--entity", "Bob")
+    for name, text in {"Bosch": "I started there in May.", "Ann": "I started there in May."}.items():
+        assert texts(shell, *ANN, "--entity", name) == [text]
+    assert texts(shell, *ANN, "--entity", "Bob") == ["He called."]
+
+
+def test_context_as_messages_is_a_list_for_a_chat(shell: Shell) -> None:
+    told(shell, "I like tea.", *ANN)
+    done = shell("memory", "context", "tea", *ANN, "--format", "messages")
+    assert [set(each) for each in json.loads(done.out)] == [{"role", "content"}]
+
+
+def test_a_collection_that_is_not_there_is_told_from_those_that_are(shell: Shell) -> None:
+    told(shell, "I like tea.", *ANN)
+    done = shell("graph", "list")
+    assert (done.code, "no collection 'default'" in done.err, "memory" in done.err) == (3, True, True)

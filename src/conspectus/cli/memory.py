@@ -151,6 +151,8 @@ def context(
         found = session.engine.memory_window(asked, tokens, renderer=form)
     if common.json:
         dump(found)
+    elif form == "messages":
+        dump(found.window.messages)
     elif found.text:
         write(found.text)
     if not common.json:

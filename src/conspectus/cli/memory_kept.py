@@ -209,6 +209,6 @@ def _retentions_table(found: Iterable[RetentionRule]) -> RenderableType:
 
 
 def _bounds(retention: Retention) -> str:
-    days = [] if retention.days is None else [f"{retention.days:g} days"]
-    most = [] if retention.most is None else [f"{retention.most:,} turns of each conversation"]
-    return " and ".join([*days, *most]) or "everything"
+    days = [] if retention.days is None else [f"turns of the last {retention.days:g} days"]
+    most = [] if retention.most is None else [f"at most {retention.most:,} in each conversation"]
+    return ", ".join([*days, *most]) or "everything"

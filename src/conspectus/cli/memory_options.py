@@ -21,6 +21,13 @@ from conspectus.text.times import parse_instant
 
 TEXT: Final = 400
 LINE: Final = 200
+COUNTED: Final = {
+    "memories": "memory",
+    "versions": "version",
+    "chunks": "chunk",
+    "vectors": "vector",
+    "edges": "edge",
+}
 NO_MEMORIES: Final = "there are no memories"
 Id = Annotated[str, typer.Argument(metavar="MEMORY", help="Id of a memory.")]
 Purge = Annotated[bool, typer.Option("--purge", help="Return only when no file holds the texts.")]
@@ -78,10 +85,6 @@ def recalled_picture(found: Sequence[Recalled]) -> RenderableType:
         score = cell(f"{each.score:.3f}", style="dim")
         head = Text("  ").join(part for part in (*place, marks(memory), score, cell(memory.id)) if part)
         lines += [head, Padding(cell(memory.text, limit=TEXT), (0, 0, 0, 2))]
-        if each.through:
-            lines.append(
-                Padding(cell(f"found through {' → '.join(each.through)}", style="cyan"), (0, 0, 0, 2))
-            )
         lines += [Padding(cell(reason, style="yellow"), (0, 0, 0, 2)) for reason in each.why]
     return Group(*lines)
 
@@ -99,8 +102,8 @@ def recent_table(found: Sequence[RecentMemory]) -> RenderableType:
 def receipt_text(receipt: ForgetReceipt) -> str:
     """What is gone, or what would go."""
     counts = [
-        f"{number:,} {name}"
-        for name in ("memories", "versions", "chunks", "vectors", "edges")
+        f"{number:,} {one if number == 1 else name}"
+        for name, one in COUNTED.items()
         if (number := getattr(receipt, name)) or name == "memories"
     ]
     gone = f"{'would delete' if receipt.preview else 'deleted'} {', '.join(counts)}"

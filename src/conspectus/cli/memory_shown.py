@@ -41,7 +41,9 @@ class Part:
     notes: Annotated[
         bool | None, typer.Option("--notes/--turns", help="Only standing notes, or only turns.")
     ] = None
-    entity: Annotated[str | None, typer.Option(help="Only those that mention this name.")] = None
+    entity: Annotated[
+        str | None, typer.Option(help="Only those stored with this name, or with a fact about it.")
+    ] = None
     where: Annotated[list[str] | None, typer.Option(help=CONDITION)] = None
     newest_first: Annotated[bool, typer.Option("--newest-first", help="Begin with what was said last.")] = (
         False
@@ -186,7 +188,8 @@ def _forget(session: Session, whose: Whose, what: Forgetting, deleting: Deleting
     scope = whose.scope()
     if deleting.preview or not deleting.yes:
         would = engine.forget(what, scope=scope, collection=place, preview=True)
-        asked = f"Delete {would.memories:,} memories of {scope_name(scope)}?"
+        noun = "memory" if would.memories == 1 else "memories"
+        asked = f"Delete {would.memories:,} {noun} of {scope_name(scope)}?"
         if deleting.preview or not would.memories:
             return would
         if not typer.confirm(asked, err=True):

@@ -18,6 +18,9 @@ WHERE_HELP = (
     "Only documents that match: field=value (kind, source, author, role, thread, metadata.KEY, ...), "
     "occurred=START..END, or a JSON filter. May be repeated; all must match."
 )
+COLLECTION = (
+    "Collection. Default: CONSPECTUS_COLLECTION, else 'default' (for tasks 'tasks', for memory 'memory')."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +31,7 @@ class Common:
         Path | None,
         typer.Option(help="Folder of the data. Default: CONSPECTUS_PATH, else ./conspectus-data."),
     ] = None
-    collection: Annotated[
-        str | None, typer.Option(help="Collection. Default: CONSPECTUS_COLLECTION, else 'default'.")
-    ] = None
+    collection: Annotated[str | None, typer.Option(help=COLLECTION)] = None
     json: Annotated[bool, typer.Option("--json", help="Answer with one JSON document on stdout.")] = False
     url: Annotated[
         str | None, typer.Option(help="Server to ask instead of a folder. Default: CONSPECTUS_URL.")

@@ -55,7 +55,18 @@ def show(value: object, picture: RenderableType, *, as_json: bool) -> None:
     if as_json:
         dump(value)
     else:
-        Console(file=sys.stdout, width=None if sys.stdout.isatty() else PIPED_WIDTH).print(picture)
+        _draw(picture)
+
+
+def _draw(picture: RenderableType) -> None:
+    if sys.stdout.isatty():
+        Console(file=sys.stdout).print(picture)
+        return
+    console = Console(file=sys.stdout, width=PIPED_WIDTH)
+    with console.capture() as drawn:
+        console.print(picture)
+    for line in drawn.get().split("\n")[:-1]:
+        print(line.rstrip())
 
 
 def write(text: str) -> None:

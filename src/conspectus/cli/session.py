@@ -7,6 +7,7 @@ from pathlib import Path
 
 from conspectus import sync
 from conspectus.cli.options import Common, Selection
+from conspectus.cli.output import note
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.filter import And, Eq, Filter, In, Not, Or, Scalar
 from conspectus.model.filter_json import parse_filters
@@ -46,7 +47,14 @@ def opened(common: Common, *, new: bool = False) -> Iterator[Session]:
     """
     settings = Settings.from_environment()
     with _engine(common, settings, new=new) as engine:
-        yield Session(engine, common.collection or settings.collection)
+        session = Session(engine, common.collection or settings.collection)
+        try:
+            yield session
+        except NotFound as missing:
+            if missing.kind == "collection":
+                there = ", ".join(each.name for each in engine.collections())
+                note(f"there are the collections {there}" if there else "there is no collection yet")
+            raise
 
 
 def require_here(common: Common) -> None:
