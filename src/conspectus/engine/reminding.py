@@ -7,7 +7,7 @@ from typing import Unpack
 from conspectus.access.memory_sight import Homes, MemorySight
 from conspectus.engine.linking import Linking
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.memory.items import memory_of, naming_only, remembered
+from conspectus.memory.items import closed_by, memory_of, naming_only, remembered
 from conspectus.memory.recent import recent
 from conspectus.memory.scopes import beginning, beyond, checked, graph_name, holds, scope_of
 from conspectus.model.filter import EVERYTHING, And, Filter
@@ -113,12 +113,13 @@ class Reminding(Linking):
         return await self._present(homes, found)
 
     async def _present(self, homes: Homes, memories: Sequence[Memory]) -> list[Memory]:
-        """Memories that name no other one that is gone, or lies outside of these sources."""
+        """Memories that name no other one that is gone, out of these sources, or not theirs to name."""
         named = {name for each in memories for name in (*each.near, *each.closes, each.closed_by) if name}
         if not named:
             return list(memories)
-        there = {str(each.id) for each in await self._memory_sight.documents(homes, sorted(named))}
-        return [naming_only(there, each) for each in memories]
+        found = await self._memory_sight.documents(homes, sorted(named))
+        ended = {str(each.id): closed_by(each) for each in found}
+        return [naming_only(ended, each) for each in memories]
 
     async def _keyed(self, homes: Homes, home: Source, keys: Sequence[str]) -> list[Memory]:
         """The memories of these keys that stand in one source."""

@@ -1,6 +1,6 @@
 """Facts that memories state: they stand in the graph of the scope, and end those that they contradict."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
 from conspectus.access.memory_sight import Homes
@@ -16,7 +16,7 @@ from conspectus.model.records import Json, Source, Written
 from conspectus.text.edges import edge_id
 from conspectus.text.times import canonical, parse_instant
 
-Told = Callable[[Memory], Memory]
+Told = Callable[[Memory], Awaitable[Memory]]
 """What a memory becomes when more is said of it."""
 
 
@@ -60,17 +60,18 @@ class Stating(Recalling):
     ) -> tuple[str, ...]:
         """Say of memories whose facts meet which one ended which, and when; those that this one ended."""
         homes = await self._homes(self._scope_of(home), place.collection.id)
-        ended = await self._edges_here(home, [*written.closed, written.id])
-        closed = [each for each in ended if each.id != written.id and each.evidence not in {None, memory}]
-        gone = [str(each.evidence) for each in closed if await self._end(homes, each, memory)]
+        met = {each.id: each for each in await self._edges_here(home, [*written.closed, written.id])}
+        own = met.pop(written.id, None)
+        others = [each for each in met.values() if each.evidence not in {None, memory}]
+        gone = [str(each.evidence) for each in others if await self._end(homes, home, each)]
         if gone:
-            await self._tell(homes, memory, lambda each: _closing(each, *gone), kept=False)
-        own = next((each for each in ended if each.id == written.id), None)
-        later = await self._edges_here(home, [own.closed_by]) if own is not None and own.closed_by else []
-        for each in later:
-            if own is not None and each.evidence not in {None, memory}:
-                await self._end(homes, replace(own, evidence=memory), str(each.evidence), kept=False)
-                await self._tell(homes, str(each.evidence), lambda one: _closing(one, memory))
+            await self._close(homes, memory, *gone)
+        if own is None or own.closed_by is None:
+            return tuple(gone)
+        await self._end(homes, home, replace(own, evidence=memory), kept=False)
+        for each in await self._edges_here(home, [own.closed_by]):
+            if each.evidence not in {None, memory}:
+                await self._close(homes, str(each.evidence), memory, kept=True)
         return tuple(gone)
 
     async def _take_back(self, place: Place, home: Source, before: Memory, new: NewMemory) -> None:
@@ -91,16 +92,28 @@ class Stating(Recalling):
     async def _edges_here(self, home: Source, edges: list[str]) -> list[Edge]:
         return await self._edges_called(graph_name(self._scope_of(home)), home.collection, edges)
 
-    async def _end(self, homes: Homes, edge: Edge, by: str, *, kept: bool = True) -> bool:
-        """Say of a memory what ended its fact, and when; whether it is there."""
+    async def _end(self, homes: Homes, home: Source, edge: Edge, *, kept: bool = True) -> bool:
+        """Say of the memory of an edge what ended its fact, and when; whether it is there."""
 
-        def ended(memory: Memory) -> Memory:
-            return replace(memory, valid_until=edge.valid_until, closed_by=by)
+        async def ended(memory: Memory) -> Memory:
+            for now in await self._edges_here(home, [edge.id]):
+                later = await self._edges_here(home, [now.closed_by] if now.closed_by else [])
+                by = later[0].evidence if later else None
+                return replace(memory, valid_until=now.valid_until, closed_by=by)
+            return memory
 
         return await self._tell(homes, str(edge.evidence), ended, kept=kept)
 
-    async def _tell(self, homes: Homes, memory: str, told: Told, *, kept: bool = True) -> bool:
-        """Say more of a memory, also where it changes meanwhile; whether it is there.
+    async def _close(self, homes: Homes, memory: str, *ended: str, kept: bool = False) -> None:
+        """Say of a memory which ones it ended."""
+
+        async def closing(each: Memory) -> Memory:
+            return replace(each, closes=tuple(dict.fromkeys((*each.closes, *ended))))
+
+        await self._tell(homes, memory, closing, kept=kept)
+
+    async def _tell(self, homes: Homes, memory: str, told: Told, *, kept: bool) -> bool:
+        """Say more of a memory, found out anew where it changes meanwhile; whether it is there.
 
         What it was is `kept` as a version, unless it was stored a moment ago.
         """
@@ -109,7 +122,7 @@ class Stating(Recalling):
             found = await self._memories_in(homes, stored)
             if not found:
                 return False
-            before, after = found[0], told(found[0])
+            before, after = found[0], await told(found[0])
             try:
                 if after != before:
                     await self._rewrite(homes, before, after, kept=kept)
@@ -145,7 +158,3 @@ class Stating(Recalling):
         fresh = remade(before, new, now=now, beside=stays | (beside or {}))
         written = await self._write([version_of(before, now=now), fresh], source)
         return replace(written[1], outcome="updated" if new.text == before.text else "replaced")
-
-
-def _closing(memory: Memory, *ended: str) -> Memory:
-    return replace(memory, closes=tuple(dict.fromkeys((*memory.closes, *ended))))

@@ -1,6 +1,6 @@
 """Memories as documents, and documents as memories."""
 
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -100,11 +100,15 @@ def memory_of(document: Document, text: str, scope: Scope) -> Memory:
     )
 
 
-def naming_only(there: Container[str], memory: Memory) -> Memory:
-    """The same memory, as far as the others that it names are there."""
-    near = tuple(name for name in memory.near if name in there)
-    closes = tuple(name for name in memory.closes if name in there)
-    by = memory.closed_by if memory.closed_by in there else None
+def naming_only(ended: Mapping[str, str | None], memory: Memory) -> Memory:
+    """The same memory, as far as the others that it names are there, and what it ended was by it.
+
+    `ended` has those that are there, with what ended each.
+    """
+    then = memory.document.kind == "version"
+    near = tuple(name for name in memory.near if name in ended)
+    closes = tuple(name for name in memory.closes if name in ended and (then or ended[name] == memory.id))
+    by = memory.closed_by if memory.closed_by in ended else None
     if (near, closes, by) == (memory.near, memory.closes, memory.closed_by):
         return memory
     fewer = replace(memory, near=near, closes=closes, closed_by=by)
@@ -193,6 +197,11 @@ def fact_of(document: Document) -> Fact | None:
             return Fact(subject, predicate, target, rest.get("single") is not False)
         case _:
             return None
+
+
+def closed_by(document: Document) -> str | None:
+    """The memory whose fact ended that of a memory."""
+    return _string(document.metadata.get(CLOSED_BY))
 
 
 def ended(document: Document, at: datetime) -> bool:

@@ -1,0 +1,59 @@
+"""A program beside others of its kind: it speaks into one conversation, states facts, or takes them back."""
+
+import asyncio
+import sys
+from dataclasses import replace
+
+import conspectus
+from conspectus.engine import Engine
+from conspectus.errors import NotFound
+from conspectus.model.graph import Fact
+from conspectus.model.memory import Forgetting, NewMemory, Scope
+from conspectus.settings import Settings
+
+SETTINGS = replace(Settings(), embedder="none", log_level="critical", retention_minutes=0)
+ANN = Scope("ann", "bot", "monday")
+TASKS = 4
+EACH = 12
+ROUNDS = 5
+
+
+async def say(engine: Engine, who: str) -> None:
+    """Several tasks speak into the same conversation, each of them one turn after the other."""
+
+    async def speak(task: int) -> None:
+        for number in range(EACH):
+            await engine.remember(f"{who}-{task} says {number:03d}", scope=ANN)
+
+    await asyncio.gather(*map(speak, range(TASKS)))
+
+
+async def state(engine: Engine, who: str) -> None:
+    """Where Ann lives, of which each time only one can be true."""
+    for number in range(ROUNDS):
+        place = f"{who}town {number}"
+        told = NewMemory(f"Ann lives in {place}", fact=Fact("Ann", "lives in", place))
+        await engine.remember(told, scope=ANN)
+
+
+async def change(engine: Engine, who: str) -> None:
+    """Change what the others forget, until it is gone."""
+    for number in range(ROUNDS):
+        [done] = await engine.remember(NewMemory(f"thing {number}", key=f"k{number}"), scope=ANN)
+        try:
+            for turn in range(3):
+                await engine.update_memory(done.id, scope=ANN, text=f"{who} {number} {turn}")
+        except NotFound:
+            continue
+        await engine.forget(Forgetting(ids=(done.id,)), scope=ANN)
+
+
+async def main(path: str, what: str, who: str) -> None:
+    async with conspectus.open(path, settings=SETTINGS) as engine:
+        print("ready", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+        await {"say": say, "state": state, "change": change}[what](engine, who)
+
+
+if __name__ == "__main__":
+    asyncio.run(main(*sys.argv[1:]))

@@ -1,0 +1,93 @@
+"""Several processes with one agent's memories at once: nothing is lost, crossed, or true twice."""
+
+import asyncio
+import sys
+from asyncio.subprocess import PIPE, Process
+from pathlib import Path
+
+import conspectus
+from conspectus.engine import Engine
+from conspectus.model.memory import MEMORY, Memory
+from tests.faults.companion import ANN, EACH, ROUNDS, SETTINGS, TASKS
+
+ROOT = Path(__file__).parents[2]
+MANY = 1_000
+
+
+async def at_once(store: Path, what: str, processes: int = 2) -> None:
+    """Let so many of the programs do the same at the same time, each to its end."""
+    async with conspectus.open(store, settings=SETTINGS) as engine:
+        await engine.remember("We begin.", scope=ANN)
+    running: list[Process] = []
+    for number in range(processes):
+        command = [sys.executable, "-m", "tests.faults.companion", str(store), what, "abc"[number]]
+        running.append(
+            await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=ROOT)
+        )
+    for each in running:
+        assert each.stdout is not None
+        assert await each.stdout.readline() == b"ready\n"
+    ended = await asyncio.gather(*(each.communicate(b"go\n") for each in running))
+    for each, (_, said) in zip(running, ended, strict=True):
+        assert each.returncode == 0, said.decode()
+
+
+async def all_said(engine: Engine) -> list[Memory]:
+    return list((await engine.memories(scope=ANN, limit=MANY)).memories)
+
+
+async def test_many_speak_into_one_conversation(tmp_path: Path) -> None:
+    await at_once(tmp_path, "say")
+    async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
+        said = [each.text for each in await all_said(engine)]
+        expected = [
+            [f"{who}-{task} says {number:03d}" for number in range(EACH)]
+            for who in "ab"
+            for task in range(TASKS)
+        ]
+        assert sorted(said) == sorted(["We begin.", *(text for own in expected for text in own)])
+        for own in expected:
+            begins = own[0].partition(" ")[0] + " "
+            assert [text for text in said if text.startswith(begins)] == own
+        last = await engine.recent_memories(scope=ANN, turns=MANY, tokens=100_000)
+        stored = [each.memory.text for each in last]
+        assert sorted(stored) == sorted(said)
+        for own in expected:
+            assert [text for text in stored if text in own] == own
+        few = await engine.recent_memories(scope=ANN, turns=5, tokens=100_000)
+        assert [each.memory.text for each in few] == stored[-5:]
+        assert await engine._core.records.check() == []
+
+
+async def test_of_facts_that_contradict_each_other_one_stays_true(tmp_path: Path) -> None:
+    await at_once(tmp_path, "state")
+    async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
+        page = await engine.edges(graph="graph/ann/bot/monday", collection=MEMORY, limit=MANY)
+        assert len(page.edges) == 2 * ROUNDS
+        assert len([each for each in page.edges if each.valid_until is None]) == 1
+        facts = {each.id: each for each in await all_said(engine) if each.fact is not None}
+        [true] = [each for each in facts.values() if each.valid_until is None]
+        assert true.closed_by is None
+        for edge in page.edges:
+            memory = facts[str(edge.evidence)]
+            assert memory.valid_until == edge.valid_until
+        for each in facts.values():
+            if each.id != true.id:
+                assert each.closed_by in facts
+        for each in facts.values():
+            assert each.id not in each.closes
+
+
+async def test_what_is_changed_and_forgotten_at_once_is_one_or_the_other(tmp_path: Path) -> None:
+    await at_once(tmp_path, "change", processes=3)
+    async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
+        left = await all_said(engine)
+        for each in left:
+            versions = await engine.memory_versions(each.id, scope=ANN)
+            assert versions[-1] == each
+            assert (await engine.memory(each.id, scope=ANN)) == each
+        totals = await engine.memory_stats(scope=ANN)
+        kept = [await engine.memory_versions(each.id, scope=ANN) for each in left]
+        assert totals.memories == len(left)
+        assert totals.versions == sum(len(each) - 1 for each in kept)
+        assert (await engine.check()).clean
