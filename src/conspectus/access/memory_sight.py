@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
-from conspectus.access.policy import among, role_on
+from conspectus.access.policy import among
 from conspectus.access.sight import Place, Sight
 from conspectus.model.filter import Filter
 from conspectus.model.ids import DocumentId, SourceId
@@ -24,8 +24,16 @@ class MemorySight:
     ) -> "Homes":
         """The sources of memories with begins ≤ name < below which hold what was asked for."""
         found = await self._memories.homes(place.collection.id, begins=begins, below=below)
-        seen = [each for each in found if role_on(place.access, each.id) is not None and holds(each)]
+        seen = [each for each in place.seen(found) if holds(each)]
         return Homes(place, tuple(seen), self._memories)
+
+    async def graphs(
+        self, place: Place, *, begins: str, below: str, holds: Callable[[Source], bool]
+    ) -> tuple[SourceId, ...]:
+        """The graphs of memories with begins ≤ name < below which hold what was asked for."""
+        home = place.collection.id
+        found = await self._memories.homes(home, begins=begins, below=below, kind="graph")
+        return tuple(each.id for each in place.seen(found) if holds(each))
 
     async def documents(self, homes: "Homes", ids: Sequence[str]) -> list[Document]:
         """Those memories that exist and are in these sources, in the order asked."""

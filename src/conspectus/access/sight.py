@@ -61,6 +61,12 @@ class Place:
         """Whether the person may see a document of this collection."""
         return matches(self.narrowed(), document_row(document))
 
+    def seen(self, sources: Sequence[Source]) -> list[Source]:
+        """Those of these sources of the collection that the person may see."""
+        if self.whole:
+            return list(sources)
+        return [each for each in sources if role_on(self.access, each.id) is not None]
+
     def require(self, needed: Role, action: str, *, source: SourceId | None = None) -> None:
         """Raise NotAllowed unless the person's role on the source, or on all of it, is high enough."""
         require_role(role_on(self.access, source), needed, action)
@@ -123,7 +129,7 @@ class Sight:
 
     async def sources(self, place: Place) -> list[Source]:
         """The sources of a collection that the person may see, by name."""
-        return _granted(place, await self._records.sources(place.collection.id))
+        return place.seen(await self._records.sources(place.collection.id))
 
     async def source(self, place: Place, name: str) -> Source | None:
         """The source of that id or name; None if there is none to be seen."""
@@ -132,7 +138,7 @@ class Sight:
 
     async def sources_called(self, place: Place, names: Sequence[str]) -> list[Source]:
         """The sources that have one of these ids or names, of those to be seen, by name."""
-        return _granted(place, await self._records.sources(place.collection.id, called=names))
+        return place.seen(await self._records.sources(place.collection.id, called=names))
 
     async def documents(self, ids: Sequence[str]) -> list[tuple[Document, Place]]:
         """Those documents that exist and may be seen, in the order asked, with their collections."""
@@ -309,7 +315,3 @@ class Sight:
 
     def _access(self, collection: Collection, held: Sequence[Grant]) -> Access:
         return access_of(self.person, collection, held)
-
-
-def _granted(place: Place, sources: Sequence[Source]) -> list[Source]:
-    return [each for each in sources if role_on(place.access, each.id) is not None]

@@ -6,17 +6,20 @@ from datetime import tzinfo
 from time import perf_counter
 from typing import Any
 
+from conspectus.access.name_sight import graphs_seen
 from conspectus.access.sight import Place
 from conspectus.engine.connecting import connections
 from conspectus.engine.documents import STOPPED, Documents
 from conspectus.errors import InvalidInput, NotFound, ProviderError
 from conspectus.memory.items import known_at
 from conspectus.model.filter import And, Filter
+from conspectus.model.ids import SourceId
 from conspectus.model.query import EVERYWHERE, Budget, Query, Situation
 from conspectus.model.records import Document, EmbeddingSpace
 from conspectus.model.results import ContextWindow, Hit, Reranking, Retrieval
 from conspectus.ports import Index
 from conspectus.retrieval.chains import Reading, with_chains
+from conspectus.retrieval.connections import Connections
 from conspectus.retrieval.merge import merged
 from conspectus.retrieval.plan import asked
 from conspectus.retrieval.profiles import profile_named
@@ -138,7 +141,10 @@ class Asking(Documents):
             limit = min(4 * limit, most)
 
     async def _search(self, query: Query, also: Document | None = None) -> Retrieval:
-        found = await self._find(query, also)
+        return await self._finished(query, await self._find(query, also))
+
+    async def _finished(self, query: Query, found: Retrieval) -> Retrieval:
+        """What was found, in the order of the reranker and with its chains, where they are asked for."""
         if query.rerank and self._parts.reranker is not None:
             start = perf_counter()
             found = await reordered(query.text, found, self._parts.reranker)
@@ -212,7 +218,9 @@ class Asking(Documents):
         standing: Standing | None = None,
         *,
         alone: bool = False,
+        graphs: Sequence[SourceId] = (),
     ) -> Retrieval:
+        """The hits of one collection; `graphs` are walked over beside those that the question names."""
         core, home = self._core, place.collection
         start = perf_counter()
         shelf = await core.shelves.current(home)
@@ -235,13 +243,20 @@ class Asking(Documents):
             alone=alone,
             question=query.text,
             graph=query.graph,
-            connections=await connections(
-                core, self._sight, place, query.graph, where=where, as_of=query.as_of
-            ),
+            connections=await self._connections(query, place, graphs, where=where),
         )
         found = await search(query, looking, also=[each.chunk.id for each in extra])
         found = replace(found, timings={**followed, **found.timings})
         return await self._with_notice(found, query, place, shelf.space)
+
+    async def _connections(
+        self, query: Query, place: Place, graphs: Sequence[SourceId], *, where: Filter
+    ) -> Connections | None:
+        if query.graph is None:
+            return None
+        named = await graphs_seen(self._sight, place, where, query.graph.graphs)
+        all_of_them = list(dict.fromkeys((*graphs, *named)))
+        return await connections(self._core, place, all_of_them, where=where, as_of=query.as_of)
 
     async def _with_notice(
         self, found: Retrieval, query: Query, place: Place, space: EmbeddingSpace | None

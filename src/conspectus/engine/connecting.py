@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 
-from conspectus.access.name_sight import NamesSeen, graphs_seen
-from conspectus.access.sight import Place, Sight
+from conspectus.access.name_sight import NamesSeen
+from conspectus.access.sight import Place
 from conspectus.engine.parts import Core
 from conspectus.graph.walk import FEW
 from conspectus.model.filter import Filter
-from conspectus.model.graph import GraphAsk, Neighbour, Node, Walk
+from conspectus.model.graph import Neighbour, Node, Walk
+from conspectus.model.ids import SourceId
 from conspectus.retrieval.connections import Connections
 
 NOT_KEPT = "names are not kept in this collection"
@@ -19,22 +20,17 @@ STOPPED = "not all passages could be looked through for names; whoever manages t
 
 async def connections(
     core: Core,
-    sight: Sight,
     place: Place,
-    ask: GraphAsk | None,
+    graphs: Sequence[SourceId],
     *,
     where: Filter,
     as_of: datetime | None = None,
-) -> Connections | None:
-    """The names and graphs of a collection that a question under a filter may walk over; None for no walk.
+) -> Connections:
+    """The names and graphs of a collection that a question under a filter may walk over.
 
-    As of an instant, only over what was in a graph by then, and under the names that it had. Raises
-    NotFound for a graph that is named and cannot be seen.
+    As of an instant, only over what was in a graph by then, and under the names that it had.
     """
-    if ask is None:
-        return None
     parts, home = core.parts, place.collection
-    graphs = await graphs_seen(sight, place, where, ask.graphs)
     seen = NamesSeen(parts.names.rows, place, where)
     notices = await _notices(core, place, seen)
 

@@ -125,9 +125,8 @@ class Recalling(Reminding):
         """What the search finds in the scope, what is no longer true a little further back."""
         question, homes = asked.question, asked.homes
         graph = question.graph
-        if graph is not None:
-            own = await self._graphs_of(homes)
-            graph = replace(graph, graphs=tuple(dict.fromkeys((*own, *(graph.graphs or ())))))
+        if graph is not None and graph.graphs is None:
+            graph = replace(graph, graphs=())
         query = Query(
             question.text,
             collection=homes.place.collection.id,
@@ -141,7 +140,8 @@ class Recalling(Reminding):
         query = checked(query, {}, self._parts.settings)
         if not homes.sources:
             return Retrieval("nothing_relevant", ())
-        found = await self._search(query)
+        own = () if graph is None else await self._graphs_of(question.scope, homes.place)
+        found = await self._finished(query, await self._look(query, homes.place, graphs=own))
         hits = [_weighed(hit, asked.at) for hit in found.hits]
         hits.sort(key=lambda hit: (-hit.score, hit.chunk.id))
         return replace(found, hits=tuple(hits))

@@ -1,16 +1,18 @@
 """Memories as they are read: by id, in their order, the last ones."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Unpack
 
 from conspectus.access.memory_sight import Homes, MemorySight
+from conspectus.access.sight import Place
 from conspectus.engine.linking import Linking
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.memory.items import closed_by, memory_of, naming_only, remembered
 from conspectus.memory.recent import recent
-from conspectus.memory.scopes import beginning, beyond, checked, graph_name, holds, scope_of
+from conspectus.memory.scopes import GRAPHS, beginning, beyond, checked, readable, scope_of
 from conspectus.model.filter import EVERYTHING, And, Filter
+from conspectus.model.ids import SourceId
 from conspectus.model.memory import MEMORY, Memory, MemoryClass, MemoryPage, Paging, RecentMemory, Scope
 from conspectus.model.records import Document, Source
 from conspectus.text.clean import clean
@@ -91,13 +93,12 @@ class Reminding(Linking):
 
     async def _homes(self, scope: Scope, collection: str) -> Homes:
         """The sources that reading in a scope may look into. Raises NotFound for the collection."""
-        checked(scope)
-        begins = beginning(scope)
+        begins = beginning(checked(scope))
         return await self._memory_sight.homes(
             await self._sight.place(collection),
             begins=begins,
             below=beyond(begins),
-            holds=lambda source: holds(scope, scope_of(source.name)),
+            holds=_holding(scope),
         )
 
     async def _memory_in(self, homes: Homes, memory: str) -> Document:
@@ -130,11 +131,17 @@ class Reminding(Linking):
         """Whose memories a source holds."""
         return scope_of(home.name)
 
-    async def _graphs_of(self, homes: Homes) -> tuple[str, ...]:
-        """The graphs of the scopes that are read, by id."""
-        names = [graph_name(scope_of(each.name)) for each in homes.sources]
-        found = await self._sight.sources_called(homes.place, names) if names else ()
-        return tuple(str(each.id) for each in found if each.kind == "graph")
+    async def _graphs_of(self, scope: Scope, place: Place) -> tuple[SourceId, ...]:
+        """The graphs of all scopes that reading in a scope may look into."""
+        begins = beginning(scope, GRAPHS)
+        return await self._memory_sight.graphs(
+            place, begins=begins, below=beyond(begins), holds=_holding(scope)
+        )
+
+
+def _holding(scope: Scope) -> Callable[[Source], bool]:
+    is_held = readable(scope)
+    return lambda source: is_held(source.name)
 
 
 def in_homes(homes: Homes, document: Document, text: str) -> Memory:

@@ -1,5 +1,6 @@
 """Whose memories a source holds, as its name says it."""
 
+from collections.abc import Callable
 from urllib.parse import quote, unquote
 
 from conspectus.errors import InvalidInput
@@ -64,6 +65,18 @@ def holds(asked: Scope, home: Scope) -> bool:
         and asked.agent in {None, home.agent}
         and asked.conversation in {None, home.conversation}
     )
+
+
+def readable(asked: Scope) -> Callable[[str], bool]:
+    """The same of the name of a source; compared as it is written, since a scope can have thousands."""
+    names = [*zip((asked.user, asked.agent, asked.conversation), _parts(asked), strict=True)]
+    wanted = [(place, part) for place, (name, part) in enumerate(names, start=1) if name is not None]
+
+    def is_held(source: str) -> bool:
+        written = source.split("/")
+        return len(written) == 1 + len(names) and all(written[place] == part for place, part in wanted)
+
+    return is_held
 
 
 def reaches(home: Scope, scope: Scope) -> bool:

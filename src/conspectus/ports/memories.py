@@ -8,7 +8,7 @@ from typing import Protocol
 from conspectus.model.filter import Filter
 from conspectus.model.ids import CollectionId, DocumentId, JobId, SourceId
 from conspectus.model.memory import ForgetReceipt, Retention, Since
-from conspectus.model.records import Document, Source
+from conspectus.model.records import Document, Source, SourceKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,10 @@ class KeptRetention:
 class Memories(Protocol):
     """A part of the system of record; every method is one transaction."""
 
-    async def homes(self, collection: CollectionId, *, begins: str, below: str) -> Sequence[Source]:
-        """The sources of memories with begins ≤ name < below, by name."""
+    async def homes(
+        self, collection: CollectionId, *, begins: str, below: str, kind: SourceKind = "memory"
+    ) -> Sequence[Source]:
+        """The sources of memories, or their graphs, with begins ≤ name < below, by name."""
         ...
 
     async def newest(self, sources: Sequence[SourceId], *, limit: int) -> Sequence[tuple[Document, str]]:

@@ -25,7 +25,7 @@ from conspectus.errors import InvalidInput
 from conspectus.model.filter import EVERYTHING, Filter, document_row, matches
 from conspectus.model.ids import CollectionId, DocumentId, JobId, SourceId, UserId
 from conspectus.model.memory import ForgetReceipt, Retention, Since
-from conspectus.model.records import Document, Source
+from conspectus.model.records import Document, Source, SourceKind
 from conspectus.ports.memories import HomeSpan, KeptRetention, Totals
 from conspectus.records import memory_leaving
 from conspectus.records.filters import Condition, compile_filter
@@ -39,6 +39,16 @@ from conspectus.text.times import from_microseconds, to_microseconds
 PAGE = 500
 _SOURCES: BindParameter[Any] = bindparam("sources", expanding=True)
 _HERE = documents.c.source.in_(_SOURCES)
+_HOMES = (
+    select(*SOURCE_COLUMNS)
+    .where(
+        sources.c.collection == bindparam("of"),
+        sources.c.kind == bindparam("kind"),
+        sources.c.name >= bindparam("begins"),
+        sources.c.name < bindparam("below"),
+    )
+    .order_by(sources.c.name)
+)
 _TURN = documents.c.thread.is_not(None)
 _ORDER = (documents.c.order_start, documents.c.number)
 _MEMORIES = select(*DOCUMENT_COLUMNS, documents.c.order_start).where(_HERE, REMEMBERED)
@@ -53,9 +63,12 @@ class SqlMemories:
         self._read = transactions.read
         self._write = transactions.write
 
-    async def homes(self, collection: CollectionId, *, begins: str, below: str) -> Sequence[Source]:
-        """The sources of memories with begins ≤ name < below, by name."""
-        return await self._read(partial(_homes, collection=collection, begins=begins, below=below))
+    async def homes(
+        self, collection: CollectionId, *, begins: str, below: str, kind: SourceKind = "memory"
+    ) -> Sequence[Source]:
+        """The sources of memories, or their graphs, with begins ≤ name < below, by name."""
+        asked = {"of": collection, "kind": kind, "begins": begins, "below": below}
+        return await self._read(partial(_homes, asked=asked))
 
     async def newest(self, sources: Sequence[SourceId], *, limit: int) -> Texts:
         """The turns that were stored last, newest first, with their texts."""
@@ -151,14 +164,8 @@ class SqlMemories:
         await self._write(partial(_ran, id=id, at=at))
 
 
-def _homes(connection: Connection, collection: CollectionId, begins: str, below: str) -> list[Source]:
-    chosen = select(*SOURCE_COLUMNS).where(
-        sources.c.collection == collection,
-        sources.c.kind == "memory",
-        sources.c.name >= begins,
-        sources.c.name < below,
-    )
-    return [to_source(row) for row in connection.execute(chosen.order_by(sources.c.name))]
+def _homes(connection: Connection, asked: Mapping[str, str]) -> list[Source]:
+    return [to_source(row) for row in connection.execute(_HOMES, asked)]
 
 
 def _newest(
