@@ -94,16 +94,13 @@ def _make_edges() -> None:
         "ix_graph_edges_closed_by", "graph_edges", ["closed_by"], sqlite_where=ENDED, postgresql_where=ENDED
     )
     for name, near, far in (("out", "source", "target"), ("in", "target", "source")):
-        heaviest_first: list[str | sa.TextClause] = [
-            near,
-            "aside",
-            sa.text("weight DESC"),
-            f"{far}_id",
-            "type",
-        ]
-        op.create_index(
-            f"ix_graph_edges_{name}", "graph_edges", [*heaviest_first, "valid_from", "valid_until", far]
-        )
+        _index_by_weight(name, near, far)
+
+
+def _index_by_weight(name: str, near: str, far: str) -> None:
+    heaviest_first: list[str | sa.TextClause] = [near, "aside", sa.text("weight DESC"), f"{far}_id", "type"]
+    rest = ["valid_from", "valid_until", far]
+    op.create_index(f"ix_graph_edges_{name}", "graph_edges", [*heaviest_first, *rest])
 
 
 def _make_evidence() -> None:
