@@ -1,0 +1,286 @@
+"""Random histories of several people with memories and graphs, beside a plain model of who may see what."""
+
+import random
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from conspectus.engine import Engine
+from conspectus.model.access import Grantee, Role
+from conspectus.model.graph import Fact, GraphAsk, Walk
+from conspectus.model.memory import MEMORY, Forgetting, MemoryQuestion, NewMemory, Scope
+from conspectus.testing.permission_doing import outcome
+
+LETTERS = "bcdfghjkmpqrtvwx"
+HUB = "Marta Keller"
+MOST = 500
+View = Any
+ROLES: tuple[Role, ...] = ("viewer", "editor")
+
+
+@dataclass(slots=True)
+class Kept:
+    """A memory that is stored, with the words that only it has, in its text and in its facts."""
+
+    id: str
+    home: str
+    words: list[str]
+    named: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Someone:
+    """A person with the roles that were given: on the collection (None), or on sources of it."""
+
+    id: str
+    view: View
+    roles: dict[str | None, Role] = field(default_factory=dict)
+
+    def sees(self, source: str) -> bool:
+        return None in self.roles or source in self.roles
+
+    def edits(self, source: str) -> bool:
+        return "editor" in {self.roles.get(None), self.roles.get(source)}
+
+
+class Rooms:
+    """One history, with looks at it in between."""
+
+    def __init__(self, owner: Engine, enter: Callable[[str], Awaitable[View]], seed: int) -> None:
+        self.owner = owner
+        self._enter = enter
+        self.chance = random.Random(seed)
+        self.people: list[Someone] = []
+        self.kept: list[Kept] = []
+        self.gone: list[str] = []
+        self.homes: dict[str, Scope] = {}
+        self.graphs: dict[str, str] = {}
+        self._words = 0
+        self._salt = "".join(self.chance.choices(LETTERS, k=5))
+        self._instants: list[datetime] = []
+
+    def word(self) -> str:
+        """A name that nothing else has."""
+        self._words += 1
+        digits = "".join(LETTERS[int(each)] for each in f"{self._words:04d}")
+        return f"Z{self._salt}{digits}z"
+
+    async def begin(self) -> None:
+        """A few people, and a few conversations of two users with a fact in each."""
+        for _ in range(3):
+            user = await self.owner.create_user(self.word())
+            self.people.append(Someone(user.id, await self._enter(user.id)))
+        for number in range(4):
+            scope = Scope(f"user{number // 2}", "bot", f"talk{number % 2}")
+            [done] = await self.owner.remember("We begin.", scope=scope)
+            home = (await self.owner.get(done.id)).source
+            self.homes[home] = scope
+            self.kept.append(Kept(done.id, home, []))
+            await self._remember(self.owner, home)
+        names = {f"graph/{each.user}/bot/{each.conversation}": home for home, each in self.homes.items()}
+        self.graphs = {
+            names[each.source.name]: each.source.id for each in await self.owner.graphs(collection=MEMORY)
+        }
+
+    async def step(self) -> None:
+        """One random thing."""
+        usual: Sequence[Callable[[], Awaitable[None]]] = (
+            self.give, self.give, self.take, self.tell, self.tell, self.change, self.forget,
+        )  # fmt: skip
+        await self.chance.choice(usual)()
+        self._instants.append(datetime.now(UTC))
+
+    async def give(self) -> None:
+        """Someone is granted a role on all, a conversation, or a graph."""
+        who = self.chance.choice(self.people)
+        where = self.chance.choice([None, *self.homes, *self.homes, *self.graphs.values()])
+        role = self.chance.choice(ROLES)
+        await self.owner.grant(MEMORY, Grantee("user", who.id), role, source=where)
+        who.roles[where] = role
+
+    async def take(self) -> None:
+        """A role is taken away."""
+        who = self.chance.choice(self.people)
+        if who.roles:
+            where = self.chance.choice(list(who.roles))
+            assert await self.owner.revoke(MEMORY, Grantee("user", who.id), source=where)
+            del who.roles[where]
+
+    async def tell(self) -> None:
+        """Someone has something remembered, where that is allowed."""
+        who, home = self.chance.choice([None, *self.people]), self.chance.choice(list(self.homes))
+        if who is None:
+            await self._remember(self.owner, home)
+        elif who.roles:
+            await self._remember(who.view, home, able=who.edits(home), whole=who.edits(self.graphs[home]))
+
+    async def change(self) -> None:
+        """Someone changes a memory, where that is allowed; what it was stays as a version."""
+        kept, who = self.chance.choice(self.kept), self.chance.choice(self.people)
+        scope, word = self.homes[kept.home], self.word()
+        done, _ = await outcome(who.view.update_memory(kept.id, scope=scope, text=f"Later {word} came by."))
+        seen = who.sees(kept.home)
+        assert done == ("ok" if who.edits(kept.home) else "NotAllowed" if seen else "NotFound")
+        (kept.words if done == "ok" else self.gone).append(word)
+
+    async def forget(self) -> None:
+        """Someone forgets a memory, where that is allowed."""
+        if len(self.kept) < 5:
+            return
+        kept, who = self.chance.choice(self.kept), self.chance.choice(self.people)
+        if not who.roles:
+            return
+        scope = self.homes[kept.home]
+        done, told = await outcome(who.view.forget(Forgetting(ids=(kept.id,)), scope=scope))
+        if not who.sees(kept.home):
+            assert (done, told.memories) == ("ok", 0)
+        elif not who.edits(kept.home):
+            assert done == "NotAllowed"
+        else:
+            assert (done, told.ids) == ("ok", (kept.id,))
+            self.kept.remove(kept)
+            self.gone += [*kept.words, *kept.named, kept.id]
+
+    async def _remember(self, view: View, home: str, *, able: bool = True, whole: bool = True) -> None:
+        word, named = self.word(), self.word()
+        fact = Fact(HUB, "knows", f"{named} Nagy", single=self.chance.random() < 0.5)
+        stating = self.chance.random() < 0.6 or not self.graphs
+        told = NewMemory(f"Today {HUB} met {word} Nagy.", fact=fact if stating else None)
+        done, answer = await outcome(view.remember(told, scope=self.homes[home]))
+        if not able or (stating and not whole):
+            assert done in {"NotAllowed", "NotFound"}
+            self.gone += [word, named]
+            return
+        assert done == "ok", answer
+        self.kept.append(Kept(answer[0].id, home, [word], [named] if stating else []))
+
+    def hidden(self, who: Someone) -> set[str]:
+        """All that no answer to someone may hold."""
+        found = set(self.gone)
+        for each in self.kept:
+            if not who.sees(each.home):
+                found |= {*each.words, each.id}
+                if not who.sees(self.graphs[each.home]):
+                    found |= set(each.named)
+        for source in (*self.homes, *self.graphs.values()):
+            if not who.sees(source):
+                found.add(source)
+        return found
+
+    async def look(self) -> None:
+        """Read all of it as one person: what was granted, and nothing else."""
+        await self.owner.settle_names(collection=MEMORY)
+        who = self.chance.choice(self.people)
+        told = [*await self._collection(who.view), *await self._graphs(who)]
+        for home, scope in self.homes.items():
+            told += await self._memories(who, home, scope)
+        told.append(await self._pried(who))
+        said = _flat(told)
+        leaked = [each for each in self.hidden(who) if each.casefold() in said]
+        assert leaked == []
+        everything = _flat([*await self._collection(self.owner), *await self._owners()])
+        assert [each for each in self.gone if each.casefold() in everything] == []
+
+    async def _collection(self, view: View) -> list[Any]:
+        place = {"collection": MEMORY}
+        ask = GraphAsk(hops=3)
+        return [
+            (await outcome(work))[1]
+            for work in (
+                view.sources(**place),
+                view.graphs(**place),
+                view.names(**place),
+                view.list(**place),
+                view.count(**place),
+                view.retrieve(f"Whom did {HUB} meet?", graph=ask, **place),
+                view.retrieve(f"Whom did {HUB} meet?", graph=ask, as_of=self._then(), **place),
+                view.find_names(f"{HUB} was here", **place),
+                view.retentions(**place),
+            )
+        ]
+
+    async def _owners(self) -> list[Any]:
+        """All that the owner sees of memories and graphs, as of several times too."""
+        told: list[Any] = []
+        everything = Someone("", self.owner, {None: "editor"})
+        for home, scope in self.homes.items():
+            told += await self._memories(everything, home, scope)
+        return [*told, *await self._graphs(everything)]
+
+    async def _memories(self, who: Someone, home: str, scope: Scope) -> list[Any]:
+        view, seen = who.view, who.sees(home)
+        asked = MemoryQuestion(f"Whom did {HUB} meet today?", scope, limit=50, graph=GraphAsk(hops=3))
+        then = MemoryQuestion(asked.text, scope, limit=50, as_of=self._then())
+        found, page = await outcome(view.memories(scope=scope, limit=MOST))
+        assert found == ("ok" if who.roles else "NotFound")
+        mine = [each for each in self.kept if each.home == home]
+        if found == "ok":
+            assert {each.id for each in page.memories} == ({each.id for each in mine} if seen else set())
+            assert await view.count_memories(scope=scope) == (len(mine) if seen else 0)
+            recalled = await view.recall(asked)
+            assert {each.memory.id for each in recalled.memories} <= {each.id for each in mine if seen}
+        return [page] + [
+            (await outcome(work))[1]
+            for work in (
+                view.recall(asked),
+                view.recall(then),
+                view.memory_window(asked, 400),
+                view.memory_window(then, 400),
+                view.recent_memories(scope=scope),
+                view.conversations(scope=Scope(scope.user)),
+                view.memory_stats(scope=Scope(scope.user)),
+                view.export_memories(scope=Scope(scope.user)),
+            )
+        ]
+
+    async def _graphs(self, who: Someone) -> list[Any]:
+        told = []
+        for graph in self.graphs.values():
+            place = {"graph": graph, "collection": MEMORY}
+            ways = Walk(hops=2, limit=MOST)
+            for work in (
+                who.view.nodes(limit=MOST, **place),
+                who.view.edges(limit=MOST, **place),
+                who.view.neighbours("marta keller", ways, **place),
+                who.view.find_nodes("Nagy Keller", limit=MOST, **place),
+                who.view.graph_at(datetime.now(UTC), **place),
+                who.view.export_graph(**place),
+                who.view.link(f"{HUB} was here.", **place),
+                who.view.node_history(**place),
+            ):
+                found, answer = await outcome(work)
+                assert who.sees(graph) or found == "NotFound"
+                told.append(None if found == "NotFound" else answer)
+        return told
+
+    async def _pried(self, who: Someone) -> Any:
+        """What is hidden is asked for as what is nowhere is, and the answers are the same."""
+        secret = [word for each in self.kept if not who.sees(each.home) for word in each.words]
+        if not secret or not who.roles:
+            return None
+        scope = self.chance.choice(list(self.homes.values()))
+        answers = [
+            await self._asked_of(who.view, scope, word) for word in (self.chance.choice(secret), self.word())
+        ]
+        assert answers[0] == answers[1]
+        return answers[0]
+
+    async def _asked_of(self, view: View, scope: Scope, word: str) -> str:
+        text = f"Where is {word} Nagy?"
+        told = [
+            await view.recall(MemoryQuestion(text, scope)),
+            await view.retrieve(text, collection=MEMORY, graph=GraphAsk()),
+            await view.names(collection=MEMORY, begins=word),
+            await view.find_names(text, collection=MEMORY),
+        ]
+        return _flat(told).replace(word.casefold(), "word")
+
+    def _then(self) -> datetime:
+        return self.chance.choice(self._instants) if self._instants else datetime.now(UTC)
+
+
+def _flat(told: Any) -> str:
+    """All that was said, without how long it took."""
+    return re.sub(r"timings=\{[^}]*\}", "", repr(told)).casefold()

@@ -1,0 +1,64 @@
+"""Whatever was granted and taken back: of memories and graphs nobody is told what they may not see."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.property.memory_rooms import Rooms
+
+import conspectus
+from conspectus import Engine, Settings
+from conspectus.testing.served import served
+from conspectus.web.app import application
+
+SETTINGS = replace(Settings(), embedder="none", log_level="critical", retention_minutes=0)
+STEPS = 14
+Enter = Callable[[str], Awaitable[Any]]
+
+
+@asynccontextmanager
+async def entering(engine: Engine, *, remote: bool) -> AsyncIterator[Enter]:
+    """Makes a view for a user, here or on a server."""
+    async with AsyncExitStack() as stack:
+        url = await stack.enter_async_context(served(application(engine, SETTINGS))) if remote else ""
+
+        async def enter(user: str) -> Any:
+            secret = (await engine.create_key(user, scopes=("read", "write"))).secret
+            if not remote:
+                return engine.answering(await engine.authenticate(secret))
+            return await stack.enter_async_context(conspectus.connect(url, key=secret, settings=SETTINGS))
+
+        yield enter
+
+
+async def lived(rooms: Rooms) -> None:
+    await rooms.begin()
+    for number in range(STEPS):
+        await rooms.step()
+        if number % 3 == 2:
+            await rooms.look()
+
+
+async def told(path: Path, seed: int, *, remote: bool = False) -> None:
+    async with conspectus.open(path, settings=SETTINGS) as engine:
+        await engine.found_owner()
+        async with entering(engine, remote=remote) as enter:
+            await lived(Rooms(engine, enter, seed))
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_no_history_of_memories_leaks(tmp_path: Path, seed: int) -> None:
+    await told(tmp_path, seed)
+
+
+async def test_no_history_of_memories_leaks_over_http(tmp_path: Path) -> None:
+    await told(tmp_path, 1_000, remote=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4, 60))
+async def test_no_history_of_many_leaks(tmp_path: Path, seed: int) -> None:
+    await told(tmp_path, seed, remote=seed % 4 == 0)
