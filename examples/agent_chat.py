@@ -48,6 +48,8 @@ def by_memory(context: AgentContext, said: str) -> str:
 def reply(engine: BlockingEngine, context: AgentContext, said: str) -> str:
     """What there is to say to one line, which is remembered together with the answer."""
     word, _, rest = said.partition(" ")
+    if word == "/note" and not rest.strip():
+        return "What? Say it as /note TEXT."
     if word == "/note":
         context.store(rest, kind="note")
         return "Noted."

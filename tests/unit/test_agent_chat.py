@@ -43,6 +43,10 @@ def test_what_was_said_is_known_in_the_next_run(tmp_path: Path) -> None:
     assert chat(tmp_path, "bob", "Where does my sister live?")[1].startswith("I remember nothing")
 
 
+def test_a_note_of_nothing_is_asked_for(tmp_path: Path) -> None:
+    assert chat(tmp_path, "ada", "/note", "/note  ")[1:] == ["What? Say it as /note TEXT."] * 2
+
+
 async def test_a_model_is_given_what_is_remembered(tmp_path: Path) -> None:
     chat(tmp_path, "ada", "My sister Mona lives in Lyon.")
     async with ChatServer(["In", " Lyon."]) as server:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from typing import Any, cast
 
 import pytest
 from tests.agent_places import said, store, talk
@@ -41,6 +42,13 @@ def test_items_without_words_are_refused_before_anything_is_stored(context: Agen
             context.store(["Fine.", odd])
     with pytest.raises(InvalidInput):
         context.store("   ")
+    assert context.count() == 0
+
+
+@pytest.mark.parametrize("thing", [None, 5, [None]])
+def test_what_is_neither_a_text_nor_a_list_is_refused(context: AgentContext, thing: object) -> None:
+    with pytest.raises(InvalidInput, match="content"):
+        context.store(cast(Any, thing))
     assert context.count() == 0
 
 

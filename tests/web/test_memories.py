@@ -142,3 +142,15 @@ async def test_who_may_only_look_changes_nothing(people: People) -> None:
     assert [answer.status_code for answer in refused] == [403] * len(refused)
     assert (await people.bob.get("/memories", params=ANN)).status_code == 404
     assert await listed(people.owner) == ["My secret is xyzzy."]
+
+
+async def test_a_parameter_that_is_misspelt_is_refused_rather_than_left_out(api: httpx.AsyncClient) -> None:
+    """Without it, other memories would be meant than those that were named."""
+    [mine] = await told(api, "I like tea.")
+    wrong = {"user": "ann", "convesation": "one"}
+    for path in ("", "/recent", "/conversations", "/stats", "/export", f"/{mine}", f"/{mine}/versions"):
+        answer = await api.get(f"/memories{path}", params=wrong)
+        assert (answer.status_code, answer.json()["field"]) == (422, "convesation"), path
+    line = '{"format": 1, "key": "k", "user": "eve", "text": "x"}'
+    answer = await api.post("/memories/import", params={"usr": "ann"}, content=line, headers=LINES)
+    assert (answer.status_code, await listed(api, user="eve")) == (422, [])

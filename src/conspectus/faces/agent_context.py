@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Unpack, overload
 
+from conspectus.errors import InvalidInput
 from conspectus.faces.agent_asking import Asking
 from conspectus.faces.agent_extraction import Mention, connect, disconnect, mentions
 from conspectus.faces.agent_graph import Graph, Walking
@@ -81,6 +82,8 @@ class AsyncAgentContext(AsyncAgentMemory):
         """
         if isinstance(content, str | Mapping | MemoryItem):
             return (await self._store([worded(content, given)]))[0].id
+        if not isinstance(content, Iterable):
+            raise InvalidInput("content", "is neither a text nor a list of documents")
         done = await self._store([worded(each, given) for each in content])
         return {
             "stored": sum(each.outcome != "unchanged" for each in done),

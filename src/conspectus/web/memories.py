@@ -3,8 +3,11 @@
 from dataclasses import dataclass
 from typing import Annotated, Final, TypedDict
 
-from fastapi import Depends, Path, Query
+from fastapi import Depends, Path, Query, Request
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
 
+from conspectus.errors import InvalidInput
 from conspectus.model.memory import MEMORY, Scope
 from conspectus.web.schemas.base import IDENTIFIER, NAME
 
@@ -44,3 +47,19 @@ class Whose:
 
 OfScope = Annotated[Whose, Depends()]
 """The scope of the parameters user, agent and conversation, in the collection of the parameter collection."""
+
+
+def spelt(request: Request) -> None:
+    """Refuse a parameter that the route does not have: one that is misspelt would mean other memories."""
+    route = request.scope.get("route")
+    known = _parameters(route.dependant) if isinstance(route, APIRoute) else frozenset()
+    for name in request.query_params:
+        if name not in known:
+            there = f"; there are {', '.join(sorted(known))}" if known else ""
+            raise InvalidInput(name, f"is no parameter here{there}")
+
+
+def _parameters(dependant: Dependant) -> frozenset[str]:
+    """The names of parameters of a route, with those of what it depends on."""
+    own = frozenset(each.alias for each in dependant.query_params)
+    return own.union(*map(_parameters, dependant.dependencies))

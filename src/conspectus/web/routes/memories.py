@@ -32,7 +32,7 @@ from conspectus.web.deps import (
     unless_held,
 )
 from conspectus.web.documented import problems, with_tag
-from conspectus.web.memories import MEMORIES, MemoryId, OfScope
+from conspectus.web.memories import MEMORIES, MemoryId, OfScope, spelt
 from conspectus.web.schemas.asking import BudgetBody, budget_of
 from conspectus.web.schemas.base import INT64, NAME
 from conspectus.web.schemas.memories import (
@@ -53,7 +53,7 @@ from conspectus.web.schemas.remembered import (
     RememberedAnswer,
 )
 
-router = APIRouter(tags=["memory"])
+router = APIRouter(tags=["memory"], dependencies=[Depends(spelt)])
 Most = Annotated[int | None, Query(ge=-INT64, lt=INT64)]
 
 
