@@ -151,7 +151,8 @@ class Remembering(Stating):
             told[number] = replace(new, at=now + number * A_MOMENT if new.at is None else new.at)
             fresh.append(document_of(told[number], scope, now=now, beside=beside))
             places.append(number)
-        for number, written in zip(places, await self._write(fresh, home) if fresh else (), strict=True):
+        put = await self._write(fresh, home, stored=()) if fresh else ()
+        for number, written in zip(places, put, strict=True):
             done[number] = Remembered(written.id, written.outcome, near[number])
         return [
             await self._with_fact(home, place, told[number], done[number], stored.get(told[number].key or ""))

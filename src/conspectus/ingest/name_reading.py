@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from conspectus.errors import ConspectusError, ProviderError, ProviderUnavailable, StorageError
 from conspectus.graph.keys import key_of
-from conspectus.ingest.backfill import ATTEMPTS, GATHERING_SECONDS, POLL_SECONDS, Turn
+from conspectus.ingest.backfill import ATTEMPTS, GATHERING_SECONDS, MOST_GATHERINGS, POLL_SECONDS, Turn
 from conspectus.model.graph import Found
 from conspectus.model.ids import CollectionId
 from conspectus.ports import Progress
@@ -160,9 +160,16 @@ class NameReader:
 
 
 async def _gathering(reading: Reading) -> None:
-    """Let more come together, unless somebody waits: each batch costs writers the time of a commit."""
-    with suppress(TimeoutError):
-        await asyncio.wait_for(reading.wanted.wait(), GATHERING_SECONDS)
+    """Let more come together, unless somebody waits: each batch costs writers the time of a commit.
+
+    While more keeps coming this goes on, but not for long.
+    """
+    for _ in range(MOST_GATHERINGS):
+        reading.again = False
+        with suppress(TimeoutError):
+            await asyncio.wait_for(reading.wanted.wait(), GATHERING_SECONDS)
+        if reading.wanted.is_set() or not reading.again:
+            return
 
 
 def _kept(unread: Unread, found: Sequence[Found]) -> list[Found]:

@@ -17,6 +17,8 @@ New = TypeVar("New", NewDocument, NewMessage, NewCaption, NewMemory)
 
 BATCH_DOCUMENTS = 500
 BATCH_CHARACTERS = 4_000_000
+SHORT = 2_000
+"""Texts of so many characters are prepared sooner than handed to another thread."""
 
 
 def batches(documents: Iterable[New]) -> Iterator[list[New]]:
@@ -47,7 +49,8 @@ async def write(
     stored with that fingerprint. Raises InvalidInput, TooLarge,
     NotFound or Changed, with the document's place as a note; then nothing is written.
     """
-    described = await asyncio.to_thread(_describe_all, batch, by)
+    is_short = sum(len(each.text) for each in batch) <= SHORT
+    described = _describe_all(batch, by) if is_short else await asyncio.to_thread(_describe_all, batch, by)
     if stored is None:
         stored = await records.documents([each.id for each in described])
     known = {document.id: document for document in stored}
@@ -58,7 +61,10 @@ async def write(
         or document.id not in known
         or known[document.id].fingerprint != document.fingerprint
     ]
-    prepared = await asyncio.to_thread(_prepare_all, fresh, by, expected)
+    if is_short:
+        prepared = _prepare_all(fresh, by, expected)
+    else:
+        prepared = await asyncio.to_thread(_prepare_all, fresh, by, expected)
     written = {each.id: each for each in await records.write(prepared)} if prepared else {}
     return [written.get(document.id) or _unchanged(document.id, known) for document in described]
 

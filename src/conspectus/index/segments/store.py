@@ -15,7 +15,7 @@ from conspectus.index.segments.builders import Builder, LocalBuilder
 from conspectus.index.segments.checking import damages, differences
 from conspectus.index.segments.manifest import Manifest, Stamp, read_manifest, stamp
 from conspectus.index.segments.search import Snapshot
-from conspectus.index.segments.segment import Row, Shape, analysed
+from conspectus.index.segments.segment import Shape, analysed
 from conspectus.index.segments.state import State
 from conspectus.model.index import Disagreement, IndexStatus
 from conspectus.model.records import Change
@@ -162,10 +162,12 @@ class SegmentsIndex:
     async def _taken_in(self, state: State, changes: Sequence[Change]) -> State:
         """The state after the changes. Rows are read as they are now, which later changes repeat."""
         ranges = touched_ranges(changes)
-        rows: list[Row] = []
-        async for chunks in read(self._reader, put_ranges(changes)):
-            rows += await asyncio.to_thread(analysed, chunks, self._analyse)
-        return await asyncio.to_thread(state.after, changes[-1].sequence, ranges, rows)
+        chunks = [each async for some in read(self._reader, put_ranges(changes)) for each in some]
+
+        def after() -> State:
+            return state.after(changes[-1].sequence, ranges, analysed(chunks, self._analyse))
+
+        return await asyncio.to_thread(after)
 
     async def _settled(self, state: State) -> State:
         """With what was replaced while rows were read: they lack it, and what came in its place.
