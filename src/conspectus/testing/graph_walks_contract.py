@@ -142,6 +142,20 @@ class GraphWalksContract:
         assert [each.node.graph for each in other] == [PLACES, PEOPLE]
         assert ways(await walked(shelf, "a")) == ["ab"]
 
+    async def test_of_very_many_graphs_the_same_is_found(self, shelf: GraphShelf) -> None:
+        """Wherever else there are nodes of the same ids and names."""
+        await filled(shelf.graphs, "abc", edge("a", "b", weight=0.5), edge("b", "c"))
+        await shelf.graphs.add(adding(node("b", graph=PLACES), node("d", graph=PLACES)))
+        await shelf.graphs.add(adding(edge("b", "d", graph=PLACES)))
+        others = tuple(SourceId(f"none {number}") for number in range(60))
+        assert ways(await walked(shelf, "a", graphs=(*others, PEOPLE.id))) == ["ab", "abc"]
+        assert ways(await walked(shelf, "a", graphs=(*BOTH, *others))) == ["ab", "abc", "abd"]
+        assert await walked(shelf, "a", graphs=others) == []
+        found = await shelf.graphs.called((*others, PLACES.id), ["a", "b", "d"])
+        assert [(key, each.id, each.graph.id) for key, each in found] == [
+            (key, key, PLACES.id) for key in "bd"
+        ]
+
 
 MERGE = event("merge", ("a", "b"), ("a",))
 SPLIT = event("split", ("a",), ("a", "b"))

@@ -135,6 +135,22 @@ class NamesContract:
         assert await store.passages([], SHELF, asked, most=9, few=9) == {}
         assert await store.passages(None, SHELF, [], most=9, few=9) == {}
 
+    async def test_of_very_many_sources_the_same_is_told(
+        self, store: Names, records: Records, read: list[ChunkId]
+    ) -> None:
+        """Of names that are rarer than the sources are many, and of those that are not."""
+        first, second, letter, _ = read
+        asked = [LETTERS, *(SourceId(f"none {number}") for number in range(60))]
+        told = {"ada": Mentioned((letter,))}
+        assert await store.passages(asked, SHELF, ["ada", "bob"], most=9, few=9) == told
+        assert await store.passages([*asked, NOTES], SHELF, ["ada"], most=1, few=9) == {}
+        await records.write([prepared(f"n{number}", "Ada") for number in range(70)])
+        for each in await everything(store):
+            await store.put({each.chunk: [name("Ada")]})
+        assert await store.passages(asked, SHELF, ["ada", "bob"], most=9, few=9) == told
+        several = await store.passages([*asked, NOTES], SHELF, ["ada", "bob"], most=99, few=9)
+        assert several == {"ada": Mentioned((first,), frozenset({first})), "bob": Mentioned((second,))}
+
     async def test_names_of_too_many_passages_are_left_out(self, store: Names, read: list[ChunkId]) -> None:
         """Counted in the sources that are asked: what others write changes nothing."""
         assert set(await store.passages(None, SHELF, ["ada", "bob"], most=1, few=9)) == {"bob"}
