@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -50,6 +50,31 @@ _OTHER = documents.alias("other")
 # the first field; an expression it takes as the value that it is.
 _HERE = tuple_(documents.c.order_sequence + 0, documents.c.order_start + 0, documents.c.id + "")
 _THERE = tuple_(_OTHER.c.order_sequence, _OTHER.c.order_start, _OTHER.c.id)
+
+
+def _indexed(*, with_vectors: bool) -> Select[*tuple[Any, ...]]:
+    """Chunks of a collection with their vectors in a space."""
+    joined = documents.join(chunks, chunks.c.document == documents.c.number)
+    chosen = select(*CHUNK_COLUMNS, null()).select_from(joined)
+    if with_vectors:
+        here = and_(vectors.c.chunk == chunks.c.id, vectors.c.space == bindparam("space"))
+        chosen = select(*CHUNK_COLUMNS, vectors.c.vector).select_from(joined.outerjoin(vectors, here))
+    return chosen.where(documents.c.collection == bindparam("of"))
+
+
+_BETWEEN = {
+    told: _indexed(with_vectors=told)
+    .where(chunks.c.id >= bindparam("first"), chunks.c.id <= bindparam("last"))
+    .order_by(chunks.c.id)
+    for told in (False, True)
+}
+_SCANS = {
+    told: _indexed(with_vectors=told)
+    .where(documents.c.last_chunk > bindparam("after"), chunks.c.id > bindparam("after"))
+    .order_by(documents.c.last_chunk, chunks.c.position)
+    .limit(SCAN)
+    for told in (False, True)
+}
 
 
 def _in_thread(wanted: ColumnElement[Any], beyond: ColumnElement[bool], *, back: bool) -> ScalarSelect[Any]:
@@ -182,21 +207,15 @@ def chunks_between(
     connection: Connection, collection: CollectionId, *, space: EmbeddingSpace | None, first: int, last: int
 ) -> list[IndexedChunk]:
     """A collection's chunks with first ≤ id ≤ last, by id, with their vectors in the space."""
-    chosen = _indexed(space).where(
-        documents.c.collection == collection, chunks.c.id >= first, chunks.c.id <= last
-    )
-    return _indexed_chunks(connection, chosen.order_by(chunks.c.id))
+    given = {"of": collection, "first": first, "last": last}
+    return _indexed_chunks(connection, _BETWEEN[space is not None], space, given)
 
 
 def scan(
     connection: Connection, collection: CollectionId, *, space: EmbeddingSpace | None, after: int
 ) -> list[IndexedChunk]:
     """The next batch of a collection's chunks after one, by id; the collection's documents lead the way."""
-    chosen = _indexed(space).where(
-        documents.c.collection == collection, documents.c.last_chunk > after, chunks.c.id > after
-    )
-    ordered = chosen.order_by(documents.c.last_chunk, chunks.c.position).limit(SCAN)
-    return _indexed_chunks(connection, ordered)
+    return _indexed_chunks(connection, _SCANS[space is not None], space, {"of": collection, "after": after})
 
 
 def _matching(
@@ -241,16 +260,13 @@ def stored_chunks(rows: Sequence[Sequence[Any]]) -> list[StoredChunk]:
     return stored
 
 
-def _indexed(space: EmbeddingSpace | None) -> Select[*tuple[Any, ...]]:
-    joined = documents.join(chunks, chunks.c.document == documents.c.number)
-    if space is None:
-        return select(*CHUNK_COLUMNS, null()).select_from(joined)
-    here = and_(vectors.c.chunk == chunks.c.id, vectors.c.space == space.name)
-    return select(*CHUNK_COLUMNS, vectors.c.vector).select_from(joined.outerjoin(vectors, here))
-
-
-def _indexed_chunks(connection: Connection, chosen: Select[*tuple[Any, ...]]) -> list[IndexedChunk]:
-    rows = connection.execute(chosen).all()
+def _indexed_chunks(
+    connection: Connection,
+    chosen: Select[*tuple[Any, ...]],
+    space: EmbeddingSpace | None,
+    given: Mapping[str, Any],
+) -> list[IndexedChunk]:
+    rows = connection.execute(chosen, given if space is None else {**given, "space": space.name}).all()
     return to_indexed(rows, documents_by_number(connection, {row[1] for row in rows}))
 
 
