@@ -16,6 +16,7 @@ ANN = Scope("ann", "bot", "monday")
 TASKS = 4
 EACH = 12
 ROUNDS = 5
+NAMED = 450
 
 
 async def say(engine: Engine, who: str) -> None:
@@ -48,11 +49,24 @@ async def change(engine: Engine, who: str) -> None:
         await engine.forget(Forgetting(ids=(done.id,)), scope=ANN)
 
 
+async def name(engine: Engine, who: str) -> None:
+    """Say much that names are in, and begin to look for them."""
+    told = [f"{who} saw {first_of(number)} Nagy in the harbour." for number in range(NAMED)]
+    await engine.remember(told, scope=ANN)
+    print("told", flush=True)
+    await asyncio.Event().wait()
+
+
+def first_of(number: int) -> str:
+    """A first name of its own."""
+    return "Zol" + "".join("abcdefghij"[int(each)] for each in f"{number:04d}")
+
+
 async def main(path: str, what: str, who: str) -> None:
     async with conspectus.open(path, settings=SETTINGS) as engine:
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
-        await {"say": say, "state": state, "change": change}[what](engine, who)
+        await {"say": say, "state": state, "change": change, "name": name}[what](engine, who)
 
 
 if __name__ == "__main__":

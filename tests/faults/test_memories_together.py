@@ -1,14 +1,17 @@
 """Several processes with one agent's memories at once: nothing is lost, crossed, or true twice."""
 
 import asyncio
+import random
 import sys
 from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 
+import pytest
+
 import conspectus
 from conspectus.engine import Engine
 from conspectus.model.memory import MEMORY, Memory
-from tests.faults.companion import ANN, EACH, ROUNDS, SETTINGS, TASKS
+from tests.faults.companion import ANN, EACH, NAMED, ROUNDS, SETTINGS, TASKS, first_of
 
 ROOT = Path(__file__).parents[2]
 MANY = 1_000
@@ -91,3 +94,24 @@ async def test_what_is_changed_and_forgotten_at_once_is_one_or_the_other(tmp_pat
         assert totals.memories == len(left)
         assert totals.versions == sum(len(each) - 1 for each in kept)
         assert (await engine.check()).clean
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_a_reader_of_names_that_is_killed_is_gone_on_with(tmp_path: Path, seed: int) -> None:
+    command = [sys.executable, "-m", "tests.faults.companion", str(tmp_path), "name", "Ann"]
+    running = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, cwd=ROOT)
+    assert running.stdin is not None
+    assert running.stdout is not None
+    assert await running.stdout.readline() == b"ready\n"
+    running.stdin.write(b"go\n")
+    assert await running.stdout.readline() == b"told\n"
+    await asyncio.sleep(random.Random(seed).uniform(0, 0.4))
+    running.kill()
+    await running.wait()
+    async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
+        await engine.settle_names(collection=MEMORY)
+        found = await engine.names(collection=MEMORY, begins="zol", limit=MANY)
+        assert {each.name: each.passages for each in found} == {
+            f"{first_of(number)} Nagy": 1 for number in range(NAMED)
+        }
+        assert await engine._core.records.check() == []
