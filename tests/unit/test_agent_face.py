@@ -52,6 +52,15 @@ def test_what_is_neither_a_text_nor_a_list_is_refused(context: AgentContext, thi
     assert context.count() == 0
 
 
+@pytest.mark.parametrize("odd", [{"alpha": "x"}, {"alpha": None}, {"alpha": 1.5}, {"max_hops": "far"}])
+def test_a_weight_or_a_distance_that_is_none_is_refused(context: AgentContext, odd: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match=next(iter(odd))):
+        context.retrieve("tea", **odd)
+    usual = {"alpha": "hybrid_alpha", "max_hops": "max_expansion_hops"}
+    with pytest.raises(InvalidInput):
+        AgentContext(context, **{usual[name]: value for name, value in odd.items()})
+
+
 def test_a_list_of_nothing_is_nothing(context: AgentContext) -> None:
     assert context.store([]) == {"stored": 0, "ids": []}
     assert context.retrieve("anything") == []

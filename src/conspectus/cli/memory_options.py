@@ -64,16 +64,15 @@ def instant(text: str | None) -> datetime | None:
     return None if text is None else parse_instant(text)
 
 
-def memories_table(memories: Sequence[Memory]) -> RenderableType:
-    """Memories, one a line, with whose they are where they differ in it."""
+def memories_picture(memories: Sequence[Memory]) -> RenderableType:
+    """Each memory below a line with its id, and with whose it is where they differ in it."""
     several = len({each.scope for each in memories}) > 1
-    table = plain_table("said", *(["whose"] if several else []), "who", "id", "", "text")
+    lines: list[RenderableType] = []
     for each in memories:
-        place = [cell(scope_name(each.scope))] if several else []
-        table.add_row(
-            said_at(each), *place, who(each), cell(each.id), marks(each), cell(each.text, limit=LINE)
-        )
-    return table
+        place = scope_name(each.scope) if several else ""
+        head = (cell(said_at(each)), cell(each.id, style="dim"), who(each), cell(place), marks(each))
+        lines += [Text("  ").join(part for part in head if part), _below(cell(each.text, limit=TEXT))]
+    return Group(*lines)
 
 
 def recalled_picture(found: Sequence[Recalled]) -> RenderableType:
@@ -84,8 +83,8 @@ def recalled_picture(found: Sequence[Recalled]) -> RenderableType:
         place = cell(f"{number} {', '.join(each.origins)}", style="bold"), cell(said_at(memory)), who(memory)
         score = cell(f"{each.score:.3f}", style="dim")
         head = Text("  ").join(part for part in (*place, marks(memory), score, cell(memory.id)) if part)
-        lines += [head, Padding(cell(memory.text, limit=TEXT), (0, 0, 0, 2))]
-        lines += [Padding(cell(reason, style="yellow"), (0, 0, 0, 2)) for reason in each.why]
+        lines += [head, _below(cell(memory.text, limit=TEXT))]
+        lines += [_below(cell(reason, style="yellow")) for reason in each.why]
     return Group(*lines)
 
 
@@ -140,3 +139,7 @@ def scope_name(scope: Scope) -> str:
     """Whose memories, in a word."""
     parts = (("user", scope.user), ("agent", scope.agent), ("conversation", scope.conversation))
     return ", ".join(f"{name} {value}" for name, value in parts if value is not None) or "nobody's"
+
+
+def _below(text: Text) -> RenderableType:
+    return Padding(text, (0, 0, 0, 2))

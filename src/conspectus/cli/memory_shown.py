@@ -16,7 +16,7 @@ from conspectus.cli.memory_options import (
     Purge,
     Whose,
     instant,
-    memories_table,
+    memories_picture,
     receipt_text,
     remembering,
     said_at,
@@ -122,7 +122,7 @@ def history(
             newest_first=part.newest_first,
         )
     if page.memories or common.json:
-        show(page, memories_table(page.memories), as_json=common.json)
+        show(page, memories_picture(page.memories), as_json=common.json)
     if page.next and not common.json:
         note(f"there are more: --after {page.next}")
     if not page.memories:

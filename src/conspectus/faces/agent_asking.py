@@ -51,7 +51,15 @@ def graph_of(asking: Asking, usual: GraphAsk, *, expands: bool) -> GraphAsk | No
     if not asking.get("use_graph", expands):
         return None
     alpha = asking.get("alpha", asking.get("hybrid_alpha", usual.alpha))
-    return replace(usual, alpha=alpha, hops=asking.get("max_hops", usual.hops))
+    hops = number("max_hops", asking.get("max_hops"), usual.hops)
+    return replace(usual, alpha=weight("alpha", alpha), hops=hops)
+
+
+def weight(name: str, given: float) -> float:
+    """The weight of the graph. Raises InvalidInput."""
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0.0 <= given <= 1.0:
+        raise InvalidInput(name, "must be from 0 (vectors and words) to 1 (the graph)")
+    return given
 
 
 def number(name: str, given: int | None, usual: int) -> int:

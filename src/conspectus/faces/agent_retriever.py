@@ -5,8 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final, TypedDict, Unpack
 
-from conspectus.errors import InvalidInput
-from conspectus.faces.agent_asking import Asking, graph_of, number, question_of
+from conspectus.faces.agent_asking import Asking, graph_of, number, question_of, weight
 from conspectus.faces.agent_graph import Graph
 from conspectus.faces.agent_graph_words import CONTENT
 from conspectus.faces.agent_memory import AsyncAgentMemory
@@ -51,8 +50,8 @@ class AsyncContextRetriever(Awaited):
         self.graph = knowledge_graph
         if knowledge_graph is not None and knowledge_graph.desk.home is not self.desk.home:
             knowledge_graph.move(self.desk)
-        alpha, hops = expansion.get("hybrid_alpha", 0.5), expansion.get("max_expansion_hops", 2)
-        self.expansion = GraphAsk(_weight(alpha), hops)
+        hops = number("max_expansion_hops", expansion.get("max_expansion_hops"), 2)
+        self.expansion = GraphAsk(weight("hybrid_alpha", expansion.get("hybrid_alpha", 0.5)), hops)
         self.expands = expansion.get("use_graph_expansion", True)
         self.as_of = instant_of(expansion.get("as_of"))
 
@@ -146,9 +145,3 @@ def _answer(node: dict[str, Any], score: float, path: list[str]) -> dict[str, An
         "through": path,
         "why": [f"found through {' → '.join(path)}"],
     }
-
-
-def _weight(alpha: float) -> float:
-    if not 0.0 <= alpha <= 1.0:
-        raise InvalidInput("hybrid_alpha", "must be from 0 (vectors and words) to 1 (the graph)")
-    return alpha
