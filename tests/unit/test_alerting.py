@@ -47,7 +47,8 @@ class House:
         await self.owner.revoke("default", Grantee("user", self.name), source=stream)
 
     async def all_checked(self) -> None:
-        """Wait until no alert is behind."""
+        """Wait until no alert is behind, and no vector is still to come, with which it would look again."""
+        await self.owner.settle()
         for _ in range(3_000):
             if not await self.owner._parts.alerts.rows.behind():
                 return
