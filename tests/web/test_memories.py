@@ -72,6 +72,29 @@ async def test_a_write_that_is_sent_twice_is_done_once(api: httpx.AsyncClient) -
     assert await listed(api) == ["I like tea."]
 
 
+async def test_no_answer_to_a_question_is_kept(api: httpx.AsyncClient) -> None:
+    key = {"Idempotency-Key": "k1"}
+    fact = {"subject": "Ann", "predicate": "likes", "object": "tea"}
+    body = {**ANN, "memories": [{"text": "I like tea.", "fact": fact}]}
+    [mine] = (await api.post("/memories", json=body)).json()
+    graph = "/graphs/graph%2Fann%2F%2Fone"
+    asked: list[tuple[str, Any]] = [
+        ("/memories/recall", {**ANN, "text": "tea"}),
+        ("/memories/context", {**ANN, "text": "tea", "budget": 100}),
+        ("/memories/count", ANN),
+        ("/documents/texts", {"ids": [mine["id"]]}),
+        (f"{graph}/find?collection=memory", {"query": "tea"}),
+        (f"{graph}/link?collection=memory", {"text": "Ann likes tea"}),
+        ("/collections/memory/names/find", {"text": "Ann likes tea"}),
+    ]
+    before = [await api.post(path, json=each, headers=key) for path, each in asked]
+    assert [each.status_code for each in before] == [200] * len(asked), [each.text for each in before]
+    await api.post("/memories/forget", json={**ANN, "ids": [mine["id"]]})
+    after = [await api.post(path, json=each, headers=key) for path, each in asked]
+    assert [each.headers.get("idempotent-replayed") for each in after] == [None] * len(asked)
+    assert not any("I like tea" in each.text for each in after)
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [
