@@ -26,8 +26,10 @@ HERE = Path(__file__).parent
 PYTHON = Path("venv-memory") / "bin" / "python"
 OURS = "conspectus"
 PEERS = (OURS, "langgraph", "mem0")
-KEPT_BACK, QUESTIONS, USERS = 310, 210, 10
-KINDS = ("remember", "recall", "memory_window")
+KEPT_BACK, QUESTIONS, USERS = 420, 210, 10
+KINDS = ("remember", "remember, 20 a second", "recall", "memory_window")
+PROCESSOR = ("remember, processor", "recall, processor")
+"""The mean time that the whole process worked for one, which other programs do not change."""
 CONSOLE = Console(stderr=True)
 QUIET = {"MEM0_TELEMETRY": "False", "ANONYMIZED_TELEMETRY": "False", "PYTHONPATH": str(HERE)}
 
@@ -36,7 +38,7 @@ Figures: TypeAlias = Mapping[str, Any]
 
 def work(folder: Path, number: int) -> Path:
     """The memories and the questions, which are runs of words out of the first user's memories."""
-    path = folder / f"work-{number}.json"
+    path = folder / f"work-{number}-{KEPT_BACK}.json"
     if not path.exists():
         texts = list(map(clean, paragraphs(number + KEPT_BACK)))
         asked = questions(texts[: max(number, KEPT_BACK) : USERS], QUESTIONS)
@@ -59,13 +61,14 @@ def environment(folder: Path) -> Path:
     return python
 
 
-def measure(folder: Path, peer: str, number: int) -> Figures:
+def measure(folder: Path, peer: str, number: int, conversations: int) -> Figures:
     """One memory that holds so many, in a fresh store and a fresh process."""
     CONSOLE.print(f"{peer}: {number:,} memories")
     store = folder / "memory" / peer
     shutil.rmtree(store, ignore_errors=True)
     python = sys.executable if peer == OURS else str(environment(folder))
-    command = [python, "-m", "peers.memories", peer, str(store), str(work(folder, number)), str(number)]
+    command = [python, "-m", "peers.memories", peer, str(store), str(work(folder, number))]
+    command += [str(number), str(conversations)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=os.environ | QUIET)
     told = json.loads(done.stdout.splitlines()[-1])
     shutil.rmtree(store, ignore_errors=True)
@@ -80,6 +83,10 @@ def lines(found: Mapping[int, Mapping[str, Figures]]) -> Iterator[list[str]]:
                 ours = percentile(peers[OURS], kind, percent)
                 values = [percentile(each, kind, percent) for each in peers.values()]
                 yield [f"{number:,} memories: {kind}, p{percent}", *(cell(value, ours) for value in values)]
+        for kind in PROCESSOR:
+            values = [percentile(each, kind, 50) for each in peers.values()]
+            ours = percentile(peers[OURS], kind, 50)
+            yield [f"{number:,} memories: {kind}", *(cell(value, ours) for value in values)]
 
 
 def percentile(figures: Figures, kind: str, percent: int) -> float | None:
@@ -111,13 +118,14 @@ def main() -> None:
     """Measure what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--memories", type=int, nargs="+", default=[0, 10_000, 100_000])
+    parser.add_argument("--conversations", type=int, default=10, help="of each of ten users")
     parser.add_argument("--peers", nargs="*", choices=PEERS[1:], default=PEERS[1:])
     parser.add_argument("--folder", type=Path, default=Path(".benchmarks"))
     parser.add_argument("--markdown", action="store_true")
     given = parser.parse_args()
     folder = given.folder.absolute()
     found = {
-        number: {peer: measure(folder, peer, number) for peer in (OURS, *given.peers)}
+        number: {peer: measure(folder, peer, number, given.conversations) for peer in (OURS, *given.peers)}
         for number in given.memories
     }
     show(found, markdown=given.markdown)

@@ -1,8 +1,10 @@
-"""One memory of agents at work, in a process of its own: python -m peers.memories PEER STORE WORK NUMBER.
+"""One memory of agents at work, in a process of its own.
 
-All are given the same memories, of 10 users in 10 conversations each, and the same embedder, which takes next
-to no time: each word has a fixed random vector, and a text is the sum of those of its words. The last line of
-the output has the times in milliseconds as JSON.
+python -m peers.memories PEER STORE WORK NUMBER CONVERSATIONS
+
+All are given the same memories, of 10 users in as many conversations each, and the same embedder, which takes
+next to no time: each word has a fixed random vector, and a text is the sum of those of its words. The last
+line of the output has the times in milliseconds as JSON.
 """
 
 import asyncio
@@ -23,9 +25,11 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 DIMENSIONS = 384
-USERS, CONVERSATIONS = 10, 10
+USERS = 10
 BATCH = 500
-SINGLES, QUESTIONS, WARMING = 300, 200, 10
+SINGLES, PACED, QUESTIONS, WARMING = 300, 100, 200, 10
+PACE = 0.05
+"""Seconds from one memory to the next where they come at the pace of people and tools."""
 TOP = 10
 BUDGET = 1_000
 WORD = re.compile(r"\w+")
@@ -41,6 +45,7 @@ class Said:
 
     number: int
     text: str
+    conversations: int
 
     @property
     def user(self) -> str:
@@ -49,8 +54,16 @@ class Said:
 
     @property
     def conversation(self) -> str:
-        """One of the user's ten."""
-        return f"talk{self.number // USERS % CONVERSATIONS}"
+        """One of the user's."""
+        return f"talk{self.number // USERS % self.conversations}"
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many memories there are, and in how many conversations of each user."""
+
+    number: int
+    conversations: int
 
 
 class Peer(Protocol):
@@ -76,32 +89,43 @@ def embedded(text: str) -> list[float]:
     return list(map(float, total / np.linalg.norm(total)))
 
 
-async def measured(peer: Peer, work: Any, number: int) -> Times:
+async def measured(peer: Peer, work: Any, size: Size) -> Times:
     """Fill the store, then store and ask one at a time."""
-    texts = [Said(place, text) for place, text in enumerate(work["texts"][: number + SINGLES + WARMING])]
+    number, last = size.number, size.number + SINGLES + WARMING
+    texts = [Said(place, text, size.conversations) for place, text in enumerate(work["texts"])]
     start = time.perf_counter()
     await peer.fill(texts[:number])
     filled = time.perf_counter() - start
-    singles = [lambda said=said: peer.store(said) for said in texts[number:]]
-    times = {"fill seconds": [filled], "remember": await timed(singles)}
+    singles = [lambda said=said: peer.store(said) for said in texts[number:last]]
+    paced = [lambda said=said: peer.store(said) for said in texts[last : last + PACED + WARMING]]
+    times = {"fill seconds": [filled]}
+    before = time.process_time()
+    times["remember"] = await timed(singles)
+    times["remember, processor"] = [(time.process_time() - before) * 1_000 / len(singles)]
+    times["remember, 20 a second"] = await timed(paced, pace=PACE)
     settle = getattr(peer, "settle", None)
     if settle is not None:
         await settle()
     asked = work["questions"][: QUESTIONS + WARMING]
+    before = time.process_time()
     times["recall"] = await timed([lambda text=text: peer.recall(text) for text in asked])
+    times["recall, processor"] = [(time.process_time() - before) * 1_000 / len(asked)]
     window = getattr(peer, "window", None)
     if window is not None:
         times["memory_window"] = await timed([lambda text=text: window(text) for text in asked])
     return times
 
 
-async def timed(work: Sequence[Callable[[], Awaitable[Any]]]) -> list[float]:
-    """Milliseconds of each, but for the first ones."""
+async def timed(work: Sequence[Callable[[], Awaitable[Any]]], *, pace: float = 0.0) -> list[float]:
+    """Milliseconds of each, but for the first ones; begun no sooner after each other than the pace is."""
     times = []
     for each in work:
         start = time.perf_counter()
         await each()
-        times.append((time.perf_counter() - start) * 1_000)
+        took = time.perf_counter() - start
+        times.append(took * 1_000)
+        if took < pace:
+            await asyncio.sleep(pace - took)
     return times[WARMING:]
 
 
@@ -166,14 +190,14 @@ class Mem0Memory:
         return len(found["results"])
 
 
-async def conspectus_times(store: Path, work: Any, number: int) -> Times:
+async def conspectus_times(store: Path, work: Any, size: Size) -> Times:
     """Ours."""
     ours = importlib.import_module("peers.conspectus_memory")
     async with ours.opened(store, embedded) as peer:
-        return await measured(peer, work, number)
+        return await measured(peer, work, size)
 
 
-async def langgraph_times(store: Path, work: Any, number: int) -> Times:
+async def langgraph_times(store: Path, work: Any, size: Size) -> Times:
     """LangGraph's."""
     kind = importlib.import_module("langgraph.store.sqlite").SqliteStore
     index = {"dims": DIMENSIONS, "embed": lambda texts: list(map(embedded, texts)), "fields": ["text"]}
@@ -181,10 +205,10 @@ async def langgraph_times(store: Path, work: Any, number: int) -> Times:
     with closing(connect(store / "store.sqlite", check_same_thread=False, isolation_level=None)) as opened:
         langgraph = kind(opened, index=index)
         langgraph.setup()
-        return await measured(LangGraphMemory(langgraph), work, number)
+        return await measured(LangGraphMemory(langgraph), work, size)
 
 
-async def mem0_times(store: Path, work: Any, number: int) -> Times:
+async def mem0_times(store: Path, work: Any, size: Size) -> Times:
     """mem0's; the key is never used."""
     vectors = {"path": str(store / "qdrant"), "embedding_model_dims": DIMENSIONS, "on_disk": True}
     settings = {
@@ -194,7 +218,7 @@ async def mem0_times(store: Path, work: Any, number: int) -> Times:
         "history_db_path": str(store / "history.sqlite"),
     }
     memory = importlib.import_module("mem0").Memory.from_config(settings)
-    return await measured(Mem0Memory(memory), work, number)
+    return await measured(Mem0Memory(memory), work, size)
 
 
 PEERS = {
@@ -205,9 +229,9 @@ PEERS = {
 
 
 if __name__ == "__main__":
-    name, place, given, size = sys.argv[1:]
+    name, place, given, number, conversations = sys.argv[1:]
     package, times_of = PEERS[name]
     Path(place).mkdir(parents=True)
     told = json.loads(Path(given).read_text(encoding="utf-8"))
-    times = asyncio.run(times_of(Path(place), told, int(size)))
+    times = asyncio.run(times_of(Path(place), told, Size(int(number), int(conversations))))
     print(json.dumps({"version": version(package), "times": times}))
