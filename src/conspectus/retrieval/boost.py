@@ -62,7 +62,7 @@ def from_speaker(question: str, authors: Sequence[str | None], *, weight: float 
 
 def from_asking(texts: Sequence[str], *, weight: float = QUESTION) -> Floats:
     """Minus `weight` for texts that end in a question: they ask for what others answer."""
-    return -weight * np.array([float(_asks(text)) for text in texts], dtype=np.float64)
+    return 0.0 - weight * np.array([float(_asks(text)) for text in texts], dtype=np.float64)
 
 
 def from_role(roles: Sequence[str | None], *, role: str = "user", weight: float = ROLE) -> Floats:

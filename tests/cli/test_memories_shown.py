@@ -1,0 +1,30 @@
+"""How memories look on a terminal."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from conspectus.cli.memory_options import memories_picture, recalled_picture
+from conspectus.model.memory import MemoryQuestion, NewMemory, Scope
+from tests.memories import store
+
+ANN = Scope("ann", "helper", "a conversation with a name that takes its room")
+SAID = [NewMemory("I moved to the sea. " * 9, role="user", speaker="Ann"), NewMemory("No.", kind="note")]
+
+
+@pytest.mark.parametrize("width", [60, 80])
+async def test_ids_can_be_copied_at_any_width(tmp_path: Path, width: int) -> None:
+    async with store(tmp_path) as engine:
+        ids = [each.id for each in await engine.remember(SAID, scope=ANN)]
+        await engine.remember("Elsewhere.", scope=Scope("ann"))
+        listed = await engine.memories(scope=Scope("ann"))
+        found = await engine.recall(MemoryQuestion("Who moved to the sea?", ANN))
+    for picture in (memories_picture(listed.memories), recalled_picture(found.memories)):
+        file = io.StringIO()
+        Console(file=file, width=width, color_system=None).print(picture)
+        lines = file.getvalue().splitlines()
+        assert max(map(len, lines)) <= width
+        assert any(ids[0] in line for line in lines)
+        assert "I moved to the sea. I moved to the sea." in file.getvalue()
