@@ -6,13 +6,16 @@ leads anywhere the best stays what it is. A passage that is reached is worth wha
 what each step costs. Nothing is stretched to fit a scale: two hits of .99 and .98 stay as near to each other.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 
 from conspectus.graph.walk import Way
 from conspectus.model.graph import GraphAsk
+from conspectus.model.ids import ChunkId
+from conspectus.model.records import StoredChunk
 from conspectus.ports import Candidates, Floats, Index, Probe
 from conspectus.retrieval.arms import widened
 from conspectus.retrieval.connections import Connections, Reached, reached
@@ -24,6 +27,8 @@ REACHED = "reached through names"
 GRAPH_PLAN = (GRAPH, QUESTION_NAMES, REACHED)
 SHOWN = 10
 """So many names of a question are told in its plan."""
+
+Hydrate: TypeAlias = Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChunk]]]
 
 
 async def spread(
@@ -50,8 +55,20 @@ async def spread(
     found = await reached(looking.question, scores, ask, over=over, allowed=allowed)
     ways = np.fromiter(sorted(found.ways), dtype=np.int64, count=len(found.ways))
     union = await widened(index, asked, union, np.setdiff1d(ways, union.ids))
-    again = await rank(looking, index, asked, union, keep=keep.with_those(ways))
+    read = replace(looking, hydrate=_knowing(ranked.rows, looking.hydrate))
+    again = await rank(read, index, asked, union, keep=keep.with_those(ways))
     return None if again is None else _weighed(again, found, ask, over)
+
+
+def _knowing(rows: Mapping[int, StoredChunk], read: Hydrate) -> Hydrate:
+    """How to read rows, of which some have just been read."""
+
+    async def hydrate(ids: Sequence[ChunkId]) -> Sequence[StoredChunk]:
+        further = [each for each in ids if each not in rows]
+        found = {each.chunk.id: each for each in await read(further)} if further else {}
+        return [found[each] if each in found else rows[each] for each in ids if each in found or each in rows]
+
+    return hydrate
 
 
 def _weighed(ranked: Ranked, found: Reached, ask: GraphAsk, over: Connections) -> Ranked:
