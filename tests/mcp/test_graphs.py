@@ -20,6 +20,7 @@ async def test_facts_are_found_and_walked(engine: Engine) -> None:
         )
         against = await said(asked, "neighbours", node="Python", direction="in")
         assert "Python ←written_in— Django" in against and "Guido" not in against
+        assert against.startswith("1 node around Python\n") and around.startswith("2 nodes around Django\n")
         assert "Guido" not in await said(asked, "neighbours", node="Python", types=["written_in"])
         assert "Guido" not in await said(asked, "neighbours", node="Python", min_weight=0.6)
 

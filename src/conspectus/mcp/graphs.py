@@ -184,7 +184,8 @@ async def neighbours(call: Call, given: NeighbourArguments) -> Answer:
     found = [each for reached in around for each in reached or ()]
     nearest = sorted(found, key=lambda each: (each.hop, -each.decay))[: given.limit]
     lines = list(map(neighbour_line, nearest))
-    return call.page(Page(lines, f"{len(lines)} nodes around {short(given.node)}", between="\n"))
+    count = "1 node" if len(lines) == 1 else f"{len(lines)} nodes"
+    return call.page(Page(lines, f"{count} around {short(given.node)}", between="\n"))
 
 
 async def add_facts(call: Call, given: AddArguments) -> Answer:
@@ -246,7 +247,8 @@ OFFERS: tuple[Offer[Any], ...] = (
         title="Find entities",
         description=(
             "Find the nodes of a knowledge graph that words are about, with their ids and types, and "
-            "names in documents that begin so. Start here before neighbours and add_facts."
+            "names in documents that begin so. Start here before neighbours and add_facts; with of_memory, "
+            "for the facts that you remembered."
         ),
         arguments=FindArguments,
         run=find_entities,
