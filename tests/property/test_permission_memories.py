@@ -34,31 +34,34 @@ async def entering(engine: Engine, *, remote: bool) -> AsyncIterator[Enter]:
         yield enter
 
 
-async def lived(rooms: Rooms) -> None:
+async def lived(rooms: Rooms) -> int:
+    looked = 0
     await rooms.begin()
     for number in range(STEPS):
         await rooms.step()
         if number % 3 == 2:
             await rooms.look()
+            looked += 1
+    return looked
 
 
-async def told(path: Path, seed: int, *, remote: bool = False) -> None:
+async def told(path: Path, seed: int, *, remote: bool = False) -> int:
     async with conspectus.open(path, settings=SETTINGS) as engine:
         await engine.found_owner()
         async with entering(engine, remote=remote) as enter:
-            await lived(Rooms(engine, enter, seed))
+            return await lived(Rooms(engine, enter, seed))
 
 
 @pytest.mark.parametrize("seed", range(4))
 async def test_no_history_of_memories_leaks(tmp_path: Path, seed: int) -> None:
-    await told(tmp_path, seed)
+    assert await told(tmp_path, seed) == STEPS // 3
 
 
 async def test_no_history_of_memories_leaks_over_http(tmp_path: Path) -> None:
-    await told(tmp_path, 1_000, remote=True)
+    assert await told(tmp_path, 1_000, remote=True) == STEPS // 3
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4, 60))
 async def test_no_history_of_many_leaks(tmp_path: Path, seed: int) -> None:
-    await told(tmp_path, seed, remote=seed % 4 == 0)
+    assert await told(tmp_path, seed, remote=seed % 4 == 0) == STEPS // 3
