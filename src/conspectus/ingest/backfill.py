@@ -24,7 +24,6 @@ BATCH = 288
 ATTEMPTS = 5
 POLL_SECONDS = 0.2
 GATHERING_SECONDS = 0.05
-MOST_GATHERINGS = 10
 
 
 def packed(vectors: Vectors) -> list[bytes]:
@@ -189,13 +188,6 @@ class Backfill:
 
 
 async def _gathering(work: Work) -> None:
-    """Let more come together, unless somebody waits: each batch costs writers the time of a commit.
-
-    While more keeps coming this goes on, but not for long.
-    """
-    for _ in range(MOST_GATHERINGS):
-        work.again = False
-        with suppress(TimeoutError):
-            await asyncio.wait_for(work.wanted.wait(), GATHERING_SECONDS)
-        if work.wanted.is_set() or not work.again:
-            return
+    """Let more come together, unless somebody waits: each batch costs writers the time of a commit."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(work.wanted.wait(), GATHERING_SECONDS)

@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 
 from conspectus.errors import ConspectusError, ProviderError, ProviderUnavailable, StorageError
 from conspectus.graph.keys import key_of
-from conspectus.ingest.backfill import ATTEMPTS, GATHERING_SECONDS, MOST_GATHERINGS, POLL_SECONDS, Turn
+from conspectus.ingest.backfill import ATTEMPTS, GATHERING_SECONDS, POLL_SECONDS, Turn
 from conspectus.model.graph import Found
 from conspectus.model.ids import CollectionId
 from conspectus.ports import Progress
 from conspectus.ports.graphs import SUBJECT, Extractor, Names, Unread
 
 BATCH = 100
+MOST_GATHERINGS = 10
+"""So many times in a row more may come before what came is looked through."""
 MOST_NAMES = 100
 """So many different names of a passage are kept; a longer list of them connects nothing."""
 LONGEST_TITLE = 8
