@@ -85,8 +85,8 @@ async def test_a_source_named_like_anothers_id_does_not_stand_in_for_it(scene: S
 
 
 async def test_hidden_and_missing_collections_are_made_anew_alike(scene: Scene) -> None:
-    await scene.bob.add("pears", collection="alice/wiki")
-    await scene.bob.add("pears", collection="alice/nothing")
+    await scene.bob.add("pears", collection="alice/wiki", wait=True)
+    await scene.bob.add("pears", collection="alice/nothing", wait=True)
     names = [each.name for each in await scene.bob.collections()]
     assert names == ["bob/alice/nothing", "bob/alice/wiki"]
     found = await scene.bob.retrieve("quinces plums", collection="*")
