@@ -315,3 +315,16 @@ async def test_facts_of_different_people_and_scopes_do_not_touch(engine: Engine)
     more = NewMemory("more", fact=Fact("Ann", "likes", "coffee", single=False))
     assert (await engine.remember(more, scope=ANN))[0].closed == ()
     assert [each.closed_by for each in (await engine.memories(scope=ANN)).memories] == [None] * 4
+
+
+async def test_all_conversations_are_recalled_from_where_that_is_asked_for(engine: Engine) -> None:
+    await engine.remember("The cat is called Mimi", scope=TUESDAY)
+    await engine.remember("The cat is called Oskar", scope=BOB)
+    await engine.remember("Good morning", scope=ANN)
+    question = asked("What is the cat called?")
+    assert await recalled(engine, question) == []
+    assert await recalled(engine, replace(question, everywhere=True)) == ["The cat is called Mimi"]
+    window = await engine.memory_window(replace(question, everywhere=True), 300)
+    assert [each.text for each in window.recent] == ["Good morning"]
+    assert "Mimi" in window.text
+    assert "Oskar" not in window.text

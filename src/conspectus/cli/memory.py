@@ -82,6 +82,9 @@ class Recalling:
     hops: Annotated[int, typer.Option(help="How far the graph is walked; 0: it has no say.")] = (
         GraphAsk().hops
     )
+    everywhere: Annotated[
+        bool, typer.Option("--everywhere", help="Recall from all conversations, not only the one named.")
+    ] = False
 
     def question(self, text: str, session: Session, whose: Whose) -> MemoryQuestion:
         """As the engine takes it."""
@@ -93,6 +96,7 @@ class Recalling:
             instant(self.as_of),
             graph=GraphAsk(self.alpha, self.hops) if self.hops else None,
             floor=self.floor,
+            everywhere=self.everywhere,
         )
 
 

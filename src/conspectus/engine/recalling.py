@@ -116,7 +116,8 @@ class Recalling(Reminding):
         )
 
     async def _asked_of_memory(self, question: MemoryQuestion) -> Asked:
-        homes = await self._homes(question.scope, question.collection)
+        scope = replace(question.scope, conversation=None) if question.everywhere else question.scope
+        homes = await self._homes(scope, question.collection)
         query = Query(question.text, collection=homes.place.collection.id)
         embedded = await self._embedded(query, homes.place.collection.space) if homes.sources else query
         return Asked(question, homes, question.as_of or self._parts.clock(), embedded.vector)

@@ -128,7 +128,8 @@ class MemoryQuestion:
     most `recent_tokens`, come first in a window; None stands for the settings' numbers, and without a
     conversation there are none. `notes_share` (0 to 1) is the most of a budget that standing notes may take.
     `graph` says how far the graph has a say (None: not at all): the graphs of the memories that are asked,
-    and those that it names. `floor` is the least raw similarity.
+    and those that it names. `floor` is the least raw similarity. With `everywhere` all conversations of the
+    user (and of the agent, if one is named) are recalled from; the last turns stay those of the conversation.
     """
 
     text: str
@@ -141,6 +142,7 @@ class MemoryQuestion:
     notes_share: float = 0.25
     graph: GraphAsk | None = field(default_factory=GraphAsk)
     floor: float | None = None
+    everywhere: bool = False
 
 
 Origin = Literal["recent", "note", "long_term"]

@@ -139,6 +139,7 @@ class RememberingContract:
             replace(question, limit=1, floor=0.1),
             replace(question, graph=None, recent=1, recent_tokens=20),
             replace(question, graph=GraphAsk(1.0, 1, ()), notes_share=0.0),
+            replace(question, everywhere=True),
             replace(question, as_of=now),
             replace(question, scope=Scope("nobody")),
         ):

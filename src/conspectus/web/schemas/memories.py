@@ -136,6 +136,9 @@ class RecallBody(ScopedBody):
         default_factory=lambda: GraphAskBody.model_validate({}), description="Null: the graph has no say."
     )
     floor: Floor | None = None
+    everywhere: bool = Field(
+        False, description="Recall from all conversations; the last turns stay those of the one named."
+    )
 
     def question(self) -> MemoryQuestion:
         """The question as the engine takes it."""
@@ -150,6 +153,7 @@ class RecallBody(ScopedBody):
             self.notes_share,
             None if self.graph is None else self.graph.asked(),
             self.floor,
+            self.everywhere,
         )
 
 
