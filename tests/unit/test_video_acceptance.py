@@ -174,6 +174,7 @@ class TestTimes:
         await engine.add_captions(NewCaption("by number", epoch, str(epoch + 60)), stream="cam", wait=True)
         await engine.add_captions(NewCaption("by instant", iso, "2024-05-01T12:01:00+02:00"), stream="cam")
         await engine.add_events([NewEvent("stop", epoch), NewEvent("stop", iso)], stream="cam")
+        await engine.settle()
         ranges = [CaptionRange(epoch, epoch + 1), CaptionRange(iso, "2024-05-01T10:00:01Z")]
         ranges += [CaptionRange(str(epoch), "2024-05-01T05:00:01-05:00")]
         answers = []

@@ -51,6 +51,7 @@ UNSURE = {
     "POST /api/v1/jobs/{job}/cancel",
     "POST /api/v1/jobs/{job}/retry",
     "POST /api/v1/graphs/{graph}/split",
+    "PATCH /api/v1/memories/{memory}",
     "POST /api/v1/keys/{key}/rotate",
     "POST /api/v1/sources/{source}/documents",
 }

@@ -34,10 +34,15 @@ class Desk:
         *,
         expected: str | None = None,
         stored: Sequence[Document] | None = None,
+        home: Collection | None = None,
     ) -> Sequence[Written]:
+        """Write documents; with `home`, their collection, its index follows while the caller goes on."""
         by = self._preparation(source)
         written = await write(self._core.records, batch, by, expected=expected, stored=stored)
-        home = await self._core.shelves.keep_up(source.collection)
+        if home is None:
+            home = await self._core.shelves.keep_up(source.collection)
+        else:
+            self._core.shelves.follow(home.id)
         if home.names:
             self._core.names.wake(home.id)
         return written

@@ -119,7 +119,7 @@ class Core:
         self.keys = Keys(parts.accounts, parts.clock)
         self.versions = Versions(parts.memories)
         self.shelves = Shelves(parts.records, parts.open_index)
-        self.backfill = Backfill(parts.records, parts.turn)
+        self.backfill = Backfill(parts.records, parts.turn, self.shelves.follow)
         self.names = NameReader(parts.names.rows, parts.names.turn, parts.names.make_extractor)
         work = parts.work
         self.jobs = JobService(

@@ -151,7 +151,8 @@ class Remembering(Stating):
             told[number] = replace(new, at=now + number * A_MOMENT if new.at is None else new.at)
             fresh.append(document_of(told[number], scope, now=now, beside=beside))
             places.append(number)
-        put = await self._write(fresh, home, stored=()) if fresh else ()
+        behind = place.collection if len(fresh) <= MOST_COMPARED else None
+        put = await self._write(fresh, home, stored=(), home=behind) if fresh else ()
         for number, written in zip(places, put, strict=True):
             done[number] = Remembered(written.id, written.outcome, near[number])
         return [

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from conspectus.errors import ConspectusError, ProviderError, ProviderUnavailable, StorageError
-from conspectus.model.ids import ChunkId
+from conspectus.model.ids import ChunkId, CollectionId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Collection
 from conspectus.ports import Embedder, Progress, Records, Vectors
@@ -104,9 +104,11 @@ class Work:
 class Backfill:
     """Starts, watches and stops the workers of one engine."""
 
-    def __init__(self, records: Records, turn: Turn) -> None:
+    def __init__(self, records: Records, turn: Turn, follow: Callable[[CollectionId], None]) -> None:
+        """`follow` has the index of a collection take in what was stored."""
         self._records = records
         self._turn = turn
+        self._follow = follow
         self._works: dict[str, Work] = {}
 
     def wake(self, collection: Collection, embedder: Embedder) -> Work:
@@ -184,6 +186,7 @@ class Backfill:
 
         while tried := await _embed_batch(self._records, collection, embedder, report=report):
             if tried < BATCH:
+                self._follow(collection.id)
                 await _gathering(work)
 
 

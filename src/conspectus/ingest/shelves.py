@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from conspectus.errors import NotFound, StorageError
+from conspectus.errors import ConspectusError, NotFound, StorageError
 from conspectus.ingest.sync import catch_up
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection, EmbeddingSpace
@@ -38,6 +38,7 @@ class Shelves:
         self._records = records
         self._open_index = open_index
         self._shelves: dict[str, Shelf] = {}
+        self._behind: dict[str, asyncio.Task[None]] = {}
         self._opening = asyncio.Lock()
 
     async def current(self, collection: Collection) -> Shelf:
@@ -60,6 +61,11 @@ class Shelves:
         await self.current(found)
         return found
 
+    def follow(self, collection: CollectionId) -> None:
+        """Take in what was just written while the writer goes on; who asks meanwhile does it first."""
+        before = self._behind.get(collection)
+        self._behind[collection] = asyncio.create_task(self._follow(collection, before))
+
     async def another(self, collection: Collection, space: EmbeddingSpace | None) -> Shelf:
         """A shelf in a space that does not answer yet; the caller closes its index."""
         reader = self._records.reader(collection.id, space)
@@ -74,11 +80,19 @@ class Shelves:
 
     async def close(self) -> None:
         """Close every index; one with much in memory writes it down, or the next opening would pay for it."""
+        await asyncio.gather(*self._behind.values())
         for shelf in self._shelves.values():
             with suppress(StorageError):
                 await shelf.index.flush(least=WORTH_WRITING)
             await shelf.index.close()
         self._shelves.clear()
+
+    async def _follow(self, collection: CollectionId, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await before
+        # Whoever asks next meets the same fault, and is told.
+        with suppress(ConspectusError):
+            await self.keep_up(collection)
 
     async def _found(self, collection: CollectionId) -> Collection:
         found = await self._records.collection(collection)
