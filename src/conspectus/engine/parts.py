@@ -178,6 +178,7 @@ class Core:
             await self._fetcher.close()
         await self.names.close()
         await self.backfill.close()
+        await self.shelves.followed()
         await self.parts.release()
         await self.shelves.close()
         await self.records.close()

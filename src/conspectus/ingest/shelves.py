@@ -66,6 +66,10 @@ class Shelves:
         before = self._behind.get(collection)
         self._behind[collection] = asyncio.create_task(self._follow(collection, before))
 
+    async def followed(self) -> None:
+        """Wait until no index follows any more."""
+        await asyncio.gather(*self._behind.values())
+
     async def another(self, collection: Collection, space: EmbeddingSpace | None) -> Shelf:
         """A shelf in a space that does not answer yet; the caller closes its index."""
         reader = self._records.reader(collection.id, space)
@@ -80,7 +84,7 @@ class Shelves:
 
     async def close(self) -> None:
         """Close every index; one with much in memory writes it down, or the next opening would pay for it."""
-        await asyncio.gather(*self._behind.values())
+        await self.followed()
         for shelf in self._shelves.values():
             with suppress(StorageError):
                 await shelf.index.flush(least=WORTH_WRITING)
