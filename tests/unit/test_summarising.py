@@ -281,20 +281,21 @@ async def test_one_request_at_a_time_makes_a_summary(tmp_path: Path) -> None:
 
 
 async def test_no_more_than_the_settings_allow_are_asked_at_once(tmp_path: Path) -> None:
-    most = 0
-    model = ScriptedChatModel()
-
-    def says(messages: Sequence[Message]) -> list[str]:
-        nonlocal most
-        most = max(most, model.open + 1)
-        return told(messages)
-
-    model.says = says
+    model = ScriptedChatModel(told, hangs=True)
     async with opened(tmp_path, model, summary_concurrency=2) as engine:
         await engine.add_captions(indexed(*range(60)), stream="film")
         await engine.add_captions(indexed(*range(60)), stream="other")
-        await asyncio.gather(engine.summarise(REQUEST), engine.summarise(SummaryRequest("other")))
-        assert 1 <= most <= 2, "answers come so fast that they need not meet"
+        both = [engine.summarise(REQUEST), engine.summarise(SummaryRequest("other"))]
+        made = asyncio.gather(*both)
+        async with asyncio.timeout(30):
+            while model.open < 2:
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.1)
+        assert model.open == 2
+        model.hangs = False
+        model.released.set()
+        await made
+        assert model.open == 0
 
 
 async def test_progress_is_told_and_a_cancelled_summary_goes_on_where_it_was(tmp_path: Path) -> None:
