@@ -51,7 +51,6 @@ UNSURE = {
     "POST /api/v1/jobs/{job}/cancel",
     "POST /api/v1/jobs/{job}/retry",
     "POST /api/v1/graphs/{graph}/split",
-    "PATCH /api/v1/memories/{memory}",
     "POST /api/v1/keys/{key}/rotate",
     "POST /api/v1/sources/{source}/documents",
 }
@@ -108,7 +107,11 @@ def remembered(case: Case) -> None:
         parts |= {"keep": "ann", "others": ["bo"], "edges": [], "nodes": [], "memories": MEMORIES}
         parts |= {"everything": True, "ids": [], "before": None, "older_than_days": None, "mention": None}
         parts |= {"as_of": None, "graph": None, "limit": 3, "days": None, "most": 3, "lines": []}
+        parts |= {"text": "I like green tea.", "at": None, "fact": None, "vector": None, "metadata": {}}
+        parts |= {"valid_from": None, "valid_until": None}
         case.body.update({name: parts[name] for name in case.body if name in parts})
+    if isinstance(case.headers, dict):
+        case.headers.pop("If-Match", None)
 
 
 @dataclass(frozen=True)
