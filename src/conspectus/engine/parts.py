@@ -7,11 +7,12 @@ from weakref import WeakValueDictionary
 
 from conspectus.access.keys import Keys
 from conspectus.engine.versions import Versions
-from conspectus.ingest.backfill import Backfill, Turn
+from conspectus.ingest.backfill import Backfill
 from conspectus.ingest.followers import Followers
 from conspectus.ingest.job_service import JobService, OpenJobs
 from conspectus.ingest.name_reading import NameReader
 from conspectus.ingest.shelves import OpenIndex, Shelves
+from conspectus.ingest.workers import Turn
 from conspectus.memory.keeping import Keeper
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.model.wiki import Connection

@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Final
 
 from conspectus.errors import StorageError
-from conspectus.ingest.backfill import Turn
+from conspectus.ingest.workers import Turn
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import FINISHED
 from conspectus.ports import Clock

@@ -3,15 +3,13 @@
 What is left to do is read from the store each time, so a killed reader loses at most one batch of work.
 """
 
-import asyncio
 import re
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from functools import partial
 
-from conspectus.errors import ConspectusError, ProviderError, ProviderUnavailable, StorageError
+from conspectus.errors import ConspectusError, ProviderError, ProviderUnavailable
 from conspectus.graph.keys import key_of
-from conspectus.ingest.backfill import ATTEMPTS, GATHERING_SECONDS, POLL_SECONDS, Turn
+from conspectus.ingest.workers import Chore, Turn, Work, Workers
 from conspectus.model.graph import Found
 from conspectus.model.ids import CollectionId
 from conspectus.ports import Progress
@@ -38,27 +36,15 @@ def title_names(title: str) -> list[Found]:
     return [Found(0, 0, name.strip(), key, SUBJECT) for key, name in spelt.items() if key]
 
 
-@dataclass(slots=True)
-class Reading:
-    """One collection's reader: how far it is, and whether there came more while it ran."""
-
-    task: asyncio.Task[None] | None = None
-    again: bool = False
-    wanted: asyncio.Event = field(default_factory=asyncio.Event)
-    done: int = 0
-    error: ConspectusError | None = None
-    refused: ProviderError | None = None
-
-
 class NameReader:
     """Starts, watches and stops the readers of one engine."""
 
     def __init__(self, names: Names, turn: Turn, extractor: Callable[[], Extractor]) -> None:
         self._names = names
-        self._turn = turn
+        self._workers = Workers(turn, "looking for names")
         self._make = extractor
         self._extractor: Extractor | None = None
-        self._readings: dict[str, Reading] = {}
+        self._refused: dict[str, ProviderError] = {}
 
     def extractor(self) -> Extractor:
         """What finds names here, made when it is first needed."""
@@ -66,86 +52,40 @@ class NameReader:
             self._extractor = self._make()
         return self._extractor
 
-    def wake(self, collection: CollectionId) -> Reading:
+    def wake(self, collection: CollectionId) -> Work:
         """Make sure that a reader is running that will see everything committed before this call."""
-        reading = self._readings.setdefault(collection, Reading())
-        reading.again = True
-        reading.wanted.clear()
-        if reading.task is None or reading.task.done():
-            reading.error = reading.refused = None
-            reading.task = asyncio.create_task(self._run(reading, collection))
-        return reading
+        if not self._workers.of(collection).runs:
+            self._refused.pop(collection, None)
+        waits = partial(self._names.unread, collection, limit=1)
+        return self._workers.wake(collection, Chore(waits, partial(self._read, collection), MOST_GATHERINGS))
 
     def problem(self, collection: CollectionId) -> ConspectusError | None:
         """Why the last reader of the collection gave up, or a passage that could not be looked through."""
-        reading = self._readings.get(collection)
-        return None if reading is None else reading.error or reading.refused
+        return self._workers.of(collection).error or self._refused.get(collection)
 
     async def settle(self, collection: CollectionId, progress: Progress | None = None) -> int:
         """Wait until all passages are looked through; how many were. Raises what stopped the reader."""
-        reading = self.wake(collection)
-        reading.wanted.set()
-        before, total = reading.done, await self._names.count_unread(collection)
-        while reading.task is not None and not reading.task.done():
-            if progress is not None:
-                progress("looking for names", min(reading.done - before, total), total)
-            await asyncio.wait({reading.task}, timeout=POLL_SECONDS)
-        if reading.task is not None:
-            await reading.task
+        total = partial(self._names.count_unread, collection)
+        read = await self._workers.settle(self.wake(collection), total, progress)
         if problem := self.problem(collection):
             raise problem
-        if progress is not None and total:
-            progress("looking for names", total, total)
-        return reading.done - before
+        return read
 
     async def close(self) -> None:
         """Stop all readers; what they did not finish is found again at the next start."""
-        tasks = [each.task for each in self._readings.values() if each.task is not None]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._workers.close()
         if self._extractor is not None:
             await self._extractor.close()
 
-    async def _run(self, reading: Reading, collection: CollectionId) -> None:
-        failures = 0
-        while reading.again:
-            await _gathering(reading)
-            reading.again = False
-            try:
-                await self._drain(reading, collection)
-                failures = 0
-            except ProviderUnavailable as fault:
-                failures += 1
-                if failures == ATTEMPTS:
-                    reading.error = fault
-                    return
-                reading.again = True
-                await asyncio.sleep(fault.retry_after or 2.0**failures)
-            except ConspectusError as fault:
-                reading.error = fault
-                return
-            except OSError as fault:
-                reading.error = StorageError(f"looking for names stopped: {fault}")
-                return
-
-    async def _drain(self, reading: Reading, collection: CollectionId) -> None:
-        while await self._names.unread(collection, limit=1):
-            with self._turn() as mine:
-                if mine:
-                    await self._read(reading, collection)
-                    return
-            await asyncio.sleep(POLL_SECONDS)
-
-    async def _read(self, reading: Reading, collection: CollectionId) -> None:
+    async def _read(self, collection: CollectionId, work: Work) -> None:
         while batch := await self._names.unread(collection, limit=BATCH):
-            found = await self._found(reading, batch)
+            found = await self._found(collection, batch)
             await self._names.put({each.chunk: names for each, names in zip(batch, found, strict=True)})
-            reading.done += len(batch)
+            work.done += len(batch)
             if len(batch) < BATCH:
-                await _gathering(reading)
+                await work.gathering(MOST_GATHERINGS)
 
-    async def _found(self, reading: Reading, batch: Sequence[Unread]) -> list[list[Found]]:
+    async def _found(self, collection: CollectionId, batch: Sequence[Unread]) -> list[list[Found]]:
         """The names of each; one whose text is refused has those of its title, and that is told."""
         try:
             texts = await self.extractor().extract([each.text for each in batch])
@@ -155,23 +95,10 @@ class NameReader:
             if not refusal.about_text:
                 raise
             if len(batch) > 1:
-                return [names for each in batch for names in await self._found(reading, [each])]
-            reading.refused = refusal
+                return [names for each in batch for names in await self._found(collection, [each])]
+            self._refused[collection] = refusal
             texts = [()]
         return [_kept(each, names) for each, names in zip(batch, texts, strict=True)]
-
-
-async def _gathering(reading: Reading) -> None:
-    """Let more come together, unless somebody waits: each batch costs writers the time of a commit.
-
-    While more keeps coming this goes on, but not for long.
-    """
-    for _ in range(MOST_GATHERINGS):
-        reading.again = False
-        with suppress(TimeoutError):
-            await asyncio.wait_for(reading.wanted.wait(), GATHERING_SECONDS)
-        if reading.wanted.is_set() or not reading.again:
-            return
 
 
 def _kept(unread: Unread, found: Sequence[Found]) -> list[Found]:
