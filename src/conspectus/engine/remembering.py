@@ -97,14 +97,13 @@ class Remembering(Stating):
             raise InvalidInput(min(unknown), "is not a field that can be changed")
         homes = await self._homes(scope, collection)
         while True:
-            stored = await self._memory_in(homes, memory)
-            if expected not in {None, stored.fingerprint}:
+            before = await self._memory_in(homes, memory)
+            if expected not in {None, before.document.fingerprint}:
                 raise Changed("memory", memory)
-            before = (await self._memories_in(homes, [stored]))[0]
             new = replace(as_given(before), **changes)
             if before.closed_by is not None and new.fact != before.fact and "valid_until" not in changes:
                 new = replace(new, valid_until=None)
-            home = homes.by_id[stored.source]
+            home = homes.by_id[before.document.source]
             if changes.keys() & OF_FACTS:
                 await self._fact_home(home, homes.place, [new])
             try:
@@ -172,18 +171,25 @@ class Remembering(Stating):
         return {each.document.key: each for each in found}
 
     async def _remember_again(self, home: Source, place: Place, new: NewMemory, known: Memory) -> Remembered:
-        """A memory whose key is stored: nothing where it says the same, else a new version."""
-        new = as_ended(new, known)
-        if _said(new) == _said(as_given(known)):
-            return Remembered(known.id, "unchanged", known.near)
+        """A memory whose key is stored: nothing where it says the same, else a new version.
+
+        One that is forgotten meanwhile is stored anew.
+        """
         homes = await self._homes(known.scope, place.collection.id)
-        while True:
+        found: list[Memory] = [known]
+        while found:
+            known, told = found[0], as_ended(new, found[0])
+            if _said(told) == _said(as_given(known)):
+                return Remembered(known.id, "unchanged", known.near)
             try:
-                written = await self._revise(homes, known, new)
+                written = await self._revise(homes, known, told)
             except Changed:
-                known = (await self._keyed(homes, home, [known.document.key]))[0]
+                found = await self._keyed(homes, home, [known.document.key])
                 continue
             return Remembered(written.id, written.outcome, known.near)
+        fresh = document_of(new, known.scope, now=self._parts.clock(), beside={})
+        written = (await self._write([fresh], home))[0]
+        return Remembered(written.id, written.outcome)
 
     async def _said_alike(
         self, home: Source, place: Place, batch: Sequence[NewMemory], stored: dict[str, Memory]

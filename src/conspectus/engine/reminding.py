@@ -27,14 +27,14 @@ class Reminding(Linking):
     async def memory(self, memory: str, *, scope: Scope, collection: str = MEMORY) -> Memory:
         """A memory of a scope. Raises NotFound, for one of another scope too."""
         homes = await self._homes(scope, collection)
-        return (await self._memories_in(homes, [await self._memory_in(homes, memory)]))[0]
+        return await self._memory_in(homes, memory)
 
     async def memory_versions(self, memory: str, *, scope: Scope, collection: str = MEMORY) -> list[Memory]:
         """All that a memory ever said, oldest first, as it is now last. Raises NotFound."""
         homes = await self._homes(scope, collection)
         now = await self._memory_in(homes, memory)
-        before = [in_homes(homes, each, text) for each, text in await homes.versions(now)]
-        return [*await self._present(homes, before), *await self._memories_in(homes, [now])]
+        before = [in_homes(homes, each, text) for each, text in await homes.versions(now.document)]
+        return [*await self._present(homes, before), now]
 
     async def memories(
         self,
@@ -101,8 +101,9 @@ class Reminding(Linking):
             holds=_holding(scope),
         )
 
-    async def _memory_in(self, homes: Homes, memory: str) -> Document:
-        found = await self._memory_sight.documents(homes, [memory])
+    async def _memory_in(self, homes: Homes, memory: str) -> Memory:
+        stored = await self._memory_sight.documents(homes, [memory])
+        found = await self._memories_in(homes, stored)
         if not found:
             raise NotFound("memory", memory)
         return found[0]

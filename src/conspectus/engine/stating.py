@@ -6,7 +6,7 @@ from dataclasses import replace
 from conspectus.access.memory_sight import Homes
 from conspectus.access.sight import Place
 from conspectus.engine.recalling import Recalling
-from conspectus.errors import Changed
+from conspectus.errors import Changed, NotFound
 from conspectus.memory.facts import edge_of_fact, ends_of_fact, same_edge
 from conspectus.memory.items import as_given, beside_of, document_of, remade, version_of
 from conspectus.memory.scopes import graph_name
@@ -156,5 +156,8 @@ class Stating(Recalling):
         if new.fact != before.fact:
             stays.pop(CLOSED_BY, None)
         fresh = remade(before, new, now=now, beside=stays | (beside or {}))
-        written = await self._write([version_of(before, now=now), fresh], source)
+        try:
+            written = await self._write([version_of(before, now=now), fresh], source)
+        except NotFound as gone:
+            raise Changed("memory", before.id) from gone
         return replace(written[1], outcome="updated" if new.text == before.text else "replaced")
