@@ -3,6 +3,7 @@
 import re
 import zlib
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 
@@ -15,13 +16,20 @@ STATED = re.compile(r"cosine ([01]\.\d+)")
 ROWS = 1 << 15
 
 
+@cache
+def _random_rows(dimensions: int, version: str) -> Vectors:
+    chance = np.random.default_rng(zlib.crc32(version.encode()))
+    rows: Vectors = chance.standard_normal((ROWS, dimensions), dtype=np.float32)
+    rows.setflags(write=False)
+    return rows
+
+
 class HashedEmbedder:
     """Texts that share words are similar: the normalised sum of a fixed random vector for each word."""
 
     def __init__(self, dimensions: int = 64, *, version: str = "1") -> None:
         self._space = EmbeddingSpace("hashed", dimensions, version)
-        chance = np.random.default_rng(zlib.crc32(version.encode()))
-        self._table = chance.standard_normal((ROWS, dimensions), dtype=np.float32)
+        self._table = _random_rows(dimensions, version)
         self.calls = 0
 
     @property
