@@ -25,6 +25,7 @@ from conspectus.records import (
     memory_tables,
     migrate,
     name_tables,
+    newest,
 )
 from conspectus.records.sqlite import migrating, sqlite_engine
 from conspectus.records.store import open_records
@@ -82,30 +83,39 @@ def shape(url: str) -> dict[str, object]:
     """Everything SQLAlchemy can see of a database's tables, which is more than Alembic compares."""
     engine = create_engine(url)
     look = inspect(engine)
-    names = sorted(set(look.get_table_names()) - {"alembic_version"})
     found: dict[str, object] = {
         name: (
-            [(column["name"], str(column["type"]), column["nullable"]) for column in look.get_columns(name)],
+            [column | {"type": str(column["type"])} for column in look.get_columns(name)],
             look.get_pk_constraint(name),
             sorted(map(str, look.get_foreign_keys(name))),
             sorted(map(str, look.get_unique_constraints(name))),
+            sorted(map(str, look.get_check_constraints(name))),
             sorted(map(described, look.get_indexes(name))),
         )
-        for name in names
+        for name in sorted(look.get_table_names())
     }
     engine.dispose()
     return found
 
 
+def rows(path: Path) -> set[str]:
+    database = sqlite3.connect(path)
+    found = {line for line in database.iterdump() if line.startswith("INSERT")}
+    database.close()
+    return found
+
+
 @pytest.mark.filterwarnings("ignore:Skipped unsupported reflection of expression-based index")
 @pytest.mark.filterwarnings("ignore:autogenerate skipping metadata-specified expression-based index")
-def test_migrating_from_nothing_equals_the_tables(tmp_path: Path) -> None:
+def test_migrating_from_nothing_equals_what_is_made_anew(tmp_path: Path) -> None:
     migrate_to(tmp_path / "migrated", "head")
     migrated, made = (f"sqlite:///{tmp_path / name}" for name in ("migrated", "made"))
     engine = create_engine(made)
-    schema.create_all(engine)
+    with engine.begin() as connection:
+        newest.make(connection)
     engine.dispose()
     assert shape(migrated) == shape(made)
+    assert rows(tmp_path / "migrated") == rows(tmp_path / "made")
     engine = create_engine(migrated)
     with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), schema) == []
@@ -145,12 +155,15 @@ async def test_a_newer_database_is_refused_and_left_as_it_is(tmp_path: Path) -> 
             await open_records(path)
 
 
-def test_processes_that_open_a_new_path_at_once_all_succeed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("old", [False, True])
+def test_processes_that_open_a_new_or_old_path_at_once_all_succeed(tmp_path: Path, old: bool) -> None:
+    if old:
+        migrate_to(tmp_path / "records.sqlite", "0001")
     command = [sys.executable, "-c", OPEN, str(tmp_path / "records.sqlite")]
     openers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
     outputs = [opener.communicate()[0].strip() for opener in openers]
     assert [opener.returncode for opener in openers] == [0, 0, 0, 0]
-    assert "True" in outputs
+    assert ("True" in outputs) == old
     again = subprocess.run(command, capture_output=True, text=True, check=True)
     assert again.stdout.strip() == "False"
 

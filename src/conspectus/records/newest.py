@@ -1,0 +1,35 @@
+"""Making a new database as the newest migration leaves one, without running them one after the other."""
+
+from sqlalchemy import Column, Connection, MetaData, PrimaryKeyConstraint, String, Table, insert
+
+from conspectus.records import (
+    account_tables,
+    alert_tables,
+    graph_tables,
+    job_tables,
+    memory_tables,
+    name_tables,
+    summary_tables,
+)
+from conspectus.records.tables import VERSION, counters, schema
+
+EVERY = (account_tables, alert_tables, graph_tables, job_tables, memory_tables, name_tables, summary_tables)
+"""Importing a module of tables adds them to the schema."""
+
+COUNTED = ("change", "chunk", "document", "alert_event", "graph_node", "graph_edge", "graph_event")
+
+history = Table(
+    "alembic_version",
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
+"""Where Alembic looks for the version of a database, as it makes it."""
+
+
+def make(connection: Connection) -> None:
+    """Make every table and its first rows inside the connection's open transaction."""
+    schema.create_all(connection, checkfirst=False)
+    connection.execute(insert(counters), [{"name": name, "value": 0} for name in COUNTED])
+    history.create(connection, checkfirst=False)
+    connection.execute(insert(history), {"version_num": VERSION})
