@@ -3,7 +3,7 @@
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
@@ -28,6 +28,41 @@ _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _TAKEN = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
 _PRIMARY_CODE = 0xFF
 _PAUSE_SECONDS = 0.02
+
+
+class SqliteDatabase:
+    """One file; a writer has it to itself, and readers see it as it was when they began."""
+
+    def __init__(self, path: Path, *, busy_seconds: float, readers: int) -> None:
+        self.reading = sqlite_engine(path, busy_seconds=busy_seconds, connections=readers + 1)
+        self.writing: Engine = self.reading.execution_options(**{WRITES: True})
+        self.name = str(path)
+        self.readers = readers
+        self._busy_seconds = busy_seconds
+
+    def prepare(self) -> None:
+        """Make the file ready for several processes."""
+        prepare_file(self.reading, busy_seconds=self._busy_seconds)
+
+    def migrating(self) -> AbstractContextManager[Connection]:
+        """A transaction that no other process migrates in."""
+        return migrating(self.reading)
+
+    def translated(self) -> AbstractContextManager[None]:
+        """The errors of the database as ours."""
+        return translated_errors(self.reading)
+
+    def problems(self, connection: Connection) -> list[str]:
+        """What is wrong with the file."""
+        return file_problems(connection)
+
+    def erase(self) -> None:
+        """Leave nothing of what was deleted in any file. Raises StorageBusy."""
+        erase_free_space(self.reading, busy_seconds=self._busy_seconds)
+
+    def may_repeat(self, fault: StorageError) -> bool:
+        """Never: who waited for the lock in vain has waited long enough."""
+        return False
 
 
 def sqlite_engine(path: Path, *, busy_seconds: float, connections: int) -> Engine:

@@ -1,16 +1,12 @@
 """The system of record on one database, behind the port `Records`."""
 
 import asyncio
-import importlib
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, inspect, text
-
-from conspectus.errors import InvalidInput, StorageTooNew
 from conspectus.model.filter import Filter
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
 from conspectus.model.index import IndexedChunk
@@ -41,31 +37,26 @@ from conspectus.records import (
     writing,
 )
 from conspectus.records.collection_reader import CollectionReader
-from conspectus.records.sqlite import (
-    erase_free_space,
-    file_problems,
-    migrating,
-    prepare_file,
-    sqlite_engine,
-)
-from conspectus.records.tables import VERSION
-from conspectus.records.transactions import READERS, Transactions, guarded, transact
+from conspectus.records.databases import DatabaseAccess, bring_up_to_date, database_at
+from conspectus.records.transactions import Transactions
 
 
-async def open_records(path: str | Path, *, busy_seconds: float = 30.0) -> "SqlRecords":
-    """Open the store at a path, made or brought to the newest version where needed.
+async def open_records(
+    address: str | Path, *, busy_seconds: float = 30.0, connections: int = 8
+) -> "SqlRecords":
+    """Open the store at a path or at a `postgresql://` URL, made or brought to the newest version if needed.
 
-    Several processes may open, read and write the same path at once; a writer waits up to `busy_seconds`
-    for another.
+    Several processes may open, read and write the same store at once; a writer waits up to `busy_seconds`
+    for another. To a server this process has at most `connections` connections, one of them for writing.
 
     Raises:
         StorageTooNew: a newer program wrote it.
-        StorageBusy: another process held it for too long.
+        StorageBusy: another process held it for too long, or the server does not answer.
         StorageError: it is not a database, or cannot be read or written.
+        MissingExtra: it is a URL, and the driver is not installed.
     """
-    if "://" in str(path):
-        raise InvalidInput("path", "must be the path of a file; database servers are not supported yet")
-    return await asyncio.to_thread(_open, Path(path), busy_seconds)
+    access = DatabaseAccess(busy_seconds, connections)
+    return await asyncio.to_thread(_open, str(address), access)
 
 
 class SqlRecords:
@@ -242,46 +233,22 @@ class SqlRecords:
 
     async def check(self) -> Sequence[str]:
         """What is wrong with the file, its references, or what should always hold."""
-        return await self._read(lambda connection: file_problems(connection) + checking.problems(connection))
+        own = self._transactions.database.problems
+        return await self._read(lambda connection: own(connection) + checking.problems(connection))
 
     async def purge(self) -> None:
         """Return only when no file of the store holds deleted content any more. Raises StorageBusy."""
-        transactions = self._transactions
-        work = partial(erase_free_space, transactions.engine, busy_seconds=transactions.busy_seconds)
-        await transactions.alone(work)
+        await self._transactions.alone(self._transactions.database.erase)
 
     async def close(self) -> None:
         """Let running work finish, then release connections and threads."""
         await self._transactions.close()
 
 
-def _open(path: Path, busy_seconds: float) -> SqlRecords:
-    engine = sqlite_engine(path, busy_seconds=busy_seconds, connections=READERS + 1)
-    transactions = Transactions(engine, busy_seconds)
+def _open(address: str, access: DatabaseAccess) -> SqlRecords:
+    transactions = Transactions(database_at(address, access))
     with ExitStack() as unless_opened:
         unless_opened.callback(transactions.shut)
-        guarded(engine, partial(prepare_file, engine, busy_seconds=busy_seconds))
-        if transact(engine, _stored_version) != VERSION:
-            guarded(engine, partial(_bring_up_to_date, engine))
+        bring_up_to_date(transactions.database)
         unless_opened.pop_all()
     return SqlRecords(transactions)
-
-
-def _stored_version(connection: Connection) -> str | None:
-    if not inspect(connection).has_table("alembic_version"):
-        return None
-    stored: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
-    return stored
-
-
-def _bring_up_to_date(engine: Engine) -> None:
-    """Migrate under the write lock, unless another process did it while this one waited for the lock."""
-    with migrating(engine) as connection:
-        stored = _stored_version(connection)
-        if stored == VERSION:
-            return
-        if stored is not None and stored > VERSION:
-            raise StorageTooNew(str(engine.url.database), stored)
-        # Alembic takes longer to import than everything else here, and is needed once per version.
-        migrate = importlib.import_module("conspectus.records.migrate")
-        migrate.upgrade(connection, version=VERSION)

@@ -7,40 +7,73 @@ cost that for every statement.
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import partial
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection, Engine
 
 from conspectus.errors import StorageError
-from conspectus.records.sqlite import WRITES, translated_errors
-
-READERS = 4
 
 Result = TypeVar("Result")
+
+
+class Database(Protocol):
+    """What differs between the databases that records may lie in.
+
+    Transactions of `reading` have one unchanging view; those of `writing` also have the write lock, so that
+    they follow one after the other, in all processes.
+    """
+
+    name: str
+    readers: int
+    reading: Engine
+    writing: Engine
+
+    def prepare(self) -> None:
+        """What has to be done before the first transaction."""
+        ...
+
+    def migrating(self) -> AbstractContextManager[Connection]:
+        """A transaction that no other process migrates in."""
+        ...
+
+    def translated(self) -> AbstractContextManager[None]:
+        """The one border where errors of database and driver become ours."""
+        ...
+
+    def problems(self, connection: Connection) -> list[str]:
+        """What the database itself finds wrong."""
+        ...
+
+    def erase(self) -> None:
+        """Leave nothing of what was deleted in any file. Raises StorageBusy."""
+        ...
+
+    def may_repeat(self, fault: StorageError) -> bool:
+        """Whether a transaction that failed so was undone for sure and may succeed when it is run again."""
+        ...
 
 
 class Transactions:
     """Runs functions of a connection in a transaction each, off the event loop."""
 
-    def __init__(self, engine: Engine, busy_seconds: float) -> None:
-        self.engine = engine
-        self.busy_seconds = busy_seconds
-        self._writing = engine.execution_options(**{WRITES: True})
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="records-read")
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._readers = ThreadPoolExecutor(database.readers, thread_name_prefix="records-read")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="records-write")
 
     async def read(self, work: Callable[[Connection], Result]) -> Result:
         """Run with one unchanging view of the data."""
-        return await self._run(self._readers, partial(transact, self.engine, work))
+        return await self._run(self._readers, partial(transact, self.database, self.database.reading, work))
 
     async def write(self, work: Callable[[Connection], Result]) -> Result:
         """Run with the write lock; committed when this returns, undone when it raises."""
-        return await self._run(self._writer, partial(transact, self._writing, work))
+        return await self._run(self._writer, partial(transact, self.database, self.database.writing, work))
 
     async def alone(self, work: Callable[[], Result]) -> Result:
         """Run in the place of a writer, without a transaction."""
-        return await self._run(self._writer, partial(guarded, self.engine, work))
+        return await self._run(self._writer, partial(guarded, self.database, work))
 
     async def close(self) -> None:
         """Let running work finish, then close every connection."""
@@ -50,7 +83,7 @@ class Transactions:
         """The same, for callers that may block."""
         self._writer.shutdown()
         self._readers.shutdown()
-        self.engine.dispose()
+        self.database.reading.dispose()
 
     @staticmethod
     async def _run(threads: ThreadPoolExecutor, job: Callable[[], Result]) -> Result:
@@ -61,13 +94,22 @@ class Transactions:
         return await future
 
 
-def transact(engine: Engine, work: Callable[[Connection], Result]) -> Result:
-    """Run with a connection in one transaction."""
-    with translated_errors(engine), engine.begin() as connection:
-        return work(connection)
+ATTEMPTS = 5
 
 
-def guarded(engine: Engine, work: Callable[[], Result]) -> Result:
+def transact(database: Database, engine: Engine, work: Callable[[Connection], Result]) -> Result:
+    """Run with a connection in one transaction, and again where the database undid it for another's sake."""
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            with database.translated(), engine.begin() as connection:
+                return work(connection)
+        except StorageError as fault:
+            if attempt == ATTEMPTS or not database.may_repeat(fault):
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def guarded(database: Database, work: Callable[[], Result]) -> Result:
     """Run with the errors of the database as ours."""
-    with translated_errors(engine):
+    with database.translated():
         return work()

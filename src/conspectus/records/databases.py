@@ -1,0 +1,73 @@
+"""Which database an address names, and how it is brought to the newest version."""
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Connection, inspect, text
+
+from conspectus.errors import InvalidInput, MissingExtra, StorageTooNew
+from conspectus.records import newest
+from conspectus.records.sqlite import SqliteDatabase
+from conspectus.records.tables import VERSION
+from conspectus.records.transactions import Database, guarded, transact
+
+READERS = 4
+SCHEMES = ("postgresql://", "postgres://")
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseAccess:
+    """How long to wait for a lock or a server, and how many connections to a server there may be."""
+
+    busy_seconds: float = 30.0
+    connections: int = 8
+
+
+def is_server(address: str) -> bool:
+    """Whether an address names a database server, and not a file."""
+    return address.startswith(SCHEMES)
+
+
+def database_at(address: str, access: DatabaseAccess) -> Database:
+    """The database of a path or a `postgresql://` URL. Raises InvalidInput or MissingExtra."""
+    if not is_server(address):
+        if "://" in address:
+            raise InvalidInput("path", "must be the path of a folder, or begin with postgresql://")
+        return SqliteDatabase(Path(address), busy_seconds=access.busy_seconds, readers=READERS)
+    try:
+        postgres = importlib.import_module("conspectus.records.postgres")
+    except ImportError as fault:
+        raise MissingExtra("postgresql", fault.name or "psycopg") from fault
+    database: Database = postgres.PostgresDatabase(address, access.busy_seconds, access.connections)
+    return database
+
+
+def bring_up_to_date(database: Database) -> None:
+    """Migrate to the newest version, if no other process has done so. Raises StorageTooNew."""
+    guarded(database, database.prepare)
+    if transact(database, database.reading, _stored_version) != VERSION:
+        guarded(database, lambda: _migrate(database))
+
+
+def _stored_version(connection: Connection) -> str | None:
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    stored: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    return stored
+
+
+def _migrate(database: Database) -> None:
+    """Under a lock, unless another process did it while this one waited for it."""
+    with database.migrating() as connection:
+        stored = _stored_version(connection)
+        if stored == VERSION:
+            return
+        if stored is not None and stored > VERSION:
+            raise StorageTooNew(database.name, stored)
+        if stored is None:
+            newest.make(connection)
+            return
+        # Alembic takes longer to import than everything else here, and is needed once per version.
+        migrate = importlib.import_module("conspectus.records.migrate")
+        migrate.upgrade(connection, version=VERSION)
