@@ -1,11 +1,13 @@
 """What all tests share: Hypothesis profiles and the place of the evaluation data."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from conspectus.testing.postgres_server import PostgresProcess, postgres_server
 
 ROOT = Path(__file__).resolve().parents[1]
 SLOW_MACHINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
@@ -26,3 +28,17 @@ def evaluation() -> Callable[[str], Path]:
         return place / name
 
     return find
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresProcess]:
+    """A PostgreSQL server for all tests of this process; none of them stops it."""
+    with postgres_server(tmp_path_factory.mktemp("postgres") / "data") as running:
+        yield running
+
+
+@pytest.fixture
+def postgres_url(postgres: PostgresProcess) -> Iterator[str]:
+    """A database of its own at the newest version."""
+    with postgres.fresh() as url:
+        yield url

@@ -19,6 +19,11 @@ class Settings:
     """What an engine is opened with. Each field can be set as CONSPECTUS_<FIELD> in the environment,
     and under its own name in a YAML file.
 
+    `path` is a folder, or the `postgresql://` URL of a database that many processes share: each has up to
+    `database_connections` to it, and what one of them does for all it gives up when it has not been heard of
+    for `lease_seconds`. With `row_security` `on` the database itself shows a person's reads nothing that the
+    person may not see. `cache` is the folder for what can be fetched or built again.
+    `index` is `segments` (files), `pgvector` (in the database), `milvus`, or `auto`: what belongs to `path`.
     `embedder` is `minilm` (shipped), `none` (words only), `static:PATH`, a hosted `vendor:model`, or
     `vectors:N` for vectors that callers hand in.
     `reranker` is `none`, `cohere:MODEL`, `bedrock:MODEL` or the URL of a `/rerank` service (URL#MODEL where
@@ -63,6 +68,10 @@ class Settings:
     max_files: int = 1_000_000
     max_folder_depth: int = 64
     busy_seconds: int = 30
+    database_connections: int = 8
+    lease_seconds: int = 30
+    row_security: str = "off"
+    cache: str = ""
     tail_chunks: int = 10_000
 
     reranker: str = "none"
@@ -88,7 +97,7 @@ class Settings:
     max_thread_chunks: int = 500
     max_chain: int = 100
 
-    index: str = "segments"
+    index: str = "auto"
     milvus_uri: str = ""
     milvus_token: str = field(default="", repr=False)
     milvus_prefix: str = "conspectus"
@@ -128,6 +137,7 @@ class Settings:
 
     host: str = "127.0.0.1"
     port: int = 8642
+    workers: int = 1
     max_request_bytes: int = 100_000_000
     max_upload_files: int = 100
     request_seconds: int = 60

@@ -8,10 +8,9 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.metadata import version
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
 from structlog.typing import FilteringBoundLogger
@@ -25,13 +24,13 @@ from conspectus.settings import Settings
 from conspectus.web.auth import Authentication, origins
 from conspectus.web.border import Border
 from conspectus.web.chat_streams import ChatStreams
-from conspectus.web.documented import Application
+from conspectus.web.documented import Application, operation
 from conspectus.web.event_streams import STREAM
 from conspectus.web.health import Readiness
 from conspectus.web.idempotency import HEADER, Idempotency
 from conspectus.web.limits import Limits
 from conspectus.web.live import Listeners
-from conspectus.web.logs import API, REQUEST_ID, RequestLog, logger
+from conspectus.web.logs import REQUEST_ID, RequestLog, logger
 from conspectus.web.metrics import Metrics
 from conspectus.web.problems import Refused, answer_error
 from conspectus.web.routes import (
@@ -100,7 +99,7 @@ def application(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
-        generate_unique_id_function=_operation,
+        generate_unique_id_function=operation,
         form_limits={"max_files": settings.max_upload_files, "max_fields": MOST_FIELDS},
         lifespan=partial(_lifespan, Running(engine, readiness, chats, settings, models)),
     )
@@ -172,10 +171,8 @@ async def _lifespan(running: Running, _app: FastAPI) -> AsyncIterator[None]:
 
 def _include(app: FastAPI, *, api: bool) -> None:
     if api:
-        routes = APIRouter(prefix=API)
         for group in GROUPS:
-            routes.include_router(group.router)
-        app.include_router(routes)
+            app.router.routes.extend(group.router.routes)
     app.include_router(server.router)
 
 
@@ -193,10 +190,6 @@ def _allow_origins(app: FastAPI, settings: Settings) -> None:
             ],
             expose_headers=["ETag", "Location", "Retry-After", "Idempotent-Replayed", REQUEST_ID, STREAM],
         )
-
-
-def _operation(route: APIRoute) -> str:
-    return route.name
 
 
 def now() -> datetime:

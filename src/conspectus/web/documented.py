@@ -4,10 +4,12 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
 
+from conspectus.web.logs import API
 from conspectus.web.problems import MEDIA_TYPE
 
 PROBLEM = "Problem"
@@ -47,6 +49,23 @@ def accepted(*statuses: int) -> Responses:
     """The same for a route that has its work done by a job."""
     place = {"description": "Where the job can be watched.", "schema": {"type": "string"}}
     return {202: {"headers": {"Location": place}}, **problems(*statuses)}
+
+
+class Section(APIRouter):
+    """Routes below `API` that are documented under one heading.
+
+    They are whole as they are, so that an application takes them over instead of making each anew.
+    """
+
+    def __init__(self, heading: str, *, prefix: str = "", **options: Any) -> None:
+        super().__init__(
+            prefix=API + prefix, tags=[heading], generate_unique_id_function=operation, **options
+        )
+
+
+def operation(route: APIRoute) -> str:
+    """What a route is called in the document."""
+    return route.name
 
 
 class Application(FastAPI):

@@ -49,8 +49,7 @@ def fault_facts(error: BaseException) -> dict[str, Any]:
 def route_of(scope: Scope) -> str:
     """The template of the route that a request came to, whatever its parameters were."""
     path: str = getattr(scope.get("route"), "path", UNMATCHED)
-    inside = scope["path"].startswith(API) and not path.startswith((API, UNMATCHED))
-    return f"{API}{path}" if inside else path
+    return path
 
 
 class RequestLog:

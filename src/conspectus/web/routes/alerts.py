@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import Query, Request, Response
 
 from conspectus.model.video import AlertEvent
 from conspectus.web.deps import EngineOf, IdInPath, Limit, NamedInQuery, without_limits
-from conspectus.web.documented import problems
+from conspectus.web.documented import Section, problems
 from conspectus.web.event_streams import frame
 from conspectus.web.live import LastEvent, ListenersOf, LiveEvents, resumed, streamed
 from conspectus.web.schemas.alerts import AlertAnswer, AlertBody, AlertEventAnswer
 from conspectus.web.schemas.base import IDENTIFIER, INT64
 
-router = APIRouter(tags=["alerts"])
+router = Section("alerts")
 OfAlert = Annotated[str | None, Query(min_length=1, max_length=IDENTIFIER, description="Only this alert's.")]
 AfterEvent = Annotated[int, Query(ge=0, lt=INT64, description="The number of the last event that is known.")]
 

@@ -1,10 +1,8 @@
 """Questions."""
 
-from fastapi import APIRouter
-
 from conspectus.model.results import ContextWindow, Reranking, Retrieval
 from conspectus.web.deps import EngineOf
-from conspectus.web.documented import problems
+from conspectus.web.documented import Section, problems
 from conspectus.web.schemas.asking import (
     AugmentBody,
     ContextBody,
@@ -17,7 +15,7 @@ from conspectus.web.schemas.asking import (
     WindowAnswer,
 )
 
-router = APIRouter(tags=["questions"])
+router = Section("questions")
 
 
 @router.post("/search", response_model=RetrievalAnswer, responses=problems())

@@ -2,19 +2,20 @@
 
 from collections.abc import AsyncGenerator
 
-from fastapi import APIRouter, Request, Response
+from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 
 from conspectus.engine import Engine
 from conspectus.model.video import CaptionRange, Stream
 from conspectus.streams.showing import line_of
 from conspectus.web.deps import EngineOf, Unhurried
+from conspectus.web.documented import Section
 from conspectus.web.lines import MEDIA_TYPE, LinesRoute, arriving
 from conspectus.web.schemas.streams import CaptionsWrittenAnswer
 from conspectus.web.streams import CAPTIONS, FoundStream, InCollection, StreamName, Within, found_by
 from conspectus.web.taking_lines import take_lines
 
-router = APIRouter(tags=["streams"], route_class=LinesRoute)
+router = Section("streams", route_class=LinesRoute)
 PAGE = 1_000
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Request, Response
+from fastapi import Depends, Header, Request, Response
 
 from conspectus.access.policy import require_scope
 from conspectus.engine import Engine
@@ -14,7 +14,7 @@ from conspectus.web.chat_stream import ChatStream
 from conspectus.web.chat_streams import CHAT, ChatStreams
 from conspectus.web.completions import Chunks, Wanted, completion
 from conspectus.web.deps import EngineOf, IdInPath, without_limits
-from conspectus.web.documented import Responses, problems
+from conspectus.web.documented import Responses, Section, problems
 from conspectus.web.event_streams import MEDIA_TYPE, STREAM, EventStream, Frames
 from conspectus.web.problems import failed, shown
 from conspectus.web.schemas.chat import ChatAnswer, ChatBody
@@ -27,7 +27,7 @@ from conspectus.web.schemas.completions import (
 )
 from conspectus.web.whole_answers import whole
 
-router = APIRouter(tags=["chat"])
+router = Section("chat")
 LONGEST_EVENT_ID = 100
 BEFORE_THE_HEAD = 2
 """Events, of which the second is the model's first: until then, what goes wrong can have a status."""

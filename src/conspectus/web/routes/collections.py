@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import suppress
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from conspectus.engine import Engine
 from conspectus.errors import Conflict, NotAllowed, NotFound
@@ -20,7 +20,7 @@ from conspectus.web.deps import (
     tagged,
     unless_held,
 )
-from conspectus.web.documented import problems, with_tag
+from conspectus.web.documented import Section, problems, with_tag
 from conspectus.web.schemas.records import (
     CollectionAnswer,
     CollectionBody,
@@ -31,7 +31,7 @@ from conspectus.web.schemas.records import (
 )
 from conspectus.web.schemas.upkeep import ReindexedAnswer, StatusAnswer
 
-router = APIRouter(prefix="/collections", tags=["collections"])
+router = Section("collections", prefix="/collections")
 
 
 @router.get("", response_model=list[CollectionAnswer], responses=problems())

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
-from fastapi import APIRouter, File, Form, Query, UploadFile
+from fastapi import File, Form, Query, UploadFile
 
 from conspectus.model.conversation import ArchiveKind, Chain, ChannelWindow, ImportReport, Said
 from conspectus.model.records import Document, Receipt, Written
 from conspectus.web.deps import DocumentId, EngineOf, Purge, Unhurried
-from conspectus.web.documented import problems
+from conspectus.web.documented import Section, problems
 from conspectus.web.schemas.base import NAME
 from conspectus.web.schemas.conversations import (
     ChainAnswer,
@@ -22,7 +22,7 @@ from conspectus.web.schemas.conversations import (
 from conspectus.web.schemas.records import DocumentAnswer, ReceiptAnswer, WrittenAnswer
 from conspectus.web.uploads import handed_in
 
-router = APIRouter(tags=["conversations"])
+router = Section("conversations")
 Named = Annotated[str, Query(min_length=1, max_length=NAME)]
 Collection = Annotated[str, Query(min_length=1, max_length=NAME)]
 

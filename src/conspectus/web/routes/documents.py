@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import In
@@ -24,7 +24,7 @@ from conspectus.web.deps import (
     quoted,
     unless_held,
 )
-from conspectus.web.documented import problems, with_tag
+from conspectus.web.documented import Section, problems, with_tag
 from conspectus.web.schemas.records import (
     ChunkAnswer,
     CountAnswer,
@@ -43,7 +43,7 @@ from conspectus.web.schemas.records import (
     WrittenAnswer,
 )
 
-router = APIRouter(tags=["documents"])
+router = Section("documents")
 IN_COLLECTION = "/collections/{collection:path}/documents"
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from conspectus.model.records import Written
 from conspectus.text.clocks import clock_of
 from conspectus.web.deps import EngineOf, NamedInQuery, Unhurried
-from conspectus.web.documented import problems
+from conspectus.web.documented import Section, problems
 from conspectus.web.schemas.base import NAME
 from conspectus.web.schemas.happenings import (
     EntitiesAnswer,
@@ -19,7 +19,7 @@ from conspectus.web.schemas.happenings import (
 from conspectus.web.schemas.records import WrittenAnswer
 from conspectus.web.streams import STREAM, FoundStream, InCollection, StreamName, Within, found_by
 
-router = APIRouter(tags=["streams"])
+router = Section("streams")
 EVENTS: Final = f"{STREAM}/events"
 
 

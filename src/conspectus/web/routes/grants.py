@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from conspectus.model.access import Grant, Grantee, GranteeKind
 from conspectus.web.deps import CollectionName, EngineOf, NamedInQuery
-from conspectus.web.documented import problems
+from conspectus.web.documented import Section, problems
 from conspectus.web.schemas.base import IDENTIFIER
 from conspectus.web.schemas.people import GrantAnswer, GrantBody, RevokedAnswer
 
-router = APIRouter(prefix="/collections/{collection:path}/grants", tags=["grants"])
+router = Section("grants", prefix="/collections/{collection:path}/grants")
 
 
 @router.get("", response_model=list[GrantAnswer], responses=problems())

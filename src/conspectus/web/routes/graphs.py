@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import Depends, Query, Response
 from pydantic import AwareDatetime
 
 from conspectus.model.graph import (
@@ -23,7 +23,7 @@ from conspectus.model.graph import (
 )
 from conspectus.model.records import Source
 from conspectus.web.deps import After, EngineOf, Limit, Unhurried
-from conspectus.web.documented import Responses, problems
+from conspectus.web.documented import Responses, Section, problems
 from conspectus.web.graphs import (
     GRAPH,
     GRAPHS,
@@ -53,7 +53,7 @@ from conspectus.web.schemas.graphs import (
 )
 from conspectus.web.schemas.records import SourceAnswer
 
-router = APIRouter(tags=["graphs"])
+router = Section("graphs")
 MOST_TYPES = 100
 Whole = Annotated[int, Query(ge=-INT64, lt=INT64)]
 FORMS: Responses = {200: {"content": {kind: {} for kind in MEDIA_TYPES.values()}}, **problems()}

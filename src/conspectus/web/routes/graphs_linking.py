@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from conspectus.model.graph import Found, Linking, NameCount, Node, NodeEvent
 from conspectus.model.records import Collection
 from conspectus.web.deps import CollectionName, EngineOf, NamedInQuery, Unhurried
-from conspectus.web.documented import problems
+from conspectus.web.documented import Section, problems
 from conspectus.web.graphs import GRAPH, OfGraph
 from conspectus.web.schemas.base import INT64, LONGEST_QUESTION, NAME
 from conspectus.web.schemas.graphs import (
@@ -26,7 +26,7 @@ from conspectus.web.schemas.graphs import (
 )
 from conspectus.web.schemas.records import CollectionAnswer
 
-router = APIRouter(tags=["graphs"])
+router = Section("graphs")
 NAMES = "/collections/{collection:path}/names"
 OfNode = Annotated[str | None, Query(max_length=LONGEST_QUESTION, description="Only of this node.")]
 

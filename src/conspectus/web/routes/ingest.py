@@ -4,20 +4,20 @@ from collections.abc import Sequence
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
-from fastapi import APIRouter, File, Form, Query, Response, UploadFile
+from fastapi import File, Form, Query, Response, UploadFile
 
 from conspectus.model.jobs import Job
 from conspectus.model.records import Receipt
 from conspectus.model.wiki import Connection
 from conspectus.web.deps import CollectionName, EngineOf, NamedInPath, Unhurried
-from conspectus.web.documented import accepted, problems
+from conspectus.web.documented import Section, accepted, problems
 from conspectus.web.routes.jobs import told_of
 from conspectus.web.schemas.base import NAME
 from conspectus.web.schemas.records import ReceiptAnswer
 from conspectus.web.schemas.work import ConnectionAnswer, ConnectionBody, JobAnswer, UrlBody
 from conspectus.web.uploads import handed_in
 
-router = APIRouter(prefix="/collections/{collection:path}", tags=["ingest"])
+router = Section("ingest", prefix="/collections/{collection:path}")
 
 
 @router.post("/ingest/url", response_model=JobAnswer, status_code=202, responses=accepted())

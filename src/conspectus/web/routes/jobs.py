@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import Query, Response
 
 from conspectus.model.jobs import EmbeddingRequest, IngestReport, Job, JobPage, JobState, RequestTotals
 from conspectus.web.deps import After, EngineOf, IdInPath, NamedInQuery
-from conspectus.web.documented import problems
+from conspectus.web.documented import Section, problems
 from conspectus.web.logs import API
 from conspectus.web.schemas.base import INT64
 from conspectus.web.schemas.work import (
@@ -18,7 +18,7 @@ from conspectus.web.schemas.work import (
     TotalsAnswer,
 )
 
-router = APIRouter(tags=["jobs"])
+router = Section("jobs")
 LONGEST_WAIT = 30
 Wait = Annotated[
     float, Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait for its end before answering.")

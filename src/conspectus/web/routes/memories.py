@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import Depends, Query, Response
 
 from conspectus.model.memory import (
     ForgetReceipt,
@@ -31,7 +31,7 @@ from conspectus.web.deps import (
     quoted,
     unless_held,
 )
-from conspectus.web.documented import problems, with_tag
+from conspectus.web.documented import Section, problems, with_tag
 from conspectus.web.memories import MEMORIES, MemoryId, OfScope, spelt
 from conspectus.web.schemas.asking import BudgetBody, budget_of
 from conspectus.web.schemas.base import INT64, NAME
@@ -53,7 +53,7 @@ from conspectus.web.schemas.remembered import (
     RememberedAnswer,
 )
 
-router = APIRouter(tags=["memory"], dependencies=[Depends(spelt)])
+router = Section("memory", dependencies=[Depends(spelt)])
 Most = Annotated[int | None, Query(ge=-INT64, lt=INT64)]
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Query, Response
+from fastapi import Depends, Query, Response
 
 from conspectus.model.memory import (
     MEMORY,
@@ -15,7 +15,7 @@ from conspectus.model.memory import (
     RetentionRule,
 )
 from conspectus.web.deps import After, EngineOf, Unhurried
-from conspectus.web.documented import Responses, accepted, problems
+from conspectus.web.documented import Responses, Section, accepted, problems
 from conspectus.web.lines import LINES, SENT_AS_LINES
 from conspectus.web.logs import API
 from conspectus.web.memories import MEMORIES, InMemory, OfScope, spelt
@@ -37,7 +37,7 @@ from conspectus.web.schemas.remembered import (
 )
 from conspectus.web.schemas.work import JobAnswer
 
-router = APIRouter(tags=["memory"], dependencies=[Depends(spelt)])
+router = Section("memory", dependencies=[Depends(spelt)])
 RETENTIONS = f"{MEMORIES}/retentions"
 OR_LINES: Responses = {200: {"content": LINES}, **problems()}
 MostLines = Annotated[int | None, Query(ge=-INT64, lt=INT64, description="Most lines on a page.")]

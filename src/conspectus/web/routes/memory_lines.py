@@ -2,18 +2,19 @@
 
 from collections.abc import AsyncGenerator
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import Depends, Request, Response
 from fastapi.responses import StreamingResponse
 
 from conspectus.engine import Engine
 from conspectus.model.memory import Scope
 from conspectus.web.deps import EngineOf, Unhurried
+from conspectus.web.documented import Section
 from conspectus.web.lines import MEDIA_TYPE, LinesRoute, arriving
 from conspectus.web.memories import MEMORIES, OfScope, Whose, spelt
 from conspectus.web.schemas.remembered import ImportedAnswer
 from conspectus.web.taking_memories import take_memories
 
-router = APIRouter(tags=["memory"], route_class=LinesRoute, dependencies=[Depends(spelt)])
+router = Section("memory", route_class=LinesRoute, dependencies=[Depends(spelt)])
 
 
 @router.post(f"{MEMORIES}/import", include_in_schema=False, dependencies=[Unhurried])

@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 
-from fastapi import APIRouter
-
 from conspectus.model.access import Group, Key, NewKey, Person, User
 from conspectus.web.deps import EngineOf, IdInPath, NamedInPath, NamedInQuery, ShownOnce
-from conspectus.web.documented import problems
+from conspectus.web.documented import Section, problems
 from conspectus.web.schemas.people import (
     GroupAnswer,
     GroupBody,
@@ -19,7 +17,7 @@ from conspectus.web.schemas.people import (
     UserChange,
 )
 
-router = APIRouter(tags=["people"])
+router = Section("people")
 
 
 @router.get("/me", response_model=PersonAnswer, responses=problems())

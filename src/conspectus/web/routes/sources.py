@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from fastapi import APIRouter, Response
+from fastapi import Response
 
 from conspectus.model.filter import And, Eq
 from conspectus.model.records import Receipt, Source, Written
@@ -22,7 +22,7 @@ from conspectus.web.deps import (
     tagged,
     unless_held,
 )
-from conspectus.web.documented import problems, with_tag
+from conspectus.web.documented import Section, problems, with_tag
 from conspectus.web.schemas.records import (
     DocumentPage,
     DocumentsOfSource,
@@ -33,7 +33,7 @@ from conspectus.web.schemas.records import (
     WrittenAnswer,
 )
 
-router = APIRouter(tags=["sources"])
+router = Section("sources")
 
 
 @router.get("/collections/{collection:path}/sources", response_model=list[SourceAnswer], responses=problems())

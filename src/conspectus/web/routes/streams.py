@@ -5,14 +5,14 @@ from dataclasses import asdict, dataclass
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, File, Form, Request, Response, UploadFile
+from fastapi import Depends, File, Form, Request, Response, UploadFile
 
 from conspectus.engine import Engine
 from conspectus.model.records import Receipt
 from conspectus.model.video import CaptionFiles, LiveCaption
 from conspectus.text.clocks import StreamClock, clock_of
 from conspectus.web.deps import After, EngineOf, Limit, Purge, Unhurried, without_limits
-from conspectus.web.documented import Responses, problems
+from conspectus.web.documented import Responses, Section, problems
 from conspectus.web.event_streams import frame
 from conspectus.web.lines import LINES, SENT_AS_LINES
 from conspectus.web.live import LastEvent, ListenersOf, LiveEvents, resumed, streamed
@@ -35,7 +35,7 @@ from conspectus.web.schemas.streams import (
 from conspectus.web.streams import CAPTIONS, STREAM, FoundStream, InCollection, StreamName, Within, found_by
 from conspectus.web.uploads import handed_in
 
-router = APIRouter(tags=["streams"])
+router = Section("streams")
 OR_LINES: Responses = {200: {"content": LINES}, **problems()}
 
 

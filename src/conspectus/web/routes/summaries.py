@@ -4,13 +4,13 @@ import json
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import Depends, Query, Request, Response
 
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.video import SummaryMode, SummaryRequest
 from conspectus.text.clocks import clock_of
 from conspectus.web.deps import EngineOf, Unhurried, without_limits
-from conspectus.web.documented import Responses, problems
+from conspectus.web.documented import Responses, Section, problems
 from conspectus.web.logs import API
 from conspectus.web.schemas.summaries import (
     BatchSize,
@@ -24,7 +24,7 @@ from conspectus.web.schemas.summaries import (
 from conspectus.web.schemas.work import JobAnswer
 from conspectus.web.streams import STREAM, FoundStream, Within, found_by
 
-router = APIRouter(tags=["streams"])
+router = Section("streams")
 SUMMARY = f"{STREAM}/summary"
 LONGEST_SCHEMA = 50_000
 MADE_LATER: dict[str, Any] = {

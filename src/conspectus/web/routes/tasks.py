@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import Depends, Path, Query, Request, Response
 
 from conspectus.errors import InvalidInput
 from conspectus.faces.task_words import (
@@ -31,7 +31,7 @@ from conspectus.web.deps import (
     quoted,
     unless_held,
 )
-from conspectus.web.documented import problems, with_tag
+from conspectus.web.documented import Section, problems, with_tag
 from conspectus.web.schemas.base import NAME
 from conspectus.web.schemas.records import ReceiptAnswer
 from conspectus.web.schemas.tasks import (
@@ -52,7 +52,7 @@ from conspectus.web.schemas.tasks import (
     TaskWrittenAnswer,
 )
 
-router = APIRouter(tags=["tasks"])
+router = Section("tasks")
 ONE = "/tasks/{task:path}"
 ATTACHMENTS = f"{ONE}/attachments"
 ATTACHMENT = f"{ATTACHMENTS}/{{attachment:path}}"

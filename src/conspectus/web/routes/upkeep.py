@@ -1,13 +1,11 @@
 """The store as a whole."""
 
-from fastapi import APIRouter
-
 from conspectus.model.reports import CheckReport, Status
 from conspectus.web.deps import EngineOf, Unhurried
-from conspectus.web.documented import problems
+from conspectus.web.documented import Section, problems
 from conspectus.web.schemas.upkeep import CheckAnswer, StatusAnswer
 
-router = APIRouter(tags=["upkeep"])
+router = Section("upkeep")
 
 
 @router.get("/status", response_model=StatusAnswer, responses=problems())
