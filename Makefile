@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
+# What the image of a server has beside the base: see Dockerfile.
+SERVER := --extra postgresql --extra hosted --extra openai
+FULL := --extra anthropic --extra google --extra cohere --extra bedrock --extra milvus
 
 export DATA QUESTIONS
 
@@ -34,6 +37,8 @@ bench-peers: $(READY)  ## the same work beside other engines, which it installs 
 lock: $(VENV)/.lock  ## pin requirements/*.txt anew; UPGRADE=--upgrade takes the newest releases
 	$(call compile,requirements/dev.txt,--group pyproject.toml:dev)
 	$(call compile,requirements/base.txt,--constraint requirements/dev.txt)
+	$(call compile,requirements/server.txt,--constraint requirements/dev.txt $(SERVER))
+	$(call compile,requirements/server-full.txt,--constraint requirements/dev.txt $(SERVER) $(FULL))
 
 clean:  ## remove what can be made again, the environment included
 	rm -rf $(VENV) .benchmarks .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
