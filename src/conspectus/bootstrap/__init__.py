@@ -12,7 +12,8 @@ from pathlib import Path
 from conspectus.bootstrap.indexes import build, index_folder
 from conspectus.bootstrap.models import GIVEN, Embedders, Models, Rerankers
 from conspectus.bootstrap.names import checked_names, extractor_of
-from conspectus.bootstrap.parts import local_archives, local_counter, local_files, now, parts_of
+from conspectus.bootstrap.parts import local_archives, local_counter, local_files, now, parts_of, prepare
+from conspectus.bootstrap.places import absolute, place_of
 from conspectus.engine import Engine
 from conspectus.ports import Embedder
 from conspectus.ports.chat import ChatModel
@@ -33,6 +34,7 @@ __all__ = [
     "local_files",
     "now",
     "open",
+    "prepare",
 ]
 
 
@@ -47,7 +49,8 @@ async def open(
 ) -> AsyncIterator[Engine]:
     """Open the store at `path` (made if it does not exist) and release everything at the end of the block.
 
-    `path` defaults to the one of the settings, the settings to the environment's; `embedder` is any object
+    `path` is a folder, or the `postgresql://` URL of a database that many processes and machines share; it
+    defaults to the one of the settings, the settings to the environment's; `embedder` is any object
     of that protocol, used for its own space and for new collections instead of the settings' one, and
     `reranker` and `chat_model` likewise. Raises StorageTooNew, StorageError, or MissingExtra for a model
     whose library is not installed.
@@ -55,12 +58,12 @@ async def open(
     chosen = Settings.from_environment() if settings is None else settings
     if embedder is not None:
         chosen = replace(chosen, embedder=GIVEN)
-    folder = absolute(path or chosen.path)
+    place = place_of(path or chosen.path, chosen)
     models = Models(chosen, embedder)
     judge = reranker or models.rerankers.named(chosen.reranker)
     speaker = chat_model or models.speaker()
     checked_names(chosen)
-    parts = replace(await parts_of(folder, chosen, models), reranker=judge, chat_model=speaker)
+    parts = replace(await parts_of(place, chosen, models), reranker=judge, chat_model=speaker)
     parts = replace(parts, names=replace(parts.names, make_extractor=partial(extractor_of, chosen, speaker)))
     models.notes.write_to(parts.request_log)
     engine = Engine(parts)
@@ -69,8 +72,3 @@ async def open(
         yield engine
     finally:
         await engine.close()
-
-
-def absolute(path: str | Path) -> Path:
-    """The same place, whatever the working folder becomes."""
-    return Path(path).expanduser().absolute()

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Protocol
 
 from conspectus.bootstrap.milvus import MilvusIndexes
+from conspectus.bootstrap.places import Place
 from conspectus.errors import IndexDamaged, InvalidInput, NotFound
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
 from conspectus.settings import Settings
 from conspectus.text.words import Analyzer
 
-RECORDS = "records.sqlite"
 INDEXES = "index"
 CHILD = "import asyncio, sys; from conspectus import bootstrap; asyncio.run(bootstrap.build(*sys.argv[1:]))"
 
@@ -36,31 +36,31 @@ class Indexes(Protocol):
         ...
 
 
-def indexes_of(folder: Path, settings: Settings) -> Indexes:
+def indexes_of(place: Place, settings: Settings) -> Indexes:
     """The indexes that the settings name. Raises InvalidInput for an unknown name."""
     match settings.index:
-        case "segments":
-            return EmbeddedIndexes(folder, settings)
+        case "auto" | "segments":
+            return EmbeddedIndexes(place, settings)
         case "milvus":
-            return MilvusIndexes(folder, settings)
+            return MilvusIndexes(place.folder, settings)
         case other:
-            raise InvalidInput("index", f"{other!r} is not segments or milvus")
+            raise InvalidInput("index", f"{other!r} is not auto, segments, pgvector or milvus")
 
 
 class EmbeddedIndexes:
     """Indexes in the store's own folder."""
 
-    def __init__(self, folder: Path, settings: Settings) -> None:
-        self._folder = folder
+    def __init__(self, place: Place, settings: Settings) -> None:
+        self._place = place
         self._settings = settings
 
     async def open(self, collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
         """The index of a collection in a space."""
-        return await open_segments(self._folder, collection, space, reader, self._settings)
+        return await open_segments(self._place, collection, space, reader, self._settings)
 
     async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
         """Delete an index."""
-        directory = index_folder(self._folder, collection, space)
+        directory = index_folder(self._place.folder, collection, space)
         await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
 
     async def close(self) -> None:
@@ -68,7 +68,7 @@ class EmbeddedIndexes:
 
 
 async def open_segments(
-    folder: Path, collection: Collection, space: EmbeddingSpace | None, reader: Reader, settings: Settings
+    place: Place, collection: Collection, space: EmbeddingSpace | None, reader: Reader, settings: Settings
 ) -> Index:
     """The embedded index, built anew from the records where its files cannot be trusted."""
     from conspectus.index.segments.build import Options
@@ -76,9 +76,9 @@ async def open_segments(
     from conspectus.index.segments.manifest import forget
     from conspectus.index.segments.store import SegmentsIndex
 
-    directory = index_folder(folder, collection, space)
-    await asyncio.to_thread(_adopt, folder / INDEXES / collection.id, directory.parent)
-    command = [sys.executable, "-c", CHILD, str(folder), collection.id]
+    directory = index_folder(place.folder, collection, space)
+    await asyncio.to_thread(_adopt, place.folder / INDEXES / collection.id, directory.parent)
+    command = [sys.executable, "-c", CHILD, collection.id]
     command += [json.dumps(None if space is None else asdict(space))]
     analyse = Analyzer(language=collection.language).terms
 
@@ -88,7 +88,7 @@ async def open_segments(
             reader,
             analyse,
             dimensions=space.dimensions if space else 0,
-            builder=SubprocessBuilder(command),
+            builder=SubprocessBuilder(command, first=json.dumps(place.records)),
             options=Options(tail_chunks=settings.tail_chunks),
         )
 
@@ -99,8 +99,8 @@ async def open_segments(
         return await attempt()
 
 
-async def build(folder: str, name: str, space: str) -> None:
-    """The child of a SubprocessBuilder: build what the line on standard input asks for."""
+async def build(name: str, space: str) -> None:
+    """The child of a SubprocessBuilder: build what standard input asks for, of the records that it names."""
     from conspectus.index.segments.builders import answer
     from conspectus.records.store import open_records
 
@@ -108,7 +108,7 @@ async def build(folder: str, name: str, space: str) -> None:
         sys.stdout.write(line)
         sys.stdout.flush()
 
-    records = await open_records(Path(folder) / RECORDS)
+    records = await open_records(json.loads(sys.stdin.readline()), connections=2)
     try:
         collection = await records.collection(name)
         if collection is None:

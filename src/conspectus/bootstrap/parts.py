@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from conspectus.bootstrap.indexes import RECORDS, Indexes, indexes_of
+from conspectus.bootstrap.indexes import Indexes, indexes_of
 from conspectus.bootstrap.models import Models
 from conspectus.bootstrap.names import extractor_of
+from conspectus.bootstrap.places import Place, place_of
 from conspectus.engine import Parts
 from conspectus.engine.parts import AlertParts, NameParts, WorkParts
 from conspectus.errors import StorageError
@@ -39,7 +40,8 @@ KEEPING_LOCK = "keeping.lock"
 COPIES = "wikis"
 
 
-async def parts_of(folder: Path, settings: Settings, models: Models) -> Parts:
+async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
+    """The adapters of the store at a place, which is made if there is none."""
     from conspectus.records.accounts import SqlAccounts
     from conspectus.records.graphs import SqlGraphs
     from conspectus.records.memories import SqlMemories
@@ -48,11 +50,13 @@ async def parts_of(folder: Path, settings: Settings, models: Models) -> Parts:
     from conspectus.records.store import open_records
     from conspectus.records.summaries import SqlSummaries
 
+    folder = place.folder
     await asyncio.to_thread(_make, folder)
-    indexes = indexes_of(folder, settings)
-    records = await open_records(folder / RECORDS, busy_seconds=settings.busy_seconds)
+    indexes = indexes_of(place, settings)
+    busy, connections = settings.busy_seconds, settings.database_connections
+    records = await open_records(place.records, busy_seconds=busy, connections=connections)
     return Parts(
-        path=str(folder),
+        path=records.transactions.database.name if place.is_shared else str(folder),
         version=importlib.metadata.version("conspectus"),
         settings=settings,
         records=records,
@@ -79,6 +83,15 @@ async def parts_of(folder: Path, settings: Settings, models: Models) -> Parts:
         alerts=_alert_parts(folder, settings, records.transactions),
         work=_work_parts(folder, settings, records.transactions),
     )
+
+
+async def prepare(path: str | Path, settings: Settings) -> None:
+    """Bring the records of a store to the newest version, and make them if there are none."""
+    from conspectus.records.store import open_records
+
+    place = place_of(path, settings)
+    await asyncio.to_thread(_make, place.folder)
+    await (await open_records(place.records, busy_seconds=settings.busy_seconds, connections=2)).close()
 
 
 async def _release(models: Models, indexes: Indexes) -> None:

@@ -5,7 +5,6 @@ import io
 import logging
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -93,7 +92,7 @@ def build_app() -> typer.Typer:
 
 def _before(
     ctx: typer.Context,
-    data: Annotated[Path | None, typer.Option(help="Folder of the data, for every command.")] = None,
+    data: Annotated[str | None, typer.Option(help="Folder or URL of the data, for every command.")] = None,
     *,
     collection: Annotated[str | None, typer.Option(help="Collection, for every command.")] = None,
     url: Annotated[str | None, typer.Option(help="Server to ask, for every command.")] = None,

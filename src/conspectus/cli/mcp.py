@@ -8,7 +8,6 @@ import importlib
 import sys
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -103,7 +102,7 @@ def _opened(common: Common, settings: Settings) -> AbstractAsyncContextManager["
     url = common.url or (settings.url if common.data is None else "")
     if url:
         return client.open(url, settings=settings)
-    return bootstrap.open(Path(common.data or settings.path).expanduser(), settings=settings)
+    return bootstrap.open(common.data or settings.path, settings=settings)
 
 
 def _listen(common: Common, listening: Listening, settings: Settings, options: "Options") -> None:

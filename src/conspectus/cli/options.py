@@ -3,7 +3,6 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
 import typer
@@ -28,8 +27,11 @@ class Common:
     """Where to look, and in which form to answer; may also stand before the command."""
 
     data: Annotated[
-        Path | None,
-        typer.Option(help="Folder of the data. Default: CONSPECTUS_PATH, else ./conspectus-data."),
+        str | None,
+        typer.Option(
+            help="Folder of the data, or the postgresql:// URL of a database. "
+            "Default: CONSPECTUS_PATH, else ./conspectus-data."
+        ),
     ] = None
     collection: Annotated[str | None, typer.Option(help=COLLECTION)] = None
     json: Annotated[bool, typer.Option("--json", help="Answer with one JSON document on stdout.")] = False

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from conspectus import sync
+from conspectus import bootstrap, sync
 from conspectus.cli.options import Common, Selection
 from conspectus.cli.output import note
 from conspectus.errors import InvalidInput, NotFound
@@ -69,10 +69,10 @@ def _engine(common: Common, settings: Settings, *, new: bool) -> AbstractContext
     url = common.url or (settings.url if common.data is None else "")
     if url:
         return sync.connect(url, settings=settings)
-    path = Path(common.data or settings.path).expanduser()
-    if not new and not path.exists():
-        raise NotFound("data folder", str(path))
-    return sync.open(path, settings=settings)
+    place = bootstrap.absolute(common.data or settings.path)
+    if not new and isinstance(place, Path) and not place.exists():
+        raise NotFound("data folder", str(place))
+    return sync.open(place, settings=settings)
 
 
 def _by_id(condition: Filter, ids: dict[str, str]) -> Filter:

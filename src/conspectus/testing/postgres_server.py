@@ -1,5 +1,6 @@
 """A real PostgreSQL server for tests: from a wheel, in a process that can be killed and started again."""
 
+import asyncio
 import importlib
 import os
 import warnings
@@ -13,7 +14,8 @@ from uuid import uuid4
 import psycopg
 import pytest
 
-from conspectus.records.databases import DatabaseAccess, bring_up_to_date, database_at
+from conspectus import bootstrap
+from conspectus.settings import Settings
 
 TEMPLATE = "conspectus_template"
 _FAST = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
@@ -67,9 +69,7 @@ class PostgresProcess:
     def prepare(self) -> None:
         """Make the template that fresh databases are copied from, at the newest version."""
         self.run(f"CREATE DATABASE {TEMPLATE}")
-        database = database_at(self.url(TEMPLATE), DatabaseAccess(connections=1))
-        bring_up_to_date(database)
-        database.reading.dispose()
+        asyncio.run(bootstrap.prepare(self.url(TEMPLATE), Settings()))
 
     @contextmanager
     def fresh(self, *, empty: bool = False) -> Iterator[str]:

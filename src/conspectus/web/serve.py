@@ -6,12 +6,13 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
 from conspectus import bootstrap
@@ -22,11 +23,14 @@ from conspectus.model.query import EVERYWHERE
 from conspectus.settings import Settings
 from conspectus.web.app import application
 from conspectus.web.auth import is_loopback
+from conspectus.web.health import Readiness
 from conspectus.web.logs import logger
 
 HEAD_BYTES = 65_536
 KEEP_ALIVE_SECONDS = 15
 BACKLOG = 2_048
+LOOK_SECONDS = 0.05
+CLOSE = (b"connection", b"close")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class Opened:
 async def serve(
     settings: Settings,
     *,
-    path: Path | None = None,
+    path: str | Path | None = None,
     keyless: bool = False,
     announce: Callable[[Opened], None],
     only_models: Options | None = None,
@@ -56,15 +60,20 @@ async def serve(
     with forwarded(log), closing(bound(settings.host, settings.port)) as listener:
         async with bootstrap.open(path, settings=settings) as engine:
             key = await first_key(engine, settings, keyless=keyless)
-            await engine.start_jobs()
-            await engine.start_following()
-            await engine.start_alerting()
-            await engine.start_keeping()
+            if settings.serve_jobs == "on":
+                await start_work(engine)
             app = application(engine, settings, log=log, only_models=only_models)
-            server = Server(configured(app, settings), app.state.readiness.stop)
             listener.listen(BACKLOG)
             announce(Opened(address_of(listener, settings.host), key))
-            await server.serve(sockets=[listener])
+            await Server(app, settings).serve(sockets=[listener])
+
+
+async def start_work(engine: Engine) -> None:
+    """Do, from now on, what nobody waits for: jobs, watched connections, alerts and retention."""
+    await engine.start_jobs()
+    await engine.start_following()
+    await engine.start_alerting()
+    await engine.start_keeping()
 
 
 async def first_key(engine: Engine, settings: Settings, *, keyless: bool) -> str | None:
@@ -95,7 +104,7 @@ def bound(host: str, port: int) -> socket.socket:
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         # With its protocol named, asyncio sends small answers at once instead of waiting for the last ACK.
-        made = socket.socket(*found[0][:3])
+        made = Listening(*found[0][:3])
     except (OSError, OverflowError, UnicodeError) as fault:
         raise InvalidInput("host", f"{host} port {port} is no address of this machine") from fault
     try:
@@ -113,8 +122,11 @@ def address_of(listener: socket.socket, host: str) -> str:
     return f"http://{name}:{listener.getsockname()[1]}"
 
 
-def configured(app: FastAPI, settings: Settings) -> uvicorn.Config:
-    """How connections are treated."""
+def configured(app: ASGIApp, settings: Settings) -> uvicorn.Config:
+    """How connections are treated.
+
+    One connection is accepted at a time, so that processes at one address share them evenly.
+    """
     return uvicorn.Config(
         app,
         log_config=None,
@@ -124,18 +136,46 @@ def configured(app: FastAPI, settings: Settings) -> uvicorn.Config:
         lifespan="on",
         server_header=False,
         proxy_headers=False,
+        backlog=1,
         h11_max_incomplete_event_size=HEAD_BYTES,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=settings.job_grace_seconds,
     )
 
 
+class Listening(socket.socket):
+    """A socket that listens already: a shorter queue, asked for later, is not made of it."""
+
+    def listen(self, _backlog: int = BACKLOG, /) -> None:
+        """Leave the queue as long as it is."""
+
+
+class Leaving:
+    """Has every answer close its connection once the server is about to stop."""
+
+    def __init__(self, app: FastAPI) -> None:
+        self._app = app
+        self._readiness: Readiness = app.state.readiness
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on."""
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start" and self._readiness.state == "stopping":
+                message["headers"] = [*message.get("headers", ()), CLOSE]
+            await send(message)
+
+        await self._app(scope, receive, sending)
+
+
 class Server(uvicorn.Server):
     """A server that ends well when it is asked to, and at once when it is interrupted a second time."""
 
-    def __init__(self, config: uvicorn.Config, stopping: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._stopping = stopping
+    def __init__(self, app: FastAPI, settings: Settings) -> None:
+        super().__init__(configured(Leaving(app), settings))
+        self._readiness: Readiness = app.state.readiness
+        self._drain = settings.drain_seconds
+        self._leaving: asyncio.Task[None] | None = None
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -154,11 +194,33 @@ class Server(uvicorn.Server):
                 loop.remove_signal_handler(signal.SIGINT)
 
     def stop(self) -> None:
-        """Take nothing new and finish what is being answered; from now on, an interrupt ends the process."""
-        self._stopping()
-        self.should_exit = True
-        if asyncio.get_running_loop().remove_signal_handler(signal.SIGINT):
+        """Say that nothing new should come, and finish what comes for a while and what is being answered.
+
+        From now on, an interrupt ends the process.
+        """
+        loop = asyncio.get_running_loop()
+        self._readiness.stop()
+        loop.call_later(self._drain, self._end)
+        if loop.remove_signal_handler(signal.SIGINT):
             signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    def leave(self) -> None:
+        """Take no new connection, as others do; end when nobody uses those that are there any more."""
+        if self._leaving is None:
+            self._leaving = asyncio.create_task(self._leave())
+
+    async def _leave(self) -> None:
+        self._readiness.stop()
+        for each in self.servers:
+            each.close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(KEEP_ALIVE_SECONDS):
+                while self.server_state.connections:
+                    await asyncio.sleep(LOOK_SECONDS)
+        self._end()
+
+    def _end(self) -> None:
+        self.should_exit = True
 
 
 class Forwarding(logging.Handler):

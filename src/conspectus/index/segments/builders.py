@@ -44,10 +44,14 @@ class LocalBuilder:
 
 
 class SubprocessBuilder:
-    """Builds in a child that reads the request as a line from its input and calls `answer`."""
+    """Builds in a child that reads the request as a line from its input and calls `answer`.
 
-    def __init__(self, command: Sequence[str]) -> None:
+    `first` is a line that the child reads before the request: what others must not see in its command.
+    """
+
+    def __init__(self, command: Sequence[str], *, first: str | None = None) -> None:
         self._command = tuple(command)
+        self._first = "" if first is None else f"{first}\n"
         self._children: set[Process] = set()
 
     async def build(self, request: BuildRequest, progress: Progress | None = None) -> BuildResult:
@@ -55,7 +59,7 @@ class SubprocessBuilder:
         child = await asyncio.create_subprocess_exec(*self._command, stdin=PIPE, stdout=PIPE, stderr=PIPE)
         self._children.add(child)
         try:
-            return await _converse(child, request, progress)
+            return await _converse(child, f"{self._first}{request.to_json()}\n", progress)
         finally:
             self._children.discard(child)
             await _stop(child)
@@ -78,13 +82,13 @@ async def answer(reader: Reader, analyse: Analyse, request: str, *, write: Calla
     write(json.dumps(asdict(result)) + "\n")
 
 
-async def _converse(child: Process, request: BuildRequest, progress: Progress | None) -> BuildResult:
+async def _converse(child: Process, said: str, progress: Progress | None) -> BuildResult:
     if child.stdin is None or child.stdout is None or child.stderr is None:
         raise StorageError("the builder has no pipes")
     complaints = asyncio.create_task(child.stderr.read())
     result = None
     try:
-        child.stdin.write(request.to_json().encode() + b"\n")
+        child.stdin.write(said.encode())
         child.stdin.close()
         async for line in child.stdout:
             message = json.loads(line)
