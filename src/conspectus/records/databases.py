@@ -6,7 +6,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection, inspect, text
 
-from conspectus.errors import InvalidInput, MissingExtra, StorageTooNew
+from conspectus.errors import InvalidInput, MissingExtra, StorageError, StorageTooNew
 from conspectus.records import newest
 from conspectus.records.sqlite import SqliteDatabase
 from conspectus.records.tables import VERSION
@@ -14,6 +14,8 @@ from conspectus.records.transactions import Database, guarded, transact
 
 READERS = 4
 SCHEMES = ("postgresql://", "postgres://")
+UNFINISHED = "unfinished move"
+"""Stands in the place of a version while a store is being filled from another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +48,12 @@ def database_at(address: str, access: DatabaseAccess) -> Database:
 def bring_up_to_date(database: Database) -> None:
     """Migrate to the newest version, if no other process has done so. Raises StorageTooNew."""
     guarded(database, database.prepare)
-    if transact(database, database.reading, _stored_version) != VERSION:
+    if transact(database, database.reading, version_of) != VERSION:
         guarded(database, lambda: _migrate(database))
 
 
-def _stored_version(connection: Connection) -> str | None:
+def version_of(connection: Connection) -> str | None:
+    """The version of the records that a connection leads to; None where there are none."""
     if not inspect(connection).has_table("alembic_version"):
         return None
     stored: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
@@ -60,9 +63,11 @@ def _stored_version(connection: Connection) -> str | None:
 def _migrate(database: Database) -> None:
     """Under a lock, unless another process did it while this one waited for it."""
     with database.migrating() as connection:
-        stored = _stored_version(connection)
+        stored = version_of(connection)
         if stored == VERSION:
             return
+        if stored == UNFINISHED:
+            raise StorageError(f"{database.name}: a move into it has not ended; run it again, then open it")
         if stored is not None and stored > VERSION:
             raise StorageTooNew(database.name, stored)
         if stored is None:
