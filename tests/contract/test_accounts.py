@@ -44,6 +44,12 @@ class TestSqlite(AccountsContract):
         return SqlAccounts(records.transactions)
 
 
+class TestPostgres(TestSqlite):
+    @pytest.fixture
+    def records(self, postgres_records: SqlRecords) -> SqlRecords:
+        return postgres_records
+
+
 async def test_jobs_and_connections_go_to_the_heir(records: SqlRecords) -> None:
     accounts = SqlAccounts(records.transactions)
     for name in ("anna", "ben"):

@@ -31,6 +31,12 @@ class TestSqlite(AlertsContract):
     pass
 
 
+class TestPostgres(AlertsContract):
+    @pytest.fixture
+    def records(self, postgres_records: SqlRecords) -> SqlRecords:
+        return postgres_records
+
+
 async def test_twenty_thousand_events_at_once_and_then_again(alerts: SqlAlerts, records: SqlRecords) -> None:
     names = [f"d{number:04}" for number in range(1_000)]
     await filled(records, *names)

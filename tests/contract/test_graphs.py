@@ -57,12 +57,16 @@ class RememberedShelf:
         self.graphs.drop(graph)
 
 
+async def stocked(records: SqlRecords) -> SqlRecords:
+    await records.create_collection(a_shelf())
+    for source in (notes(), PEOPLE, PLACES):
+        await records.put_source(source)
+    return records
+
+
 @pytest.fixture
 async def records(tmp_path: Path) -> AsyncIterator[SqlRecords]:
-    opened = await open_records(tmp_path / "records.sqlite")
-    await opened.create_collection(a_shelf())
-    for source in (notes(), PEOPLE, PLACES):
-        await opened.put_source(source)
+    opened = await stocked(await open_records(tmp_path / "records.sqlite"))
     yield opened
     await opened.close()
 
@@ -71,6 +75,12 @@ class TestSqlite(GraphsContract, GraphWalksContract, GraphMergesContract):
     @pytest.fixture
     def shelf(self, records: SqlRecords) -> GraphShelf:
         return StoredShelf(records)
+
+
+class TestPostgres(TestSqlite):
+    @pytest.fixture
+    async def records(self, postgres_records: SqlRecords) -> SqlRecords:
+        return await stocked(postgres_records)
 
 
 class TestMemory(GraphsContract, GraphWalksContract, GraphMergesContract):

@@ -1,4 +1,4 @@
-"""Every keeper of jobs, calls and answers, held to its contract, in memory and on SQLite."""
+"""Every keeper of jobs, calls and answers, held to its contract, in memory, on SQLite and on PostgreSQL."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -17,12 +17,16 @@ from conspectus.testing.memory_jobs import MemoryLedger, MemoryReplays, MemoryRe
 from conspectus.testing.samples import SHELF, shelf
 
 
+async def stocked(records: SqlRecords) -> SqlRecords:
+    for name in (SHELF, "other"):
+        await records.create_collection(shelf(name))
+    return records
+
+
 @pytest.fixture
 async def records(tmp_path: Path) -> AsyncIterator[SqlRecords]:
     opened = await open_records(tmp_path / "records.sqlite")
-    await opened.create_collection(shelf())
-    await opened.create_collection(shelf("other"))
-    yield opened
+    yield await stocked(opened)
     await opened.close()
 
 
@@ -47,6 +51,16 @@ class TestSqlLedger(LedgerContract):
             await ledger.add(job("two"))
 
 
+class OnPostgres:
+    @pytest.fixture
+    async def records(self, postgres_records: SqlRecords) -> SqlRecords:
+        return await stocked(postgres_records)
+
+
+class TestPostgresLedger(OnPostgres, TestSqlLedger):
+    pass
+
+
 class TestMemoryRequestLog(RequestLogContract):
     @pytest.fixture
     def log(self) -> RequestLog:
@@ -59,6 +73,10 @@ class TestSqlRequestLog(RequestLogContract):
         return SqlRequestLog(records.transactions)
 
 
+class TestPostgresRequestLog(OnPostgres, TestSqlRequestLog):
+    pass
+
+
 class TestMemoryReplays(ReplaysContract):
     @pytest.fixture
     def replays(self) -> Replays:
@@ -69,6 +87,10 @@ class TestSqlReplays(ReplaysContract):
     @pytest.fixture
     def replays(self, records: SqlRecords) -> Replays:
         return SqlReplays(records.transactions)
+
+
+class TestPostgresReplays(OnPostgres, TestSqlReplays):
+    pass
 
 
 @pytest.mark.parametrize(

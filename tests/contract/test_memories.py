@@ -1,4 +1,4 @@
-"""Every store of memories, held to its contract on SQLite."""
+"""Every store of memories, held to its contract on SQLite and on PostgreSQL."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -21,3 +21,9 @@ class TestSqlMemories(MemoriesContract):
     @pytest.fixture
     def store(self, records: SqlRecords) -> Memories:
         return SqlMemories(records.transactions)
+
+
+class TestPostgresMemories(TestSqlMemories):
+    @pytest.fixture
+    def records(self, postgres_records: SqlRecords) -> SqlRecords:
+        return postgres_records

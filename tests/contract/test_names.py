@@ -1,4 +1,4 @@
-"""Every keeper of names, held to its contract: in memory, and on SQLite."""
+"""Every keeper of names, held to its contract: in memory, on SQLite and on PostgreSQL."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -23,6 +23,12 @@ class TestSqlNames(NamesContract):
     @pytest.fixture
     def store(self, records: SqlRecords) -> Names:
         return SqlNames(records.transactions)
+
+
+class TestPostgresNames(TestSqlNames):
+    @pytest.fixture
+    def records(self, postgres_records: SqlRecords) -> SqlRecords:
+        return postgres_records
 
 
 class TestMemoryNames(NamesContract):

@@ -49,6 +49,12 @@ class TestSqlite(RecordsContract):
         await opened.close()
 
 
+class TestPostgres(RecordsContract):
+    @pytest.fixture
+    def records(self, postgres_records: SqlRecords) -> Records:
+        return postgres_records
+
+
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
     return tmp_path / "a?b#c%d ü.sqlite"

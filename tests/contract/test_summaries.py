@@ -1,4 +1,4 @@
-"""Every keeper of summaries, held to its contract on SQLite."""
+"""Every keeper of summaries, held to its contract on SQLite and on PostgreSQL."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -21,3 +21,9 @@ class TestSqlSummaries(SummariesContract):
     @pytest.fixture
     def store(self, records: SqlRecords) -> Summaries:
         return SqlSummaries(records.transactions)
+
+
+class TestPostgresSummaries(TestSqlSummaries):
+    @pytest.fixture
+    def records(self, postgres_records: SqlRecords) -> SqlRecords:
+        return postgres_records

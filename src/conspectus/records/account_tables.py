@@ -1,8 +1,8 @@
 """The tables of people and of what they may do."""
 
-from sqlalchemy import Column, ForeignKey, Index, String, Table, Text, UniqueConstraint
+from sqlalchemy import Column, ForeignKey, Index, Table, UniqueConstraint
 
-from conspectus.records.tables import Number, schema
+from conspectus.records.tables import Number, String, Text, schema
 
 users = Table(
     "users",

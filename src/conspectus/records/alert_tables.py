@@ -1,8 +1,8 @@
 """The tables of standing alerts and of what they told."""
 
-from sqlalchemy import Column, Float, ForeignKey, Index, Integer, String, Table, Text, UniqueConstraint, text
+from sqlalchemy import Column, Float, ForeignKey, Index, Integer, Table, UniqueConstraint, text
 
-from conspectus.records.tables import Number, schema
+from conspectus.records.tables import Number, String, Text, schema
 
 PENDING = text("delivery = 'pending'")
 

@@ -1,6 +1,5 @@
 """Collections and sources."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -9,6 +8,7 @@ from sqlalchemy import Connection, Table, bindparam, insert, or_, select, update
 from conspectus.errors import Conflict, NotFound
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Collection, EmbeddingSpace, Metadata, Source
+from conspectus.records.dialects import as_list
 from conspectus.records.parting import given
 from conspectus.records.rows import (
     COLLECTION_COLUMNS,
@@ -135,7 +135,7 @@ def sources_of(
     here = {"of": collection}
     if called is None:
         return [to_source(row) for row in connection.execute(_ALL_SOURCES, here)]
-    asked = {**here, "called": json.dumps(list(called))}
+    asked = {**here, "called": as_list(called)}
     rows = (row for chosen in (_SOURCES_BY_ID, _SOURCES_BY_NAME) for row in connection.execute(chosen, asked))
     found = {each.id: each for each in map(to_source, rows)}
     return sorted(found.values(), key=lambda each: each.name)

@@ -14,7 +14,7 @@ from conspectus.records.forgetting import forget_summaries
 from conspectus.records.graph_deleting import forget_edges
 from conspectus.records.memory_tables import deleted_memories
 from conspectus.records.rows import blocks
-from conspectus.records.tables import REMEMBERED, chunks, collections, documents, sources, vectors
+from conspectus.records.tables import REMEMBERED, Number, chunks, collections, documents, sources, vectors
 from conspectus.text.times import to_microseconds
 
 _ROOTS = select(documents.c.id).where(documents.c.id.in_(bindparam("ids", expanding=True)))
@@ -30,15 +30,11 @@ _VECTORS = (
     .select_from(chunks.join(vectors, vectors.c.chunk == chunks.c.id))
     .where(chunks.c.document.in_(bindparam("numbers", expanding=True)))
 )
-_TOMBSTONES = (
-    insert(deleted_memories)
-    .prefix_with("OR REPLACE", dialect="sqlite")
-    .from_select(
-        ["document", "source", "recorded", "deleted"],
-        select(documents.c.id, documents.c.source, documents.c.recorded, bindparam("at")).where(
-            documents.c.number.in_(bindparam("numbers", expanding=True)), REMEMBERED
-        ),
-    )
+_REMEMBERED = select(documents.c.id, documents.c.source, documents.c.recorded, bindparam("at", type_=Number))
+_REMEMBERED = _REMEMBERED.where(documents.c.number.in_(bindparam("numbers", expanding=True)), REMEMBERED)
+_TOMBSTONES = insert(deleted_memories).from_select(["document", "source", "recorded", "deleted"], _REMEMBERED)
+_FORMER = delete(deleted_memories).where(
+    deleted_memories.c.document.in_(_REMEMBERED.with_only_columns(documents.c.id))
 )
 _DELETE = delete(documents).where(documents.c.number.in_(bindparam("numbers", expanding=True)))
 
@@ -54,6 +50,7 @@ def delete_documents(
         rows = connection.execute(_FOUND, {"ids": block}).all()
         numbers = [row.number for row in rows]
         for part in blocks(numbers):
+            connection.execute(_FORMER, {"numbers": part})
             connection.execute(_TOMBSTONES, {"numbers": part, "at": at})
         for row in rows:
             if row.last_chunk is not None:

@@ -28,6 +28,7 @@ from conspectus.model.filter import (
     Scalar,
     instant,
 )
+from conspectus.records.dialects import is_storable
 from conspectus.records.tables import documents
 from conspectus.text.times import to_microseconds
 
@@ -158,7 +159,7 @@ def _one_of(where: In) -> Condition:
         return _in_metadata(where.field)
     if where.field not in _TEXTS:
         return _NONE
-    column, values = _TEXTS[where.field], [value for value in where.values if _is_storable(value)]
+    column, values = _TEXTS[where.field], [value for value in where.values if is_storable(value)]
     exact = len(values) == len(where.values)
     return Condition(and_(column.is_not(None), or_(column.in_(values), false() if exact else true())), exact)
 
@@ -188,7 +189,7 @@ def _compared(field: str | tuple[str, ...], bound: Scalar, compare: Compare) -> 
 
 def _in_metadata(strings: Sequence[str]) -> Condition:
     """That each string occurs in the metadata's text, written as JSON writes it: as a key or as a value."""
-    written = [json.dumps(string, ensure_ascii=False) for string in strings if _is_storable(string)]
+    written = [json.dumps(string, ensure_ascii=False) for string in strings if is_storable(string)]
     short = [string for string in written if len(string) <= LONGEST_STRING]
     held = [documents.c.metadata.contains(string, autoescape=True) for string in short]
     return Condition(and_(true(), *held), exact=False)
@@ -199,24 +200,24 @@ def _compared_text(column: Column[Any], bound: Scalar, compare: Compare) -> Cond
         return Condition(column.is_not(None), exact=False)
     if not isinstance(bound, str):
         return _NONE
-    if not _is_storable(bound):
+    if not is_storable(bound):
         return Condition(column.is_not(None), exact=False)
     return Condition(and_(column.is_not(None), compare(column, bound)), exact=True)
 
 
 def _compared_number(column: Column[Any], bound: Scalar, compare: Compare) -> Condition:
+    """Whole numbers with any number: what is at least, or below, a fraction is so of the next whole one."""
     if isinstance(bound, bool) or not isinstance(bound, int | float):
         return _NONE
     if isinstance(bound, float) and math.isnan(bound):
         return _NONE
     if not -_LIMIT <= bound < _LIMIT:
         return Condition(column.is_not(None), exact=False)
-    return Condition(and_(column.is_not(None), compare(column, bound)), exact=True)
+    whole = math.ceil(bound)
+    if compare is eq and whole != bound:
+        return _NONE
+    return Condition(and_(column.is_not(None), compare(column, whole)), exact=True)
 
 
 def _are_texts(values: Sequence[Scalar]) -> TypeGuard[Sequence[str]]:
     return all(isinstance(value, str) for value in values)
-
-
-def _is_storable(value: str) -> bool:
-    return "\x00" not in value and not any("\ud800" <= character <= "\udfff" for character in value)

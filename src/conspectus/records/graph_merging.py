@@ -30,7 +30,7 @@ from conspectus.model.graph import Node, NodeEvent
 from conspectus.model.ids import SourceId
 from conspectus.records.changes import allocate
 from conspectus.records.graph_reading import nodes_by_id
-from conspectus.records.graph_rows import HERE, event_values, to_moment
+from conspectus.records.graph_rows import HERE, event_values, prove, to_moment
 from conspectus.records.graph_tables import graph_edges as edges
 from conspectus.records.graph_tables import graph_events as events
 from conspectus.records.graph_tables import graph_evidence as evidence
@@ -155,7 +155,7 @@ def _prove(connection: Connection, merge: int, edge: int, same: int) -> None:
     more = select(evidence.c.document).where(evidence.c.edge == edge, evidence.c.document.not_in(known))
     rows = [{"edge": same, "document": name, "merge": merge} for name in connection.execute(more).scalars()]
     if rows:
-        connection.execute(insert(evidence), rows)
+        prove(connection, rows)
 
 
 def _call(

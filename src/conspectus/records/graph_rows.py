@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, select
+from sqlalchemy import Connection, Select, bindparam, func, insert, select
 
 from conspectus.model.graph import Edge, Node, NodeEvent
 from conspectus.model.ids import SourceId
@@ -61,6 +61,7 @@ EDGES: Select[Any] = select(
     _EVIDENCE.label("evidence"),
     _ENDED_BY.c.id.label("closed_by"),
 ).outerjoin(_ENDED_BY, _ENDED_BY.c.number == edges.c.closed_by)
+_LAST_EVIDENCE = select(func.coalesce(func.max(evidence.c.number), 0))
 _SOURCES = select(*SOURCE_COLUMNS).where(sources.c.id.in_(bindparam("ids", expanding=True)))
 
 
@@ -162,6 +163,13 @@ def began(begins: int | None, recorded: int, ends: int | None) -> int:
     if begins is not None:
         return begins
     return recorded if ends is None else min(recorded, ends)
+
+
+def prove(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Keep what speaks for edges, after what was kept before."""
+    last: int = connection.execute(_LAST_EVIDENCE).scalar_one()
+    numbered = [{**row, "number": number} for number, row in enumerate(rows, start=last + 1)]
+    connection.execute(insert(evidence), numbered)
 
 
 def to_event(row: Sequence[Any]) -> NodeEvent:

@@ -5,9 +5,9 @@ of a graph stays with the number of the merge as `aside`; what is there has 0. A
 its ends, so that the indexes by which graphs are walked hold all that a step needs, heaviest first.
 """
 
-from sqlalchemy import Column, Float, ForeignKey, Index, Integer, String, Table, Text, UniqueConstraint, text
+from sqlalchemy import Column, Float, ForeignKey, Index, Integer, Table, UniqueConstraint, text
 
-from conspectus.records.tables import Number, schema
+from conspectus.records.tables import Number, String, Text, schema
 
 ENDED = text("closed_by IS NOT NULL")
 
@@ -101,7 +101,7 @@ for _name, _near, _far in (("out", "source", "target"), ("in", "target", "source
 graph_evidence = Table(
     "graph_evidence",
     schema,
-    Column("number", Number, primary_key=True),
+    Column("number", Number, primary_key=True, autoincrement=False),
     Column("edge", ForeignKey("graph_edges.number", ondelete="CASCADE"), nullable=False),
     Column("document", ForeignKey("documents.id", ondelete="CASCADE"), nullable=False),
     Column("merge", Number, nullable=False, server_default="0"),

@@ -21,7 +21,7 @@ from conspectus.errors import DanglingEdges, NotFound
 from conspectus.model.graph import Edge, GraphWritten, Outcome
 from conspectus.ports.graphs import Adding
 from conspectus.records.changes import allocate
-from conspectus.records.graph_rows import HERE, began, edge_values, node_values, sources_by_id
+from conspectus.records.graph_rows import HERE, began, edge_values, node_values, prove, sources_by_id
 from conspectus.records.graph_tables import graph_edges as edges
 from conspectus.records.graph_tables import graph_evidence as evidence
 from conspectus.records.graph_tables import graph_names as names
@@ -288,7 +288,7 @@ class _Desk:
             self._connection.execute(insert(edges), self._fresh)
         if self._proved:
             told = [{"edge": row["number"], "document": document} for row, document in self._proved]
-            self._connection.execute(insert(evidence), told)
+            prove(self._connection, told)
         self._fresh, self._proved = [], []
 
 

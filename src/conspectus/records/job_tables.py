@@ -1,8 +1,8 @@
 """The tables of long work, of calls to providers, and of answers kept for repeated requests."""
 
-from sqlalchemy import Column, Float, ForeignKey, Index, Integer, String, Table, Text, UniqueConstraint
+from sqlalchemy import Column, Float, ForeignKey, Index, Integer, Table, UniqueConstraint
 
-from conspectus.records.tables import Number, schema
+from conspectus.records.tables import Number, String, Text, schema
 
 jobs = Table(
     "jobs",
@@ -48,7 +48,7 @@ connections = Table(
 embedding_requests = Table(
     "embedding_requests",
     schema,
-    Column("id", Number, primary_key=True),
+    Column("id", Number, primary_key=True, autoincrement=False),
     Column("kind", String, nullable=False),
     Column("status", String, nullable=False),
     Column("model", String, nullable=False),

@@ -15,11 +15,11 @@ from sqlalchemy import (
     case,
     delete,
     func,
+    insert,
     select,
     tuple_,
     update,
 )
-from sqlalchemy.dialects.sqlite import insert
 
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import EVERYTHING, Filter, document_row, matches
@@ -257,7 +257,7 @@ def _oldest(
     newest = chosen.order_by(*(column.desc() for column in _ORDER))
     found: dict[tuple[int, int], str] = {}
     if beyond is not None:
-        rest = connection.execute(newest.offset(beyond).limit(-1)).all()
+        rest = connection.execute(newest.offset(beyond)).all()
         found |= {(row.order_start, row.number): row.id for row in rest}
     if before is not None:
         old = chosen.where(documents.c.order_start < to_microseconds(before))
@@ -335,8 +335,9 @@ def _put_retention(connection: Connection, kept: KeptRetention) -> None:
         "most": kept.retention.most,
         "owner": kept.owner,
     }
-    made = insert(retentions).values(id=kept.id, ran=None, **values)
-    connection.execute(made.on_conflict_do_update(index_elements=["id"], set_=values))
+    same = update(retentions).where(retentions.c.id == kept.id)
+    if connection.execute(same.values(values)).rowcount == 0:
+        connection.execute(insert(retentions), {"id": kept.id, **values})
 
 
 def _drop_retention(connection: Connection, id: str) -> bool:

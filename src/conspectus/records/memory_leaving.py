@@ -1,33 +1,33 @@
 """Memories on their way out: all that hangs on them, counted in the transaction in which it goes."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import Connection, String, bindparam, column, func, select, update
+from sqlalchemy import Connection, func, select, update
 
 from conspectus.model.ids import DocumentId, JobId, SourceId
 from conspectus.model.memory import FACT, KNOWN_FROM, PINNED, ForgetReceipt
 from conspectus.model.records import Document, Metadata
 from conspectus.ports.memories import HomeSpan
 from conspectus.records.deleting import delete_documents
+from conspectus.records.dialects import as_list, kind_of
 from conspectus.records.graph_reading import resting_edges
 from conspectus.records.job_tables import jobs
 from conspectus.records.name_tables import mentions
+from conspectus.records.parting import given
 from conspectus.records.reading import texts_of
 from conspectus.records.rows import DOCUMENT_COLUMNS, blocks, to_document, to_json, to_metadata
 from conspectus.records.tables import REMEMBERED, VERSIONED, chunks, documents, vectors
 from conspectus.text.times import from_microseconds
 
-IS_PINNED = func.json_type(documents.c.metadata, f"$.{PINNED}").is_not_distinct_from("true")
-STATES_A_FACT = func.json_type(documents.c.metadata, f"$.{FACT}").is_not_distinct_from("object")
+IS_PINNED = kind_of(documents.c.metadata, PINNED).is_not_distinct_from("true")
+STATES_A_FACT = kind_of(documents.c.metadata, FACT).is_not_distinct_from("object")
 """Exactly what is said of the memory itself, whatever its caller's own metadata are called."""
 
 COUNTED: Final = ("memories", "versions", "chunks", "vectors", "edges")
-_GIVEN = func.json_each(bindparam("ids")).table_valued(column("value", String))
-_IDS = select(_GIVEN.c.value)
+_IDS = given("ids")
 """Any number of ids as one value, so that what hangs on all of them together can be asked at once."""
 
 _CHOSEN = select(documents.c.id).where(documents.c.id.in_(_IDS), REMEMBERED)
@@ -119,16 +119,16 @@ def _known(version: Document) -> tuple[str, datetime]:
 def _weighed(connection: Connection, memories: Sequence[DocumentId], *, pinned: bool) -> ForgetReceipt:
     """All that would go with those of these memories that are there, and free to go."""
     chosen = _CHOSEN if pinned else _CHOSEN.where(~IS_PINNED)
-    there = set(connection.execute(chosen, {"ids": json.dumps(list(memories))}).scalars())
+    there = set(connection.execute(chosen, {"ids": as_list(memories)}).scalars())
     going = tuple(str(each) for each in dict.fromkeys(memories) if each in there)
-    given = {"ids": json.dumps(going)}
-    sizes = connection.execute(_SIZES, given).one()
+    asked = {"ids": as_list(going)}
+    sizes = connection.execute(_SIZES, asked).one()
     return ForgetReceipt(
         memories=len(going),
         versions=sizes.versions,
         chunks=sizes.chunks,
-        vectors=connection.execute(_VECTORS, given).scalar_one(),
-        edges=len(resting_edges(connection, connection.execute(_NAMES, given).scalars().all())),
+        vectors=connection.execute(_VECTORS, asked).scalar_one(),
+        edges=len(resting_edges(connection, connection.execute(_NAMES, asked).scalars().all())),
         ids=going,
     )
 

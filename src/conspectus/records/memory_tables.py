@@ -1,8 +1,8 @@
 """The tables beside memories: which were deleted, without what they said, and how long others stay."""
 
-from sqlalchemy import Column, Float, ForeignKey, Index, Integer, String, Table
+from sqlalchemy import Column, Float, ForeignKey, Index, Table
 
-from conspectus.records.tables import Number, schema
+from conspectus.records.tables import Number, String, schema
 
 deleted_memories = Table(
     "deleted_memories",
@@ -21,7 +21,7 @@ retentions = Table(
     Column("collection", ForeignKey("collections.id", ondelete="CASCADE"), nullable=False),
     Column("begins", String, nullable=False),
     Column("days", Float),
-    Column("most", Integer),
+    Column("most", Number),
     Column("owner", String, nullable=False),
     Column("ran", Number),
     Index(None, "collection", "begins"),

@@ -7,11 +7,9 @@ from typing import Any
 
 from sqlalchemy import (
     BindParameter,
-    Column,
     ColumnElement,
     Connection,
     Select,
-    String,
     and_,
     bindparam,
     case,
@@ -29,6 +27,7 @@ from conspectus.model.ids import ChunkId, CollectionId, SourceId
 from conspectus.model.memory import fact_ends, told_names
 from conspectus.ports.graphs import SUBJECT, Mentioned, Passage, Unread
 from conspectus.records.catalog import state
+from conspectus.records.dialects import as_list, listed
 from conspectus.records.name_tables import mentions
 from conspectus.records.parting import one_of, parted, rare
 from conspectus.records.rows import blocks
@@ -71,7 +70,7 @@ _FURTHER = update(collections).where(_COLLECTION, collections.c.names_to < bindp
 
 def _mentioning(*, within: bool, by_name: bool = False) -> Select[Any]:
     """The passages that mention names; a step in an index tells which have too many, before any are read."""
-    wanted = func.json_each(bindparam("ids")).table_valued(Column("value", String))
+    wanted = listed("ids")
     there = mentions.alias("there")
     here = select(there.c.chunk).where(there.c.collection == bindparam("of"), there.c.key == wanted.c.value)
     here = here.where(*([one_of(there.c.source, "sources", by_name=by_name)] if within else []))
@@ -162,7 +161,7 @@ def _passages(
     wanted: Mapping[str, Any],
 ) -> dict[str, Mentioned]:
     if sources is None:
-        rows = connection.execute(_PASSAGES, {**wanted, "ids": json.dumps(list(dict.fromkeys(keys)))}).all()
+        rows = connection.execute(_PASSAGES, {**wanted, "ids": as_list(dict.fromkeys(keys))}).all()
     else:
         parts = parted(connection, _RARE, keys, sources, of=wanted["of"])
         ways = ((_PASSAGES_WITHIN[by_name], {**wanted, **asked}) for by_name, asked in parts)

@@ -1,8 +1,8 @@
 """The table of names that passages mention: a row for each name of each passage."""
 
-from sqlalchemy import Column, ForeignKey, Index, String, Table, Text
+from sqlalchemy import Column, ForeignKey, Index, Table
 
-from conspectus.records.tables import Number, schema
+from conspectus.records.tables import Number, String, Text, schema
 
 mentions = Table(
     "mentions",

@@ -9,6 +9,7 @@ from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.records import Period
 from conspectus.model.video import ENTITIES
 from conspectus.ports.timelines import Mention, Span
+from conspectus.records.dialects import members, text_of
 from conspectus.records.rows import blocks
 from conspectus.records.tables import SEEN, documents
 from conspectus.records.timeline import numbered, timed
@@ -39,11 +40,11 @@ def _given(connection: Connection, source: SourceId, span: Span) -> CompoundSele
     """Each document with each of its names once."""
     here = documents.c.source == source
     bounds = [*numbered(span), *timed(connection, source, span)]
-    listed = func.json_each(documents.c.metadata, f"$.{ENTITIES}").table_valued("value", "type")
-    entities = select(*_SHOWN, listed.c.value.label("name")).select_from(documents).join(listed, SEEN)
+    entities = members(documents.c.metadata, ENTITIES)
+    named = select(*_SHOWN, text_of(entities).label("name")).select_from(documents).join(entities, SEEN)
     speakers = select(*_SHOWN, documents.c.author.label("name"))
     return union(
-        entities.where(here, SEEN, *bounds, listed.c.type == "text"),
+        named.where(here, SEEN, *bounds, text_of(entities).is_not(None)),
         speakers.where(here, SEEN, *bounds, documents.c.author.is_not(None)),
     )
 

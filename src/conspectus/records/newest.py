@@ -9,11 +9,21 @@ from conspectus.records import (
     job_tables,
     memory_tables,
     name_tables,
+    shared_tables,
     summary_tables,
 )
 from conspectus.records.tables import VERSION, counters, schema
 
-EVERY = (account_tables, alert_tables, graph_tables, job_tables, memory_tables, name_tables, summary_tables)
+EVERY = (
+    account_tables,
+    alert_tables,
+    graph_tables,
+    job_tables,
+    memory_tables,
+    name_tables,
+    shared_tables,
+    summary_tables,
+)
 """Importing a module of tables adds them to the schema."""
 
 COUNTED = ("change", "chunk", "document", "alert_event", "graph_node", "graph_edge", "graph_event")

@@ -4,21 +4,12 @@ One seek for each name and source takes long where a user has thousands of conve
 all rows of a name where it is common among other people.
 """
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from sqlalchemy import (
-    Column,
-    ColumnElement,
-    Connection,
-    Select,
-    String,
-    bindparam,
-    func,
-    literal_column,
-    select,
-)
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, literal_column, select
+
+from conspectus.records.dialects import as_list, listed
 
 FEW: Final = 50
 """Of so many sources each is asked for."""
@@ -26,7 +17,7 @@ FEW: Final = 50
 
 def given(name: str) -> Select[Any]:
     """The texts of a parameter that is a list as JSON: one parameter, however many there are."""
-    return select(func.json_each(bindparam(name)).table_valued(Column("value", String)).c.value)
+    return select(listed(name).c.value)
 
 
 def one_of(source: ColumnElement[str], name: str, *, by_name: bool) -> ColumnElement[bool]:
@@ -36,7 +27,7 @@ def one_of(source: ColumnElement[str], name: str, *, by_name: bool) -> ColumnEle
 
 def rare(column: ColumnElement[str], *conditions: ColumnElement[bool]) -> Select[Any]:
     """Those of the names `ids` that have at most `many` rows."""
-    wanted = func.json_each(bindparam("ids")).table_valued(Column("value", String))
+    wanted = listed("ids")
     beyond: Select[Any] = select(literal_column("1")).where(column == wanted.c.value, *conditions)
     return select(wanted.c.value).where(
         beyond.limit(literal_column("1")).offset(bindparam("many")).scalar_subquery().is_(None)
@@ -52,12 +43,12 @@ def parted(
 ) -> Iterator[tuple[bool, Mapping[str, Any]]]:
     """The names in at most two parts, each with whether to read it by name, as `ids` and `sources`."""
     asked = list(dict.fromkeys(names))
-    of = {"sources": json.dumps(list(dict.fromkeys(sources))), **more}
+    of = {"sources": as_list(dict.fromkeys(sources)), **more}
     short: set[str] = set()
     if asked and len(sources) > FEW:
-        rows = connection.execute(few_rows, {"ids": json.dumps(asked), "many": len(sources), **more})
+        rows = connection.execute(few_rows, {"ids": as_list(asked), "many": len(sources), **more})
         short = set(rows.scalars())
     for by_name in (True, False):
         part = [each for each in asked if (each in short) is by_name]
         if part:
-            yield by_name, {"ids": json.dumps(part), **of}
+            yield by_name, {"ids": as_list(part), **of}

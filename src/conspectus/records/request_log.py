@@ -8,10 +8,12 @@ from sqlalchemy import Connection, func, insert, select
 
 from conspectus.errors import InvalidInput
 from conspectus.model.jobs import EmbeddingRequest, RequestTotals
+from conspectus.records.dialects import total
 from conspectus.records.job_tables import embedding_requests as requests
 from conspectus.records.transactions import Transactions
 from conspectus.text.times import from_microseconds, to_microseconds
 
+_LAST = select(func.coalesce(func.max(requests.c.id), 0))
 COLUMNS = tuple(requests.c[column.name] for column in requests.c if column.name != "id")
 
 
@@ -39,10 +41,11 @@ class SqlRequestLog:
 
 
 def _add(connection: Connection, logged: Sequence[EmbeddingRequest]) -> None:
+    last: int = connection.execute(_LAST).scalar_one()
     rows = [
         {column.name: getattr(each, column.name) for column in COLUMNS}
-        | {"created": to_microseconds(each.created)}
-        for each in logged
+        | {"created": to_microseconds(each.created), "id": number}
+        for number, each in enumerate(logged, start=last + 1)
     ]
     connection.execute(insert(requests), rows)
 
@@ -60,6 +63,6 @@ def _page(connection: Connection, after: int | None, limit: int) -> list[Embeddi
 def _totals(connection: Connection, since: datetime) -> list[RequestTotals]:
     by = (requests.c.kind, requests.c.model)
     errors = func.count().filter(requests.c.status == "error")
-    sums = (func.sum(requests.c.inputs), func.sum(requests.c.tokens), func.avg(requests.c.latency))
+    sums = (total(requests.c.inputs), total(requests.c.tokens), func.avg(requests.c.latency))
     chosen = select(*by, func.count(), errors, *sums).where(requests.c.created >= to_microseconds(since))
     return [RequestTotals(*row) for row in connection.execute(chosen.group_by(*by).order_by(*by))]

@@ -1,8 +1,8 @@
 """The tables of kept summaries, and of what each was made of."""
 
-from sqlalchemy import Column, Float, ForeignKey, Index, Integer, String, Table, Text
+from sqlalchemy import Column, Float, ForeignKey, Index, Integer, Table
 
-from conspectus.records.tables import Number, schema
+from conspectus.records.tables import Number, String, Text, schema
 
 summaries = Table(
     "summaries",

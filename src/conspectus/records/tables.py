@@ -12,18 +12,21 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
-    String,
     Table,
-    Text,
     UniqueConstraint,
     text,
+    types,
 )
 
-VERSION = "0009"
+VERSION = "0010"
 """The newest migration; a stored version above it comes from a newer program."""
 
 Number = BigInteger().with_variant(Integer, "sqlite")
 """Only the plain INTEGER of SQLite names the row itself and needs no second index."""
+
+String = types.String().with_variant(types.String(collation="C"), "postgresql")
+Text = types.Text().with_variant(types.Text(collation="C"), "postgresql")
+"""Texts, compared and ordered by code point as SQLite does, wherever the database was made."""
 
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -193,7 +196,7 @@ chunks = Table(
     Column("tokens", Integer, nullable=False),
     Column("content_hash", String, nullable=False),
     Column("text", Text, nullable=False),
-    Column("page", Integer),
+    Column("page", Number),
     Column("heading", Text),
     UniqueConstraint("document", "position"),
 )

@@ -9,15 +9,17 @@ branch_labels = None
 depends_on = None
 
 NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+STRING = sa.String().with_variant(sa.String(collation="C"), "postgresql")
+TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
     """Add what a server for many people needs."""
-    op.add_column("collections", sa.Column("owner", sa.String(), nullable=False, server_default="local"))
-    op.add_column("collections", sa.Column("description", sa.Text(), nullable=False, server_default=""))
-    op.add_column("sources", sa.Column("kind", sa.String(), nullable=False, server_default="manual"))
-    op.add_column("chunks", sa.Column("page", sa.Integer()))
-    op.add_column("chunks", sa.Column("heading", sa.Text()))
+    op.add_column("collections", sa.Column("owner", STRING, nullable=False, server_default="local"))
+    op.add_column("collections", sa.Column("description", TEXT, nullable=False, server_default=""))
+    op.add_column("sources", sa.Column("kind", STRING, nullable=False, server_default="manual"))
+    op.add_column("chunks", sa.Column("page", NUMBER))
+    op.add_column("chunks", sa.Column("heading", TEXT))
     _make_people()
     _make_keys()
     _make_grants()
@@ -29,8 +31,8 @@ def upgrade() -> None:
 def _make_people() -> None:
     op.create_table(
         "users",
-        sa.Column("id", sa.String(), nullable=False),
-        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("id", STRING, nullable=False),
+        sa.Column("name", STRING, nullable=False),
         sa.Column("owner", NUMBER, nullable=False),
         sa.Column("disabled", NUMBER, nullable=False),
         sa.Column("created", NUMBER, nullable=False),
@@ -39,16 +41,16 @@ def _make_people() -> None:
     )
     op.create_table(
         "groups",
-        sa.Column("id", sa.String(), nullable=False),
-        sa.Column("name", sa.String(), nullable=False),
+        sa.Column("id", STRING, nullable=False),
+        sa.Column("name", STRING, nullable=False),
         sa.Column("created", NUMBER, nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_groups"),
         sa.UniqueConstraint("name", name="uq_groups_name"),
     )
     op.create_table(
         "members",
-        sa.Column("group", sa.String(), nullable=False),
-        sa.Column("user", sa.String(), nullable=False),
+        sa.Column("group", STRING, nullable=False),
+        sa.Column("user", STRING, nullable=False),
         sa.PrimaryKeyConstraint("group", "user", name="pk_members"),
         _reference("members", "group", "groups.id"),
         _reference("members", "user", "users.id"),
@@ -59,11 +61,11 @@ def _make_people() -> None:
 def _make_keys() -> None:
     op.create_table(
         "keys",
-        sa.Column("id", sa.String(), nullable=False),
-        sa.Column("user", sa.String(), nullable=False),
-        sa.Column("label", sa.String(), nullable=False),
-        sa.Column("hash", sa.String(), nullable=False),
-        sa.Column("scopes", sa.Text(), nullable=False),
+        sa.Column("id", STRING, nullable=False),
+        sa.Column("user", STRING, nullable=False),
+        sa.Column("label", STRING, nullable=False),
+        sa.Column("hash", STRING, nullable=False),
+        sa.Column("scopes", TEXT, nullable=False),
         sa.Column("created", NUMBER, nullable=False),
         sa.Column("expires", NUMBER),
         sa.Column("last_used", NUMBER),
@@ -77,12 +79,12 @@ def _make_keys() -> None:
 def _make_grants() -> None:
     op.create_table(
         "grants",
-        sa.Column("id", sa.String(), nullable=False),
-        sa.Column("collection", sa.String(), nullable=False),
-        sa.Column("source", sa.String()),
-        sa.Column("user", sa.String()),
-        sa.Column("group", sa.String()),
-        sa.Column("role", sa.String(), nullable=False),
+        sa.Column("id", STRING, nullable=False),
+        sa.Column("collection", STRING, nullable=False),
+        sa.Column("source", STRING),
+        sa.Column("user", STRING),
+        sa.Column("group", STRING),
+        sa.Column("role", STRING, nullable=False),
         sa.Column("created", NUMBER, nullable=False),
         sa.PrimaryKeyConstraint("id", name="pk_grants"),
         _reference("grants", "collection", "collections.id"),
@@ -97,21 +99,21 @@ def _make_grants() -> None:
 def _make_jobs() -> None:
     op.create_table(
         "jobs",
-        sa.Column("id", sa.String(), nullable=False),
-        sa.Column("kind", sa.String(), nullable=False),
-        sa.Column("owner", sa.String(), nullable=False),
-        sa.Column("collection", sa.String(), nullable=False),
-        sa.Column("source", sa.String()),
-        sa.Column("title", sa.Text(), nullable=False),
+        sa.Column("id", STRING, nullable=False),
+        sa.Column("kind", STRING, nullable=False),
+        sa.Column("owner", STRING, nullable=False),
+        sa.Column("collection", STRING, nullable=False),
+        sa.Column("source", STRING),
+        sa.Column("title", TEXT, nullable=False),
         sa.Column("created", NUMBER, nullable=False),
-        sa.Column("arguments", sa.Text(), nullable=False),
-        sa.Column("state", sa.String(), nullable=False),
+        sa.Column("arguments", TEXT, nullable=False),
+        sa.Column("state", STRING, nullable=False),
         sa.Column("done", NUMBER, nullable=False),
         sa.Column("total", NUMBER, nullable=False),
         sa.Column("attempts", sa.Integer(), nullable=False),
-        sa.Column("code", sa.String()),
-        sa.Column("error", sa.Text()),
-        sa.Column("result", sa.Text()),
+        sa.Column("code", STRING),
+        sa.Column("error", TEXT),
+        sa.Column("result", TEXT),
         sa.Column("started", NUMBER),
         sa.Column("finished", NUMBER),
         sa.PrimaryKeyConstraint("id", name="pk_jobs"),
@@ -125,15 +127,15 @@ def _make_jobs() -> None:
 def _make_connections() -> None:
     op.create_table(
         "connections",
-        sa.Column("id", sa.String(), nullable=False),
-        sa.Column("collection", sa.String(), nullable=False),
-        sa.Column("owner", sa.String(), nullable=False),
-        sa.Column("name", sa.String(), nullable=False),
-        sa.Column("connector", sa.String(), nullable=False),
-        sa.Column("options", sa.Text(), nullable=False),
-        sa.Column("cursor", sa.Text()),
-        sa.Column("state", sa.String(), nullable=False),
-        sa.Column("error", sa.Text()),
+        sa.Column("id", STRING, nullable=False),
+        sa.Column("collection", STRING, nullable=False),
+        sa.Column("owner", STRING, nullable=False),
+        sa.Column("name", STRING, nullable=False),
+        sa.Column("connector", STRING, nullable=False),
+        sa.Column("options", TEXT, nullable=False),
+        sa.Column("cursor", TEXT),
+        sa.Column("state", STRING, nullable=False),
+        sa.Column("error", TEXT),
         sa.Column("ran", NUMBER),
         sa.PrimaryKeyConstraint("id", name="pk_connections"),
         sa.UniqueConstraint("collection", "name", name="uq_connections_collection_name"),
@@ -144,24 +146,24 @@ def _make_connections() -> None:
 def _make_logs() -> None:
     op.create_table(
         "embedding_requests",
-        sa.Column("id", NUMBER, nullable=False),
-        sa.Column("kind", sa.String(), nullable=False),
-        sa.Column("status", sa.String(), nullable=False),
-        sa.Column("model", sa.String(), nullable=False),
+        sa.Column("id", NUMBER, autoincrement=False, nullable=False),
+        sa.Column("kind", STRING, nullable=False),
+        sa.Column("status", STRING, nullable=False),
+        sa.Column("model", STRING, nullable=False),
         sa.Column("latency", sa.Float(), nullable=False),
         sa.Column("inputs", sa.Integer(), nullable=False),
         sa.Column("tokens", NUMBER, nullable=False),
         sa.Column("created", NUMBER, nullable=False),
-        sa.Column("error", sa.String()),
+        sa.Column("error", STRING),
         sa.PrimaryKeyConstraint("id", name="pk_embedding_requests"),
     )
     op.create_index("ix_embedding_requests_created", "embedding_requests", ["created"])
     op.create_table(
         "replays",
-        sa.Column("person", sa.String(), nullable=False),
-        sa.Column("key", sa.String(), nullable=False),
-        sa.Column("fingerprint", sa.String(), nullable=False),
-        sa.Column("answer", sa.Text()),
+        sa.Column("person", STRING, nullable=False),
+        sa.Column("key", STRING, nullable=False),
+        sa.Column("fingerprint", STRING, nullable=False),
+        sa.Column("answer", TEXT),
         sa.Column("created", NUMBER, nullable=False),
         sa.PrimaryKeyConstraint("person", "key", name="pk_replays"),
     )

@@ -9,6 +9,8 @@ branch_labels = None
 depends_on = None
 
 NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+STRING = sa.String().with_variant(sa.String(collation="C"), "postgresql")
+TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 PENDING = sa.text("delivery = 'pending'")
 
 
@@ -23,16 +25,16 @@ def upgrade() -> None:
 def _make_alerts() -> None:
     op.create_table(
         "alerts",
-        sa.Column("id", sa.String(), nullable=False),
-        sa.Column("owner", sa.String(), nullable=False),
-        sa.Column("collection", sa.String(), nullable=False),
-        sa.Column("name", sa.String(), nullable=False),
-        sa.Column("query", sa.Text(), nullable=False),
-        sa.Column("streams", sa.Text(), nullable=False),
-        sa.Column("where", sa.Text(), nullable=False),
+        sa.Column("id", STRING, nullable=False),
+        sa.Column("owner", STRING, nullable=False),
+        sa.Column("collection", STRING, nullable=False),
+        sa.Column("name", STRING, nullable=False),
+        sa.Column("query", TEXT, nullable=False),
+        sa.Column("streams", TEXT, nullable=False),
+        sa.Column("where", TEXT, nullable=False),
         sa.Column("floor", sa.Float()),
         sa.Column("gap_seconds", sa.Float(), nullable=False),
-        sa.Column("webhook", sa.Text()),
+        sa.Column("webhook", TEXT),
         sa.Column("created", NUMBER, nullable=False),
         sa.Column("checked", NUMBER, nullable=False),
         sa.Column("since", NUMBER, nullable=False),
@@ -47,16 +49,16 @@ def _make_events() -> None:
     op.create_table(
         "alert_events",
         sa.Column("number", NUMBER, nullable=False, autoincrement=False),
-        sa.Column("alert", sa.String(), nullable=False),
-        sa.Column("document", sa.String(), nullable=False),
-        sa.Column("source", sa.String(), nullable=False),
+        sa.Column("alert", STRING, nullable=False),
+        sa.Column("document", STRING, nullable=False),
+        sa.Column("source", STRING, nullable=False),
         sa.Column("occurred_start", NUMBER),
         sa.Column("occurred_end", NUMBER),
-        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("reason", TEXT, nullable=False),
         sa.Column("created", NUMBER, nullable=False),
-        sa.Column("delivery", sa.String(), nullable=False),
+        sa.Column("delivery", STRING, nullable=False),
         sa.Column("attempts", sa.Integer(), nullable=False),
-        sa.Column("error", sa.Text()),
+        sa.Column("error", TEXT),
         sa.Column("due", NUMBER),
         sa.PrimaryKeyConstraint("number", name="pk_alert_events"),
         _reference("alert_events", "alert", "alerts.id"),

@@ -9,6 +9,7 @@ branch_labels = None
 depends_on = None
 
 NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+STRING = sa.String().with_variant(sa.String(collation="C"), "postgresql")
 REMEMBERED = sa.text("kind = 'memory'")
 VERSIONED = sa.text("kind = 'version'")
 
@@ -21,8 +22,8 @@ def upgrade() -> None:
     _index("versions", ["collection", "source"], VERSIONED)
     op.create_table(
         "deleted_memories",
-        sa.Column("document", sa.String(), nullable=False),
-        sa.Column("source", sa.String(), nullable=False),
+        sa.Column("document", STRING, nullable=False),
+        sa.Column("source", STRING, nullable=False),
         sa.Column("recorded", NUMBER, nullable=False),
         sa.Column("deleted", NUMBER, nullable=False),
         sa.PrimaryKeyConstraint("document", name="pk_deleted_memories"),
@@ -31,12 +32,12 @@ def upgrade() -> None:
     op.create_index("ix_deleted_memories_source_deleted", "deleted_memories", ["source", "deleted"])
     op.create_table(
         "retentions",
-        sa.Column("id", sa.String(), nullable=False),
-        sa.Column("collection", sa.String(), nullable=False),
-        sa.Column("begins", sa.String(), nullable=False),
+        sa.Column("id", STRING, nullable=False),
+        sa.Column("collection", STRING, nullable=False),
+        sa.Column("begins", STRING, nullable=False),
         sa.Column("days", sa.Float()),
-        sa.Column("most", sa.Integer()),
-        sa.Column("owner", sa.String(), nullable=False),
+        sa.Column("most", NUMBER),
+        sa.Column("owner", STRING, nullable=False),
         sa.Column("ran", NUMBER),
         sa.PrimaryKeyConstraint("id", name="pk_retentions"),
         _reference("retentions", "collection", "collections.id"),

@@ -9,6 +9,8 @@ branch_labels = None
 depends_on = None
 
 NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+STRING = sa.String().with_variant(sa.String(collation="C"), "postgresql")
+TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 ENDED = sa.text("closed_by IS NOT NULL")
 
 
@@ -30,14 +32,14 @@ def _make_nodes() -> None:
     op.create_table(
         "graph_nodes",
         _number(),
-        sa.Column("graph", sa.String(), nullable=False),
-        sa.Column("id", sa.String(), nullable=False),
+        sa.Column("graph", STRING, nullable=False),
+        sa.Column("id", STRING, nullable=False),
         _aside(),
-        sa.Column("type", sa.String(), nullable=False),
-        sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("aliases", sa.Text(), nullable=False),
-        sa.Column("merged", sa.Text(), nullable=False, server_default="[]"),
-        sa.Column("properties", sa.Text(), nullable=False),
+        sa.Column("type", STRING, nullable=False),
+        sa.Column("name", TEXT, nullable=False),
+        sa.Column("aliases", TEXT, nullable=False),
+        sa.Column("merged", TEXT, nullable=False, server_default="[]"),
+        sa.Column("properties", TEXT, nullable=False),
         *_times(),
         sa.Column("passing", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("number", name="pk_graph_nodes"),
@@ -51,8 +53,8 @@ def _make_nodes() -> None:
 def _make_words(table: str, word: str) -> None:
     op.create_table(
         table,
-        sa.Column("graph", sa.String(), nullable=False),
-        sa.Column(word, sa.String(), nullable=False),
+        sa.Column("graph", STRING, nullable=False),
+        sa.Column(word, STRING, nullable=False),
         sa.Column("node", NUMBER, nullable=False),
         sa.Column("merge", NUMBER, nullable=False),
         sa.PrimaryKeyConstraint("graph", word, "node", name=f"pk_{table}"),
@@ -66,16 +68,16 @@ def _make_edges() -> None:
     op.create_table(
         "graph_edges",
         _number(),
-        sa.Column("graph", sa.String(), nullable=False),
-        sa.Column("id", sa.String(), nullable=False),
+        sa.Column("graph", STRING, nullable=False),
+        sa.Column("id", STRING, nullable=False),
         _aside(),
         sa.Column("source", NUMBER, nullable=False),
         sa.Column("target", NUMBER, nullable=False),
-        sa.Column("source_id", sa.String(), nullable=False),
-        sa.Column("target_id", sa.String(), nullable=False),
-        sa.Column("type", sa.String(), nullable=False),
+        sa.Column("source_id", STRING, nullable=False),
+        sa.Column("target_id", STRING, nullable=False),
+        sa.Column("type", STRING, nullable=False),
         sa.Column("weight", sa.Float(), nullable=False),
-        sa.Column("properties", sa.Text(), nullable=False),
+        sa.Column("properties", TEXT, nullable=False),
         *_times(),
         sa.Column("began", NUMBER, nullable=False),
         sa.Column("single", sa.Integer(), nullable=False),
@@ -108,7 +110,7 @@ def _make_evidence() -> None:
         "graph_evidence",
         _number(),
         sa.Column("edge", NUMBER, nullable=False),
-        sa.Column("document", sa.String(), nullable=False),
+        sa.Column("document", STRING, nullable=False),
         sa.Column("merge", NUMBER, nullable=False, server_default="0"),
         sa.PrimaryKeyConstraint("number", name="pk_graph_evidence"),
         sa.UniqueConstraint("edge", "document", name="uq_graph_evidence_edge_document"),
@@ -122,13 +124,13 @@ def _make_events() -> None:
     op.create_table(
         "graph_events",
         _number(),
-        sa.Column("graph", sa.String(), nullable=False),
-        sa.Column("kind", sa.String(), nullable=False),
+        sa.Column("graph", STRING, nullable=False),
+        sa.Column("kind", STRING, nullable=False),
         sa.Column("at", NUMBER, nullable=False),
-        sa.Column("by", sa.String(), nullable=False),
-        sa.Column("before", sa.Text(), nullable=False),
-        sa.Column("after", sa.Text(), nullable=False),
-        sa.Column("reason", sa.Text(), nullable=False),
+        sa.Column("by", STRING, nullable=False),
+        sa.Column("before", TEXT, nullable=False),
+        sa.Column("after", TEXT, nullable=False),
+        sa.Column("reason", TEXT, nullable=False),
         sa.Column("undone", sa.Integer(), nullable=False),
         sa.PrimaryKeyConstraint("number", name="pk_graph_events"),
         _reference("graph_events", "graph", "sources.id"),
@@ -149,7 +151,7 @@ def _make_events() -> None:
 
 
 def _number() -> sa.Column[int]:
-    return sa.Column("number", NUMBER, nullable=False)
+    return sa.Column("number", NUMBER, autoincrement=False, nullable=False)
 
 
 def _aside() -> sa.Column[int]:

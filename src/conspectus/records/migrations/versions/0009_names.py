@@ -9,6 +9,8 @@ branch_labels = None
 depends_on = None
 
 NUMBER = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+STRING = sa.String().with_variant(sa.String(collation="C"), "postgresql")
+TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
@@ -16,13 +18,13 @@ def upgrade() -> None:
     op.create_table(
         "mentions",
         sa.Column("chunk", NUMBER, nullable=False),
-        sa.Column("key", sa.String(), nullable=False),
-        sa.Column("surface", sa.Text(), nullable=False),
-        sa.Column("type", sa.String(), nullable=False),
+        sa.Column("key", STRING, nullable=False),
+        sa.Column("surface", TEXT, nullable=False),
+        sa.Column("type", STRING, nullable=False),
         sa.Column("start", NUMBER, nullable=False),
         sa.Column("end", NUMBER, nullable=False),
-        sa.Column("collection", sa.String(), nullable=False),
-        sa.Column("source", sa.String(), nullable=False),
+        sa.Column("collection", STRING, nullable=False),
+        sa.Column("source", STRING, nullable=False),
         sa.PrimaryKeyConstraint("chunk", "key", name="pk_mentions"),
         sa.ForeignKeyConstraint(
             ["chunk"], ["chunks.id"], name="fk_mentions_chunk_chunks", ondelete="CASCADE"
