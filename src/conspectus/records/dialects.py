@@ -1,4 +1,4 @@
-"""What has to be said differently to SQLite and to PostgreSQL: one construct each, used as any function."""
+"""What has to be said differently to SQLite and to PostgreSQL: one construct each, used as any function.
 
 Both keep lists and metadata as JSON in texts and have functions for it, of other names and with other rules.
 """
