@@ -3,7 +3,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from conspectus.text.words import LONGEST_TERM, Analyzer
@@ -36,6 +36,7 @@ everything = Analyzer(None, stop_words=False)
 
 @settings(max_examples=500, deadline=None)
 @given(TEXTS)
+@example("HTTP://::")
 def test_terms_are_bounded_not_empty_and_the_same_every_time(text):
     terms = shared.terms(text)
     assert terms == Analyzer().terms(text)

@@ -134,7 +134,8 @@ class Analyzer:
     def _address(self, token: str) -> Iterator[str]:
         address = token.rstrip(".,;:!?/*_")
         scheme, _, rest = address.partition("://")
-        yield _bounded(_fold(rest))
+        if whole := _bounded(_fold(rest)):
+            yield whole
         yield _fold(scheme)
         yield from self._tokens(rest.replace("://", " "))
 
