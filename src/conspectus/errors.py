@@ -31,6 +31,7 @@ ConspectusError
 └── StorageError            a store could not do its work
     ├── StorageTooNew       the data were written by a newer version
     ├── StorageBusy         another process holds the store
+    │   └── TurnLost        another process does this work now
     └── IndexDamaged        derived data cannot be read and has to be rebuilt
 """
 
@@ -353,6 +354,14 @@ class StorageBusy(StorageError):
     """Another process held the store for longer than the time limit; trying again is safe."""
 
     code = "storage_busy"
+
+
+class TurnLost(StorageBusy):
+    """This process was not heard of for so long that another one does its work by now."""
+
+    def __init__(self, work: str) -> None:
+        super().__init__(f"another process may do this by now: {work}")
+        self.work = work
 
 
 class CollectionGone(StorageError):

@@ -20,6 +20,7 @@ from conspectus.ports import Vectors
 from conspectus.ports.alerts import Told
 from conspectus.records.alerts import SqlAlerts
 from conspectus.records.store import SqlRecords, open_records
+from conspectus.records.turns import FileHold
 from conspectus.sources.addresses import Boundary
 from conspectus.sources.webhooks import WebhookPoster
 from conspectus.streams.checking import Checker
@@ -192,7 +193,7 @@ class Sending:
         return None if event.document in self.hidden else str(event.document).encode()
 
     async def round(self) -> list[tuple[str, int]]:
-        await self.deliverer.round()
+        await self.deliverer.round(FileHold(mine=True))
         for _ in range(1_000):
             if await self.store.alerts.due("a", now=self.store.now) is None:
                 break
@@ -259,9 +260,9 @@ async def test_one_slow_receiver_holds_up_no_other(sending: Sending, server: Scr
     await sending.store.say(caption("b", "a fire", start=60))
     await sending.store.check()
     server.answers["/hook"] = lambda each: Answer(b"", delay=0.0 if "token" in each.target else 120)
-    await sending.deliverer.round()
+    await sending.deliverer.round(FileHold(mine=True))
     for _ in range(500):
-        await sending.deliverer.round()
+        await sending.deliverer.round(FileHold(mine=True))
         if server.count("/hook") == 2 and not await sending.store.alerts.due("b", now=sending.store.now):
             break
     deliveries = await told(sending.store.alerts, alert="b")

@@ -3,7 +3,7 @@
 import asyncio
 import hashlib
 import re
-from contextlib import AbstractContextManager
+from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
+from conspectus.ports.turns import Hold
 from conspectus.records.turns import turn
 from conspectus.settings import Settings
 from conspectus.text.words import Analyzer
@@ -80,5 +81,5 @@ def _connection(folder: Path, settings: Settings) -> "MilvusServer":
     return MilvusServer(uri, token=settings.milvus_token, seconds=float(settings.milvus_seconds))
 
 
-def _turn(folder: Path, name: str, work: str) -> AbstractContextManager[bool]:
+def _turn(folder: Path, name: str, work: str) -> AbstractAsyncContextManager[Hold]:
     return turn(folder / f"{name}.{work}.lock")

@@ -12,7 +12,6 @@ from conspectus.ingest.followers import Followers
 from conspectus.ingest.job_service import JobService, OpenJobs
 from conspectus.ingest.name_reading import NameReader
 from conspectus.ingest.shelves import OpenIndex, Shelves
-from conspectus.ingest.workers import Turn
 from conspectus.memory.keeping import Keeper
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.model.wiki import Connection
@@ -25,6 +24,7 @@ from conspectus.ports.graphs import Extractor, Graphs, Names
 from conspectus.ports.jobs import JobFiles, Ledger, Replays, RequestLog
 from conspectus.ports.memories import Memories
 from conspectus.ports.summaries import Summaries
+from conspectus.ports.turns import Turn
 from conspectus.ports.web import Connector, Fetcher, Reranker
 from conspectus.settings import Settings
 from conspectus.streams.standing import AlertService

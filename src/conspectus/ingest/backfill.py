@@ -10,11 +10,12 @@ from functools import partial
 import numpy as np
 
 from conspectus.errors import ConspectusError, ProviderError
-from conspectus.ingest.workers import Chore, Turn, Work, Workers
+from conspectus.ingest.workers import Chore, Work, Workers
 from conspectus.model.ids import ChunkId, CollectionId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Collection
 from conspectus.ports import Embedder, Progress, Records, Vectors
+from conspectus.ports.turns import Turn
 
 BATCH = 288
 """Three times what a hosted model takes at once, so that no rest waits for texts to share its batch."""

@@ -13,11 +13,11 @@ from datetime import timedelta
 from typing import Final
 
 from conspectus.errors import StorageError
-from conspectus.ingest.workers import Turn
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import FINISHED
 from conspectus.ports import Clock
 from conspectus.ports.jobs import JobFiles, Jobs, JobScope, Ledger, Run
+from conspectus.ports.turns import Turn
 
 logger = logging.getLogger(__name__)
 
@@ -92,7 +92,7 @@ class JobService:
 
     async def _lead(self, run: Run) -> None:
         """Run jobs until the end of the service, if it is this process's turn."""
-        with self._turn() as mine:
+        async with self._turn() as mine:
             if mine:
                 await self._execute(run)
 

@@ -9,11 +9,12 @@ from functools import partial
 
 from conspectus.errors import ConspectusError, ProviderError, ProviderUnavailable
 from conspectus.graph.keys import key_of
-from conspectus.ingest.workers import Chore, Turn, Work, Workers
+from conspectus.ingest.workers import Chore, Work, Workers
 from conspectus.model.graph import Found
 from conspectus.model.ids import CollectionId
 from conspectus.ports import Progress
 from conspectus.ports.graphs import SUBJECT, Extractor, Names, Unread
+from conspectus.ports.turns import Turn
 
 BATCH = 100
 MOST_GATHERINGS = 10

@@ -2,19 +2,19 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field
 
-from conspectus.errors import ConspectusError, ProviderUnavailable, StorageError
+from conspectus.errors import ConspectusError, ProviderUnavailable, StorageBusy, StorageError, TurnLost
 from conspectus.model.ids import CollectionId
 from conspectus.ports import Progress
-
-Turn = Callable[[], AbstractContextManager[bool]]
-"""Opens a context that is true when this process is the one that may work now."""
+from conspectus.ports.turns import Turn
 
 ATTEMPTS = 5
 POLL_SECONDS = 0.2
 GATHERING_SECONDS = 0.05
+AWAY_SECONDS = 2.0
+"""Seconds until it is tried again whether a store that did not answer is back."""
 
 
 @dataclass(slots=True)
@@ -80,11 +80,11 @@ class Workers:
         """Wait until a worker that was just woken is done; how much it did. Raises what stopped it."""
         work.wanted.set()
         before, most = work.done, await total()
-        while work.task is not None and not work.task.done():
+        while work.runs and work.error is None and work.task is not None:
             if progress is not None:
                 progress(self._what, min(work.done - before, most), most)
             await asyncio.wait({work.task}, timeout=POLL_SECONDS)
-        if work.task is not None and not work.task.cancelled():
+        if work.task is not None and work.task.done() and not work.task.cancelled():
             work.task.result()
         if work.error is not None:
             raise work.error
@@ -106,7 +106,7 @@ class Workers:
             work.again = False
             try:
                 await self._drain(work, chore)
-                failures = 0
+                failures, work.error = 0, None
             except ProviderUnavailable as fault:
                 failures += 1
                 if failures == ATTEMPTS:
@@ -114,6 +114,9 @@ class Workers:
                     return
                 work.again = True
                 await asyncio.sleep(fault.retry_after or 2.0**failures)
+            except StorageBusy as fault:
+                work.error, work.again = fault, True
+                await asyncio.sleep(AWAY_SECONDS)
             except ConspectusError as fault:
                 work.error = fault
                 return
@@ -123,8 +126,13 @@ class Workers:
 
     async def _drain(self, work: Work, chore: Chore) -> None:
         while await chore.waits():
-            with self._turn() as mine:
-                if mine:
-                    await chore.do(work)
+            with suppress(TurnLost):
+                if await self._done_in_turn(work, chore):
                     return
             await asyncio.sleep(POLL_SECONDS)
+
+    async def _done_in_turn(self, work: Work, chore: Chore) -> bool:
+        async with self._turn() as mine:
+            if mine:
+                await chore.do(work)
+            return bool(mine)

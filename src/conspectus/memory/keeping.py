@@ -3,7 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from conspectus.streams.leading import Leading, Turn
+from conspectus.ports.turns import Turn
+from conspectus.streams.leading import Leading
 
 FAULT_SECONDS: Final = 60.0
 """Seconds after which what could not be done is tried again."""
@@ -19,7 +20,7 @@ class Keeper(Leading):
 
     async def _lead(self) -> None:
         """Look after what is due to the end, if it is this process's turn."""
-        with self._turn() as mine:
+        async with self._turn() as mine:
             while mine and not self._closing.is_set():
                 await self._look()
                 await self._pause(self._between)

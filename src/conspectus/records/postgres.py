@@ -1,4 +1,4 @@
-"""Everything that only PostgreSQL needs: how it is connected to, locked, checked, and what its errors mean.
+"""Everything that only PostgreSQL needs: how it is connected to, locked and checked.
 
 A transaction that writes holds one lock of the database from its beginning to its end, as in SQLite: what it
 looked at cannot change under it, and the numbers it takes are ordered as commits are. Every lock and setting
@@ -8,30 +8,25 @@ ends with its transaction, so that a pooler may give each transaction another co
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-import psycopg
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError
 
-from conspectus.errors import Conflict, ConspectusError, InvalidInput, StorageBusy, StorageError
+from conspectus.errors import InvalidInput, StorageError
+from conspectus.records.postgres_erasing import erase
+from conspectus.records.postgres_errors import Lost, Undone, translated_errors
 
 WRITES = "conspectus_writes"
 """The execution option of connections that take the write lock when they begin."""
 
 DRIVER = "postgresql+psycopg"
+AUTOCOMMIT = "AUTOCOMMIT"
 STATEMENT_SECONDS = 120
 _WRITE_LOCK, _MIGRATION_LOCK = 0x436F6E73_0001, 0x436F6E73_0002
-_BEGIN = "SELECT set_config('statement_timeout', '{}s', true), set_config('lock_timeout', '{}ms', true)"
-_TAKEN = "23505"
-_UNDONE = frozenset({"40001", "40P01"})
-_WAITED = frozenset({"55P03", "57014"})
-_AWAY = ("08", "57P")
-_FULL = "53100"
-_OUT_OF_RANGE = "22003"
-_UNTRANSLATABLE = frozenset({"22021", "22P05"})
-
-
-class Undone(StorageBusy):
-    """The database undid a transaction for the sake of another; it may be run again."""
+_BEGIN = (
+    "SELECT set_config('statement_timeout', '{}s', true), set_config('lock_timeout', '{}ms', true),"
+    " set_config('idle_in_transaction_session_timeout', '{}ms', true)"
+)
+_UNLIMITED = "SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)"
 
 
 class PostgresDatabase:
@@ -44,12 +39,14 @@ class PostgresDatabase:
     """
 
     def __init__(self, url: str, busy_seconds: float, connections: int) -> None:
-        self.readers = max(connections - 1, 1)
-        engine = _engine(url, busy_seconds, self.readers + 1)
+        self.readers = max(connections - 2, 1)
+        self._busy_seconds = busy_seconds
+        engine = self._engine = _engine(url, busy_seconds, self.readers + 2)
         self.reading: Engine = engine.execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         )
         self.writing: Engine = engine.execution_options(**{WRITES: True})
+        self.beside: Engine = engine.execution_options(isolation_level=AUTOCOMMIT)
         address = engine.url
         self.name = f"PostgreSQL at {address.host or 'its socket'}:{address.port or 5432}/{address.database}"
 
@@ -59,10 +56,11 @@ class PostgresDatabase:
     @contextmanager
     def migrating(self) -> Iterator[Connection]:
         """The write lock, and before it the one of migrations, for which processes wait without a limit."""
-        with self.writing.connect() as connection:
-            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
+        with self._engine.begin() as connection:
+            connection.exec_driver_sql(_UNLIMITED)
+            for lock in (_MIGRATION_LOCK, _WRITE_LOCK):
+                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({lock})")
             yield connection
-            connection.commit()
 
     def translated(self) -> AbstractContextManager[None]:
         """The one border where errors of database and driver become ours."""
@@ -77,55 +75,18 @@ class PostgresDatabase:
         return [f"the index {name} is not valid; run REINDEX INDEX {name}" for (name,) in broken]
 
     def erase(self) -> None:
-        """Rewrite the tables without what was deleted; the write-ahead log goes as the server recycles it."""
-        with self.reading.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            tables = connection.exec_driver_sql(
-                "SELECT quote_ident(tablename) FROM pg_tables WHERE schemaname = current_schema()"
-            )
-            for (table,) in tables.all():
-                connection.exec_driver_sql(f"VACUUM (FULL) {table}")
-            connection.exec_driver_sql("SELECT pg_switch_wal()")
+        """Rewrite the tables without what was deleted, once no reader sees that any more. Raises StorageBusy.
 
-    def may_repeat(self, fault: StorageError) -> bool:
-        """Whether the transaction was undone, or never began."""
-        return isinstance(fault, Undone)
+        No file of a table or an index holds it after that, with the old files gone at the server's next
+        checkpoint. Its write-ahead log, archives and backups keep what was written for as long as the
+        server's owner has them kept.
+        """
+        with self.beside.connect() as connection:
+            erase(connection, busy_seconds=self._busy_seconds)
 
-
-@contextmanager
-def translated_errors(name: str) -> Iterator[None]:
-    """Errors of the driver as ours; `name` says which database is meant."""
-    try:
-        yield
-    except DBAPIError as error:
-        raise _translated(error.orig, name) from error
-    except psycopg.Error as error:
-        raise _translated(error, name) from error
-    except SQLAlchemyError as error:
-        raise StorageError(f"{name}: {error}") from error
-    except UnicodeEncodeError as error:
-        raise InvalidInput("text", "holds half of a surrogate pair, which cannot be stored") from error
-
-
-def _translated(error: BaseException | None, name: str) -> ConspectusError:
-    state = getattr(error, "sqlstate", None) or ""
-    reason = str(error).strip().split("\n")[0]
-    if state == _TAKEN:
-        return Conflict("row", reason, "is there already")
-    if state in _UNDONE:
-        return Undone(f"{name} undid a transaction for another: {reason}")
-    if state in _WAITED:
-        return StorageBusy(f"{name} was held by others for too long; ask again: {reason}")
-    if state == _OUT_OF_RANGE:
-        return InvalidInput("number", "does not fit into 64 bits")
-    if state in _UNTRANSLATABLE or isinstance(error, psycopg.DataError):
-        return InvalidInput("text", f"cannot be stored: {reason}")
-    if state == _FULL:
-        return StorageError(f"{name} has no space left; nothing was stored: make room and do it again")
-    if state.startswith(_AWAY) or (isinstance(error, psycopg.OperationalError) and not state):
-        return StorageBusy(
-            f"{name} does not answer ({reason}); what was acknowledged is stored; do the rest again"
-        )
-    return StorageError(f"{name}: {reason}")
+    def may_repeat(self, fault: StorageError, *, attempt: int, undone: bool) -> bool:
+        """Whether the server undid it for another; once also where its connection was found dead."""
+        return isinstance(fault, Undone) or (isinstance(fault, Lost) and undone and attempt == 1)
 
 
 def _engine(url: str, busy_seconds: float, connections: int) -> Engine:
@@ -143,12 +104,18 @@ def _engine(url: str, busy_seconds: float, connections: int) -> Engine:
         max_overflow=0,
         hide_parameters=True,
     )
-    limits = _BEGIN.format(STATEMENT_SECONDS, max(int(busy_seconds * 1000), 1))
+    patience = max(int(busy_seconds * 1000), 1)
+    limits = _BEGIN.format(STATEMENT_SECONDS, patience, patience)
     event.listen(engine, "begin", lambda connection: _begin(connection, limits))
     return engine
 
 
 def _begin(connection: Connection, limits: str) -> None:
+    options = connection.get_execution_options()
+    if options.get("isolation_level") == AUTOCOMMIT:
+        # Nothing else would tell whether a statement failed on a dead connection or after it was carried out.
+        connection.exec_driver_sql("SELECT 1")
+        return
     connection.exec_driver_sql(limits)
-    if connection.get_execution_options().get(WRITES, False):
+    if options.get(WRITES, False):
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_WRITE_LOCK})")

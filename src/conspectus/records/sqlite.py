@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -12,6 +13,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from conspectus.errors import Conflict, ConspectusError, InvalidInput, StorageBusy, StorageError
+from conspectus.records.dialects import NUL
 
 WRITES = "conspectus_writes"
 """The execution option of connections that take the write lock when they begin."""
@@ -34,8 +36,9 @@ class SqliteDatabase:
     """One file; a writer has it to itself, and readers see it as it was when they began."""
 
     def __init__(self, path: Path, *, busy_seconds: float, readers: int) -> None:
-        self.reading = sqlite_engine(path, busy_seconds=busy_seconds, connections=readers + 1)
+        self.reading = sqlite_engine(path, busy_seconds=busy_seconds, connections=readers + 2)
         self.writing: Engine = self.reading.execution_options(**{WRITES: True})
+        self.beside = self.writing
         self.name = str(path)
         self.readers = readers
         self._busy_seconds = busy_seconds
@@ -60,7 +63,7 @@ class SqliteDatabase:
         """Leave nothing of what was deleted in any file. Raises StorageBusy."""
         erase_free_space(self.reading, busy_seconds=self._busy_seconds)
 
-    def may_repeat(self, fault: StorageError) -> bool:
+    def may_repeat(self, fault: StorageError, *, attempt: int, undone: bool) -> bool:
         """Never: who waited for the lock in vain has waited long enough."""
         return False
 
@@ -76,6 +79,7 @@ def sqlite_engine(path: Path, *, busy_seconds: float, connections: int) -> Engin
     )
     event.listen(engine, "connect", _configure)
     event.listen(engine, "begin", _begin)
+    event.listen(engine, "before_cursor_execute", _refuse_nul)
     return engine
 
 
@@ -165,6 +169,15 @@ def _configure(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
 def _begin(connection: Connection) -> None:
     writes = connection.get_execution_options().get(WRITES, False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _refuse_nul(*call: Any) -> None:
+    """As every other database does, which keep no text with a NUL in it."""
+    *_, given, _, many = call
+    for row in given if many else (given,):
+        for value in row or ():
+            if type(value) is str and NUL in value:
+                raise InvalidInput("text", "holds a NUL, which cannot be stored")
 
 
 def _driver(connection: Connection) -> sqlite3.Connection:

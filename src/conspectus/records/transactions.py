@@ -22,13 +22,15 @@ class Database(Protocol):
     """What differs between the databases that records may lie in.
 
     Transactions of `reading` have one unchanging view; those of `writing` also have the write lock, so that
-    they follow one after the other, in all processes.
+    they follow one after the other, in all processes. `beside` is for statements that need neither: each
+    counts by itself, and waits for no writer where the database allows that.
     """
 
     name: str
     readers: int
     reading: Engine
     writing: Engine
+    beside: Engine
 
     def prepare(self) -> None:
         """What has to be done before the first transaction."""
@@ -50,8 +52,11 @@ class Database(Protocol):
         """Leave nothing of what was deleted in any file. Raises StorageBusy."""
         ...
 
-    def may_repeat(self, fault: StorageError) -> bool:
-        """Whether a transaction that failed so was undone for sure and may succeed when it is run again."""
+    def may_repeat(self, fault: StorageError, *, attempt: int, undone: bool) -> bool:
+        """Whether a transaction that failed so may succeed when it is run again.
+
+        `undone` says that nothing of it can have stayed: it was not committed, or only read.
+        """
         ...
 
 
@@ -62,6 +67,7 @@ class Transactions:
         self.database = database
         self._readers = ThreadPoolExecutor(database.readers, thread_name_prefix="records-read")
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="records-write")
+        self._beside = ThreadPoolExecutor(1, thread_name_prefix="records-beside")
 
     async def read(self, work: Callable[[Connection], Result]) -> Result:
         """Run with one unchanging view of the data."""
@@ -70,6 +76,10 @@ class Transactions:
     async def write(self, work: Callable[[Connection], Result]) -> Result:
         """Run with the write lock; committed when this returns, undone when it raises."""
         return await self._run(self._writer, partial(transact, self.database, self.database.writing, work))
+
+    async def beside(self, work: Callable[[Connection], Result]) -> Result:
+        """Run statements that count one by one, whatever this process or another writes meanwhile."""
+        return await self._run(self._beside, partial(transact, self.database, self.database.beside, work))
 
     async def alone(self, work: Callable[[], Result]) -> Result:
         """Run in the place of a writer, without a transaction."""
@@ -81,6 +91,7 @@ class Transactions:
 
     def shut(self) -> None:
         """The same, for callers that may block."""
+        self._beside.shutdown()
         self._writer.shutdown()
         self._readers.shutdown()
         self.database.reading.dispose()
@@ -100,11 +111,15 @@ ATTEMPTS = 5
 def transact(database: Database, engine: Engine, work: Callable[[Connection], Result]) -> Result:
     """Run with a connection in one transaction, and again where the database undid it for another's sake."""
     for attempt in range(1, ATTEMPTS + 1):
+        undone = True
         try:
             with database.translated(), engine.begin() as connection:
-                return work(connection)
+                undone = engine is not database.beside
+                result = work(connection)
+                undone = engine is database.reading
+            return result
         except StorageError as fault:
-            if attempt == ATTEMPTS or not database.may_repeat(fault):
+            if attempt == ATTEMPTS or not database.may_repeat(fault, attempt=attempt, undone=undone):
                 raise
     raise AssertionError("the last attempt returns or raises")
 

@@ -10,6 +10,7 @@ from conspectus.errors import ConspectusError, FetchFailed, InvalidInput
 from conspectus.model.patience import Patience
 from conspectus.ports import Clock
 from conspectus.ports.alerts import Alerts, Delivery, Poster, Told
+from conspectus.ports.turns import Hold
 
 logger = logging.getLogger(__name__)
 
@@ -32,12 +33,12 @@ class Deliverer:
         self._sending: dict[str, asyncio.Task[None]] = {}
         self._stopping = False
 
-    async def round(self) -> None:
+    async def round(self, hold: Hold) -> None:
         """Begin to send for every alert with something due that is not being sent for."""
         self._sending = {alert: task for alert, task in self._sending.items() if not task.done()}
         for alert in await self._alerts.waiting(now=self._clock()):
             if alert not in self._sending:
-                self._sending[alert] = asyncio.create_task(self._send(alert))
+                self._sending[alert] = asyncio.create_task(self._send(alert, hold))
 
     async def stop(self, *, grace: float) -> None:
         """Let what is being sent come to its end for so many seconds; what is left is sent another time."""
@@ -51,19 +52,20 @@ class Deliverer:
         self._sending.clear()
         self._stopping = False
 
-    async def _send(self, alert: str) -> None:
+    async def _send(self, alert: str, hold: Hold) -> None:
         try:
             while not self._stopping:
                 event = await self._alerts.due(alert, now=self._clock())
                 if event is None:
                     return
-                await self._alerts.settle(event.number, await self._sent(event))
+                await self._alerts.settle(event.number, await self._sent(event, hold))
         except ConspectusError as fault:
             logger.warning("what an alert told cannot be sent now: %s", fault.code)
 
-    async def _sent(self, event: Told) -> Delivery:
-        """What became of one sending."""
+    async def _sent(self, event: Told, hold: Hold) -> Delivery:
+        """What became of one sending. Raises TurnLost if another process sends by now."""
         body = await self._body(event)
+        await hold.confirm()
         if body is None:
             return Delivery("failed", event.attempts, HIDDEN)
         attempts = event.attempts + 1

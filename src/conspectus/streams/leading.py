@@ -2,19 +2,16 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from typing import Final
 
 from conspectus.errors import ConspectusError
+from conspectus.ports.turns import Turn
 
 logger = logging.getLogger(__name__)
 
 TURN_SECONDS: Final = 1.0
 """Seconds between two looks at whether it is this process's turn."""
-
-Turn = Callable[[], AbstractContextManager[bool]]
-"""Opens a context that is true when this process is the one that does the work."""
 
 
 class Leading:

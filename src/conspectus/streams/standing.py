@@ -1,8 +1,9 @@
 """The alerts of one open store, checked and delivered by one of the processes that have it open."""
 
+from conspectus.ports.turns import Hold, Turn
 from conspectus.streams.checking import Checker
 from conspectus.streams.delivery import Deliverer
-from conspectus.streams.leading import Leading, Turn
+from conspectus.streams.leading import Leading
 
 
 class AlertService(Leading):
@@ -28,17 +29,17 @@ class AlertService(Leading):
 
     async def _lead(self) -> None:
         """Check and deliver to the end of the service, if it is this process's turn."""
-        with self._turn() as mine:
+        async with self._turn() as mine:
             if not mine:
                 return
             try:
-                await self._go_on()
+                await self._go_on(mine)
             finally:
                 await self._deliverer.stop(grace=self._grace)
 
-    async def _go_on(self) -> None:
+    async def _go_on(self, hold: Hold) -> None:
         while not self._closing.is_set():
             more = await self._checker.round()
-            await self._deliverer.round()
+            await self._deliverer.round(hold)
             if not more:
                 await self._pause(self._poll)

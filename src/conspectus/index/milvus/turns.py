@@ -2,22 +2,24 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Literal, TypeAlias
 
+from conspectus.ports.turns import Hold
+
 Work: TypeAlias = Literal["write", "build"]
-Turn: TypeAlias = Callable[[Work], AbstractContextManager[bool]]
-"""Whether this process has the turn for a kind of work, until the block ends or the process dies."""
+Turn: TypeAlias = Callable[[Work], AbstractAsyncContextManager[Hold]]
+"""Whether this process has the turn for a kind of work, until the block ends or the turn is lost."""
 
 _RETRY_SECONDS = 0.02
 
 
 @asynccontextmanager
-async def my_turn(turn: Turn, work: Work) -> AsyncIterator[None]:
+async def my_turn(turn: Turn, work: Work) -> AsyncIterator[Hold]:
     """Wait until it is this process's turn, and hold it for the block."""
     while True:
-        with turn(work) as mine:
-            if mine:
-                yield
+        async with turn(work) as hold:
+            if hold:
+                yield hold
                 return
         await asyncio.sleep(_RETRY_SECONDS)
