@@ -5,9 +5,9 @@ import fcntl
 import importlib
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 import grpc
@@ -18,6 +18,7 @@ from conspectus.errors import CollectionGone, InvalidInput, StorageBusy, Storage
 
 Row: TypeAlias = Mapping[str, Any]
 Query: TypeAlias = Mapping[str, object]
+_Result = TypeVar("_Result")
 
 MOST_RESULTS = 16_384
 """Milvus answers no query with more rows."""
@@ -89,13 +90,7 @@ class MilvusServer:
     async def create(self, name: str, schema: CollectionSchema, indexes: IndexParams) -> None:
         """Make a collection and load it. Nothing happens if it is there."""
         if not await self._call("has_collection", collection_name=name):
-            await self._call(
-                "create_collection",
-                collection_name=name,
-                schema=schema,
-                index_params=indexes,
-                consistency_level="Strong",
-            )
+            await _to_its_end(self._made(name, schema, indexes))
 
     async def drop(self, name: str) -> None:
         """Delete a collection with all its data. Nothing happens if there is none."""
@@ -142,14 +137,15 @@ class MilvusServer:
         """Let go of the connection; Milvus Lite of its file. A later call connects again."""
         await asyncio.to_thread(self._disconnect)
 
+    async def _made(self, name: str, schema: CollectionSchema, indexes: IndexParams) -> None:
+        here: dict[str, Any] = {"collection_name": name}
+        await self._call("create_collection", **here, schema=schema, consistency_level="Strong")
+        # The client would wait half a second for the index, but there are no rows yet that it could lack.
+        await self._call("create_index", **here, index_params=indexes, sync=False)
+        await self._call("load_collection", **here)
+
     async def _call(self, name: str, **arguments: object) -> Any:
-        """Run to its end even when cancelled, so that the turn is not given up while something is written."""
-        running = asyncio.ensure_future(asyncio.to_thread(self._run, name, arguments))
-        try:
-            return await asyncio.shield(running)
-        finally:
-            if not running.done():
-                await asyncio.wait([running])
+        return await _to_its_end(asyncio.to_thread(self._run, name, arguments))
 
     def _run(self, name: str, arguments: dict[str, object], *, again: bool = True) -> Any:
         client = self._connected()
@@ -217,6 +213,16 @@ class MilvusServer:
                 " start it, or check CONSPECTUS_MILVUS_URI, and ask again"
             )
         return StorageError(f"Milvus at {self.address}: {reason}")
+
+
+async def _to_its_end(work: Coroutine[Any, Any, _Result]) -> _Result:
+    """Even when cancelled, so that the turn is not given up while something is written."""
+    running = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(running)
+    finally:
+        if not running.done():
+            await asyncio.wait([running])
 
 
 def _unopened(path: Path) -> StorageError:
