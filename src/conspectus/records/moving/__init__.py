@@ -1,0 +1,1 @@
+"""Moving everything of one store into another while it answers and is written to."""

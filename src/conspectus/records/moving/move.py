@@ -1,0 +1,183 @@
+"""A move: rounds that bring over what differs, a last one that writers wait for, and a comparison of all."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection
+
+from conspectus.errors import NotFound, StorageError, StorageTooNew
+from conspectus.ports import Progress
+from conspectus.records.databases import UNFINISHED, version_of
+from conspectus.records.moving.following import FOLLOWED, Chunks, View, changed_since
+from conspectus.records.moving.pages import EVERYTHING, KeyedTable, KeyRange
+from conspectus.records.moving.sums import Sum
+from conspectus.records.moving.target import Target, check_references, moved_tables
+from conspectus.records.tables import VERSION
+from conspectus.records.transactions import Database
+
+LAST_ROWS = 1_000
+MOST_ROUNDS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class TableMoved:
+    """A table as it was read from the source and from the target when all was there."""
+
+    table: str
+    source: Sum
+    target: Sum
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What a move did. The target is the source as it was at `moment`, after change `sequence`.
+
+    For `held_seconds` before that, writers of the source waited.
+    """
+
+    tables: Sequence[TableMoved]
+    moment: datetime
+    sequence: int
+    held_seconds: float
+    rounds: int
+    written: int
+    resumed: bool
+
+
+class TableMove:
+    """A table whose pages are remembered, so that a later round reads the target only where they changed."""
+
+    def __init__(self, table: KeyedTable) -> None:
+        self.table = table
+        self._known: list[tuple[KeyRange, Sum | None]] = [(EVERYTHING, None)]
+
+    def bring(
+        self,
+        source: Connection,
+        target: Target,
+        changed: Sequence[Chunks] | None,
+        *,
+        read: Callable[[int], None],
+    ) -> int:
+        """Bring over what differs, of a table that is followed only where chunks changed."""
+        written, known = 0, self._known
+        self._known = []
+        for keys, before in known:
+            if changed is not None and not any(each.touch(keys) for each in changed):
+                self._known.append((keys, before))
+                continue
+            for page in self.table.pages(source, keys):
+                if (page.keys, page.sum) != (keys, before):
+                    written += target.make_equal(self.table, page)
+                self._known.append((page.keys, page.sum))
+                read(len(page.rows))
+        return written
+
+
+class Move:
+    """From one database into another."""
+
+    def __init__(self, source: Database, target: Target, progress: Progress | None) -> None:
+        self._source = source
+        self._target = target
+        self._progress = progress
+        self._tables = [TableMove(KeyedTable(table)) for table in moved_tables()]
+        self._view: View | None = None
+
+    def run(self, *, origin: str, at_last: Callable[[], None]) -> Moved:
+        """Move everything; `at_last` is called while writers of the source wait.
+
+        Raises NotFound, StorageTooNew or StorageError for a source that cannot be moved, and Conflict for a
+        target that is not empty.
+        """
+        with self._source.translated():
+            with _snapshot(self._source) as view:
+                _require_newest(view, self._source.name)
+            resumed = self._target.begin(origin)
+            rounds, written = self._rounds()
+            with ExitStack() as stack:
+                with self._source.writing.begin():
+                    began = time.monotonic()
+                    view = stack.enter_context(_snapshot(self._source))
+                    written += self._round(view)
+                    at_last()
+                    moment, held = datetime.now(UTC), time.monotonic() - began
+                sequence = View.of(view).sequence
+                tables = self._compared(view)
+            self._target.end()
+        return Moved(tables, moment, sequence, held, rounds + 1, written, resumed)
+
+    def _rounds(self) -> tuple[int, int]:
+        """Bring over what differs until so little changes meanwhile that writers can wait for the rest."""
+        total = rounds = 0
+        brought = LAST_ROWS + 1
+        while brought > LAST_ROWS and rounds < MOST_ROUNDS:
+            with _snapshot(self._source) as view:
+                brought = self._round(view)
+            total, rounds = total + brought, rounds + 1
+        return rounds, total
+
+    def _round(self, view: Connection) -> int:
+        """Make the target what the source is in one view of it; how many rows were stored or deleted."""
+        is_first = self._view is None
+        changed = None if self._view is None else changed_since(self._view, view)
+        self._view = View.of(view)
+        counted = self._counted(view, "moving" if is_first else "what came since")
+        return sum(
+            move.bring(view, self._target, changed if move.table.name in FOLLOWED else None, read=counted)
+            for move in self._tables
+        )
+
+    def _compared(self, view: Connection) -> Sequence[TableMoved]:
+        """Every table, read again from both sides. Raises StorageError where they differ."""
+        counted = self._counted(view, "comparing")
+        found = []
+        with self._target.reading() as there:
+            for move in self._tables:
+                source = move.table.total(view, read=counted)
+                found.append(TableMoved(move.table.name, source, move.table.total(there)))
+            check_references(there)
+        if differing := [each.table for each in found if each.source != each.target]:
+            raise StorageError(
+                f"{self._target.database.name} differs from the source in {', '.join(differing)}"
+            )
+        return found
+
+    def _counted(self, view: Connection, what: str) -> Callable[[int], None]:
+        """What tells the progress of reading all rows, for each page."""
+        if self._progress is None:
+            return lambda rows: None
+        total, done, report = sum(move.table.count(view) for move in self._tables), 0, self._progress
+
+        def read(rows: int) -> None:
+            nonlocal done
+            done += rows
+            report(what, min(done, total), total)
+
+        return read
+
+
+@contextmanager
+def _snapshot(database: Database) -> Iterator[Connection]:
+    """One unchanging view of all rows, for as long as the block lasts."""
+    with database.reading.connect() as connection, connection.begin():
+        version_of(connection)
+        yield connection
+
+
+def _require_newest(connection: Connection, name: str) -> None:
+    """Raise NotFound, StorageTooNew or StorageError for what is no store that this program can move."""
+    stored = version_of(connection)
+    if stored is None:
+        raise NotFound("store at", name)
+    if stored == UNFINISHED:
+        raise StorageError(f"{name}: a move into it has not ended; end that one first")
+    if stored > VERSION:
+        raise StorageTooNew(name, stored)
+    if stored < VERSION:
+        raise StorageError(
+            f"{name} has version {stored}, older than this program: open it once, then move it"
+        )
