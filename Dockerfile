@@ -1,0 +1,64 @@
+# The image of a server and of a worker; docs/operations.md says how it is run.
+#
+#   docker build -t conspectus .
+#   docker build -t conspectus --build-arg REQUIREMENTS=server-full --build-arg PACKAGES=git .
+#
+# REQUIREMENTS names the lock in requirements/: base (a folder only), server (PostgreSQL, models that speak as
+# OpenAI's do) or server-full (every vendor, and Milvus). PACKAGES are Debian packages to add: git is needed to
+# follow Git repositories, and nothing else is.
+ARG PYTHON=3.12
+
+FROM python:${PYTHON}-slim AS build
+ARG REQUIREMENTS=server
+ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
+WORKDIR /build
+# Only wheels whose hashes are in the lock: nothing is compiled here, and no compiler is in either stage.
+COPY requirements/ requirements/
+RUN sed -n '/^setuptools==/,/[^\\]$/p' requirements/dev.txt > setuptools.txt \
+    && python -m pip install --require-hashes --only-binary :all: -r setuptools.txt \
+    && python -m venv --without-pip /opt/conspectus \
+    && python -m pip --python /opt/conspectus install --require-hashes --only-binary :all: \
+       -r "requirements/${REQUIREMENTS}.txt"
+COPY pyproject.toml README.md LICENSE NOTICE ./
+COPY src/ src/
+RUN python -m pip wheel --no-deps --no-build-isolation --wheel-dir wheels . \
+    && python -m pip --python /opt/conspectus install --no-deps wheels/*.whl
+
+FROM python:${PYTHON}-slim
+ARG PACKAGES=""
+# hadolint ignore=DL3008,SC2086
+RUN if [ -n "$PACKAGES" ]; then \
+      apt-get update \
+      && apt-get install --yes --no-install-recommends $PACKAGES \
+      && rm -rf /var/lib/apt/lists/*; \
+    fi \
+    && useradd --uid 10001 --no-create-home --home-dir /data --shell /usr/sbin/nologin conspectus \
+    && install -d -o 10001 -g 10001 -m 0700 /data
+COPY --from=build /opt/conspectus /opt/conspectus
+# The program writes to /data and /tmp alone: everything else may be mounted read-only.
+ENV PATH=/opt/conspectus/bin:$PATH \
+    HOME=/data \
+    PYTHONUNBUFFERED=1 \
+    PYTHONDONTWRITEBYTECODE=1 \
+    ORT_DISABLE_TELEMETRY=1 \
+    CONSPECTUS_PATH=/data/store \
+    CONSPECTUS_CACHE=/data/cache \
+    CONSPECTUS_HOST=0.0.0.0 \
+    CONSPECTUS_PORT=8642
+LABEL org.opencontainers.image.title="Conspectus" \
+      org.opencontainers.image.description="The context engine for language models" \
+      org.opencontainers.image.licenses="Apache-2.0"
+USER 10001:10001
+WORKDIR /data
+VOLUME /data
+EXPOSE 8642
+STOPSIGNAL SIGTERM
+# A worker listens on no port: where it runs, its health is that it runs (`healthcheck: disable` in compose.yaml).
+HEALTHCHECK --interval=10s --timeout=6s --start-period=60s --retries=3 CMD ["python", "-c", "\
+import os, sys, http.client; \
+asked = http.client.HTTPConnection('127.0.0.1', int(os.environ['CONSPECTUS_PORT']), timeout=5); \
+asked.request('GET', '/readyz'); \
+sys.exit(asked.getresponse().status != 200)"]
+# No init stands before it: the program ends on SIGTERM by itself and waits for every process that it starts.
+ENTRYPOINT ["conspectus"]
+CMD ["serve"]
