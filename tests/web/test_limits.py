@@ -170,6 +170,7 @@ def test_a_request_that_never_arrives_is_ended(tmp_path: Path) -> None:
         answer = raw(live.address, head)
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b'"code": "request_timeout"' in answer
+    assert b"\r\nconnection: close\r\n" in answer.lower()
 
 
 async def test_waiting_for_a_place_counts(open_site: OpenSite) -> None:

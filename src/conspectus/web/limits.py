@@ -47,7 +47,11 @@ class Limits:
             if not deadline.expired() or answer.begun:
                 raise
             if body.awaited:
-                refuse(408, f"the request did not arrive within {self._settings.request_seconds} s")
+                refuse(
+                    408,
+                    f"the request did not arrive within {self._settings.request_seconds} s",
+                    Connection="close",
+                )
             refuse(504, f"not done within {self._settings.request_seconds} s")
 
     @asynccontextmanager
