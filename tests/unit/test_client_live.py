@@ -1,13 +1,18 @@
 """The client's side of live events: lost connections, and servers that are none."""
 
+import asyncio
 import json
-from collections.abc import Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 
+import httpx
 import pytest
 from tests.unit.test_showing import caption
 
-import conspectus
+from conspectus.bootstrap import local_archives, local_files
+from conspectus.client.channel import PATIENCE, Channel, Limits
+from conspectus.client.engine import RemoteEngine
 from conspectus.errors import NotFound, ServerUnavailable
 from conspectus.model.video import LiveCaption
 from conspectus.settings import Settings
@@ -32,6 +37,20 @@ def stream(*frames: bytes) -> Answer:
     return Answer(b"".join(frames), type="text/event-stream")
 
 
+async def at_once(_seconds: float) -> None:
+    await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[RemoteEngine]:
+    """A client that asks again without waiting."""
+    patience = replace(PATIENCE, sleep=at_once)
+    limits = Limits(SETTINGS.answer_seconds, SETTINGS.max_answer_bytes, patience)
+    async with httpx.AsyncClient() as http:
+        channel = Channel(http, url, limits)
+        yield RemoteEngine(channel, local_files(SETTINGS), local_archives(SETTINGS))
+
+
 async def followed(
     answers: Answers, count: int, after: int | None = None
 ) -> tuple[list[LiveCaption], list[Request]]:
@@ -39,7 +58,7 @@ async def followed(
     found: list[LiveCaption] = []
     async with (
         ScriptedServer({PATH: answers}) as server,
-        conspectus.connect(server.base, settings=SETTINGS) as engine,
+        connected(server.base) as engine,
         aclosing(engine.follow_captions(stream="gate", after=after)) as captions,
     ):
         async for each in captions:
