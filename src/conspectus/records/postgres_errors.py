@@ -1,0 +1,87 @@
+"""What PostgreSQL and its driver say when something does not work, as our errors."""
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+import psycopg
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
+
+from conspectus.errors import Conflict, ConspectusError, InvalidInput, StorageBusy, StorageError
+
+_TAKEN: Final = "23505"
+_UNDONE: Final = frozenset({"40001", "40P01"})
+_AWAY: Final = ("08", "57P", "25P03")
+_BUSY: Final[Mapping[str, str]] = {
+    "55P03": "was held by others for too long; ask again",
+    "57014": "took too long over one statement and stopped it; ask again, or for less",
+    "53300": "has no connection left; ask again, or have fewer of them in each process",
+}
+_BROKEN: Final[Mapping[str, str]] = {
+    "53100": "has no space left; nothing was stored: make room and do it again",
+    "42501": "does not let this user do that; grant it all rights on the schema and on what lies in it",
+    "25006": "only lets read; it may be a standby: name the server that writes",
+}
+_INVALID: Final[Mapping[str, tuple[str, str]]] = {
+    "22003": ("number", "does not fit into 64 bits"),
+    "22021": ("text", "holds a character that cannot be stored"),
+    "22P05": ("text", "holds a character that cannot be stored"),
+    "54000": ("text", "is too long for something that is looked up by it"),
+}
+_REFUSED: Final = re.compile(
+    r"FATAL: (?!.*(starting up|shutting down|recovery|too many|connection slots|terminating))"
+)
+
+
+class Undone(StorageBusy):
+    """The database undid a transaction for the sake of another; it may be run again."""
+
+
+class Lost(StorageBusy):
+    """There was no connection, or it broke: what was not committed is undone."""
+
+
+@contextmanager
+def translated_errors(name: str) -> Iterator[None]:
+    """Errors of the driver as ours; `name` says which database is meant."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise _translated(error.orig, name) from error
+    except psycopg.Error as error:
+        raise _translated(error, name) from error
+    except PoolTimeout as error:
+        raise StorageBusy(f"{name}: every connection of this process is taken; ask again") from error
+    except SQLAlchemyError as error:
+        raise StorageError(f"{name}: {error}") from error
+    except UnicodeEncodeError as error:
+        raise InvalidInput("text", "holds half of a surrogate pair, which cannot be stored") from error
+
+
+def _translated(error: BaseException | None, name: str) -> ConspectusError:
+    state = getattr(error, "sqlstate", None) or ""
+    reason = str(error).strip().split("\n")[0]
+    if state == _TAKEN:
+        return Conflict("row", reason, "is there already")
+    if state in _INVALID:
+        return InvalidInput(*_INVALID[state])
+    if state in _BUSY:
+        return StorageBusy(f"{name} {_BUSY[state]} ({reason})")
+    if state in _BROKEN:
+        return StorageError(f"{name} {_BROKEN[state]} ({reason})")
+    if state in _UNDONE:
+        return Undone(f"{name} undid a transaction for another: {reason}")
+    return _unanswered(error, state, f"{name}", reason)
+
+
+def _unanswered(error: BaseException | None, state: str, name: str, reason: str) -> ConspectusError:
+    """What has no row in the tables above: no connection, or an error that nobody thought of."""
+    if state.startswith(_AWAY) or (isinstance(error, psycopg.OperationalError) and not state):
+        if _REFUSED.search(str(error)):
+            return StorageError(f"{name} refuses the connection: {reason}")
+        return Lost(f"{name} does not answer ({reason}); what was acknowledged is stored; do the rest again")
+    if isinstance(error, psycopg.DataError):
+        return InvalidInput("text", f"cannot be stored: {reason}")
+    return StorageError(f"{name}: {reason}")

@@ -1,0 +1,268 @@
+"""Records on PostgreSQL when the server, a connection, a lock, a right or a password is not there."""
+
+import asyncio
+import threading
+import traceback
+from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
+import psycopg
+import pytest
+from sqlalchemy import Connection, event, text
+
+from conspectus.errors import InvalidInput, StorageBusy, StorageError
+from conspectus.model.filter import EVERYTHING
+from conspectus.model.ids import DocumentId
+from conspectus.records.people import add_user
+from conspectus.records.store import SqlRecords, open_records
+from conspectus.testing.accounts_contract import a_user
+from conspectus.testing.postgres_server import PostgresProcess, postgres_server
+from conspectus.testing.samples import SHELF, SPACE, notes, prepared, shelf, vector
+
+OURS = "SELECT pg_backend_pid()"
+
+
+@pytest.fixture(scope="module")
+def mortal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresProcess]:
+    """A server that these tests may kill; whoever does starts it again."""
+    with postgres_server(tmp_path_factory.mktemp("mortal") / "data") as running:
+        yield running
+
+
+async def stocked(url: str, *, busy_seconds: float = 30.0) -> SqlRecords:
+    records = await open_records(url, busy_seconds=busy_seconds, connections=3)
+    await records.create_collection(shelf())
+    await records.put_source(notes())
+    return records
+
+
+@pytest.fixture
+async def records(postgres_url: str) -> AsyncIterator[SqlRecords]:
+    opened = await stocked(postgres_url)
+    yield opened
+    await opened.close()
+
+
+def terminate(url: str, connection: Connection) -> None:
+    """End the server's side of a connection, as an administrator or a failing network does."""
+    backend = connection.exec_driver_sql(OURS).scalar_one()
+    with psycopg.connect(url, autocommit=True) as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", [backend])
+
+
+async def test_the_first_requests_after_a_restart_are_answered(mortal: PostgresProcess) -> None:
+    with mortal.fresh() as url:
+        records = await stocked(url)
+        await asyncio.gather(*(records.count(SHELF, EVERYTHING) for _ in range(8)))
+        await records.write([prepared("before", "x")])
+        await asyncio.to_thread(mortal.kill)
+        for attempt in (records.count(SHELF, EVERYTHING), records.write([prepared("away", "x")])):
+            with pytest.raises(StorageBusy, match="does not answer"):
+                await attempt
+        await asyncio.to_thread(mortal.start)
+        await records.write([prepared("after", "x")])
+        assert await records.count(SHELF, EVERYTHING) == 2
+        assert await records.check() == []
+        await records.close()
+
+
+async def test_a_server_killed_in_the_middle_of_a_write_leaves_nothing_of_it(mortal: PostgresProcess) -> None:
+    with mortal.fresh() as url:
+        records = await stocked(url)
+
+        def killed(connection: Connection) -> None:
+            add_user(connection, a_user("half"))
+            mortal.kill()
+            add_user(connection, a_user("whole"))
+
+        with pytest.raises(StorageBusy):
+            await records.transactions.write(killed)
+        await asyncio.to_thread(mortal.start)
+        users = text("SELECT count(*) FROM users")
+        assert await records.transactions.read(lambda each: each.scalar(users)) == 0
+        await records.close()
+
+
+@pytest.mark.parametrize("writes", [False, True])
+async def test_what_was_broken_off_before_it_counted_is_run_again(
+    records: SqlRecords, postgres_url: str, writes: bool
+) -> None:
+    breaking = [True]
+
+    def broken_once(connection: Connection) -> int:
+        if writes:
+            add_user(connection, a_user("anna"))
+        if breaking:
+            breaking.clear()
+            terminate(postgres_url, connection)
+        return connection.execute(text("SELECT count(*) FROM users")).scalar_one()
+
+    run = records.transactions.write if writes else records.transactions.read
+    assert await run(broken_once) == int(writes)
+
+
+async def test_a_commit_without_an_answer_is_not_run_again(records: SqlRecords, postgres_url: str) -> None:
+    database, runs = records.transactions.database, list[int]()
+
+    def work(connection: Connection) -> None:
+        runs.append(1)
+        add_user(connection, a_user("anna"))
+        event.listen(database.writing, "commit", lambda each: terminate(postgres_url, each), once=True)
+
+    with pytest.raises(StorageBusy, match="what was acknowledged is stored"):
+        await records.transactions.write(work)
+    assert len(runs) == 1
+
+
+async def test_a_real_deadlock_is_run_again(records: SqlRecords, postgres_url: str) -> None:
+    first, second = (
+        f"SELECT 1 FROM counters WHERE name = '{name}' FOR UPDATE" for name in ("chunk", "change")
+    )
+    runs, other_waits = list[int](), list[Future[object]]()
+    with psycopg.connect(postgres_url) as other, ThreadPoolExecutor(1) as waiting:
+        other.execute(second.encode())
+
+        def crossing(connection: Connection) -> int:
+            runs.append(1)
+            connection.exec_driver_sql("SET LOCAL deadlock_timeout = '50ms'")
+            connection.exec_driver_sql(first)
+            if len(runs) == 1:
+                other_waits.append(waiting.submit(lambda: (other.execute(first.encode()), other.commit())))
+            connection.exec_driver_sql(second)
+            return len(runs)
+
+        assert await records.transactions.write(crossing) > 1
+
+
+async def test_a_writer_that_waits_too_long_says_so(postgres_url: str) -> None:
+    records, other = await stocked(postgres_url, busy_seconds=0.1), await stocked(postgres_url)
+    held, leave = asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    def hold(_: Connection) -> None:
+        loop.call_soon_threadsafe(held.set)
+        leave.wait()
+
+    holding = asyncio.create_task(other.transactions.write(hold))
+    await held.wait()
+    with pytest.raises(StorageBusy, match="held by others"):
+        await records.write([prepared("a", "x")])
+    assert await records.count(SHELF, EVERYTHING) == 0
+    leave.set()
+    await holding
+    await records.write([prepared("a", "x")])
+    await records.close()
+    await other.close()
+
+
+@pytest.mark.parametrize(
+    ("state", "kind", "message"),
+    [
+        ("53100", StorageError, "no space left; nothing was stored"),
+        ("53300", StorageBusy, "no connection left"),
+        ("42501", StorageError, "grant it all rights"),
+        ("25006", StorageError, "only lets read"),
+        ("57014", StorageBusy, "took too long"),
+        ("XX001", StorageError, "PostgreSQL at"),
+    ],
+)
+async def test_what_the_server_says_is_told_and_nothing_is_stored(
+    records: SqlRecords, postgres_url: str, state: str, kind: type[StorageError], message: str
+) -> None:
+    failing = f"BEGIN RAISE EXCEPTION 'on purpose' USING ERRCODE = '{state}'; END"
+    with psycopg.connect(postgres_url, autocommit=True) as other:
+        other.execute(f"CREATE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS $${failing}$$".encode())
+        other.execute("CREATE TRIGGER failing BEFORE INSERT ON changes EXECUTE FUNCTION fail()")
+        with pytest.raises(kind, match=message) as raised:
+            await records.write([prepared("a", "x")])
+        assert isinstance(raised.value, StorageBusy) == (kind is StorageBusy)
+        other.execute("DROP TRIGGER failing ON changes")
+    assert await records.count(SHELF, EVERYTHING) == 0
+    await records.write([prepared("a", "x")])
+
+
+async def test_a_statement_that_takes_too_long_is_stopped(records: SqlRecords) -> None:
+    def slow(connection: Connection) -> None:
+        connection.exec_driver_sql("SELECT set_config('statement_timeout', '20ms', true), pg_sleep(0)")
+        connection.exec_driver_sql("SELECT pg_sleep(60)")
+
+    with pytest.raises(StorageBusy, match="took too long"):
+        await records.transactions.read(slow)
+    assert await records.count(SHELF, EVERYTHING) == 0
+
+
+async def test_who_may_not_is_told_so(postgres: PostgresProcess, postgres_url: str) -> None:
+    records = await stocked(postgres_url)
+    postgres.run("DROP ROLE IF EXISTS stranger")
+    postgres.run("CREATE ROLE stranger LOGIN")
+    with pytest.raises(StorageError, match="grant it all rights"):
+        await open_records(postgres_url.replace("postgres@", "stranger@"))
+    with postgres.fresh(empty=True) as empty, pytest.raises(StorageError, match="grant it all rights"):
+        await open_records(empty.replace("postgres@", "stranger@"))
+    await records.close()
+    postgres.run("DROP ROLE stranger")
+
+
+async def test_a_wrong_password_is_told_without_it(mortal: PostgresProcess) -> None:
+    rules = mortal.folder / "pg_hba.conf"
+    plain = await asyncio.to_thread(rules.read_text)
+    mortal.run("CREATE ROLE locked LOGIN SUPERUSER PASSWORD 'OPENSESAME'")
+    await asyncio.to_thread(rules.write_text, f"local all locked scram-sha-256\n{plain}")
+    mortal.run("SELECT pg_reload_conf()")
+    with mortal.fresh() as url:
+        for secret in ("locked:TOPSECRET@", "locked@"):
+            wrong = url.replace("postgres@", secret) + "&sslpassword=TOPSECRET"
+            with pytest.raises(StorageError, match="refuses the connection") as raised:
+                await open_records(wrong)
+            assert not isinstance(raised.value, StorageBusy)
+            assert "TOPSECRET" not in "".join(traceback.format_exception(raised.value))
+        await (await open_records(url.replace("postgres@", "locked:OPENSESAME@"))).close()
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["postgresql://TOPSECRET:x@[", "postgresql://u:TOPSECRET@h:port/x", "postgresql://u:TOPSECRET@/x?what=1"],
+)
+async def test_a_url_that_is_none_is_refused_without_what_it_says(url: str) -> None:
+    with pytest.raises((InvalidInput, StorageError)) as raised:
+        await open_records(url)
+    assert "TOPSECRET" not in "".join(traceback.format_exception(raised.value))
+
+
+def bytes_of_tables(server: PostgresProcess) -> bytes:
+    server.run("CHECKPOINT")
+    return b"".join(each.read_bytes() for each in (server.folder / "base").rglob("*") if each.is_file())
+
+
+async def test_a_purge_leaves_no_byte_of_what_was_deleted(mortal: PostgresProcess) -> None:
+    marker = "ZANZIBARQUAGGA"
+    with mortal.fresh() as url:
+        records = await stocked(url)
+        kept = [prepared(f"k{number}", f"kept {number} " * 50) for number in range(200)]
+        await records.write([*kept, prepared("a", f"{marker} " * 3000, title=marker, metadata={"m": marker})])
+        await records.write([prepared("a", *[f"{marker} {number} " for number in range(500)], author=marker)])
+        waiting = await records.unembedded(SHELF, SPACE, limit=1000)
+        await records.put_vectors(SPACE, [(each.chunk.id, vector(1)) for each in waiting])
+        mortal.run("ANALYZE", database=url.rpartition("/")[2].partition("?")[0])
+        assert marker.encode() in await asyncio.to_thread(bytes_of_tables, mortal)
+        await records.delete([DocumentId("a")])
+        await records.purge()
+        left = await asyncio.to_thread(bytes_of_tables, mortal)
+        assert marker.encode() not in left
+        assert b"kept 199" in left
+        assert await records.check() == []
+        await records.close()
+
+
+async def test_a_purge_waits_for_readers_and_says_when_it_cannot(postgres_url: str) -> None:
+    records = await stocked(postgres_url, busy_seconds=0.2)
+    await records.write([prepared("a", "x")])
+    with psycopg.connect(postgres_url) as other:
+        other.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        for statement in ("SELECT 1", "SELECT count(*) FROM documents"):
+            other.execute(statement.encode())
+            await records.delete([DocumentId("a")])
+            with pytest.raises(StorageBusy, match="still uses"):
+                await records.purge()
+    await records.purge()
+    await records.close()
