@@ -43,6 +43,8 @@ class Settings:
     mention means a node from a score of `link_percent` on. A walk has at most `max_hops` and looks at up to
     `max_walked` nodes; `graph_names_most` passages may mention a name that is walked over. An answer to an
     agent has at most `mcp_tokens`.
+    A server has `workers` processes. With `background` `off` a process leaves jobs, vectors, names, alerts
+    and retention to others. For `drain_seconds` after a server was asked to stop it answers whoever comes.
     Sizes are in bytes unless the name says otherwise. `fetch_allow` are names, addresses or networks,
     separated by commas, that may be fetched from although they are not public; `max_requests` are answered
     at once, `max_waiting` more wait, others are turned away; at most `max_listeners` are told of what comes,
@@ -138,6 +140,8 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8642
     workers: int = 1
+    background: str = "on"
+    drain_seconds: int = 0
     max_request_bytes: int = 100_000_000
     max_upload_files: int = 100
     request_seconds: int = 60

@@ -86,6 +86,8 @@ def serving(folder: Path, *arguments: str, **settings: object) -> Iterator[Proce
         try:
             assert process.stderr is not None
             first = process.stderr.readline()
+            while first.startswith("{"):
+                first = process.stderr.readline()
             found = re.match(r"listening on (http://\S+)", first)
             assert found, first + process.stderr.read()
             yield Process(process, found[1].replace("0.0.0.0", "127.0.0.1"), said_by(process))

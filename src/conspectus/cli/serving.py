@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from conspectus.web.serve import Opened
 
 SERVER = "conspectus.web.serve"
+SERVERS = "conspectus.web.workers"
 
 
 def serve(
@@ -35,12 +36,22 @@ def serve(
     keyless: Annotated[
         bool, typer.Option("--keyless", help="Make no owner account: this machine needs no key.")
     ] = False,
+    workers: Annotated[
+        int | None, typer.Option(min=1, help="Processes that answer. Default: CONSPECTUS_WORKERS, else 1.")
+    ] = None,
+    no_jobs: Annotated[
+        bool, typer.Option("--no-jobs", help="Leave jobs and what follows writes to `conspectus worker`.")
+    ] = False,
 ) -> None:
     """Serve the data over HTTP; the first start makes the owner account and prints its key, once."""
     require_here(common)
     given = Settings.from_environment()
     settings = replace(
-        given, host=given.host if host is None else host, port=given.port if port is None else port
+        given,
+        host=given.host if host is None else host,
+        port=given.port if port is None else port,
+        workers=given.workers if workers is None else workers,
+        background="off" if no_jobs else given.background,
     )
 
     def announce(opened: "Opened") -> None:
@@ -51,5 +62,6 @@ def serve(
         sys.stdout.flush()
         note(f"listening on {opened.address}")
 
-    server = importlib.import_module(SERVER)
-    asyncio.run(server.serve(settings, path=common.data, keyless=keyless, announce=announce))
+    server = importlib.import_module(SERVER if settings.workers <= 1 else SERVERS)
+    serving = server.serve if settings.workers <= 1 else server.serve_many
+    asyncio.run(serving(settings, path=common.data, keyless=keyless, announce=announce))

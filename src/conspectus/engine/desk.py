@@ -56,6 +56,8 @@ class Desk:
         return None if space is None else self._parts.embedder_for(space)
 
     async def _embed(self, collection: Collection, *, wait: bool, progress: Progress | None = None) -> None:
+        if not wait and self._parts.settings.background == "off":
+            return
         if collection.names:
             await self._find_names(collection, wait=wait, progress=progress)
         embedder = await self._embedder(collection)

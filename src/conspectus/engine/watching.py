@@ -89,7 +89,7 @@ class Watching(Chores):
         give_up = None if seconds is None else time.monotonic() + seconds
         found = await self.job(job)
         if found.state not in FINISHED:
-            await self.start_jobs()
+            await self._begin_jobs()
         pause = FIRST_LOOK
         while found.state not in FINISHED and (give_up is None or time.monotonic() < give_up):
             await asyncio.sleep(pause)
@@ -151,8 +151,13 @@ class Watching(Chores):
         return stored
 
     async def _hand_over(self, job: Job) -> None:
-        await self.start_jobs()
+        await self._begin_jobs()
         await self._core.jobs.submit(job.id)
+
+    async def _begin_jobs(self) -> None:
+        """Run jobs here, unless that is left to other processes."""
+        if self._parts.settings.background != "off":
+            await self.start_jobs()
 
     async def _stoppable(self, job: str, action: str) -> Job:
         """A job that the person may stop or run again: an own one, or with the role for it."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -76,20 +77,21 @@ def application(
     *,
     log: FilteringBoundLogger | None = None,
     only_models: Options | None = None,
+    counted: Path | None = None,
 ) -> FastAPI:
     """An application that answers with this engine, which has to be that of the store's owner.
 
     It neither closes the engine nor has it run the jobs that wait. With `only_models` it has no API: models
-    are answered as these options say, and who runs the server is.
+    are answered as these options say, and who runs the server is. `counted` is the folder for the metrics of
+    several processes that answer at one address.
     """
     chosen_log = log or logger(settings.log_level)
     readiness = Readiness(engine, chosen_log)
-    metrics = Metrics(version("conspectus"))
-    chats = ChatStreams(settings, chosen_log)
+    metrics = Metrics(version("conspectus"), counted)
+    chats = ChatStreams(settings, chosen_log, told=metrics.chats.set)
     listeners = Listeners(settings, chosen_log)
     options = Options(settings.mcp_tokens) if only_models is None else only_models
     models = Endpoint(options, most_bytes=settings.max_request_bytes)
-    metrics.chats.set_function(lambda: len(chats))
     for each in (chats, listeners):
         readiness.when_stopping(each.stop)
     app = Application(

@@ -1,7 +1,7 @@
 """Answers of the chat: whoever began one may leave it and come back to it for a while."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from typing import Final
 
 from structlog.typing import FilteringBoundLogger
@@ -21,11 +21,17 @@ SHARE_OF_GRACE: Final = 0.5
 
 
 class ChatStreams:
-    """The answers being made, and those made a short while ago; no more than the settings say."""
+    """The answers being made, and those made a short while ago; no more than the settings say.
 
-    def __init__(self, settings: Settings, log: FilteringBoundLogger) -> None:
+    `told` is called with how many are being made whenever that changes.
+    """
+
+    def __init__(
+        self, settings: Settings, log: FilteringBoundLogger, *, told: Callable[[int], None] = lambda _: None
+    ) -> None:
         self.settings = settings
         self._log = log
+        self._told = told
         self._streams: dict[str, ChatStream] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._stopping: asyncio.TimerHandle | None = None
@@ -52,6 +58,8 @@ class ChatStreams:
         log = self._log.bind(request_id=request_id)
         stream = ChatStream(events, Terms(person, leave, self.settings.chat_stream_bytes, log))
         self._streams[stream.id] = stream
+        self._told(len(self))
+        stream.when_over(lambda _stream: self._told(len(self)))
         stream.when_over(self._keep if resumable else self._forget)
         await stream.begin()
         return stream

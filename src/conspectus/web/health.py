@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Literal
+from typing import Final, Literal
 
 from structlog.typing import FilteringBoundLogger
 
@@ -11,7 +11,9 @@ from conspectus.errors import ConspectusError
 from conspectus.web.logs import fault_facts
 
 State = Literal["starting", "ready", "stopping"]
-PAUSE = 5.0
+PAUSE: Final = 5.0
+ANSWER_SECONDS: Final = 5.0
+"""A database that takes longer does not answer."""
 
 
 class Readiness:
@@ -21,6 +23,7 @@ class Readiness:
         self.state: State = "starting"
         self._engine = engine
         self._log = log
+        self._begun = asyncio.Event()
         self._when_stopping: list[Callable[[], None]] = []
 
     def when_stopping(self, call: Callable[[], None]) -> None:
@@ -38,13 +41,31 @@ class Readiness:
             else:
                 self._begin()
 
+    async def begun(self) -> None:
+        """Wait until the server is ready for the first time."""
+        await self._begun.wait()
+
+    async def obstacle(self) -> str | None:
+        """Why nothing should be sent here now; None where all is well."""
+        if self.state != "ready":
+            return f"the server is {self.state}"
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await self._engine.users()
+        except (ConspectusError, TimeoutError) as error:
+            self._log.error("not ready", **fault_facts(error))
+            return "the database does not answer"
+        return None
+
     def stop(self) -> None:
         """From now on, nothing new should be sent here."""
-        self.state = "stopping"
-        for call in self._when_stopping:
-            call()
+        if self.state != "stopping":
+            self.state = "stopping"
+            for call in self._when_stopping:
+                call()
 
     def _begin(self) -> None:
         if self.state == "starting":
             self.state = "ready"
+            self._begun.set()
             self._log.info("ready")

@@ -1,21 +1,31 @@
-"""Numbers for Prometheus, in a registry of the application's own."""
+"""Numbers for Prometheus, in a registry of the application's own.
 
-from collections.abc import Mapping
+Where several processes answer at one address, each keeps its numbers in files of a folder that they share,
+and whichever is asked adds them all up: a scrape never depends on who happens to answer it.
+"""
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, get_args
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, multiprocess
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 
 from conspectus.model.jobs import JobState
+
+FOLDER: Final = "PROMETHEUS_MULTIPROC_DIR"
+"""The variable by which a process keeps its numbers in a folder; the library reads it when it is imported."""
 
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 MEDIA_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 
 class Metrics:
-    """What is counted while requests are answered."""
+    """What is counted while requests are answered, by this process or, in a `folder`, by several."""
 
-    def __init__(self, version: str) -> None:
+    def __init__(self, version: str, folder: Path | None = None) -> None:
         self.registry = CollectorRegistry()
+        self._folder = folder
         labels = ("method", "route")
         self._requests = Counter(
             "conspectus_requests", "Requests answered.", (*labels, "status"), registry=self.registry
@@ -27,16 +37,25 @@ class Metrics:
             buckets=BUCKETS,
             registry=self.registry,
         )
-        self.in_flight = Gauge(
-            "conspectus_requests_in_flight", "Requests being answered or waiting.", registry=self.registry
+        self.in_flight = self._sum("conspectus_requests_in_flight", "Requests being answered or waiting.")
+        self.waiting = self._sum("conspectus_requests_waiting", "Requests waiting for their turn.")
+        self.chats = self._sum("conspectus_chats_in_flight", "Chats being answered.")
+        self._jobs = Gauge(
+            "conspectus_jobs",
+            "Jobs by state.",
+            ("state",),
+            registry=self.registry,
+            multiprocess_mode="livemostrecent",
         )
-        self.waiting = Gauge(
-            "conspectus_requests_waiting", "Requests waiting for their turn.", registry=self.registry
+        build = Gauge(
+            "conspectus_build",
+            "The version that runs.",
+            ("version",),
+            registry=self.registry,
+            multiprocess_mode="livemax",
         )
-        self.chats = Gauge("conspectus_chats_in_flight", "Chats being answered.", registry=self.registry)
-        self._jobs = Gauge("conspectus_jobs", "Jobs by state.", ("state",), registry=self.registry)
-        build = Gauge("conspectus_build", "The version that runs.", ("version",), registry=self.registry)
         build.labels(version).set(1)
+        self._sum("conspectus_processes", "Processes that answer requests.").set(1)
 
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count one request that is over; status 0 says that no answer was sent."""
@@ -45,10 +64,24 @@ class Metrics:
 
     def jobs(self, states: Mapping[JobState, int]) -> None:
         """Note how many jobs there are in each state."""
-        self._jobs.clear()
-        for state, count in states.items():
-            self._jobs.labels(state).set(count)
+        for state in get_args(JobState):
+            self._jobs.labels(state).set(states.get(state, 0))
 
     def text(self) -> bytes:
         """Everything in the text format of Prometheus."""
-        return generate_latest(self.registry)
+        if self._folder is None:
+            return generate_latest(self.registry)
+        whole = CollectorRegistry()
+        added_up: Callable[..., object] = multiprocess.MultiProcessCollector
+        added_up(whole, path=str(self._folder))
+        return generate_latest(whole)
+
+    def _sum(self, name: str, meaning: str) -> Gauge:
+        """What is added up over the processes that live."""
+        return Gauge(name, meaning, registry=self.registry, multiprocess_mode="livesum")
+
+
+def forget_process(process: int, folder: Path) -> None:
+    """Leave a process that has ended out of what is added up over the living; what it counted stays."""
+    mark: Callable[..., None] = multiprocess.mark_process_dead
+    mark(process, path=str(folder))

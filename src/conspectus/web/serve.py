@@ -6,7 +6,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from structlog.typing import FilteringBoundLogger
 
 from conspectus import bootstrap
 from conspectus.engine import Engine
+from conspectus.engine.background import start_work
 from conspectus.errors import InvalidInput
 from conspectus.mcp.offer import Options
 from conspectus.model.query import EVERYWHERE
@@ -60,20 +61,11 @@ async def serve(
     with forwarded(log), closing(bound(settings.host, settings.port)) as listener:
         async with bootstrap.open(path, settings=settings) as engine:
             key = await first_key(engine, settings, keyless=keyless)
-            if settings.serve_jobs == "on":
-                await start_work(engine)
+            await start_work(engine, settings)
             app = application(engine, settings, log=log, only_models=only_models)
-            listener.listen(BACKLOG)
+            listener.begin()
             announce(Opened(address_of(listener, settings.host), key))
             await Server(app, settings).serve(sockets=[listener])
-
-
-async def start_work(engine: Engine) -> None:
-    """Do, from now on, what nobody waits for: jobs, watched connections, alerts and retention."""
-    await engine.start_jobs()
-    await engine.start_following()
-    await engine.start_alerting()
-    await engine.start_keeping()
 
 
 async def first_key(engine: Engine, settings: Settings, *, keyless: bool) -> str | None:
@@ -99,7 +91,18 @@ async def _can_be_entered(engine: Engine) -> bool:
     return any(key.user in active and key.valid(now) for key in await engine.keys(EVERYWHERE))
 
 
-def bound(host: str, port: int) -> socket.socket:
+class Listening(socket.socket):
+    """A socket with a queue that is long: asyncio asks for one no longer than what it accepts at once."""
+
+    def begin(self) -> None:
+        """Let connections come."""
+        super().listen(BACKLOG)
+
+    def listen(self, _backlog: int = BACKLOG, /) -> None:
+        """Leave the queue as long as it is."""
+
+
+def bound(host: str, port: int) -> Listening:
     """A socket that has its address but does not listen yet. Raises InvalidInput."""
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -143,13 +146,6 @@ def configured(app: ASGIApp, settings: Settings) -> uvicorn.Config:
     )
 
 
-class Listening(socket.socket):
-    """A socket that listens already: a shorter queue, asked for later, is not made of it."""
-
-    def listen(self, _backlog: int = BACKLOG, /) -> None:
-        """Leave the queue as long as it is."""
-
-
 class Leaving:
     """Has every answer close its connection once the server is about to stop."""
 
@@ -175,7 +171,17 @@ class Server(uvicorn.Server):
         super().__init__(configured(Leaving(app), settings))
         self._readiness: Readiness = app.state.readiness
         self._drain = settings.drain_seconds
+        self._begun = asyncio.Event()
         self._leaving: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer."""
+        await super().startup(sockets)
+        self._begun.set()
+
+    async def begun(self) -> None:
+        """Wait until it answers."""
+        await self._begun.wait()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -213,10 +219,10 @@ class Server(uvicorn.Server):
         self._readiness.stop()
         for each in self.servers:
             each.close()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(KEEP_ALIVE_SECONDS):
-                while self.server_state.connections:
-                    await asyncio.sleep(LOOK_SECONDS)
+        loop = asyncio.get_running_loop()
+        end = loop.time() + KEEP_ALIVE_SECONDS
+        while self.server_state.connections and loop.time() < end:
+            await asyncio.sleep(LOOK_SECONDS)
         self._end()
 
     def _end(self) -> None:

@@ -26,17 +26,24 @@ def _metrics(request: Request) -> Metrics:
     return metrics
 
 
+@router.get(
+    "/healthz", name="live_probe", response_model=HealthAnswer, responses=problems(), openapi_extra=OPEN
+)
 @router.get("/health/live", response_model=HealthAnswer, responses=problems(), openapi_extra=OPEN)
 async def live() -> HealthAnswer:
     """The process answers."""
     return HealthAnswer(status="alive")
 
 
+@router.get(
+    "/readyz", name="ready_probe", response_model=HealthAnswer, responses=problems(), openapi_extra=OPEN
+)
 @router.get("/health/ready", response_model=HealthAnswer, responses=problems(), openapi_extra=OPEN)
 async def ready(readiness: Annotated[Readiness, Depends(_readiness)]) -> HealthAnswer:
-    """Every index has followed the records, and the server is not about to stop."""
-    if readiness.state != "ready":
-        refuse(503, f"the server is {readiness.state}", **{"Retry-After": "1"})
+    """Every index has followed the records, the database answers, and the server is not about to stop."""
+    obstacle = await readiness.obstacle()
+    if obstacle is not None:
+        refuse(503, obstacle, **{"Retry-After": "1"})
     return HealthAnswer(status="ready")
 
 

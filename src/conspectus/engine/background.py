@@ -1,0 +1,36 @@
+"""What a process does besides answering: jobs, vectors, names, alerts, watched connections, retention."""
+
+import asyncio
+import logging
+from typing import Final
+
+from conspectus.engine.engine import Engine
+from conspectus.errors import ConspectusError, InvalidInput
+from conspectus.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS: Final = 1.0
+"""How often it is looked for what processes stored that leave the work to others."""
+CHOICES: Final = frozenset({"on", "off"})
+
+
+async def start_work(engine: Engine, settings: Settings) -> None:
+    """Begin all of it, unless the settings leave it to other processes. Raises InvalidInput."""
+    if settings.background not in CHOICES:
+        raise InvalidInput("background", f"{settings.background!r} is not on or off")
+    if settings.background == "on":
+        await engine.start_jobs()
+        await engine.start_following()
+        await engine.start_alerting()
+        await engine.start_keeping()
+
+
+async def keep_working(engine: Engine) -> None:
+    """Have vectors made and names found for whatever any process stores, until this is cancelled."""
+    while True:
+        try:
+            await engine.resume()
+        except ConspectusError as fault:
+            logger.warning("what waits could not be looked for: %s", fault.code)
+        await asyncio.sleep(LOOK_SECONDS)

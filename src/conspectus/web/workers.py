@@ -1,0 +1,228 @@
+"""Several processes that answer at one address: started, watched, replaced one at a time, and stopped.
+
+All accept from one socket that they inherit. So a connection that waits to be accepted belongs to none of
+them, and is not lost with one; each has a queue of its own where sockets only share a port.
+"""
+
+import asyncio
+import signal
+from asyncio.subprocess import Process
+from collections.abc import Callable
+from contextlib import closing, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from structlog.typing import FilteringBoundLogger
+
+from conspectus import bootstrap
+from conspectus.errors import StorageError
+from conspectus.settings import Settings
+from conspectus.web.logs import logger
+from conspectus.web.metrics import FOLDER, forget_process
+from conspectus.web.orders import ALIVE, LEAVE, READY, SERVING, STOP, Order, command
+from conspectus.web.serve import Opened, address_of, bound, first_key, forwarded
+
+START_SECONDS: Final = 120.0
+"""One that does not serve after so long is taken for one that never will."""
+FIRST_PAUSE: Final = 0.5
+LONGEST_PAUSE: Final = 30.0
+END: Final = b""
+MARGIN: Final = 15.0
+"""Seconds beyond its own limits that one that is to end has for it."""
+
+
+async def serve_many(
+    settings: Settings, *, path: str | Path | None, keyless: bool, announce: Callable[[Opened], None]
+) -> None:
+    """Serve the store by `workers` processes until this one is asked to stop; see `serve`.
+
+    SIGHUP replaces them one after the other. Raises StorageError where one cannot be started.
+    """
+    log = logger(settings.log_level)
+    with (
+        forwarded(log),
+        closing(bound(settings.host, settings.port)) as listener,
+        TemporaryDirectory(prefix="conspectus-", ignore_cleanup_errors=True) as counted,
+    ):
+        async with bootstrap.open(path, settings=settings) as engine:
+            key = await first_key(engine, settings, keyless=keyless)
+        listener.begin()
+        order = Order(settings, None if path is None else str(path), listener.fileno(), counted)
+        crew = Crew(order, log)
+        await crew.start()
+        announce(Opened(address_of(listener, settings.host), key))
+        await crew.run()
+
+
+class Worker:
+    """One of the processes: what it says is read, and it is killed when it says nothing for too long."""
+
+    def __init__(self, process: Process, silence: float) -> None:
+        self.process = process
+        self.wanted = False
+        self._silence = silence
+        self._said: set[bytes] = set()
+        self._heard = asyncio.Event()
+        self._listening = asyncio.create_task(self._listen())
+
+    @classmethod
+    async def start(cls, order: Order) -> "Worker":
+        """Start one; it serves when `serving` returns."""
+        process = await asyncio.create_subprocess_exec(
+            *command(FOLDER, Path(order.counted)),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            pass_fds=(order.listener,),
+            start_new_session=True,
+        )
+        made = cls(process, float(order.settings.lease_seconds))
+        await made.tell(order.written())
+        return made
+
+    async def says(self, word: bytes) -> bool:
+        """Wait until it has said that; false if it ended before."""
+        while not self._said & {word, END}:
+            self._heard.clear()
+            await self._heard.wait()
+        return word in self._said
+
+    async def tell(self, line: bytes) -> None:
+        """Tell it something, if it still listens."""
+        if line in {LEAVE, STOP}:
+            self.wanted = False
+        stdin = self.process.stdin
+        if stdin is not None:
+            with suppress(BrokenPipeError, ConnectionResetError):
+                stdin.write(line)
+                await stdin.drain()
+
+    async def ended(self, seconds: float | None = None) -> int:
+        """Wait for its end, which is brought about after so many seconds; its exit code."""
+        try:
+            async with asyncio.timeout(seconds):
+                await asyncio.shield(self._listening)
+        except TimeoutError:
+            self.kill()
+        await asyncio.wait({self._listening})
+        return await self.process.wait()
+
+    def kill(self) -> None:
+        """End it at once."""
+        with suppress(ProcessLookupError):
+            self.process.kill()
+
+    async def _listen(self) -> None:
+        line = ALIVE
+        while line and self.process.stdout is not None:
+            try:
+                async with asyncio.timeout(self._silence if SERVING in self._said else START_SECONDS):
+                    line = await self.process.stdout.readline()
+            except TimeoutError:
+                self.kill()
+            self._said.add(line)
+            self._heard.set()
+
+
+class Crew:
+    """The workers of one server."""
+
+    def __init__(self, order: Order, log: FilteringBoundLogger) -> None:
+        self._order = order
+        self._log = log
+        self._present: list[Worker] = []
+        self._watches: set[asyncio.Task[None]] = set()
+        self._stopping = asyncio.Event()
+        self._renewing: asyncio.Task[None] | None = None
+        self._pause = FIRST_PAUSE
+        settings = order.settings
+        self._limit = settings.drain_seconds + 2.0 * settings.job_grace_seconds + MARGIN
+
+    async def start(self) -> None:
+        """Start all of them. Raises StorageError where one ends instead of serving."""
+        started = [await Worker.start(self._order) for _ in range(self._order.settings.workers)]
+        for each in started:
+            self._admit(each)
+        serving = [await each.says(SERVING) for each in started]
+        if not all(serving):
+            await self._stop()
+            raise StorageError("a process of the server ended before it could serve; its log says why")
+        for each in started:
+            each.wanted = True
+
+    async def run(self) -> None:
+        """Keep as many as there should be, until this process is asked to stop."""
+        loop = asyncio.get_running_loop()
+        for each in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(each, self._ask_to_stop)
+        loop.add_signal_handler(signal.SIGHUP, self._ask_to_renew)
+        try:
+            await self._stopping.wait()
+        finally:
+            loop.remove_signal_handler(signal.SIGHUP)
+            await self._stop()
+
+    def _ask_to_stop(self) -> None:
+        if self._stopping.is_set():
+            for each in self._present:
+                each.kill()
+        self._stopping.set()
+
+    def _ask_to_renew(self) -> None:
+        if self._renewing is None or self._renewing.done():
+            self._renewing = asyncio.create_task(self._renew())
+
+    async def _renew(self) -> None:
+        """Replace each by a new one when that is ready; none where the new one cannot be."""
+        self._log.info("replacing workers")
+        for old in tuple(self._present):
+            if old not in self._present:
+                continue
+            new = await Worker.start(self._order)
+            self._admit(new)
+            if not await new.says(READY):
+                self._log.error("a new worker was not ready; the others stay", worker=new.process.pid)
+                return
+            new.wanted, self._pause = True, FIRST_PAUSE
+            await old.tell(LEAVE)
+            await old.ended(self._limit)
+        self._log.info("workers replaced")
+
+    async def _stop(self) -> None:
+        self._stopping.set()
+        if self._renewing is not None:
+            self._renewing.cancel()
+            await asyncio.wait({self._renewing})
+        while self._watches:
+            present = tuple(self._present)
+            for each in present:
+                await each.tell(STOP)
+            await asyncio.gather(*(each.ended(self._limit) for each in present))
+            await asyncio.wait(self._watches, timeout=FIRST_PAUSE)
+
+    def _admit(self, worker: Worker) -> None:
+        """Have a worker be one of them; one that comes while they are stopped is told so too."""
+        self._present.append(worker)
+        watch = asyncio.create_task(self._watch(worker))
+        self._watches.add(watch)
+        watch.add_done_callback(self._watches.discard)
+
+    async def _watch(self, worker: Worker) -> None:
+        """Wait for the end of a worker, and where it was still wanted, start another one."""
+        code = await worker.ended()
+        self._present.remove(worker)
+        forget_process(worker.process.pid, Path(self._order.counted))
+        if self._stopping.is_set() or not worker.wanted:
+            return
+        self._log.error("a worker ended and is replaced", worker=worker.process.pid, code=code)
+        if not await worker.says(READY):
+            await self._rest(self._pause)
+            self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        if not self._stopping.is_set():
+            new = await Worker.start(self._order)
+            new.wanted = True
+            self._admit(new)
+
+    async def _rest(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), seconds)

@@ -1,0 +1,136 @@
+"""A server of several processes: none of its clients notices that one is replaced, and a dead one is."""
+
+import asyncio
+import os
+import re
+import signal
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+
+from tests.web.test_serve import Process, serving
+
+QUIET = {"log_level": "error", "busy_seconds": 60}
+WORKERS = 2
+CLIENTS = 6
+LONG = 120.0
+
+
+def children(process: int) -> set[int]:
+    """The processes that a process started and that live."""
+    found = set()
+    for status in Path("/proc").glob("[0-9]*/status"):
+        try:
+            text = status.read_text()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        if f"\nPPid:\t{process}\n" in text and "\nState:\tZ" not in text:
+            found.add(int(status.parent.name))
+    return found
+
+
+def until(reached: Callable[[], bool]) -> None:
+    end = time.monotonic() + LONG
+    while not reached():
+        assert time.monotonic() < end, "never came to be"
+        time.sleep(0.05)
+
+
+def number(server: Process, name: str) -> float:
+    """One of the numbers that are counted over all processes."""
+    text = httpx.get(f"{server.address}/metrics").text
+    return sum(float(each) for each in re.findall(rf"^{name}(?:{{.*}})? (\S+)$", text, re.MULTILINE))
+
+
+async def ask(server: Process, place: int, answers: Counter[int], stop: asyncio.Event) -> None:
+    """Write and ask by turns; every second client rests long enough for its connection to fall idle."""
+    async with httpx.AsyncClient(base_url=f"{server.address}/api/v1", timeout=60) as client:
+        while not stop.is_set():
+            text = f"tide{place}x{answers.total()}"
+            body = {"documents": [{"text": text}], "source": "kept"}
+            answers[(await client.post("/collections/wiki/documents", json=body)).status_code] += 1
+            found = await client.post("/search", json={"text": text, "limit": 1, "collection": "wiki"})
+            answers[found.status_code] += 1
+            assert found.json()["hits"][0]["chunk"]["text"] == text
+            await asyncio.sleep(0.3 * (place % 2))
+
+
+@asynccontextmanager
+async def asking(server: Process) -> AsyncIterator[Counter[int]]:
+    """While clients ask; a request that fails in any way fails the test."""
+    answers: Counter[int] = Counter()
+    stop = asyncio.Event()
+    async with asyncio.TaskGroup() as clients:
+        for place in range(CLIENTS):
+            clients.create_task(ask(server, place, answers, stop))
+        try:
+            yield answers
+        finally:
+            stop.set()
+
+
+async def test_all_processes_are_replaced_without_a_request_that_fails(tmp_path: Path) -> None:
+    with serving(tmp_path, "--keyless", "--workers", str(WORKERS), **QUIET) as server:
+        with server.client(None) as client:
+            client.post("/collections", json={"name": "wiki"})
+        before = children(server.process.pid)
+        assert len(before) == WORKERS
+        async with asking(server) as answers:
+            server.process.send_signal(signal.SIGHUP)
+            await asyncio.to_thread(until, lambda: not before & children(server.process.pid))
+            reached = answers.total() + 4 * CLIENTS
+            await asyncio.to_thread(until, lambda: answers.total() >= reached)
+        until(lambda: len(children(server.process.pid)) == WORKERS)
+        assert set(answers) == {200, 201}
+        assert number(server, "conspectus_requests_total") >= answers.total()
+        until(lambda: number(server, "conspectus_processes") == WORKERS)
+        assert server.end() == ""
+        assert server.process.returncode == 0
+
+
+def test_a_process_that_was_killed_is_replaced(tmp_path: Path) -> None:
+    with serving(tmp_path, "--keyless", "--workers", str(WORKERS), log_level="error") as server:
+        before = children(server.process.pid)
+        victim = min(before)
+        os.kill(victim, signal.SIGKILL)
+        until(lambda: len(children(server.process.pid) - before) == 1)
+        until(lambda: number(server, "conspectus_processes") == WORKERS)
+        log = server.end()
+        assert f'"worker": {victim}' in log
+        assert server.process.returncode == 0
+
+
+def test_a_process_that_stands_still_is_replaced(tmp_path: Path) -> None:
+    quick = {"log_level": "error", "lease_seconds": 3}
+    with serving(tmp_path, "--keyless", "--workers", str(WORKERS), **quick) as server:
+        before = children(server.process.pid)
+        os.kill(min(before), signal.SIGSTOP)
+        until(lambda: len(children(server.process.pid) - before) == 1)
+        assert min(before) not in children(server.process.pid)
+        server.end()
+        assert server.process.returncode == 0
+
+
+def test_workers_end_with_the_server_that_was_killed(tmp_path: Path) -> None:
+    with serving(tmp_path, "--keyless", "--workers", str(WORKERS)) as server:
+        workers = children(server.process.pid)
+        server.process.kill()
+        server.process.wait()
+        until(lambda: not any(Path(f"/proc/{each}").exists() for each in workers))
+
+
+def test_readiness_goes_before_the_server_does(tmp_path: Path) -> None:
+    slow = {"log_level": "error", "drain_seconds": 2}
+    with serving(tmp_path, "--keyless", "--workers", str(WORKERS), **slow) as server:
+        until(lambda: httpx.get(f"{server.address}/readyz").status_code == 200)
+        server.process.send_signal(signal.SIGTERM)
+        until(lambda: httpx.get(f"{server.address}/readyz").status_code == 503)
+        live = httpx.get(f"{server.address}/healthz")
+        assert (live.status_code, live.headers["connection"]) == (200, "close")
+        with server.client(None) as client:
+            assert client.get("/me").status_code == 200
+        assert server.process.wait(60) == 0
