@@ -1,0 +1,246 @@
+"""The image, the compose file and the manifests agree with the program and with each other."""
+
+import re
+import tomllib
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatch
+from typing import Any
+
+import pytest
+from tests.deployed import (
+    EXAMPLE,
+    MANIFESTS,
+    OWN_FILE,
+    ROOT,
+    compose,
+    dockerfile,
+    kustomization,
+    last_stage,
+    manifests,
+    of_kind,
+    pods,
+)
+
+from conspectus.cli.main import build_app
+from conspectus.settings import CONFIG, PREFIX, Settings
+from conspectus.web.routes.server import router
+from conspectus.web.workers import MARGIN
+
+DEFAULTS = Settings()
+COMMANDS = {each.name for each in build_app().registered_commands}
+ROUTES = {getattr(each, "path", "") for each in router.routes}
+ENVIRONMENT = {PREFIX + name.upper() for name in Settings.__dataclass_fields__} | {CONFIG}
+OF_PYTHON = {"PATH", "HOME", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"}
+OF_LIBRARIES = {"ORT_DISABLE_TELEMETRY", "PGPASSWORD", "OPENAI_API_KEY"}
+COMPILERS = ("gcc", "g++", "build-essential", "clang", "-dev", "cargo", "make")
+UNITS = {"s": 1, "m": 60}
+PINNED = re.compile(r"^([a-z0-9._-]+)==(\S+)((?: ;[^\\]*)?) \\$", re.MULTILINE)
+
+
+def unknown(names: Iterable[str]) -> list[str]:
+    return sorted(set(names) - ENVIRONMENT - OF_PYTHON - OF_LIBRARIES)
+
+
+def given(step: str) -> dict[str, str]:
+    """The names and values of an ENV instruction."""
+    return dict(re.findall(r"([A-Z_]+)=(\S+)", step))
+
+
+def locked(name: str) -> dict[str, str]:
+    text = (ROOT / "requirements" / name).read_text(encoding="utf-8")
+    return {f"{package}{marker}": version for package, version, marker in PINNED.findall(text)}
+
+
+def longest_end(settings: dict[str, str]) -> float:
+    """How long a server takes to end at most."""
+    grace = int(settings.get("CONSPECTUS_JOB_GRACE_SECONDS", DEFAULTS.job_grace_seconds))
+    return int(settings.get("CONSPECTUS_DRAIN_SECONDS", DEFAULTS.drain_seconds)) + 2 * grace + MARGIN
+
+
+def configured(container: dict[str, Any]) -> dict[str, str]:
+    """The environment of a container: what ConfigMaps and Secrets give, and what stands there."""
+    found: dict[str, str] = {}
+    for each in container["envFrom"]:
+        ((kind, named),) = each.items()
+        (source,) = [
+            one
+            for one in of_kind({"configMapRef": "ConfigMap", "secretRef": "Secret"}[kind])
+            if one["metadata"]["name"] == named["name"]
+        ]
+        found |= source.get("data", {}) | source.get("stringData", {})
+    return found | {each["name"]: each["value"] for each in container.get("env", ())}
+
+
+def probes() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    for _, _, pod in pods():
+        for container in pod["containers"]:
+            named = [name for name in container if name.endswith("Probe")]
+            yield from ((container, container[name]["httpGet"]) for name in named)
+
+
+def test_the_image_is_run_by_a_numeric_user_who_is_not_root() -> None:
+    (step,) = last_stage("USER")
+    assert re.fullmatch(r"[1-9]\d+:[1-9]\d+", step.rest)
+
+
+def test_the_image_holds_no_compiler_and_takes_packages_by_hash_alone() -> None:
+    shipped = " ".join(step.rest for step in last_stage("RUN"))
+    assert [word for word in COMPILERS if word in shipped.split()] == []
+    assert "pip" not in shipped
+    installs = [step.rest for step in dockerfile() if "install" in step.rest and " -r " in step.rest]
+    assert installs
+    for part in " && ".join(installs).split("&&"):
+        if " -r " in part:
+            assert "--require-hashes" in part
+            assert "--only-binary :all:" in part
+
+
+def test_the_image_starts_the_program() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert [last_stage("ENTRYPOINT")[0].words[0]] == list(project["scripts"])
+    assert last_stage("CMD")[0].words[0] in COMMANDS
+    assert last_stage("STOPSIGNAL")[0].rest == "SIGTERM"
+
+
+def test_the_image_names_settings_and_a_port_that_exist() -> None:
+    named = {name: value for step in last_stage("ENV") for name, value in given(step.rest).items()}
+    assert unknown(named) == []
+    assert named["CONSPECTUS_PORT"] == last_stage("EXPOSE")[0].rest == str(DEFAULTS.port)
+
+
+def test_the_health_check_asks_a_route_at_the_port_that_is_set() -> None:
+    (check,) = last_stage("HEALTHCHECK")
+    (asked,) = re.findall(r"'GET', '([^']+)'", check.rest)
+    assert asked in ROUTES
+    assert "CONSPECTUS_PORT" in check.rest
+
+
+def test_what_the_image_copies_is_not_ignored() -> None:
+    ignored = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    let_in = [line.removeprefix("!").rstrip("/") for line in ignored if line.startswith("!")]
+    assert "*" in ignored
+    for step in dockerfile():
+        if step.name == "COPY" and not step.rest.startswith("--from"):
+            for name in step.words[:-1]:
+                assert (ROOT / name).exists()
+                assert any(fnmatch(name.rstrip("/"), pattern) for pattern in let_in)
+
+
+def test_the_locks_of_the_image_hold_the_versions_that_are_tested() -> None:
+    (chosen,) = {step.rest for step in dockerfile() if step.rest.startswith("REQUIREMENTS=")}
+    assert (ROOT / "requirements" / f"{chosen.partition('=')[2]}.txt").exists()
+    base, full, tested = locked("base.txt"), locked("server-full.txt"), locked("dev.txt")
+    server = locked("server.txt")
+    assert base.items() <= server.items() <= full.items()
+    assert {"pgvector", "openai"} <= set(server)
+    assert {name for name in server if name in tested and server[name] != tested[name]} == set()
+
+
+@pytest.mark.parametrize("name", [each for each, it in compose()["services"].items() if "build" in it])
+def test_a_service_runs_a_command_under_limits(name: str) -> None:
+    service = compose()["services"][name]
+    assert service["command"][0] in COMMANDS
+    assert unknown(service["environment"]) == []
+    assert service["read_only"]
+    assert service["cap_drop"] == ["ALL"]
+    assert service["restart"] == "unless-stopped"
+    assert service["deploy"]["resources"]["limits"].keys() == {"cpus", "memory"}
+    amount, unit = re.fullmatch(r"(\d+)([sm])", service["stop_grace_period"]).groups()
+    assert int(amount) * UNITS[unit] >= longest_end(service["environment"])
+
+
+def test_a_service_of_the_compose_file_waits_for_a_healthy_database_with_a_password() -> None:
+    file = compose()
+    database = file["services"]["postgres"]
+    assert database["image"].startswith("pgvector/pgvector:pg")
+    assert database["healthcheck"]["test"][1] == "pg_isready"
+    assert database["volumes"] == ["postgres:/var/lib/postgresql"]
+    assert "postgres" in file["volumes"]
+    for service in file["services"].values():
+        for name, value in service["environment"].items():
+            assert "PASSWORD" not in name or value.startswith("${POSTGRES_PASSWORD:?")
+        if service is not database:
+            assert service["depends_on"]["postgres"]["condition"] == "service_healthy"
+            assert ":" not in service["environment"]["CONSPECTUS_PATH"].split("@")[0].partition("//")[2]
+
+
+def test_the_compose_file_shows_the_servers_port_to_this_machine_alone() -> None:
+    file = compose()
+    (published,) = [port for each in file["services"].values() for port in each.get("ports", ())]
+    assert published.startswith("${CONSPECTUS_PUBLISH:-127.0.0.1:")
+    assert published.endswith(f":{DEFAULTS.port}")
+
+
+def test_what_the_compose_file_asks_for_is_in_the_example() -> None:
+    asked = set(re.findall(r"\$\{([A-Z_]+)", (ROOT / "compose.yaml").read_text(encoding="utf-8")))
+    example = (ROOT / ".env.example").read_text(encoding="utf-8")
+    offered = dict(re.findall(r"^#?([A-Z_]+)=(.*)$", example, re.MULTILINE))
+    assert set(offered) <= asked
+    assert offered["POSTGRES_PASSWORD"] == ""
+
+
+def test_every_manifest_is_applied_but_the_example_of_a_secret() -> None:
+    files = {path.name for path in MANIFESTS.glob("*.yaml")} - {OWN_FILE, EXAMPLE}
+    assert set(kustomization()["resources"]) == files
+    assert all({"apiVersion", "kind", "metadata"} <= each.keys() for each in manifests())
+    of_secrets = [each for each in manifests() if each["kind"] == "Secret"]
+    assert [each["metadata"]["name"] for each in of_secrets] == ["conspectus"]
+
+
+def test_pods_run_commands_with_settings_that_exist() -> None:
+    (named,) = kustomization()["images"]
+    for _, _, pod in pods():
+        for container in pod["containers"]:
+            assert container["args"][0] in COMMANDS
+            assert container["image"] == named["name"]
+            assert unknown(configured(container)) == []
+            assert pod["terminationGracePeriodSeconds"] >= longest_end(configured(container))
+
+
+def test_probes_ask_routes_at_the_port_that_is_served() -> None:
+    asked = list(probes())
+    assert {get["path"] for _, get in asked} == {"/healthz", "/readyz"}
+    for container, get in asked:
+        ports = {each["name"]: each["containerPort"] for each in container["ports"]}
+        assert get["path"] in ROUTES
+        assert str(ports[get["port"]]) == configured(container)["CONSPECTUS_PORT"]
+
+
+def test_pods_may_do_nothing_that_they_need_not() -> None:
+    (user,) = last_stage("USER")
+    for _, _, pod in pods():
+        whole = pod["securityContext"]
+        assert whole["runAsNonRoot"]
+        assert f"{whole['runAsUser']}:{whole['runAsGroup']}" == user.rest
+        assert whole["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert pod["automountServiceAccountToken"] is False
+        assert pod["enableServiceLinks"] is False
+        for container in pod["containers"]:
+            own = container["securityContext"]
+            assert own["readOnlyRootFilesystem"]
+            assert not own["allowPrivilegeEscalation"]
+            assert own["capabilities"] == {"drop": ["ALL"]}
+            assert {each["mountPath"] for each in container["volumeMounts"]} == {"/data", "/tmp"}
+
+
+def test_servers_are_replaced_before_they_are_taken_away() -> None:
+    (servers,) = [each for each in of_kind("Deployment") if each["metadata"]["name"] == "conspectus-server"]
+    assert servers["spec"]["strategy"]["rollingUpdate"]["maxUnavailable"] == 0
+    (container,) = servers["spec"]["template"]["spec"]["containers"]
+    wait = container["readinessProbe"]["periodSeconds"] * container["readinessProbe"]["failureThreshold"]
+    assert int(configured(container)["CONSPECTUS_DRAIN_SECONDS"]) >= wait
+
+
+def test_what_selects_pods_finds_some() -> None:
+    labels = [each for _, each, _ in pods()]
+    selectors = [each["spec"]["selector"]["matchLabels"] for each in of_kind("Deployment")]
+    selectors += [each["spec"]["selector"] for each in of_kind("Service")]
+    selectors += [each["spec"]["selector"]["matchLabels"] for each in of_kind("PodDisruptionBudget")]
+    selectors += [each["spec"]["podSelector"]["matchLabels"] for each in of_kind("NetworkPolicy")]
+    assert len(selectors) == 7
+    for selector in selectors:
+        assert any(selector.items() <= each.items() for each in labels)
+    named = {each["metadata"]["name"] for each in of_kind("Deployment")}
+    for scaler in of_kind("HorizontalPodAutoscaler"):
+        assert scaler["spec"]["scaleTargetRef"]["name"] in named
+        assert scaler["spec"]["minReplicas"] >= 2
