@@ -1,0 +1,111 @@
+"""The indexes of a store in PostgreSQL, in the database of its records."""
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sqlalchemy import Connection
+
+from conspectus.model.records import Collection, EmbeddingSpace
+from conspectus.ports import Index, Reader
+from conspectus.records.transactions import Transactions, guarded, transact
+from conspectus.settings import Settings
+from conspectus.text.words import Analyzer
+
+if TYPE_CHECKING:
+    from conspectus.index.pgvector.database import Run
+    from conspectus.index.pgvector.place import Place
+
+Result = TypeVar("Result")
+
+
+class IndexTransactions:
+    """Transactions of indexes on the connections of the records, without the lock that their writers take."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        from conspectus.records.postgres import WRITES
+
+        self._transactions = transactions
+        self._database = transactions.database
+        self._engine = transactions.database.writing.execution_options(**{WRITES: False})
+        self._threads = ThreadPoolExecutor(2, thread_name_prefix="index-write")
+
+    async def read(self, work: Callable[[Connection], Result]) -> Result:
+        """Run with one unchanging view of the data."""
+        return await self._transactions.read(work)
+
+    async def write(self, work: Callable[[Connection], Result]) -> Result:
+        """Run in a transaction that may change what an index owns."""
+        return await self._run(partial(transact, self._database, self._engine, work))
+
+    @asynccontextmanager
+    async def lasting(self) -> AsyncIterator["Run"]:
+        """One such transaction over many steps."""
+        connection: Connection = await self._run(partial(guarded, self._database, self._engine.connect))
+
+        async def run(work: Callable[[Connection], Any]) -> Any:
+            return await self._run(partial(guarded, self._database, partial(work, connection)))
+
+        try:
+            await run(Connection.begin)
+            yield run
+            await run(Connection.commit)
+        finally:
+            await asyncio.shield(self._run(connection.close))
+
+    async def alone(self, statement: str) -> None:
+        """Run a statement that no transaction may hold."""
+
+        def work() -> None:
+            with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+                connection.exec_driver_sql(statement)
+
+        await self._run(partial(guarded, self._database, work))
+
+    async def close(self) -> None:
+        """Let running work finish."""
+        await asyncio.to_thread(self._threads.shutdown)
+
+    async def _run(self, job: Callable[[], Result]) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, job)
+
+
+class PgvectorIndexes:
+    """Opens indexes in the database of the records."""
+
+    def __init__(self, transactions: Transactions, settings: Settings) -> None:
+        self._database = IndexTransactions(transactions)
+        self._settings = settings
+
+    async def open(self, collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
+        """The index of a collection in a space. Raises StorageBusy or StorageError."""
+        from conspectus.index.pgvector.store import PgvectorIndex
+
+        analyse = Analyzer(language=collection.language).terms
+        return await PgvectorIndex.open(self._place(collection, space), reader, analyse)
+
+    async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
+        """Delete an index."""
+        from conspectus.index.pgvector.building import forget
+
+        await self._database.write(partial(forget, name=index_name(collection, space)))
+
+    async def close(self) -> None:
+        """Let running work finish; the connections belong to the records."""
+        await self._database.close()
+
+    def _place(self, collection: Collection, space: EmbeddingSpace | None) -> "Place":
+        from conspectus.index.pgvector.place import Place
+
+        return Place(self._database, index_name(collection, space), space.dimensions if space else 0)
+
+
+def index_name(collection: Collection, space: EmbeddingSpace | None) -> str:
+    """What the names of an index's tables begin with: not those of a deleted namesake."""
+    parts = (collection.id, collection.created.isoformat(), "words" if space is None else space.name)
+    digest = hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8)
+    return f"index_{digest.hexdigest()}"

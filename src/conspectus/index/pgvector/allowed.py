@@ -1,0 +1,94 @@
+"""Which rows a filter admits: listed where they are few, asked for where they are many."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conspectus.index.pgvector.database import Rows
+from conspectus.index.pgvector.filters import EVERY, Compiler
+from conspectus.index.pgvector.rows import odd_row
+from conspectus.index.pgvector.tables import Tables
+from conspectus.index.pgvector.view import View, packed_rows
+from conspectus.model.filter import Filter, matches
+from conspectus.ports import Ids
+
+RowNumbers = NDArray[np.int64]
+
+MOST_LISTED = 20_000
+"""Rows that are listed; of a filter that admits more, those that are wanted are asked about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A filter as SQL on rows `r` that are not odd, with what stands in it."""
+
+    where: Filter
+    sql: str
+    given: dict[str, Any]
+
+    @classmethod
+    def of(cls, where: Filter, tables: Tables) -> "Condition":
+        """Compile a filter."""
+        compiler = Compiler(tables.values)
+        return cls(where, compiler.compiled(where), compiler.given)
+
+    @property
+    def admits_all(self) -> bool:
+        """Whether every row satisfies it."""
+        return self.sql == EVERY
+
+
+class Allowed:
+    """What a filter admits of a view. `listed` are the admitted rows if it is not all of them, and few."""
+
+    def __init__(self, cursor: Rows, tables: Tables, view: View, where: Filter) -> None:
+        self._cursor = cursor
+        self._tables = tables
+        self._view = view
+        self.condition = Condition.of(where, tables)
+        self.listed: RowNumbers | None = None
+
+    def count(self, most: int = MOST_LISTED) -> None:
+        """Find out whether there are few, and which."""
+        if self.condition.admits_all:
+            return
+        few = f"SELECT r.row FROM {self._tables.rows} r WHERE r.odd IS NULL AND ({self.condition.sql}) LIMIT {most + 1}"
+        self._cursor.execute(
+            f"SELECT coalesce(string_agg(int4send(row), ''), '') FROM ({few}) AS few", self.condition.given
+        )
+        found = packed_rows(self._cursor)
+        if len(found) <= most:
+            self.listed = np.sort(np.concatenate([found, self._odd("true", {})]))
+
+    def among(self, rows: RowNumbers) -> RowNumbers:
+        """Those of the live rows that are admitted, sorted."""
+        if self.listed is not None:
+            return np.intersect1d(rows, self.listed)
+        if self.condition.admits_all or not len(rows):
+            return np.sort(rows)
+        return self._found("r.row = ANY(%(wanted)s::integer[])", rows)
+
+    def of_chunks(self, chunks: Ids) -> RowNumbers:
+        """The admitted rows of these chunks, sorted."""
+        return self._found("r.chunk = ANY(%(wanted)s::bigint[])", chunks)
+
+    def _found(self, which: str, wanted: NDArray[np.int64]) -> RowNumbers:
+        given = {"wanted": wanted.tolist()}
+        self._cursor.execute(
+            f"SELECT coalesce(string_agg(int4send(r.row), ''), '') FROM {self._tables.rows} r"
+            f" WHERE {which} AND r.odd IS NULL AND ({self.condition.sql})",
+            {**self.condition.given, **given},
+        )
+        return np.sort(np.concatenate([packed_rows(self._cursor), self._odd(which, given)]))
+
+    def _odd(self, which: str, given: dict[str, Any]) -> RowNumbers:
+        """Odd rows that are admitted, judged here."""
+        if not self._view.state.odd:
+            return np.zeros(0, np.int64)
+        self._cursor.execute(
+            f"SELECT r.row, r.odd FROM {self._tables.rows} r WHERE r.odd IS NOT NULL AND {which}", given
+        )
+        where = self.condition.where
+        return np.array([row for row, body in self._cursor if matches(where, odd_row(body))], np.int64)

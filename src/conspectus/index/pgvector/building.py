@@ -1,0 +1,124 @@
+"""Building a generation: every chunk of the records in new tables, while the old ones answer.
+
+It is one transaction. Killed at any moment it leaves nothing behind, and no one ever sees half of it.
+"""
+
+import asyncio
+import secrets
+from dataclasses import replace
+
+from sqlalchemy import Connection
+
+from conspectus.index.pgvector.database import Run, require_vectors, rows_of
+from conspectus.index.pgvector.place import Place
+from conspectus.index.pgvector.state import STATES, State, lock, make_states, read_state, write_state
+from conspectus.index.pgvector.tables import DEEPEST_GRAPH, Tables, drop_others
+from conspectus.index.pgvector.taking import CHANGES, Taking
+from conspectus.index.pgvector.writing import Draft, merge, write
+from conspectus.model.index import IndexedChunk
+from conspectus.ports import Progress, Reader
+
+_AT_ONCE = 10_000
+_GENERATION_BITS = 40
+_PATIENT = "SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)"
+
+
+class Building:
+    """Builds generations, one at a time among all processes."""
+
+    def __init__(self, place: Place, taking: Taking, reader: Reader) -> None:
+        self._place = place
+        self._taking = taking
+        self._reader = reader
+
+    async def build(
+        self, identity: str, progress: Progress | None = None, *, only_if_needed: bool = False
+    ) -> State:
+        """Build everything anew; with `only_if_needed` not if another process has done so meanwhile."""
+        async with self._place.database.lasting() as run:
+            before: State = await run(lambda connection: self._begun(connection, identity))
+            if only_if_needed and before.generation:
+                return before
+            state = State(identity, secrets.randbits(_GENERATION_BITS) + 1)
+            tables = self._place.tables(state.generation)
+            await run(lambda connection: tables.create(rows_of(connection)))
+            state = await self._filled(run, tables, state, progress)
+            linked = tables.dimensions and self._place.graph_from <= state.vectors
+            state = replace(state, graph=int(linked and tables.dimensions <= DEEPEST_GRAPH))
+            await run(lambda connection: _finished(connection, tables, state))
+            await run(lambda connection: lock(rows_of(connection), f"write {self._place.name}"))
+            state = await self._caught_up(run, tables, state)
+            await run(lambda connection: write_state(rows_of(connection), self._place.name, state))
+        await self._place.database.write(self._swept)
+        if progress:
+            progress("index", state.total, state.total)
+        return state
+
+    def _begun(self, connection: Connection, identity: str) -> State:
+        """The state once no one else builds."""
+        cursor = rows_of(connection)
+        cursor.execute(_PATIENT)
+        lock(cursor, f"build {self._place.name}")
+        if self._place.dimensions:
+            require_vectors(cursor)
+        make_states(cursor)
+        return read_state(cursor, self._place.name, identity)
+
+    async def _filled(self, run: Run, tables: Tables, state: State, progress: Progress | None) -> State:
+        """All chunks of the records, and the sequence from which changes may be missing."""
+        state = replace(state, applied=await self._reader.last_sequence())
+        waiting: list[IndexedChunk] = []
+        async for chunks in self._reader.scan():
+            waiting += chunks
+            if len(waiting) >= _AT_ONCE:
+                state = await self._written(run, tables, state, waiting)
+                waiting = []
+                if progress:
+                    progress("index", state.total, 0)
+        return await self._written(run, tables, state, waiting)
+
+    async def _written(self, run: Run, tables: Tables, state: State, chunks: list[IndexedChunk]) -> State:
+        rows = await asyncio.to_thread(self._taking.prepared, chunks)
+
+        def work(connection: Connection) -> State:
+            cursor = rows_of(connection)
+            after = write(cursor, tables, state, Draft(state.applied, (), rows))
+            merge(cursor, tables)
+            return after
+
+        written: State = await run(work)
+        return written
+
+    async def _caught_up(self, run: Run, tables: Tables, state: State) -> State:
+        """With what changed meanwhile."""
+        while changes := await self._reader.changes_since(state.applied, limit=CHANGES):
+            draft = await self._taking.draft(changes)
+            before = state
+            state = await run(lambda connection: write(rows_of(connection), tables, before, draft))
+        return state
+
+    def _swept(self, connection: Connection) -> None:
+        """Drop the tables of all generations but the current one; of what is half built none is to be seen."""
+        cursor = rows_of(connection)
+        lock(cursor, f"write {self._place.name}")
+        cursor.execute(f"SELECT generation FROM {STATES} WHERE name = %s", (self._place.name,))
+        if found := cursor.fetchone():
+            drop_others(cursor, self._place.name, found[0])
+
+
+def forget(connection: Connection, name: str) -> None:
+    """Delete an index with all its tables."""
+    cursor = rows_of(connection)
+    lock(cursor, f"build {name}")
+    lock(cursor, f"write {name}")
+    make_states(cursor)
+    cursor.execute(f"DELETE FROM {STATES} WHERE name = %s", (name,))
+    drop_others(cursor, name, 0)
+
+
+def _finished(connection: Connection, tables: Tables, state: State) -> None:
+    cursor = rows_of(connection)
+    tables.finish(cursor)
+    if state.graph:
+        cursor.execute("SELECT set_config('maintenance_work_mem', '512MB', true)")
+        cursor.execute(tables.graph_statement(beside=False))

@@ -1,0 +1,77 @@
+"""What an index is at one moment: a row in a table of all indexes of the database."""
+
+from dataclasses import dataclass, fields
+from typing import Final
+
+from conspectus.errors import StorageTooNew
+from conspectus.index.pgvector.database import Rows
+
+FORMAT: Final = 1
+STATES: Final = "conspectus_indexes"
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Numbers that describe all that can be seen.
+
+    `generation` names the tables (0: none yet), `version` grows with each change, `rows` is how many row
+    numbers were given away, `total` how many are alive with `length` terms, `replaced` how many rows were
+    taken out or changed since the tables were made, and `graph` is 1 where the vectors are linked to one.
+    """
+
+    identity: str
+    generation: int = 0
+    version: int = 0
+    applied: int = 0
+    rows: int = 0
+    total: int = 0
+    length: int = 0
+    vectors: int = 0
+    threads: int = 0
+    odd: int = 0
+    replaced: int = 0
+    graph: int = 0
+
+
+_NAMES = tuple(each.name for each in fields(State))
+_CREATE = (
+    f"CREATE TABLE IF NOT EXISTS {STATES} (name text PRIMARY KEY, format bigint NOT NULL, identity text NOT NULL,"
+    f" {', '.join(f'{name} bigint NOT NULL' for name in _NAMES[1:])})"
+)
+_READ = f"SELECT format, {', '.join(_NAMES)} FROM {STATES} WHERE name = %s"
+_WRITE = (
+    f"INSERT INTO {STATES} (name, format, {', '.join(_NAMES)}) VALUES (%(index)s, {FORMAT},"
+    f" {', '.join(f'%({name})s' for name in _NAMES)}) ON CONFLICT (name) DO UPDATE SET format = {FORMAT},"
+    f" {', '.join(f'{name} = excluded.{name}' for name in _NAMES)}"
+)
+
+
+def read_state(cursor: Rows, index: str, identity: str) -> State:
+    """The state as it is; an empty one where there is none, or one of another analysis."""
+    cursor.execute("SELECT to_regclass(%s)", (STATES,))
+    row = None
+    if cursor.fetchone() != (None,):
+        row = cursor.execute(_READ, (index,)).fetchone()
+    if row is None:
+        return State(identity)
+    if row[0] > FORMAT:
+        raise StorageTooNew(f"the index {index}", str(row[0]))
+    state = State(*row[1:])
+    return state if state.identity == identity else State(identity)
+
+
+def write_state(cursor: Rows, index: str, state: State) -> None:
+    """Replace the state in the transaction that makes what it describes."""
+    cursor.execute(_WRITE, {"index": index, **{name: getattr(state, name) for name in _NAMES}})
+
+
+def make_states(cursor: Rows) -> None:
+    """Make the table of states if there is none."""
+    lock(cursor, STATES)
+    cursor.execute(_CREATE)
+
+
+def lock(cursor: Rows, what: str) -> None:
+    """Let no one else do the same until the transaction ends."""
+    cursor.execute(_LOCK, (f"conspectus {what}",))

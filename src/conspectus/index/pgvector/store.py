@@ -1,0 +1,220 @@
+"""The index in PostgreSQL: answers from one state, takes in changes, and is built anew beside the old one."""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+from psycopg import errors
+from sqlalchemy import Connection
+
+from conspectus.errors import CollectionGone, InvalidInput, StorageBusy
+from conspectus.index.bm25 import Analyse, question_terms
+from conspectus.index.pgvector.allowed import Allowed
+from conspectus.index.pgvector.building import Building
+from conspectus.index.pgvector.checking import differences, stored
+from conspectus.index.pgvector.database import Rows, rows_of
+from conspectus.index.pgvector.facts import encoded
+from conspectus.index.pgvector.place import Place
+from conspectus.index.pgvector.postings import Posting, Postings
+from conspectus.index.pgvector.searching import Question, Words
+from conspectus.index.pgvector.state import State, lock, read_state, write_state
+from conspectus.index.pgvector.taking import CHANGES, Taking
+from conspectus.index.pgvector.view import Views, empty_view
+from conspectus.index.pgvector.writing import Draft, merge, write
+from conspectus.model.index import Disagreement, IndexStatus
+from conspectus.model.records import Change
+from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
+
+_ATTEMPTS = 20
+_SAMPLE = (
+    "The 1st naïve café's HTTP_404 parseURL v2.3.1 a@b.example running ΣΊΣΥΦΟΣ Straße 東京都 ไทย don't C++"
+    " 👩‍👩‍👧 1,000.5 __init__ re-open"
+)
+_Ask: TypeAlias = Callable[[Question, State], Candidates]
+
+
+class PgvectorIndex:
+    """An index in the database of the records. Any number of processes may have it open."""
+
+    def __init__(self, place: Place, reader: Reader, analyse: Analyse) -> None:
+        self._place = place
+        self._reader = reader
+        self._analyse = analyse
+        self._identity = identity_of(analyse, place)
+        self._taking = Taking(reader, analyse, place.dimensions)
+        self._building = Building(place, self._taking, reader)
+        self._postings = Postings()
+        self._views = Views()
+        self._state = State(self._identity)
+
+    @classmethod
+    async def open(cls, place: Place, reader: Reader, analyse: Analyse) -> "PgvectorIndex":
+        """See what is there; nothing is an empty index at sequence 0.
+
+        Raises:
+            StorageBusy: the database does not answer.
+            StorageTooNew: a newer version wrote the index.
+        """
+        index = cls(place, reader, analyse)
+        await index._look()
+        return index
+
+    def applied(self) -> int:
+        """The sequence up to which queries see the records."""
+        return self._state.applied
+
+    async def apply(self, changes: Sequence[Change]) -> None:
+        """Take in changes; the first ones build the index."""
+        if not changes:
+            return
+        known, target = self._state.applied, changes[-1].sequence
+        for _ in range(_ATTEMPTS):
+            state = await self._look()
+            if not state.generation:
+                state = self._state = await self._building.build(self._identity, only_if_needed=True)
+            if state.applied >= target:
+                return
+            base, pending = known, changes
+            if state.applied < known:
+                base = state.applied
+                pending = await self._reader.changes_since(base, limit=CHANGES)
+            if not pending:
+                return
+            draft = await self._taking.draft(pending)
+            commit = partial(commit_draft, self._place, state, draft=draft, base=base)
+            self._state = await self._place.database.write(commit)
+            if self._state.applied >= target:
+                return
+        raise StorageBusy("the index changed faster than it could be written; ask again")
+
+    async def search(self, probe: Probe) -> Candidates:
+        """The best of each arm."""
+
+        def ask(question: Question, state: State) -> Candidates:
+            return question.search(probe.vector, probe.limit, by_graph=bool(state.graph))
+
+        return await self._asked(probe, ask)
+
+    async def score(self, ids: Ids, probe: Probe) -> Candidates:
+        """Exact scores of chosen chunks."""
+        return await self._asked(probe, lambda question, _: question.score(ids, probe.vector))
+
+    async def check(self) -> Sequence[Disagreement]:
+        """Compare every row with the records."""
+        held = await self._place.database.read(
+            lambda connection: stored(connection, self._place, self._identity)
+        )
+        self._state = held.state
+        return await differences(held, self._reader)
+
+    async def flush(self, *, least: int = 1) -> None:
+        """See what other processes wrote, and build what was never built; all else is stored already."""
+        state = await self._look()
+        if least == 0 and not state.generation:
+            self._state = await self._building.build(self._identity, only_if_needed=True)
+
+    async def rebuild(self, progress: Progress | None = None) -> None:
+        """Build everything anew in other tables, which then take the place of the old ones."""
+        self._state = await self._building.build(self._identity, progress)
+
+    async def purge(self) -> None:
+        """Leave no table that ever held a removed chunk."""
+        if (await self._look()).replaced:
+            self._state = await self._building.build(self._identity)
+
+    async def status(self) -> IndexStatus:
+        """Sizes and counts."""
+        return await self._place.database.read(self._status)
+
+    async def close(self) -> None:
+        """Nothing to do: the connections belong to the records."""
+
+    async def _look(self) -> State:
+        """The state as it is now."""
+        self._state = await self._place.database.read(
+            lambda connection: read_state(rows_of(connection), self._place.name, self._identity)
+        )
+        return self._state
+
+    def _status(self, connection: Connection) -> IndexStatus:
+        cursor = rows_of(connection)
+        self._state = state = read_state(cursor, self._place.name, self._identity)
+        size, batches, start = 0, 0, ""
+        if state.generation:
+            tables = self._place.tables(state.generation)
+            start = tables.start
+            cursor.execute(
+                "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class"
+                " WHERE relkind = 'r' AND starts_with(relname, %s)",
+                (f"{start}_",),
+            )
+            size = (cursor.fetchone() or (0,))[0]
+            batches = (cursor.execute(f"SELECT count(*) FROM {tables.batches}").fetchone() or (0,))[0]
+        details = {"tables": start, "graph": "yes" if state.graph else "no"}
+        return IndexStatus(state.total, state.vectors, size, batches, state.applied, details)
+
+    async def _asked(self, probe: Probe, ask: _Ask) -> Candidates:
+        """Ask the state that the database has by then, which is never older than what was promised."""
+        if probe.vector is not None and probe.vector.shape != (self._place.dimensions,):
+            raise InvalidInput("vector", f"has shape {probe.vector.shape}, not {self._place.dimensions}")
+        terms = question_terms(probe.words, self._analyse)
+        promised = self._state.applied
+        for _ in range(_ATTEMPTS):
+            try:
+                answer = await self._place.database.read(partial(self._answer, probe, terms, ask))
+            except CollectionGone:
+                continue
+            if self._state.applied >= promised:
+                return answer
+            await self._keep(promised)
+        raise StorageBusy("the index was built anew faster than it could be asked; ask again")
+
+    def _answer(self, probe: Probe, terms: Sequence[str], ask: _Ask, connection: Connection) -> Candidates:
+        cursor = rows_of(connection)
+        self._state = state = read_state(cursor, self._place.name, self._identity)
+        try:
+            return self._told(cursor, state, probe, terms, ask=ask)
+        except errors.UndefinedTable as fault:
+            raise CollectionGone(str(fault)) from fault
+
+    def _told(
+        self, cursor: Rows, state: State, probe: Probe, terms: Sequence[str], *, ask: _Ask
+    ) -> Candidates:
+        tables = self._place.tables(state.generation)
+        view, found = empty_view(state), dict[bytes, Posting]()
+        if state.generation:
+            view = self._views.of(cursor, tables, state)
+            found = self._postings.of(cursor, tables, [encoded(term) for term in terms], state.rows)
+        words = Words.of(view, self._place.bm25, terms, found)
+        question = Question(cursor, tables, words, Allowed(cursor, tables, view, probe.where))
+        return ask(question, state) if state.generation else question.score(np.zeros(0, np.int64), None)
+
+    async def _keep(self, promised: int) -> None:
+        """See the records up to there again, should the index have been deleted, or an older one restored."""
+        while self._state.applied < promised:
+            changes = await self._reader.changes_since(self._state.applied, limit=CHANGES)
+            if not changes:
+                break
+            await self.apply(changes)
+
+
+def commit_draft(place: Place, seen: State, connection: Connection, *, draft: Draft, base: int) -> State:
+    """The state with a draft, which has all changes after `base`; without it where that is out of date."""
+    cursor = rows_of(connection)
+    lock(cursor, f"write {place.name}")
+    state = read_state(cursor, place.name, seen.identity)
+    if state.generation != seen.generation or not base <= state.applied < draft.applied:
+        return state
+    tables = place.tables(state.generation)
+    state = write(cursor, tables, state, draft)
+    merge(cursor, tables)
+    write_state(cursor, place.name, state)
+    return state
+
+
+def identity_of(analyse: Analyse, place: Place) -> str:
+    """What rows are made with; the analysis is told by what it does to a text, not by its name."""
+    sample = hashlib.sha256(repr(list(analyse(_SAMPLE))).encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{sample[:16]} {place.dimensions} {place.bm25.k1} {place.bm25.b}"

@@ -1,0 +1,95 @@
+"""What this process keeps of the rows at one moment: their chunks, their lengths, and which are alive."""
+
+from dataclasses import dataclass
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conspectus.index.bm25 import Corpus
+from conspectus.index.pgvector.database import Rows
+from conspectus.index.pgvector.state import State
+from conspectus.index.pgvector.tables import Tables
+from conspectus.ports import Ids
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Arrays by row number. They never change; another version has others."""
+
+    state: State
+    chunks: Ids
+    lengths: NDArray[np.uint32]
+    alive: NDArray[np.bool_]
+
+    @property
+    def corpus(self) -> Corpus:
+        """What BM25 must know of all live chunks."""
+        return Corpus(self.state.total, self.state.length)
+
+    @property
+    def all_alive(self) -> bool:
+        """Whether no row is dead."""
+        return self.state.total == len(self.chunks)
+
+
+class Views:
+    """Reads what came since it last looked."""
+
+    def __init__(self) -> None:
+        self._newest: View | None = None
+        self._lock = Lock()
+
+    def of(self, cursor: Rows, tables: Tables, state: State) -> View:
+        """The rows as they are in this state, of which the cursor's transaction sees the tables."""
+        before = self._newest
+        if before is not None and _same(before.state, state):
+            return before
+        if before is not None and not _follows(before.state, state):
+            before = None
+        view = _read(cursor, tables, state, before or empty_view(state))
+        with self._lock:
+            if self._newest is None or not _follows(state, self._newest.state):
+                self._newest = view
+        return view
+
+
+def _same(one: State, other: State) -> bool:
+    return (one.generation, one.version) == (other.generation, other.version)
+
+
+def _follows(before: State, state: State) -> bool:
+    return before.generation == state.generation and before.version < state.version
+
+
+def empty_view(state: State) -> View:
+    """No rows at all."""
+    none = State(state.identity, state.generation)
+    return View(none, np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.bool_))
+
+
+def _read(cursor: Rows, tables: Tables, state: State, before: View) -> View:
+    known = before.state.rows
+    chunks, lengths = [before.chunks], [before.lengths]
+    if state.rows > known:
+        cursor.execute(
+            f"SELECT first, chunks, lengths FROM {tables.batches} WHERE last >= %s ORDER BY first", (known,)
+        )
+        for first, some_chunks, some_lengths in cursor:
+            skipped = max(0, known - first)
+            chunks.append(np.frombuffer(some_chunks, "<i8")[skipped:])
+            lengths.append(np.frombuffer(some_lengths, "<u4")[skipped:])
+    alive = np.ones(state.rows, np.bool_)
+    alive[:known] = before.alive
+    cursor.execute(
+        f"SELECT coalesce(string_agg(int4send(row), ''), '') FROM {tables.dead} WHERE version > %s",
+        (before.state.version,),
+    )
+    alive[packed_rows(cursor)] = False
+    return View(state, np.concatenate(chunks), np.concatenate(lengths), alive)
+
+
+def packed_rows(cursor: Rows) -> NDArray[np.int64]:
+    """The row numbers that a statement put together."""
+    found = cursor.fetchone()
+    return np.frombuffer(found[0] if found else b"", ">i4").astype(np.int64)

@@ -1,0 +1,51 @@
+"""The index in PostgreSQL, held to the contract against a real server."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from conspectus.bootstrap.pgvector import IndexTransactions
+from conspectus.index.pgvector.place import Place
+from conspectus.index.pgvector.store import PgvectorIndex
+from conspectus.ports import Index
+from conspectus.records.databases import DatabaseAccess, database_at
+from conspectus.records.transactions import Transactions
+from conspectus.testing import index_recall
+from conspectus.testing.index_contract import DIMENSIONS, IndexContract, OpenIndex
+from conspectus.testing.index_recall import IndexRecall
+from conspectus.testing.journal import Journal
+from conspectus.text.words import Analyzer
+
+
+@pytest.fixture
+async def database(postgres_url: str) -> AsyncIterator[IndexTransactions]:
+    transactions = Transactions(database_at(postgres_url, DatabaseAccess(connections=4)))
+    opened = IndexTransactions(transactions)
+    yield opened
+    await opened.close()
+    await transactions.close()
+
+
+class TestPgvector(IndexContract):
+    @pytest.fixture
+    def open_index(self, database: IndexTransactions) -> OpenIndex:
+        place = Place(database, "index_1", DIMENSIONS)
+
+        async def opened(journal: Journal) -> Index:
+            return await PgvectorIndex.open(place, journal, Analyzer("english").terms)
+
+        return opened
+
+
+@pytest.mark.slow
+class TestRecall(IndexRecall):
+    """With a graph of vectors that would be looked at one by one otherwise."""
+
+    @pytest.fixture
+    def open_index(self, database: IndexTransactions) -> OpenIndex:
+        place = Place(database, "index_1", index_recall.DIMENSIONS, graph_from=1_000)
+
+        async def opened(journal: Journal) -> Index:
+            return await PgvectorIndex.open(place, journal, str.split)
+
+        return opened
