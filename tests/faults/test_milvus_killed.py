@@ -14,7 +14,6 @@ from conspectus.errors import StorageBusy, StorageError
 from conspectus.index.memory import MemoryIndex
 from conspectus.index.milvus.building import forget
 from conspectus.index.milvus.server import MilvusServer
-from conspectus.index.milvus.state import VERSION_STEP
 from conspectus.index.milvus.store import MilvusIndex
 from conspectus.model.filter import EVERYTHING, Eq
 from conspectus.ports import Index, Probe
@@ -142,25 +141,6 @@ async def test_server_away_and_back(tmp_path: Path, process: MilvusProcess) -> N
     process.start()
     await assert_right(index, journal)
     assert (await index.search(Probe(EVERYTHING, "meanwhile", None, 5))).ids.tolist() == [1_000]
-    await server.close()
-
-
-async def test_a_request_that_comes_late_is_never_seen(tmp_path: Path, process: MilvusProcess) -> None:
-    journal, server = history(4, size=20), MilvusServer(process.uri, seconds=20)
-    place = place_in(server, tmp_path, DIMENSIONS)
-    index = await MilvusIndex.open(place, journal, str.split)
-    await catch_up(index, journal)
-    words = next(name for name in await server.collections() if name.endswith("_words"))
-    row = (await server.query(words, "chunk == 19", ["*"]))[0]
-    late = row["version"] + VERSION_STEP + 7
-    await server.upsert(words, [{**row, "key": f"999.{late}", "chunk": 999, "version": late}])
-    for number in range(20):
-        journal.put([make_chunk(100 + number, "fox")])
-        await catch_up(index, journal)
-        found = await index.search(Probe(EVERYTHING, "fox sun moon sea replaced", None, 1_000))
-        assert found.ids.max() == 100 + number
-        assert await index.check() == []
-    assert await server.query(words, "chunk == 999", ["chunk"]) == []
     await server.close()
 
 

@@ -3,10 +3,11 @@
 import asyncio
 import hashlib
 import re
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.model.records import Collection, EmbeddingSpace
@@ -20,18 +21,23 @@ if TYPE_CHECKING:
     from conspectus.index.milvus.asking import Place
     from conspectus.index.milvus.server import MilvusServer
 
+NamedTurn: TypeAlias = Callable[[str], AbstractAsyncContextManager[Hold]]
 LITE = "milvus.db"
 _PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
 class MilvusIndexes:
-    """Opens indexes in Milvus; what many processes do to one, they do in turn."""
+    """Opens indexes in Milvus; what many processes do to one, they do in turn.
 
-    def __init__(self, folder: Path, settings: Settings) -> None:
+    Without `turn` they are those that have the folder, and take turns by locks of files in it.
+    """
+
+    def __init__(self, folder: Path, settings: Settings, *, turn: NamedTurn | None = None) -> None:
         if not _PREFIX.fullmatch(settings.milvus_prefix):
             raise InvalidInput("milvus_prefix", "must be a letter or _, then at most 63 letters, digits or _")
         self._folder = folder
         self._settings = settings
+        self._turn = turn or partial(_turn_in, folder)
         self._server: MilvusServer | None = None
         self._opening = asyncio.Lock()
 
@@ -62,7 +68,7 @@ class MilvusIndexes:
 
         name = index_name(self._settings.milvus_prefix, collection, space)
         dimensions = space.dimensions if space else 0
-        return Place(self._server, name, partial(_turn, self._folder, name), dimensions)
+        return Place(self._server, name, partial(_turn_for, self._turn, name), dimensions)
 
 
 def index_name(prefix: str, collection: Collection, space: EmbeddingSpace | None) -> str:
@@ -81,5 +87,9 @@ def _connection(folder: Path, settings: Settings) -> "MilvusServer":
     return MilvusServer(uri, token=settings.milvus_token, seconds=float(settings.milvus_seconds))
 
 
-def _turn(folder: Path, name: str, work: str) -> AbstractAsyncContextManager[Hold]:
-    return turn(folder / f"{name}.{work}.lock")
+def _turn_for(turn: NamedTurn, name: str, work: str) -> AbstractAsyncContextManager[Hold]:
+    return turn(f"{name}.{work}")
+
+
+def _turn_in(folder: Path, name: str) -> AbstractAsyncContextManager[Hold]:
+    return turn(folder / f"{name}.lock")

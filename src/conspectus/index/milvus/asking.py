@@ -12,6 +12,7 @@ from conspectus.index.milvus.looking import Question, View
 from conspectus.index.milvus.rows import WORDS
 from conspectus.index.milvus.server import MilvusServer
 from conspectus.index.milvus.state import Notes, State
+from conspectus.index.milvus.tenants import within
 from conspectus.index.milvus.terms import Terms
 from conspectus.index.milvus.turns import Turn
 from conspectus.model.filter import Filter, matches
@@ -81,7 +82,8 @@ class Asking:
         if state.odd:
             odd = [c.chunk.id for c in await self._odd_chunks(state, visible) if matches(where, c.row())]
             condition = f"(odd == false and ({condition})) or (odd == true and {either(odd)})"
-        return visible if condition == EVERY else f"{visible} and ({condition})"
+        parts = [within(where), visible, None if condition == EVERY else f"({condition})"]
+        return " and ".join(part for part in parts if part)
 
     async def _odd_chunks(self, state: State, visible: str) -> Sequence[IndexedChunk]:
         """The chunks of which Milvus cannot hold all that filters may ask."""

@@ -40,7 +40,7 @@ class Distinct:
         for path, found in fresh.items():
             for number, body in enumerate(_bodies(found)):
                 notes.append(Note(_KIND, generation, version, f"{part}.{path}.{number}", body, path))
-        await self._notes.put(notes)
+        await self._notes.put(generation, notes)
 
     def forget_written(self) -> None:
         """What was written may not be there."""
@@ -57,9 +57,8 @@ class Distinct:
         found = dict(held)
         for start in range(first, state.version + 1, _VERSIONS_AT_ONCE):
             end = min(start + _VERSIONS_AT_ONCE, state.version + 1)
-            where = f'kind == "{_KIND}" and path == "{path}" and generation == "{state.generation}"'
-            where += f" and version >= {start} and version < {end}"
-            for row in await self._notes.server.query(self._notes.name, where, ["body"]):
+            where = f'kind == "{_KIND}" and path == "{path}" and version >= {start} and version < {end}'
+            for row in await self._notes.find(state.generation, where, ["body"]):
                 found |= {number: json.loads(text) for number, text in json.loads(row["body"])}
         self._read[path] = state.version + 1, found
         return found

@@ -9,7 +9,7 @@ import numpy as np
 
 from conspectus.index.bm25 import Bm25, Corpus, best, cosines
 from conspectus.index.milvus.filters import either
-from conspectus.index.milvus.rows import VECTORS, WORDS, dense
+from conspectus.index.milvus.rows import VECTORS, WORDS, collection_name, dense
 from conspectus.index.milvus.server import MOST_RESULTS, MilvusServer, Row
 from conspectus.index.milvus.state import State
 from conspectus.index.milvus.terms import Block
@@ -43,7 +43,7 @@ class View:
 
     def collection(self, what: str) -> str:
         """The name of a collection of rows."""
-        return f"{self.name}_{self.state.generation}_{what}"
+        return collection_name(self.name, self.state.generation, what)
 
     def with_blocks(self, blocks: Sequence[Block]) -> "View":
         """The view with the statistics of its terms."""

@@ -22,13 +22,14 @@ from conspectus.index.milvus.facts import (
     is_odd,
 )
 from conspectus.index.milvus.server import LONGEST_TEXT
+from conspectus.index.milvus.tenants import tenant
 from conspectus.index.milvus.weights import Weights, dimension
 from conspectus.model.filter import Row
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Period
 from conspectus.text.times import to_microseconds
 
-WORDS, VECTORS = "words", "vectors"
+WORDS, VECTORS, NOTES = "words", "vectors", "notes"
 _LONGEST_KEY = 64
 _TEXT_SIZE = 2 * LONGEST_NAME + 2
 _CAPACITY = 4_096
@@ -82,7 +83,7 @@ class Preparing:
         fields: dict[str, Any] = {"key": key_of(number, self._version), "chunk": number}
         numbers = self._facts.numbers
         facts = " ".join(map(fact_word, numbers)) if self._facts_as_text else list(numbers)
-        fields |= {"version": self._version, "odd": odd, "facts": facts}
+        fields |= {"version": self._version, "odd": odd, "facts": facts, "tenant": tenant(row["source"])}
         fields |= {"checksum": signed_checksum(chunk)}
         fields |= {name: _text(row[name]) for name in TEXTS}
         period = chunk.document.occurred
@@ -93,6 +94,11 @@ class Preparing:
             "starts": ABSENT if not isinstance(period, Period) else to_microseconds(period.start),
             "ends": ABSENT if not isinstance(period, Period) else to_microseconds(period.end),
         }
+
+
+def collection_name(index: str, generation: str, what: str) -> str:
+    """The name of a collection of an index."""
+    return f"{index}_{generation}_{what}"
 
 
 def key_of(chunk: int, version: int) -> str:
@@ -132,7 +138,6 @@ def notes_layout() -> tuple[CollectionSchema, IndexParams]:
     fields = [
         FieldSchema("key", DataType.VARCHAR, is_primary=True, max_length=4 * _LONGEST_KEY),
         FieldSchema("kind", DataType.VARCHAR, max_length=_LONGEST_KEY),
-        FieldSchema("generation", DataType.VARCHAR, max_length=_LONGEST_KEY),
         FieldSchema("path", DataType.VARCHAR, max_length=_LONGEST_KEY),
         FieldSchema("version", DataType.INT64),
         FieldSchema("body", DataType.VARCHAR, max_length=LONGEST_TEXT),
@@ -155,6 +160,7 @@ def _common_fields(*, facts_as_text: bool) -> list[FieldSchema]:
     numbers = ("chunk", "version", "sequence", "position", "recorded", "starts", "ends", "checksum")
     return [
         FieldSchema("key", DataType.VARCHAR, is_primary=True, max_length=_LONGEST_KEY),
+        FieldSchema("tenant", DataType.VARCHAR, max_length=_LONGEST_KEY, is_partition_key=not facts_as_text),
         *(FieldSchema(name, DataType.INT64) for name in numbers),
         *(FieldSchema(name, DataType.VARCHAR, max_length=_TEXT_SIZE) for name in TEXTS),
         facts,

@@ -27,8 +27,10 @@ LONGEST_TEXT = 65_535
 MOST_BYTES = 8_000_000
 """About as many bytes are sent at once; Milvus takes 64 MB unless it is told otherwise."""
 LITE = ".db"
+PARTITIONS = 16
+"""So many a collection with a partition key has; its keys are spread over them by hash."""
 _SCHEMES = ("http", "https", "tcp", "unix")
-_GONE, _NOT_LOADED = 100, 101
+_GONE, _NOT_LOADED = (100, 1600), 101
 _AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
 _REFUSED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 _LONGEST_REASON = 300
@@ -92,6 +94,23 @@ class MilvusServer:
         if not await self._call("has_collection", collection_name=name):
             await _to_its_end(self._made(name, schema, indexes))
 
+    async def meaning(self, alias: str) -> str | None:
+        """The collection that an alias means; None if there is no such alias."""
+        try:
+            found = await self._call("describe_alias", alias=alias)
+        except CollectionGone:
+            return None
+        return str(found["collection_name"])
+
+    async def point(self, alias: str, name: str | None) -> None:
+        """Let an alias mean a collection from now on, all at once; with None there is no such alias."""
+        meaning = await self.meaning(alias)
+        if name is not None:
+            work = "create_alias" if meaning is None else "alter_alias"
+            await self._call(work, collection_name=name, alias=alias)
+        elif meaning is not None:
+            await self._call("drop_alias", alias=alias)
+
     async def drop(self, name: str) -> None:
         """Delete a collection with all its data. Nothing happens if there is none."""
         await self._call("drop_collection", collection_name=name)
@@ -139,7 +158,9 @@ class MilvusServer:
 
     async def _made(self, name: str, schema: CollectionSchema, indexes: IndexParams) -> None:
         here: dict[str, Any] = {"collection_name": name}
-        await self._call("create_collection", **here, schema=schema, consistency_level="Strong")
+        has_key = any(field.is_partition_key for field in schema.fields)
+        options = {"num_partitions": PARTITIONS if has_key else None, "consistency_level": "Strong"}
+        await self._call("create_collection", **here, schema=schema, **options)
         # The client would wait half a second for the index, but there are no rows yet that it could lack.
         await self._call("create_index", **here, index_params=indexes, sync=False)
         await self._call("load_collection", **here)
@@ -203,7 +224,7 @@ class MilvusServer:
 
     def _translated(self, fault: Exception) -> StorageError:
         code, reason = _code(fault), _reason(fault)
-        if code == _GONE:
+        if code in _GONE:
             return CollectionGone(reason)
         if code in _REFUSED:
             return StorageError(f"Milvus at {self.address} refuses the token; check CONSPECTUS_MILVUS_TOKEN")

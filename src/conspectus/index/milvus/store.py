@@ -2,8 +2,9 @@
 
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 
-from conspectus.errors import CollectionGone, IndexDamaged, InvalidInput, StorageBusy
+from conspectus.errors import CollectionGone, IndexDamaged, InvalidInput, StorageBusy, TurnLost
 from conspectus.index.bm25 import Analyse, question_terms
 from conspectus.index.milvus.asking import Ask, Asking, Place
 from conspectus.index.milvus.building import Building, needs_building
@@ -31,7 +32,7 @@ class MilvusIndex:
         self._place = place
         self._reader = reader
         self._analyse = analyse
-        self._identity = _identity(analyse, place)
+        self._identity = identity_of(analyse, place)
         self._notes = Notes(place.server, place.name, self._identity)
         self._asking = Asking(place, self._notes, reader)
         self._writer = self._new_writer()
@@ -57,13 +58,12 @@ class MilvusIndex:
         """Take in changes; the first ones build the index, and so does a mean length that has moved far."""
         if not changes:
             return
-        if needs_building(await self._notes.read()):
-            self._state = await self._build(only_if_needed=True)
-        async with my_turn(self._place.turn, "write"):
-            state = await self._notes.read()
-            if state.applied < changes[-1].sequence:
-                state = await self._advanced(state, changes)
-            self._state = state
+        for _ in range(_ATTEMPTS):
+            # A generation goes under the hands of a writer who was stopped until another had the turn.
+            with suppress(CollectionGone, TurnLost):
+                self._state = await self._taken_in(changes)
+                return
+        raise StorageBusy("the index was built anew faster than it could be changed; ask again")
 
     async def search(self, probe: Probe) -> Candidates:
         """The best of each arm."""
@@ -103,7 +103,7 @@ class MilvusIndex:
     async def purge(self) -> None:
         """Leave no collection that ever held a removed chunk; servers delete dropped files in their time."""
         self._state = await self._notes.read()
-        if self._state.replaced:
+        if self._state.replaced or self._state.void:
             self._state = await self._build()
 
     async def status(self) -> IndexStatus:
@@ -138,19 +138,24 @@ class MilvusIndex:
         building = Building(self._place, self._notes, writer, reader=self._reader, analyse=self._analyse)
         return await building.build(self._identity, progress, only_if_needed=only_if_needed)
 
+    async def _taken_in(self, changes: Sequence[Change]) -> State:
+        if needs_building(await self._notes.read()):
+            self._state = await self._build(only_if_needed=True)
+        async with my_turn(self._place.turn, "write"):
+            state = await self._notes.read()
+            return state if state.applied >= changes[-1].sequence else await self._advanced(state, changes)
+
     async def _advanced(self, state: State, changes: Sequence[Change]) -> State:
         """The state after these changes, and after those before them that it lacks."""
         given, target = self._state.applied, changes[-1].sequence
-        pending = list(changes) if state.applied == given < changes[0].sequence else []
         while state.applied < target:
-            pending = pending or list(await self._reader.changes_since(state.applied, limit=CHANGES))
+            draft = await self._writer.begin(state)
+            known = draft.applied == given < changes[0].sequence
+            pending = changes if known else await self._reader.changes_since(draft.applied, limit=CHANGES)
             if not pending:
-                break
-            state = await self._writer.sweep(state)
-            draft = self._writer.draft(state)
+                return draft.before
             await self._writer.take_in(draft, pending)
             state = await self._writer.commit(draft)
-            pending = []
         return state
 
     async def _keep(self, promised: int) -> None:
@@ -179,7 +184,7 @@ class MilvusIndex:
         raise StorageBusy("the index changed faster than it could be asked; ask again")
 
 
-def _identity(analyse: Analyse, place: Place) -> str:
+def identity_of(analyse: Analyse, place: Place) -> str:
     """What rows are made with; the analysis is told by what it does to a text, not by its name."""
     sample = hashlib.sha256(repr(list(analyse(_SAMPLE))).encode("utf-8", "surrogatepass")).hexdigest()
     return f"{FORMAT} {sample[:16]} {place.dimensions} {place.bm25.k1} {place.bm25.b}"

@@ -69,8 +69,8 @@ class Terms:
             if place in self._held:
                 found[place] = self._held[place]
                 continue
-            keys = [note_key(_KIND, *place, str(number)) for number in range(parts)]
-            bodies = await self._notes.bodies(keys)
+            keys = [note_key(_KIND, version, str(number)) for number in range(parts)]
+            bodies = await self._notes.bodies(state.generation, keys)
             if bodies is None:
                 return None
             found[place] = Block.from_bodies(bodies)
@@ -89,12 +89,10 @@ class Terms:
             Note(_KIND, state.generation, state.version, str(number), body)
             for number, body in enumerate(change.bodies())
         ]
-        await self._notes.put(notes)
+        await self._notes.put(state.generation, notes)
         self._held = {**self._held, (state.generation, state.version): change}
         blocks = [entry for entry, _ in kept] + ([(state.version, len(notes))] if notes else [])
         gone = [
-            note_key(_KIND, state.generation, version, str(number))
-            for (version, parts), _ in merged
-            for number in range(parts)
+            note_key(_KIND, version, str(number)) for (version, parts), _ in merged for number in range(parts)
         ]
         return replace(state, blocks=tuple(blocks)), gone

@@ -11,15 +11,17 @@ Work: TypeAlias = Literal["write", "build"]
 Turn: TypeAlias = Callable[[Work], AbstractAsyncContextManager[Hold]]
 """Whether this process has the turn for a kind of work, until the block ends or the turn is lost."""
 
-_RETRY_SECONDS = 0.02
+_FIRST_WAIT, _LONGEST_WAIT = 0.02, 0.25
 
 
 @asynccontextmanager
 async def my_turn(turn: Turn, work: Work) -> AsyncIterator[Hold]:
     """Wait until it is this process's turn, and hold it for the block."""
+    pause = _FIRST_WAIT
     while True:
         async with turn(work) as hold:
             if hold:
                 yield hold
                 return
-        await asyncio.sleep(_RETRY_SECONDS)
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_WAIT)

@@ -14,15 +14,18 @@ from conspectus.index.changes import Range, put_ranges, read, touched_ranges
 from conspectus.index.milvus.distinct import Distinct
 from conspectus.index.milvus.filters import either
 from conspectus.index.milvus.rows import (
+    NOTES,
     VECTORS,
     WORDS,
     Prepared,
     Preparing,
+    collection_name,
+    notes_layout,
     vectors_layout,
     words_layout,
 )
 from conspectus.index.milvus.server import MOST_BYTES, MilvusServer, Row
-from conspectus.index.milvus.state import Notes, State, dead_keys
+from conspectus.index.milvus.state import Notes, State, dead_keys, version_after, versions
 from conspectus.index.milvus.terms import Block, Terms
 from conspectus.index.milvus.weights import Weights
 from conspectus.model.index import IndexedChunk
@@ -37,6 +40,7 @@ _RANGES_AT_ONCE = 200
 _PER_REQUEST = 1_000
 FLUSH_FROM = 500
 """So many new rows Milvus Lite may hold in memory, where it searches one by one."""
+_NO_STATISTICS = "the statistics of the terms are missing"
 _SUPERSEDED = ("chunk", "length", "terms", "has_vector", "in_thread", "odd")
 
 
@@ -59,6 +63,7 @@ class Draft:
     weights: Weights
     applied: int
     version: int
+    void: tuple[int, ...] = ()
     added: dict[int, _Added] = field(default_factory=dict)
     touched: list[Range] = field(default_factory=list)
     part: int = 0
@@ -86,47 +91,53 @@ class Writer:
         self._analyse = analyse
         self._dimensions = dimensions
         self._bm25 = bm25
-        self._swept: tuple[str, int] | None = None
         self._waiting = 0
 
     def collection(self, state: State, what: str) -> str:
         """The name of a collection of rows."""
-        return f"{self._notes.name}_{state.generation}_{what}"
+        return collection_name(self._notes.name, state.generation, what)
 
     async def create(self, state: State) -> None:
         """Make the collections of a generation."""
         lite = state.facts_as_text
+        await self._server.create(self.collection(state, NOTES), *notes_layout())
         await self._server.create(self.collection(state, WORDS), *words_layout(facts_as_text=lite))
         if self._dimensions:
             layout = vectors_layout(self._dimensions, lite=lite)
             await self._server.create(self.collection(state, VECTORS), *layout)
 
-    async def drop(self, state: State) -> None:
-        """Delete the collections of a generation."""
-        for what in (WORDS, VECTORS):
-            await self._server.drop(self.collection(state, what))
-
     def draft(self, before: State) -> Draft:
-        """The beginning of the next version."""
-        return Draft(before, Weights(self._bm25, before.average), before.applied, before.next_version())
+        """The beginning of the next version of a generation that nobody else knows of."""
+        weights = Weights(self._bm25, before.average)
+        return Draft(before, weights, before.applied, version_after(before.version))
 
-    async def sweep(self, state: State) -> State:
-        """Delete what versions before this state left, and what was begun after it and never finished."""
-        if state.dead:
-            dead = await self._notes.dead(state)
-            if dead is None:
-                raise IndexDamaged(self._notes.name, "the list of replaced rows is missing")
-            await self._delete(state, dead, f"version < {state.version}")
-            cleaned = replace(state, dead=0)
-            await self._notes.write(cleaned)
-            await self._notes.drop(dead_keys(state))
-            state = cleaned
-        if self._swept != (state.generation, state.version) or state.due_for_sweeping:
-            self._distinct.forget_written()
-            for name in self._collections(state):
-                await self._server.delete(name, state.unfinished)
-        self._swept = None
-        return state
+    async def begin(self, state: State) -> Draft:
+        """The beginning of the next version, announced, with all gone that the last one replaced."""
+        for _ in range(ATTEMPTS):
+            attempt = await self._notes.begin(state)
+            before = attempt.before
+            if before.dead:
+                swept = await self.sweep(before)
+                if swept is None:
+                    state = before
+                    continue
+                before = swept
+            if attempt.void:
+                self._distinct.forget_written()
+            weights = Weights(self._bm25, before.average)
+            return Draft(before, weights, before.applied, attempt.version, attempt.void)
+        raise IndexDamaged(self._notes.name, "the list of replaced rows is missing")
+
+    async def sweep(self, state: State) -> State | None:
+        """Delete what a state has replaced; None if another writer has done so."""
+        dead = await self._notes.dead(state)
+        if dead is None:
+            return None
+        await self._delete(state, dead, f"version < {state.version}")
+        cleaned = replace(state, dead=0)
+        await self._notes.write(cleaned)
+        await self._notes.drop(state.generation, dead_keys(state))
+        return cleaned
 
     async def take_in(self, draft: Draft, changes: Sequence[Change]) -> None:
         """Write the rows of changes, and of what replaced them while they were read.
@@ -166,30 +177,47 @@ class Writer:
 
     async def folded(self, draft: Draft) -> State:
         """The draft as a state of its own that nobody knows of yet, nor of what it replaced."""
-        state, dead, gone = await self._counted(draft)
+        counted = await self._counted(draft)
+        if counted is None:
+            raise IndexDamaged(self._notes.name, _NO_STATISTICS)
+        state, dead, gone = counted
         await self._delete(state, dead, f"version < {state.version}")
-        await self._notes.drop(gone)
+        await self._notes.drop(state.generation, gone)
         return state
 
     async def commit(self, draft: Draft) -> State:
-        """Make the draft the state, then delete what it replaced."""
-        state, dead, gone = await self._counted(draft)
+        """Make the draft the state, then delete what it replaced; what the state is then.
+
+        Not even that is sure if this process was stopped for long: another one may have gone on without it.
+        """
+        counted = await self._counted(draft)
+        if counted is None:
+            newest = await self._notes.read()
+            if newest.same_rows(draft.before):
+                raise IndexDamaged(self._notes.name, _NO_STATISTICS)
+            return newest
+        state, dead, gone = counted
         state = await self._notes.bury(state, dead)
         await self._notes.write(state)
-        await self._notes.drop(gone)
-        self._swept = state.generation, state.version
+        if not await self._notes.is_latest(state):
+            return await self._notes.read()
+        await self._notes.drop(state.generation, gone)
+        for name in self._collections(state) if draft.void else ():
+            await self._server.delete(name, versions(draft.void))
         if state.dead:
-            state = await self.sweep(state)
-            self._swept = state.generation, state.version
+            return await self.sweep(state) or state
         return state
 
-    async def _counted(self, draft: Draft) -> tuple[State, list[int], list[str]]:
-        """The new state, the chunks whose older rows it replaces, and the notes it does without."""
+    async def _counted(self, draft: Draft) -> tuple[State, list[int], list[str]] | None:
+        """The new state, the chunks whose older rows it replaces, and the notes it does without.
+
+        None if what the draft starts from is gone: another writer has gone on from it.
+        """
         before = draft.before
         superseded = await self._superseded(before, draft.touched)
         blocks = await self._terms.blocks(before)
         if blocks is None:
-            raise IndexDamaged(self._notes.name, "the statistics of the terms are missing")
+            return None
         counted = _counted(draft, superseded)
         state, gone = await self._terms.add(counted, _change(draft, superseded), blocks)
         return state, sorted(row["chunk"] for row in superseded), gone
@@ -252,7 +280,9 @@ def _counted(draft: Draft, superseded: Sequence[Row]) -> State:
     """The numbers of the new state."""
     before, added = draft.before, draft.added.values()
     return replace(
-        before.followed_by(draft.version),
+        before,
+        version=draft.version,
+        void=before.void + draft.void,
         applied=draft.applied,
         average=draft.weights.average,
         total=before.total + len(added) - len(superseded),

@@ -1,0 +1,118 @@
+"""A writer is stopped, its turn passes to others, and it wakes: nothing of what it still does is seen."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import nullcontext
+
+import pytest
+
+from conspectus.errors import CollectionGone
+from conspectus.index.bm25 import Bm25
+from conspectus.index.milvus.asking import Place
+from conspectus.index.milvus.server import MilvusServer, Row
+from conspectus.index.milvus.state import Notes
+from conspectus.index.milvus.store import MilvusIndex, identity_of
+from conspectus.index.milvus.terms import Terms
+from conspectus.index.milvus.writing import Writer
+from conspectus.model.ids import ChunkId
+from conspectus.records.turns import FileHold
+from conspectus.testing.journal import Journal, make_chunk
+from conspectus.testing.milvus_server import MilvusProcess, milvus_server
+from tests.faults.test_milvus_killed import DIMENSIONS, assert_right, catch_up, history
+
+
+class Hesitant(MilvusServer):
+    """A connection of someone who may be stopped before anything that is sent."""
+
+    chance = random.Random(11)
+
+    async def upsert(self, name: str, rows: Sequence[Row]) -> None:
+        await asyncio.sleep(self.chance.choice((0, 0, 0.001, 0.03, 0.1)))
+        await super().upsert(name, rows)
+
+    async def delete(self, name: str, where: str) -> None:
+        await asyncio.sleep(self.chance.choice((0, 0, 0.001, 0.03, 0.1)))
+        await super().delete(name, where)
+
+
+def everybodys_turn(server: MilvusServer, name: str) -> Place:
+    """A place whose turns keep nobody out: a lease has run out whenever that is worst."""
+    return Place(server, name, lambda work: nullcontext(FileHold(mine=True)), DIMENSIONS)
+
+
+@pytest.fixture(scope="module")
+def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusProcess]:
+    with milvus_server(tmp_path_factory.mktemp("milvus") / "data") as running:
+        yield running
+
+
+@pytest.fixture
+async def server(process: MilvusProcess) -> AsyncIterator[MilvusServer]:
+    opened = MilvusServer(process.uri, seconds=20)
+    yield opened
+    await opened.close()
+
+
+async def begun(index: MilvusIndex, journal: Journal, place: Place) -> tuple[Notes, Writer]:
+    """A writer of an index that others write too."""
+    await catch_up(index, journal)
+    notes = Notes(place.server, place.name, identity_of(str.split, place))
+    terms = Terms(notes)
+    return notes, Writer(notes, terms, journal, str.split, dimensions=DIMENSIONS, bm25=Bm25())
+
+
+@pytest.mark.parametrize("stopped", ["before writing", "before the state", "after the state"])
+async def test_a_writer_that_wakes_late(server: MilvusServer, stopped: str) -> None:
+    journal, place = history(7, size=40), everybodys_turn(server, "late_" + stopped.replace(" ", "_"))
+    index = await MilvusIndex.open(place, journal, str.split)
+    notes, frozen = await begun(index, journal, place)
+    before = await notes.read()
+    journal.replace([3, 5], [make_chunk(700, "fox of the one that froze"), make_chunk(5, "sea again")])
+    changes = await journal.changes_since(before.applied, limit=1_000)
+    read = await journal.chunks(ChunkId(700), ChunkId(700))
+    draft = await frozen.begin(before)
+    if stopped != "before writing":
+        await frozen.take_in(draft, changes)
+    if stopped == "after the state":
+        await frozen.commit(draft)
+    for number in range(20):
+        journal.replace([700, 800 + number - 1], [make_chunk(800 + number, "fox sea after it")])
+        await assert_right(index, journal)
+    newest = await notes.read()
+    if stopped != "after the state":
+        await frozen.write(draft, read)
+        assert (await frozen.commit(draft)).version == newest.version
+    assert await notes.read() == newest
+    await assert_right(index, journal)
+    await assert_right(await MilvusIndex.open(place, journal, str.split), journal)
+
+
+async def test_a_writer_of_a_generation_that_is_gone(server: MilvusServer) -> None:
+    journal, place = history(8, size=40), everybodys_turn(server, "gone")
+    index = await MilvusIndex.open(place, journal, str.split)
+    notes, frozen = await begun(index, journal, place)
+    draft = await frozen.begin(await notes.read())
+    await index.rebuild()
+    rebuilt = await notes.read()
+    with pytest.raises(CollectionGone):
+        await frozen.commit(draft)
+    assert await notes.read() == rebuilt
+    await assert_right(index, journal)
+
+
+async def test_two_that_both_believe_it_is_their_turn(server: MilvusServer, process: MilvusProcess) -> None:
+    journal, hesitant = history(9, size=40), Hesitant(process.uri, seconds=20)
+    first = await MilvusIndex.open(everybodys_turn(server, "both"), journal, str.split)
+    await catch_up(first, journal)
+    second = await MilvusIndex.open(everybodys_turn(hesitant, "both"), journal, str.split)
+    behind = asyncio.create_task(asyncio.sleep(0))
+    for number in range(25):
+        journal.replace([number, 900 + number], [make_chunk(901 + number, "fox sea both")])
+        if behind.done():
+            await behind
+            behind = asyncio.create_task(catch_up(second, journal))
+        await assert_right(first, journal)
+    await behind
+    await assert_right(second, journal)
+    await hesitant.close()
