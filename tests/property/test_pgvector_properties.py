@@ -1,0 +1,141 @@
+"""Whatever the rows and the filters are, the index in PostgreSQL admits and scores as the exact one does."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from tests.index_strategies import DIMENSIONS, assert_same, chunks, filters, probes, rows
+
+from conspectus.bootstrap.pgvector import IndexTransactions
+from conspectus.index.memory import MemoryIndex
+from conspectus.index.pgvector.building import forget
+from conspectus.index.pgvector.place import Place
+from conspectus.index.pgvector.store import PgvectorIndex
+from conspectus.model.filter import Between, Eq, Exists, Filter, In, Not, matches
+from conspectus.model.index import IndexedChunk
+from conspectus.ports import Index, Probe
+from conspectus.records.databases import DatabaseAccess, database_at
+from conspectus.records.transactions import Transactions
+from conspectus.testing.journal import Journal, make_chunk
+from conspectus.testing.postgres_server import PostgresProcess
+
+LASTING = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
+NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def url(postgres: PostgresProcess) -> Iterator[str]:
+    with postgres.fresh() as fresh:
+        yield fresh
+
+
+def analyse(text: str) -> Sequence[str]:
+    return text.split()
+
+
+@asynccontextmanager
+async def place(url: str, dimensions: int) -> AsyncIterator[Place]:
+    """A place for one index, which is deleted afterwards."""
+    transactions = Transactions(database_at(url, DatabaseAccess(connections=3)))
+    database = IndexTransactions(transactions)
+    await database.write(lambda connection: forget(connection, "index_1"))
+    yield Place(database, "index_1", dimensions)
+    await database.close()
+    await transactions.close()
+
+
+async def catch_up(index: Index, journal: Journal) -> None:
+    await index.apply(await journal.changes_since(index.applied(), limit=10**6))
+
+
+async def admitted(url: str, stored: list[IndexedChunk], asked: list[Filter]) -> list[list[int]]:
+    journal = Journal()
+    journal.put(stored)
+    every = np.array([chunk.chunk.id for chunk in stored])
+    async with place(url, 0) as here:
+        index = await PgvectorIndex.open(here, journal, analyse)
+        await catch_up(index, journal)
+        return [(await index.score(every, Probe(where, "fox", None, 1))).ids.tolist() for where in asked]
+
+
+@given(st.lists(rows, min_size=1, max_size=12), st.lists(filters, min_size=1, max_size=40))
+@settings(max_examples=40, deadline=None, suppress_health_check=LASTING)
+@example([make_chunk(1, "", metadata={"a": 2**53 + 1})], [Eq(("a",), 2.0**53), Between(("a",), 2.0**53)])
+@example([make_chunk(1, "", metadata={"a": [None]})], [Exists(("a",)), Between(("a",))])
+@example(
+    [make_chunk(1, "", author="2024-05-01T12:00Z")],
+    [Between("author", "2", "3"), Exists("author"), Eq("author", NOON), Between("author", "2", NOON)],
+)
+@example(
+    [make_chunk(1, "", sequence=2**70), make_chunk(2, "", sequence=2**63 - 1), make_chunk(3, "")],
+    [Eq("sequence", 2**70), Between("sequence", 2**69), Between("sequence", float("-inf"), 2**70)],
+)
+@example([make_chunk(1, "", metadata={"a": 10**4_000})], [Eq(("a",), 10**4_000), Exists(("a",)), Exists("thread")])
+@example([make_chunk(1, "", thread="t" * 5_000), make_chunk(2, "")], [Eq("thread", "t" * 5_000), Exists("thread")])
+@example([make_chunk(1, "", author="100%(f0)s")], [Eq("author", "100%(f0)s"), Not(In("author", ("%s", "'")))])
+def test_filters_mean_what_matches_means(url: str, stored: list[IndexedChunk], asked: list[Filter]) -> None:
+    stored = list({chunk.chunk.id: chunk for chunk in stored}.values())
+    found = asyncio.run(admitted(url, stored, asked))
+    for where, ids in zip(asked, found, strict=True):
+        expected = sorted(chunk.chunk.id for chunk in stored if matches(where, chunk.row()))
+        assert ids == expected, where
+
+
+operations = st.one_of(
+    st.tuples(st.just("put"), st.lists(chunks, min_size=1, max_size=12)),
+    st.tuples(st.just("remove"), st.lists(st.integers(0, 60), min_size=1, max_size=12)),
+    st.tuples(st.just("apply"), st.integers(1, 30)),
+    st.tuples(st.just("many"), st.integers(1, 2)),
+    st.tuples(st.sampled_from(["rebuild", "purge", "reopen", "search"]), st.none()),
+)
+
+
+async def perform(index: PgvectorIndex, journal: Journal, name: str, value: object) -> None:
+    match name, value:
+        case "put", list():
+            journal.put(value)
+        case "remove", list():
+            journal.remove(value)
+        case "apply", int():
+            await index.apply(await journal.changes_since(index.applied(), limit=value))
+        case "many", int():
+            while changes := await journal.changes_since(index.applied(), limit=value):
+                await index.apply(changes)
+        case "search", _:
+            await index.search(Probe(Exists(("group",)), "fox sun", None, 5))
+        case "rebuild", _:
+            await index.rebuild()
+        case "purge", _:
+            await index.purge()
+
+
+async def compare(url: str, steps: list[tuple[str, object]], asked: list[Probe]) -> None:
+    journal = Journal(batch=7)
+    async with place(url, DIMENSIONS) as here:
+        index, reference = await PgvectorIndex.open(here, journal, analyse), MemoryIndex(journal, analyse)
+        for step, value in steps:
+            if step == "reopen":
+                index = await PgvectorIndex.open(here, journal, analyse)
+            await perform(index, journal, step, value)
+        await catch_up(index, journal)
+        await catch_up(reference, journal)
+        again = await PgvectorIndex.open(here, journal, analyse)
+        for probe in asked:
+            for each in (index, again):
+                assert_same(await each.search(probe), await reference.search(probe))
+                wanted = np.arange(0, 60, 3)
+                assert_same(await each.score(wanted, probe), await reference.score(wanted, probe))
+        assert await index.check() == []
+        status, expected = await index.status(), await reference.status()
+        assert (status.chunks, status.vectors) == (expected.chunks, expected.vectors)
+
+
+@given(st.lists(operations, max_size=15), st.lists(probes, min_size=1, max_size=4))
+@settings(max_examples=40, deadline=None, suppress_health_check=LASTING)
+def test_the_history_does_not_matter(url: str, steps: list[tuple[str, object]], asked: list[Probe]) -> None:
+    asyncio.run(compare(url, steps, asked))
