@@ -5,14 +5,15 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from sqlalchemy import Connection, text
+from tests.moving_places import contents, database, fill, shape
 
-from conspectus.errors import Conflict, NotFound, StorageError, StorageTooNew
-from conspectus.records.databases import bring_up_to_date
+from conspectus.errors import Conflict, NotFound, StorageBusy, StorageError, StorageTooNew
+from conspectus.records.databases import DatabaseAccess, bring_up_to_date, database_at
 from conspectus.records.moving.move import Move, Moved
 from conspectus.records.moving.target import NOT_MOVED, Target
 from conspectus.records.transactions import Database, transact
 from conspectus.testing.postgres_server import PostgresProcess
-from tests.moving_places import contents, database, fill, shape
 
 PAIRS = [(a, b) for a in ("sqlite", "postgresql") for b in ("sqlite", "postgresql")]
 Make = Callable[[str], Database]
@@ -41,8 +42,8 @@ def filled(made: Database, rows: int = 3) -> Database:
     return made
 
 
-def moved(source: Database, target: Database) -> Moved:
-    return Move(source, Target(target), None).run(origin=source.name, at_last=lambda: None)
+def moved(source: Database, target: Database, at_last: Callable[[], None] = lambda: None) -> Moved:
+    return Move(source, Target(target), None).run(origin=source.name, at_last=at_last)
 
 
 def everything(of: Database, *, without: frozenset[str] = frozenset()) -> dict[str, list[object]]:
@@ -72,3 +73,115 @@ def test_the_target_is_what_a_new_store_is(empty: Make, kind: str, other: str) -
     )
     assert transact(target, target.reading, shape) == transact(new, new.reading, shape)
     bring_up_to_date(target)
+
+
+class Interrupted(Exception):
+    """What ends a move in the middle."""
+
+
+def interrupt() -> None:
+    raise Interrupted
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_an_unfinished_target_cannot_be_opened_or_moved_on(empty: Make, kind: str) -> None:
+    source, target = filled(empty("sqlite")), empty(kind)
+    with pytest.raises(Interrupted):
+        moved(source, target, interrupt)
+    with pytest.raises(StorageError, match="a move into it has not ended"):
+        bring_up_to_date(target)
+    with pytest.raises(StorageError, match="a move into it has not ended"):
+        moved(target, empty("sqlite"))
+    outcome = moved(source, target)
+    assert outcome.resumed
+    assert outcome.written == 0
+    bring_up_to_date(target)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_what_changed_while_it_was_interrupted_is_brought_over(empty: Make, kind: str) -> None:
+    source, target = filled(empty(kind), rows=40), empty(kind)
+    with pytest.raises(Interrupted):
+        moved(source, target, interrupt)
+    with source.writing.begin() as connection:
+        mangle(connection)
+    moved(source, target)
+    assert everything(target, without=NOT_MOVED) == everything(source, without=NOT_MOVED)
+
+
+def mangle(connection: Connection) -> None:
+    """Delete, change and add rows; two documents exchange their keys, and two collections their names."""
+    fill(connection, rows=5, start=1000)
+    connection.execute(text("DELETE FROM collections WHERE id LIKE '%-000007 %'"))
+    connection.execute(text("DELETE FROM chunks WHERE id BETWEEN 11 AND 14"))
+    for table, column, row in (("collections", "name", "id"), ("documents", "key", "number")):
+        first, second = connection.execute(
+            text(f'SELECT "{row}", "{column}" FROM {table} ORDER BY "{row}" LIMIT 2')
+        ).all()
+        change = text(f'UPDATE {table} SET "{column}" = :value WHERE "{row}" = :key')
+        for key, value in ((first[0], "aside"), (second[0], first[1]), (first[0], second[1])):
+            connection.execute(change, {"key": key, "value": value})
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_a_target_that_holds_anything_else_is_refused(empty: Make, kind: str) -> None:
+    source, stored, strange, newer = filled(empty(kind)), filled(empty(kind)), empty(kind), empty(kind)
+    with strange.writing.begin() as connection:
+        connection.execute(text("CREATE TABLE customers (name TEXT)"))
+    bring_up_to_date(newer)
+    with newer.writing.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    before = everything(stored)
+    for target, reason in ((stored, "a store"), (strange, "something else"), (newer, "a store")):
+        with pytest.raises(Conflict, match=reason):
+            moved(source, target)
+    assert everything(stored) == before
+    assert everything(strange) == {"customers": []}
+
+
+def test_the_target_of_another_move_is_refused(empty: Make) -> None:
+    source, other, target = filled(empty("sqlite")), filled(empty("sqlite")), empty("sqlite")
+    with pytest.raises(Interrupted):
+        moved(source, target, interrupt)
+    with pytest.raises(Conflict, match="a move of"):
+        moved(other, target)
+
+
+def test_only_a_store_of_this_version_is_moved(empty: Make) -> None:
+    source, target = empty("sqlite"), empty("sqlite")
+    with pytest.raises(NotFound):
+        moved(source, target)
+    bring_up_to_date(source)
+    for version, kind, reason in (("0001", StorageError, "open it once"), ("9999", StorageTooNew, "newer")):
+        with source.writing.begin() as connection:
+            connection.execute(text("UPDATE alembic_version SET version_num = :v"), {"v": version})
+        with pytest.raises(kind, match=reason):
+            moved(source, target)
+    assert everything(target) == {}
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_of_two_runs_the_later_one_goes_on(empty: Make, kind: str) -> None:
+    source, target = filled(empty(kind)), empty(kind)
+
+    def take_over() -> None:
+        Target(target).begin(source.name)
+
+    with pytest.raises(Conflict, match="another run has taken it over"):
+        moved(source, target, take_over)
+    moved(source, target)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_writers_wait_for_the_last_round_and_for_no_other(empty: Make, kind: str) -> None:
+    source, target = filled(empty(kind)), empty(kind)
+    address = source.reading.url.render_as_string(hide_password=False).replace("+psycopg", "")
+    path = address.removeprefix("sqlite:///")
+    impatient = database_at(path, DatabaseAccess(busy_seconds=1, connections=1))
+
+    def write() -> None:
+        with pytest.raises(StorageBusy):
+            transact(impatient, impatient.writing, lambda connection: None)
+
+    moved(source, target, write)
+    impatient.reading.dispose()

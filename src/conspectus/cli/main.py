@@ -18,6 +18,7 @@ from conspectus.cli import (
     graph,
     mcp,
     memory,
+    moving,
     people,
     serving,
     tasks,
@@ -65,7 +66,7 @@ def build_app() -> typer.Typer:
         "add": documents.add, "ask": chatting.ask, "search": asking.search, "context": asking.context,
         "explain": asking.explain, "list": documents.list_documents, "delete": documents.delete,
         "status": upkeep.status, "check": upkeep.check, "reindex": upkeep.reindex,
-        "reembed": upkeep.reembed, "serve": serving.serve, "mcp": mcp.mcp,
+        "reembed": upkeep.reembed, "serve": serving.serve, "mcp": mcp.mcp, "migrate": moving.migrate,
     }  # fmt: skip
     evaluation = typer.Typer(help="Measure the product on an evaluation set.", rich_markup_mode=None)
     for name, command in commands.items():

@@ -1,0 +1,119 @@
+"""migrate, backup and restore."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.progress import Progress as Bars
+from rich.table import Table
+from rich.text import Text
+
+from conspectus import sync
+from conspectus.bootstrap import moving
+from conspectus.cli.options import Common
+from conspectus.cli.output import cell, plain, show
+from conspectus.cli.session import require_here
+from conspectus.model.records import Json
+from conspectus.ports import Progress
+from conspectus.settings import Settings
+
+if TYPE_CHECKING:
+    from conspectus.bootstrap.moving import MoveReceipt
+
+PLACE = "a folder, or the postgresql:// URL of a database."
+
+
+def migrate(
+    common: Common,
+    *,
+    source: Annotated[str, typer.Option("--from", help=f"The store to move: {PLACE}")],
+    target: Annotated[str, typer.Option("--to", help=f"Where to, empty: {PLACE}")],
+    index: Annotated[
+        bool,
+        typer.Option("--index/--no-index", help="Build the indexes at the end, or at the first question."),
+    ] = True,
+) -> None:
+    """Move everything of a store to another place; the source goes on meanwhile and stays as it is."""
+    require_here(common)
+    settings = Settings.from_environment()
+    with _progress() as bars:
+        receipt = moving.move(source, target, settings=settings, progress=bars)
+        indexed = _build_indexes(target, settings, bars) if index else []
+    show(_told(receipt, indexed), _picture(receipt, indexed), as_json=common.json)
+
+
+def _build_indexes(target: str, settings: Settings, bars: Progress | None) -> list[str]:
+    with sync.open(target, settings=settings) as engine:
+        names = [each.name for each in engine.collections()]
+        for name in names:
+            engine.reindex(collection=name, progress=bars)
+    return names
+
+
+def _told(receipt: "MoveReceipt", indexed: list[str]) -> dict[str, Json]:
+    moved = receipt.moved
+    tables: list[Json] = [
+        {
+            "table": each.table,
+            "rows": each.source.rows,
+            "source_hash": str(each.source),
+            "target_hash": str(each.target),
+        }
+        for each in moved.tables
+    ]
+    return {
+        "from": receipt.source,
+        "to": receipt.target,
+        "moment": plain(moved.moment),
+        "sequence": moved.sequence,
+        "held_seconds": round(moved.held_seconds, 3),
+        "rounds": moved.rounds,
+        "written": moved.written,
+        "resumed": moved.resumed,
+        "tables": tables,
+        "indexed": plain(indexed),
+    }
+
+
+def _picture(receipt: "MoveReceipt", indexed: list[str]) -> RenderableType:
+    moved = receipt.moved
+    table = Table("table", "rows", "hash in the source", "hash in the target", box=None)
+    for each in moved.tables:
+        table.add_row(cell(each.table), f"{each.source.rows:,}", str(each.source), str(each.target))
+    moment = f"{moved.moment.isoformat()} (change {moved.sequence})"
+    lines = [
+        f"{receipt.target} is what {receipt.source} was at {moment}.",
+        f"Writers waited {moved.held_seconds:.2f} s. Indexes built: {', '.join(indexed) or 'none'}.",
+    ]
+    return Group(table, "", *(Text(line) for line in lines))
+
+
+class _Speed(ProgressColumn):
+    """How many are done each second."""
+
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:,.0f}/s")
+
+
+@contextmanager
+def _progress() -> Iterator[Progress | None]:
+    """A bar on stderr for each kind of work, with its speed; none where stderr is no terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield None
+        return
+    name = TextColumn("{task.description}")
+    columns = (name, BarColumn(), MofNCompleteColumn(), _Speed(), TimeElapsedColumn())
+    with Bars(*columns, console=console, transient=True) as bars:
+        tasks = {}
+
+        def report(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=None)
+            bars.update(tasks[what], completed=done, total=total or None)
+
+        yield report
