@@ -219,9 +219,9 @@ class Server(uvicorn.Server):
         self._readiness.stop()
         for each in self.servers:
             each.close()
-        loop = asyncio.get_running_loop()
-        end = loop.time() + KEEP_ALIVE_SECONDS
-        while self.server_state.connections and loop.time() < end:
+        for _ in range(round(KEEP_ALIVE_SECONDS / LOOK_SECONDS)):
+            if not self.server_state.connections:
+                break
             await asyncio.sleep(LOOK_SECONDS)
         self._end()
 

@@ -194,11 +194,11 @@ class Crew:
             self._renewing.cancel()
             await asyncio.wait({self._renewing})
         while self._watches:
-            present = tuple(self._present)
+            present, watches = tuple(self._present), tuple(self._watches)
             for each in present:
                 await each.tell(STOP)
             await asyncio.gather(*(each.ended(self._limit) for each in present))
-            await asyncio.wait(self._watches, timeout=FIRST_PAUSE)
+            await asyncio.wait(watches)
 
     def _admit(self, worker: Worker) -> None:
         """Have a worker be one of them; one that comes while they are stopped is told so too."""
