@@ -31,6 +31,7 @@ from conspectus.records.sqlite import migrating, sqlite_engine
 from conspectus.records.store import open_records
 from conspectus.records.tables import VERSION, schema
 from conspectus.testing.samples import vector
+from tests.migration.first_version import FIRST_VERSION_ROWS
 
 EVERY_TABLE = (
     account_tables.users,
@@ -41,21 +42,6 @@ EVERY_TABLE = (
     name_tables.mentions,
 )
 MIGRATIONS = Path(migrate.__file__).with_name("migrations")
-FIRST_VERSION_ROWS = """
-INSERT INTO collections VALUES ('c', 'old', 'sample', 4, '1', 'english', 1714564800000000, 3);
-INSERT INTO sources VALUES ('s', 'c', 'notes', '{"a": 1}');
-INSERT INTO documents VALUES (1, 'd', 'c', 's', 'message', 'k', 'Title', 'hash', 'print', 5, 6, '{"x": [1]}',
-  'Ada', 'user', 7, 8, 9, NULL, 'thread', 'plain', 'embedded', NULL, 2, 8, 2, 'sample/4/1', 9, 7);
-INSERT INTO documents VALUES (2, 'e', 'c', 's', 'page', 'l', '', 'hash', 'print', 5, 6, '{}',
-  NULL, NULL, NULL, NULL, NULL, 'd', NULL, 'plain', 'pending', NULL, 1, 4, 3, NULL,
-  -9223372036854775808, -9223372036854775808);
-INSERT INTO chunks VALUES (1, 1, 0, 0, 4, 1, 'h', 'one '), (2, 1, 1, 4, 8, 1, 'h', 'two '),
-  (3, 2, 0, 0, 4, 1, 'h', 'last');
-INSERT INTO vectors VALUES (1, 'sample/4/1', X'0000000000000000'), (2, 'sample/4/1', X'0000000000000000');
-INSERT INTO changes VALUES (1, 'c', 'put', 1, 2, NULL, 1),
-  (2, 'c', 'put', 3, 3, NULL, 2), (3, 'c', 'put', 1, 2, 's', 3);
-UPDATE counters SET value = 3;
-"""
 OPEN = "import asyncio, sys; from conspectus.records.store import open_records; from pathlib import Path\n\
 async def main():\n    await (await open_records(Path(sys.argv[1]))).close()\n\
 asyncio.run(main()); print('alembic' in sys.modules)"

@@ -31,7 +31,7 @@ _INVALID: Final[Mapping[str, tuple[str, str]]] = {
     "54000": ("text", "is too long for something that is looked up by it"),
 }
 _REFUSED: Final = re.compile(
-    r"FATAL: (?!.*(starting up|shutting down|recovery|too many|connection slots|terminating))"
+    r"no password|FATAL: (?!.*(starting up|shutting down|recovery|too many|connection slots|terminating))"
 )
 
 
@@ -73,7 +73,7 @@ def _translated(error: BaseException | None, name: str) -> ConspectusError:
         return StorageError(f"{name} {_BROKEN[state]} ({reason})")
     if state in _UNDONE:
         return Undone(f"{name} undid a transaction for another: {reason}")
-    return _unanswered(error, state, f"{name}", reason)
+    return _unanswered(error, state, name, reason)
 
 
 def _unanswered(error: BaseException | None, state: str, name: str, reason: str) -> ConspectusError:
