@@ -54,7 +54,8 @@ class Allowed:
         """Find out whether there are few, and which."""
         if self.condition.admits_all:
             return
-        few = f"SELECT r.row FROM {self._tables.rows} r WHERE r.odd IS NULL AND ({self.condition.sql}) LIMIT {most + 1}"
+        admitted = f"r.odd IS NULL AND ({self.condition.sql})"
+        few = f"SELECT r.row FROM {self._tables.rows} r WHERE {admitted} LIMIT {most + 1}"
         self._cursor.execute(
             f"SELECT coalesce(string_agg(int4send(row), ''), '') FROM ({few}) AS few", self.condition.given
         )

@@ -6,6 +6,7 @@ It is one transaction. Killed at any moment it leaves nothing behind, and no one
 import asyncio
 import secrets
 from dataclasses import replace
+from functools import partial
 
 from sqlalchemy import Connection
 
@@ -79,26 +80,18 @@ class Building:
 
     async def _written(self, run: Run, tables: Tables, state: State, chunks: list[IndexedChunk]) -> State:
         rows = await asyncio.to_thread(self._taking.prepared, chunks)
-
-        def work(connection: Connection) -> State:
-            cursor = rows_of(connection)
-            after = write(cursor, tables, state, Draft(state.applied, (), rows))
-            merge(cursor, tables)
-            return after
-
-        written: State = await run(work)
+        written: State = await run(partial(_written, tables, state, Draft(state.applied, (), rows)))
         return written
 
     async def _caught_up(self, run: Run, tables: Tables, state: State) -> State:
         """With what changed meanwhile."""
         while changes := await self._reader.changes_since(state.applied, limit=CHANGES):
             draft = await self._taking.draft(changes)
-            before = state
-            state = await run(lambda connection: write(rows_of(connection), tables, before, draft))
+            state = await run(partial(_written, tables, state, draft))
         return state
 
     def _swept(self, connection: Connection) -> None:
-        """Drop the tables of all generations but the current one; of what is half built none is to be seen."""
+        """Drop the tables of all generations but the current one."""
         cursor = rows_of(connection)
         lock(cursor, f"write {self._place.name}")
         cursor.execute(f"SELECT generation FROM {STATES} WHERE name = %s", (self._place.name,))
@@ -114,6 +107,13 @@ def forget(connection: Connection, name: str) -> None:
     make_states(cursor)
     cursor.execute(f"DELETE FROM {STATES} WHERE name = %s", (name,))
     drop_others(cursor, name, 0)
+
+
+def _written(tables: Tables, state: State, draft: Draft, connection: Connection) -> State:
+    cursor = rows_of(connection)
+    after = write(cursor, tables, state, draft)
+    merge(cursor, tables)
+    return after
 
 
 def _finished(connection: Connection, tables: Tables, state: State) -> None:

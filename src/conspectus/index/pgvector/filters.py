@@ -16,6 +16,7 @@ from conspectus.model.filter import (
     FieldName,
     Filter,
     In,
+    Leaf,
     Not,
     Or,
     Overlaps,
@@ -46,18 +47,25 @@ class Compiler:
                 return _joined(" AND ", [self.compiled(part) for part in condition.inner], EVERY)
             case Or():
                 return _joined(" OR ", [self.compiled(part) for part in condition.inner], NONE)
-            case Overlaps():
-                return self._overlaps(condition)
-            case Exists():
-                return self._exists(condition.field)
-            case Eq():
-                return self._one_of(condition.field, (condition.value,))
-            case In():
-                return self._one_of(condition.field, condition.values)
-            case Between():
-                return self._between(condition)
+            case Overlaps() | Exists() | Eq() | In() | Between():
+                return self._leaf(condition)
             case _:
                 assert_never(condition)
+
+    def _leaf(self, leaf: Leaf) -> str:
+        match leaf:
+            case Overlaps():
+                return self._overlaps(leaf)
+            case Exists():
+                return self._exists(leaf.field)
+            case Eq():
+                return self._one_of(leaf.field, (leaf.value,))
+            case In():
+                return self._one_of(leaf.field, leaf.values)
+            case Between():
+                return self._between(leaf)
+            case _:
+                assert_never(leaf)
 
     def _name(self, value: object, kind: str) -> str:
         name = f"f{len(self.given)}"

@@ -103,9 +103,10 @@ def _filtered(chunk: IndexedChunk, row: Row, facts: Facts) -> dict[str, Any]:
         "recorded": recorded,
         "occurred": None if period is None else (starts, ends),
     }
-    hollow = dict.fromkeys(columns)
-    named = {"source": b"", "document": b"", "kind": b"", "recorded": recorded, "facts": []}
-    named |= {} if document.thread is None else {"thread": b""}
+    hollow: dict[str, Any] = dict.fromkeys(columns)
+    named: dict[str, Any] = {"source": b"", "document": b"", "kind": b"", "recorded": recorded, "facts": []}
+    if document.thread is not None:
+        named["thread"] = b""
     return {**hollow, **named, "odd": json.dumps(seen).encode()}
 
 

@@ -99,7 +99,7 @@ class Question:
         return self._candidates(rows, {} if vector is None else self._vectors(rows), vector)
 
     def _by_words(self, limit: int) -> RowNumbers:
-        """The best by words: scored first and asked about then, or the other way round where few may be seen."""
+        """The best by words: of those that are listed, or of all, and then those that are admitted."""
         listed = self._allowed.listed
         if listed is not None:
             scores = self._words.scores(listed)

@@ -36,8 +36,8 @@ class State:
 
 _NAMES = tuple(each.name for each in fields(State))
 _CREATE = (
-    f"CREATE TABLE IF NOT EXISTS {STATES} (name text PRIMARY KEY, format bigint NOT NULL, identity text NOT NULL,"
-    f" {', '.join(f'{name} bigint NOT NULL' for name in _NAMES[1:])})"
+    f"CREATE TABLE IF NOT EXISTS {STATES} (name text PRIMARY KEY, format bigint NOT NULL,"
+    f" identity text NOT NULL, {', '.join(f'{name} bigint NOT NULL' for name in _NAMES[1:])})"
 )
 _READ = f"SELECT format, {', '.join(_NAMES)} FROM {STATES} WHERE name = %s"
 _WRITE = (

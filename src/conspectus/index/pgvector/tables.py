@@ -10,14 +10,11 @@ DEEPEST_GRAPH = 4_000
 _NEIGHBOURS, _CONSTRUCTION = 16, 64
 NAMED = (*TEXTS, *NUMBERS)
 COLUMNS = ("row", "chunk", "length", "checksum", "words", "vector", "odd", *NAMED, "starts", "ends", "facts")
+_INTEGERS = ("row", "length")
+_TEXTS: tuple[str, ...] = (*TEXTS, "odd")
 KINDS = {
-    **dict.fromkeys(COLUMNS, "bigint"),
-    "row": "integer",
-    "length": "integer",
-    "odd": "bytea",
-    **dict.fromkeys(TEXTS, "bytea"),
-    "facts": "bigint[]",
-}
+    name: "integer" if name in _INTEGERS else "bytea" if name in _TEXTS else "bigint" for name in COLUMNS
+} | {"facts": "bigint[]"}
 _OPTIONAL = {"vector", "odd", "author", "role", "thread", "parent", "sequence", "position", "starts", "ends"}
 
 
@@ -85,9 +82,10 @@ class Tables:
             made[self.vectors] = f"row integer NOT NULL, vector halfvec({self.dimensions}) NOT NULL"
         for name, columns in made.items():
             cursor.execute(f"CREATE TABLE {name} ({columns})")
-        for name, columns in ((self.batches, ("chunks", "lengths")), (self.postings, ("rows", "counts"))):
-            for column in columns:
-                cursor.execute(f"ALTER TABLE {name} ALTER COLUMN {column} SET STORAGE EXTERNAL")
+        for column in ("chunks", "lengths"):
+            cursor.execute(f"ALTER TABLE {self.batches} ALTER COLUMN {column} SET STORAGE EXTERNAL")
+        for column in ("rows", "counts"):
+            cursor.execute(f"ALTER TABLE {self.postings} ALTER COLUMN {column} SET STORAGE EXTERNAL")
 
     def finish(self, cursor: Rows) -> None:
         """Make the indexes of filled tables, and let the server know what is in them."""

@@ -70,15 +70,20 @@ def merge(cursor: Rows, tables: Tables) -> None:
 
 
 _MERGED_POSTINGS = """
-WITH gone AS (DELETE FROM {table} WHERE first BETWEEN %(first)s AND %(last)s RETURNING first, term, rows, counts)
+WITH gone AS (
+    DELETE FROM {table} WHERE first BETWEEN %(first)s AND %(last)s RETURNING first, term, rows, counts
+)
 INSERT INTO {table} (first, term, rows, counts)
 SELECT %(first)s, term, string_agg(rows, '' ORDER BY first), string_agg(counts, '' ORDER BY first)
 FROM gone GROUP BY term
 """
 _MERGED_BATCHES = """
-WITH gone AS (DELETE FROM {table} WHERE first BETWEEN %(first)s AND %(last)s RETURNING first, chunks, lengths)
+WITH gone AS (
+    DELETE FROM {table} WHERE first BETWEEN %(first)s AND %(last)s RETURNING first, chunks, lengths
+)
 INSERT INTO {table} (first, last, level, chunks, lengths)
-SELECT %(first)s, %(last)s, %(level)s, string_agg(chunks, '' ORDER BY first), string_agg(lengths, '' ORDER BY first)
+SELECT %(first)s, %(last)s, %(level)s,
+    string_agg(chunks, '' ORDER BY first), string_agg(lengths, '' ORDER BY first)
 FROM gone
 """
 
