@@ -20,7 +20,7 @@ BESIDE = "\x1f"
 MARKS = re.compile(f"[\n{BULLET}{BESIDE}]")
 _BULLETS = re.compile(f"{BULLET}[\\s{BULLET}{BESIDE}]*")
 _BESIDES = re.compile(f"(?<!\\s)[^\\S{BESIDE}]*+{BESIDE}\\s*")
-"""Space that holds the mark; looked for only where space begins, or much of it would be read again and again."""
+"""Space that holds the mark; looked for only where space begins, or much of it would be read many times."""
 
 
 def visible(data: bytes, encoding: str | None = None) -> "Visible":
