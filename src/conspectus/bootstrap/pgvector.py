@@ -47,8 +47,18 @@ class IndexTransactions:
         """One such transaction over many steps."""
         connection: Connection = await self._run(partial(guarded, self._database, self._engine.connect))
 
+        driver: Any = connection.connection.driver_connection
+
         async def run(work: Callable[[Connection], Any]) -> Any:
-            return await self._run(partial(guarded, self._database, partial(work, connection)))
+            job = asyncio.ensure_future(
+                self._run(partial(guarded, self._database, partial(work, connection)))
+            )
+            try:
+                return await asyncio.shield(job)
+            except asyncio.CancelledError:
+                await asyncio.to_thread(driver.cancel_safe)
+                await asyncio.wait([job])
+                raise
 
         try:
             await run(Connection.begin)
@@ -56,15 +66,6 @@ class IndexTransactions:
             await run(Connection.commit)
         finally:
             await asyncio.shield(self._run(connection.close))
-
-    async def alone(self, statement: str) -> None:
-        """Run a statement that no transaction may hold."""
-
-        def work() -> None:
-            with self._engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-                connection.exec_driver_sql(statement)
-
-        await self._run(partial(guarded, self._database, work))
 
     async def close(self) -> None:
         """Let running work finish."""

@@ -5,19 +5,23 @@ It is one transaction. Killed at any moment it leaves nothing behind, and no one
 
 import asyncio
 import secrets
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import TypeAlias
 
 from sqlalchemy import Connection
 
 from conspectus.index.pgvector.database import Run, require_vectors, rows_of
 from conspectus.index.pgvector.place import Place
 from conspectus.index.pgvector.state import STATES, State, lock, make_states, read_state, write_state
-from conspectus.index.pgvector.tables import DEEPEST_GRAPH, Tables, drop_others
+from conspectus.index.pgvector.tables import Tables, drop_others
 from conspectus.index.pgvector.taking import CHANGES, Taking
 from conspectus.index.pgvector.writing import Draft, merge, write
 from conspectus.model.index import IndexedChunk
 from conspectus.ports import Progress, Reader
+
+Unless: TypeAlias = Callable[[State], bool]
 
 _AT_ONCE = 10_000
 _GENERATION_BITS = 40
@@ -33,19 +37,18 @@ class Building:
         self._reader = reader
 
     async def build(
-        self, identity: str, progress: Progress | None = None, *, only_if_needed: bool = False
+        self, identity: str, progress: Progress | None = None, *, unless: Unless | None = None
     ) -> State:
-        """Build everything anew; with `only_if_needed` not if another process has done so meanwhile."""
+        """Build everything anew, unless what is there by then, as others build too, is as it should be."""
         async with self._place.database.lasting() as run:
             before: State = await run(lambda connection: self._begun(connection, identity))
-            if only_if_needed and before.generation:
+            if unless is not None and unless(before):
                 return before
             state = State(identity, secrets.randbits(_GENERATION_BITS) + 1)
             tables = self._place.tables(state.generation)
             await run(lambda connection: tables.create(rows_of(connection)))
             state = await self._filled(run, tables, state, progress)
-            linked = tables.dimensions and self._place.graph_from <= state.vectors
-            state = replace(state, graph=int(linked and tables.dimensions <= DEEPEST_GRAPH))
+            state = replace(state, graph=int(self._place.has_graph(state.vectors)))
             await run(lambda connection: _finished(connection, tables, state))
             await run(lambda connection: lock(rows_of(connection), f"write {self._place.name}"))
             state = await self._caught_up(run, tables, state)
@@ -120,5 +123,4 @@ def _finished(connection: Connection, tables: Tables, state: State) -> None:
     cursor = rows_of(connection)
     tables.finish(cursor)
     if state.graph:
-        cursor.execute("SELECT set_config('maintenance_work_mem', '512MB', true)")
-        cursor.execute(tables.graph_statement(beside=False))
+        tables.link(cursor)

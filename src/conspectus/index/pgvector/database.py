@@ -1,4 +1,4 @@
-"""What the index needs of a database: transactions over one pool, and statements outside of them."""
+"""What the index needs of a database: transactions over the connections that the records use too."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
@@ -32,11 +32,10 @@ class Database(Protocol):
         ...
 
     def lasting(self) -> AbstractAsyncContextManager[Run]:
-        """One such transaction over many steps, committed at the end of the block."""
-        ...
+        """One such transaction over many steps, committed at the end of the block.
 
-    async def alone(self, statement: str) -> None:
-        """Run a statement that no transaction may hold."""
+        Who stops waiting for a step stops the step, too.
+        """
         ...
 
 

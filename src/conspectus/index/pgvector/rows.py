@@ -91,9 +91,9 @@ def _filtered(chunk: IndexedChunk, row: Row, facts: Facts) -> dict[str, Any]:
     period = document.occurred
     starts, ends = (None, None) if period is None else map(to_microseconds, (period.start, period.end))
     recorded = to_microseconds(document.recorded)
-    texts = {name: None if row[name] is None else encoded(str(row[name])) for name in TEXTS}
-    numbers = {"sequence": document.sequence, "position": chunk.chunk.position}
-    columns = {**texts, **numbers, "recorded": recorded, "starts": starts, "ends": ends}
+    texts: dict[str, Any] = {name: None if row[name] is None else encoded(str(row[name])) for name in TEXTS}
+    numbers: dict[str, Any] = {"sequence": document.sequence, "position": chunk.chunk.position}
+    columns: dict[str, Any] = {**texts, **numbers, "recorded": recorded, "starts": starts, "ends": ends}
     columns |= {"facts": list(facts.numbers), "odd": None}
     if not (facts.odd or _is_odd(columns)):
         return columns

@@ -1,5 +1,6 @@
 """The index in PostgreSQL: answers from one state, takes in changes, and is built anew beside the old one."""
 
+import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -9,7 +10,7 @@ import numpy as np
 from psycopg import errors
 from sqlalchemy import Connection
 
-from conspectus.errors import CollectionGone, InvalidInput, StorageBusy
+from conspectus.errors import CollectionGone, ConspectusError, InvalidInput, StorageBusy
 from conspectus.index.bm25 import Analyse, question_terms
 from conspectus.index.pgvector.allowed import Allowed
 from conspectus.index.pgvector.building import Building
@@ -48,6 +49,9 @@ class PgvectorIndex:
         self._postings = Postings()
         self._views = Views()
         self._state = State(self._identity)
+        self._background: asyncio.Task[None] | None = None
+        self._renew_from = 0
+        self._failure = ""
 
     @classmethod
     async def open(cls, place: Place, reader: Reader, analyse: Analyse) -> "PgvectorIndex":
@@ -73,7 +77,7 @@ class PgvectorIndex:
         for _ in range(_ATTEMPTS):
             state = await self._look()
             if not state.generation:
-                state = self._state = await self._building.build(self._identity, only_if_needed=True)
+                state = self._state = await self._building.build(self._identity, unless=_is_there)
             if state.applied >= target:
                 return
             base, pending = known, changes
@@ -85,6 +89,7 @@ class PgvectorIndex:
             draft = await self._taking.draft(pending)
             commit = partial(commit_draft, self._place, state, draft=draft, base=base)
             self._state = await self._place.database.write(commit)
+            self._renew_if_due()
             if self._state.applied >= target:
                 return
         raise StorageBusy("the index changed faster than it could be written; ask again")
@@ -113,7 +118,7 @@ class PgvectorIndex:
         """See what other processes wrote, and build what was never built; all else is stored already."""
         state = await self._look()
         if least == 0 and not state.generation:
-            self._state = await self._building.build(self._identity, only_if_needed=True)
+            self._state = await self._building.build(self._identity, unless=_is_there)
 
     async def rebuild(self, progress: Progress | None = None) -> None:
         """Build everything anew in other tables, which then take the place of the old ones."""
@@ -129,7 +134,10 @@ class PgvectorIndex:
         return await self._place.database.read(self._status)
 
     async def close(self) -> None:
-        """Nothing to do: the connections belong to the records."""
+        """Stop building; the connections belong to the records."""
+        if self._background is not None:
+            self._background.cancel()
+            await asyncio.wait([self._background])
 
     async def _look(self) -> State:
         """The state as it is now."""
@@ -137,6 +145,19 @@ class PgvectorIndex:
             lambda connection: read_state(rows_of(connection), self._place.name, self._identity)
         )
         return self._state
+
+    def _renew_if_due(self) -> None:
+        """Build anew beside all else what the changes have made unfit to go on with."""
+        busy = self._background is not None and not self._background.done()
+        if not busy and not self._place.is_sound(self._state) and self._state.rows >= self._renew_from:
+            self._background = asyncio.create_task(self._renew())
+
+    async def _renew(self) -> None:
+        try:
+            self._state = await self._building.build(self._identity, unless=self._place.is_sound)
+            self._failure = ""
+        except ConspectusError as fault:
+            self._failure, self._renew_from = str(fault), 2 * self._state.rows
 
     def _status(self, connection: Connection) -> IndexStatus:
         cursor = rows_of(connection)
@@ -153,6 +174,7 @@ class PgvectorIndex:
             size = (cursor.fetchone() or (0,))[0]
             batches = (cursor.execute(f"SELECT count(*) FROM {tables.batches}").fetchone() or (0,))[0]
         details = {"tables": start, "graph": "yes" if state.graph else "no"}
+        details |= {"failure": self._failure} if self._failure else {}
         return IndexStatus(state.total, state.vectors, size, batches, state.applied, details)
 
     async def _asked(self, probe: Probe, ask: _Ask) -> Candidates:
@@ -212,6 +234,10 @@ def commit_draft(place: Place, seen: State, connection: Connection, *, draft: Dr
     merge(cursor, tables)
     write_state(cursor, place.name, state)
     return state
+
+
+def _is_there(state: State) -> bool:
+    return state.generation > 0
 
 
 def identity_of(analyse: Analyse, place: Place) -> str:

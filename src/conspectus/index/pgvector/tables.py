@@ -7,7 +7,7 @@ from conspectus.index.pgvector.facts import NUMBERS, TEXTS
 
 DEEPEST_GRAPH = 4_000
 """Dimensions up to which pgvector links vectors of half precision to a graph."""
-_NEIGHBOURS, _CONSTRUCTION = 16, 64
+_NEIGHBOURS, _CONSTRUCTION, _MEMORY = 16, 64, "512MB"
 NAMED = (*TEXTS, *NUMBERS)
 COLUMNS = ("row", "chunk", "length", "checksum", "words", "vector", "odd", *NAMED, "starts", "ends", "facts")
 _INTEGERS = ("row", "length")
@@ -60,11 +60,6 @@ class Tables:
     def values(self) -> str:
         return f"{self.start}_values"
 
-    @property
-    def graph(self) -> str:
-        """The name of the index of near vectors."""
-        return f"{self.start}_graph"
-
     def create(self, cursor: Rows) -> None:
         """Make them, without what is sooner made when they are full."""
         listed = [f"{name} {KINDS[name]}{'' if name in _OPTIONAL else ' NOT NULL'}" for name in COLUMNS]
@@ -102,11 +97,11 @@ class Tables:
         for name in (*filled, self.values, self.postings):
             cursor.execute(f"ANALYZE {name}")
 
-    def graph_statement(self, *, beside: bool) -> str:
-        """What links the vectors; `beside` others who write, which no transaction may hold."""
-        how = "CONCURRENTLY " if beside else ""
-        return (
-            f"CREATE INDEX {how}{self.graph} ON {self.vectors} USING hnsw (vector halfvec_ip_ops)"
+    def link(self, cursor: Rows) -> None:
+        """Link the vectors to a graph of neighbours."""
+        cursor.execute(f"SELECT set_config('maintenance_work_mem', '{_MEMORY}', true)")
+        cursor.execute(
+            f"CREATE INDEX ON {self.vectors} USING hnsw (vector halfvec_ip_ops)"
             f" WITH (m = {_NEIGHBOURS}, ef_construction = {_CONSTRUCTION})"
         )
 
