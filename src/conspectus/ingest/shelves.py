@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from conspectus.errors import ConspectusError, NotFound, StorageError
+from conspectus.errors import ConspectusError, NotFound, StorageBusy, StorageError
 from conspectus.ingest.sync import catch_up
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection, EmbeddingSpace
@@ -39,6 +39,7 @@ class Shelves:
         self._open_index = open_index
         self._shelves: dict[str, Shelf] = {}
         self._behind: dict[str, asyncio.Task[None]] = {}
+        self._away: set[str] = set()
         self._opening = asyncio.Lock()
 
     async def current(self, collection: Collection) -> Shelf:
@@ -49,6 +50,7 @@ class Shelves:
         if shelf.index.applied() < collection.sequence:
             async with shelf.lock:
                 await catch_up(shelf.index, shelf.reader, collection.sequence)
+        self._away.discard(collection.id)
         return shelf
 
     async def newest(self, collection: CollectionId) -> Shelf:
@@ -56,9 +58,18 @@ class Shelves:
         return await self.current(await self._found(collection))
 
     async def keep_up(self, collection: CollectionId) -> Collection:
-        """Take in what was just written: behind a writer that ran ahead, every question would wait."""
+        """Take in what was just written: behind a writer that ran ahead, every question would wait.
+
+        What is written is written, though: an index that does not answer follows when it does again.
+        """
         found = await self._found(collection)
-        await self.current(found)
+        if found.id in self._away:
+            self._look_again(found.id)
+            return found
+        try:
+            await self.current(found)
+        except StorageBusy:
+            self._away.add(found.id)
         return found
 
     def follow(self, collection: CollectionId) -> None:
@@ -91,12 +102,17 @@ class Shelves:
             await shelf.index.close()
         self._shelves.clear()
 
+    def _look_again(self, collection: CollectionId) -> None:
+        behind = self._behind.get(collection)
+        if behind is None or behind.done():
+            self.follow(collection)
+
     async def _follow(self, collection: CollectionId, before: asyncio.Task[None] | None) -> None:
         if before is not None:
             await before
         # Whoever asks next meets the same fault, and is told.
         with suppress(ConspectusError):
-            await self.keep_up(collection)
+            await self.newest(collection)
 
     async def _found(self, collection: CollectionId) -> Collection:
         found = await self._records.collection(collection)

@@ -1,0 +1,64 @@
+"""Milvus is away while the records in PostgreSQL take writes: all is stored, questions say why they wait."""
+
+import asyncio
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import httpx
+import pytest
+
+import conspectus
+from conspectus import Engine, NewDocument, Settings
+from conspectus.errors import StorageBusy
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.testing.milvus_server import milvus_server
+from conspectus.testing.served import served
+from conspectus.web.app import application
+
+SETTINGS = replace(Settings(), index="milvus", milvus_seconds=2, log_level="critical")
+WORDS = "does not answer within 2 s; nothing is lost"
+
+
+async def writes(engine: Engine, seconds: float) -> int:
+    """Documents that were acknowledged, for so long and at least a few."""
+    until, number = time.monotonic() + seconds, 0
+    while number < 5 or time.monotonic() < until:
+        written = await engine.add(NewDocument(f"meanwhile {number}", key=f"meanwhile-{number}"))
+        assert len(written) == 1
+        number += 1
+        await asyncio.sleep(min(0.2, seconds / 10))
+    return number
+
+
+async def is_told_why(engine: Engine) -> None:
+    with pytest.raises(StorageBusy, match=WORDS):
+        await engine.retrieve("meanwhile")
+    async with served(application(engine, SETTINGS)) as url, httpx.AsyncClient(base_url=url) as web:
+        key = await engine.create_key(scopes=("read",))
+        headers = {"Authorization": f"Bearer {key.secret}"}
+        answer = await web.post("/api/v1/search", json={"text": "meanwhile"}, headers=headers)
+    assert (answer.status_code, answer.json()["code"]) == (503, "storage_busy")
+    assert "ask again" in answer.json()["detail"]
+
+
+@pytest.mark.parametrize("seconds", [0.5, pytest.param(60.0, marks=pytest.mark.slow)])
+async def test_milvus_away_and_back(tmp_path: Path, postgres_url: str, seconds: float) -> None:
+    chosen = replace(SETTINGS, cache=str(tmp_path / "cache"))
+    with milvus_server(tmp_path / "milvus") as process:
+        chosen = replace(chosen, milvus_uri=process.uri)
+        async with conspectus.open(postgres_url, settings=chosen, embedder=HashedEmbedder()) as engine:
+            await engine.found_owner()
+            await engine.add([NewDocument(f"before {n}", key=str(n)) for n in range(10)], wait=True)
+            assert len((await engine.retrieve("before", limit=50)).hits) == 10
+            process.kill()
+            number = await writes(engine, seconds)
+            await is_told_why(engine)
+            await engine.add(NewDocument("asked to wait", key="waited"), wait=True)
+            gone = (await engine.list()).documents[0]
+            await engine.delete([gone.id])
+            process.start()
+            found = await engine.retrieve("meanwhile before asked to wait", limit=number + 50)
+            keys = {f"meanwhile-{each}" for each in range(number)} | {"waited", *map(str, range(10))}
+            assert {hit.document.key for hit in found.hits} == keys - {gone.key}
+            assert list((await engine.check()).index.values()) == [()]
