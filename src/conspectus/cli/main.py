@@ -67,6 +67,7 @@ def build_app() -> typer.Typer:
         "explain": asking.explain, "list": documents.list_documents, "delete": documents.delete,
         "status": upkeep.status, "check": upkeep.check, "reindex": upkeep.reindex,
         "reembed": upkeep.reembed, "serve": serving.serve, "mcp": mcp.mcp, "migrate": moving.migrate,
+        "backup": moving.backup, "restore": moving.restore,
     }  # fmt: skip
     evaluation = typer.Typer(help="Measure the product on an evaluation set.", rich_markup_mode=None)
     for name, command in commands.items():

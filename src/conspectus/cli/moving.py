@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from conspectus import sync
-from conspectus.bootstrap import moving
+from conspectus.bootstrap import backups, moving
 from conspectus.cli.options import Common
 from conspectus.cli.output import cell, plain, show
 from conspectus.cli.session import require_here
@@ -21,6 +22,7 @@ from conspectus.ports import Progress
 from conspectus.settings import Settings
 
 if TYPE_CHECKING:
+    from conspectus.bootstrap.backups import BackupReceipt
     from conspectus.bootstrap.moving import MoveReceipt
 
 PLACE = "a folder, or the postgresql:// URL of a database."
@@ -43,6 +45,62 @@ def migrate(
         receipt = moving.move(source, target, settings=settings, progress=bars)
         indexed = _build_indexes(target, settings, bars) if index else []
     show(_told(receipt, indexed), _picture(receipt, indexed), as_json=common.json)
+
+
+def backup(
+    file: Annotated[Path, typer.Argument(help="The file to write; it must not be there.")],
+    common: Common,
+    *,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Write nothing: see whether FILE is a backup that can be restored."),
+    ] = False,
+) -> None:
+    """Write the data to one file while they are used, and check it; indexes are left out."""
+    require_here(common)
+    settings = Settings.from_environment()
+    if check:
+        receipt = backups.check_backup(file, settings=settings)
+    else:
+        with _progress() as bars:
+            receipt = backups.back_up(common.data or settings.path, file, settings=settings, progress=bars)
+    show(_backup_told(receipt), _backup_picture(receipt), as_json=common.json)
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(help="The backup.")],
+    common: Common,
+    *,
+    target: Annotated[Path, typer.Option("--to", help="The folder of the data; new or empty.")],
+) -> None:
+    """Make a backup the data of a folder, once all of it is found to be what was backed up."""
+    require_here(common)
+    receipt = backups.restore(file, target, settings=Settings.from_environment())
+    told = {**_backup_told(receipt), "to": str(target)}
+    show(told, _backup_picture(receipt, f"Restored to {target}."), as_json=common.json)
+
+
+def _backup_told(receipt: "BackupReceipt") -> dict[str, Json]:
+    found = receipt.manifest
+    return {
+        "file": receipt.file,
+        "bytes": receipt.bytes,
+        "unpacked": receipt.unpacked,
+        "moment": found.moment,
+        "program": found.program,
+        "version": found.version,
+        "tables": {name: plain(each) for name, each in found.tables.items()},
+        "files": len(found.members),
+    }
+
+
+def _backup_picture(receipt: "BackupReceipt", done: str = "") -> RenderableType:
+    found = receipt.manifest
+    table = Table("table", "rows", "hash", box=None)
+    for name, each in found.tables.items():
+        table.add_row(cell(name), f"{each.rows:,}", each.hash)
+    held = f"{receipt.file}: {receipt.bytes:,} bytes, sound; the data as they were at {found.moment}. {done}"
+    return Group(table, "", Text(held.strip()))
 
 
 def _build_indexes(target: str, settings: Settings, bars: Progress | None) -> list[str]:

@@ -1,4 +1,4 @@
-"""The store that a move fills: marked as unfinished, without constraints that the order of rows matters to."""
+"""The store that a move fills: marked as unfinished, without constraints that an order would matter to."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

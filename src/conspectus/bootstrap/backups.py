@@ -1,0 +1,212 @@
+"""Backups of a store in a folder: made while it is used, checked, and made a store again."""
+
+import importlib.metadata
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import IO, TYPE_CHECKING
+
+from conspectus.bootstrap.moving import FILES
+from conspectus.bootstrap.places import RECORDS, place_of
+from conspectus.errors import Conflict, InvalidInput, NotFound, StorageError, UnreadableFile
+from conspectus.ports import Progress
+from conspectus.settings import Settings
+
+if TYPE_CHECKING:
+    from conspectus.records.backup.archive import Manifest
+
+_WORK = ".restoring"
+
+
+@dataclass(frozen=True, slots=True)
+class BackupReceipt:
+    """A backup and what is in it; `bytes` is the size of the file, `unpacked` that of the store."""
+
+    file: str
+    bytes: int
+    unpacked: int
+    manifest: "Manifest"
+
+
+def back_up(
+    path: str | Path, file: Path, *, settings: Settings, progress: Progress | None = None
+) -> BackupReceipt:
+    """Write a store in a folder, as it is at one moment, to a new file; others use the store meanwhile.
+
+    The file is checked before it gets its name. Raises NotFound, Conflict for a file that is there,
+    InvalidInput for a database, StorageBusy, or StorageError.
+    """
+    from conspectus.records.backup.archive import write_archive
+
+    place, file = place_of(path, settings), file.absolute()
+    if place.is_shared:
+        raise InvalidInput("data", "is a database; back it up with scripts/postgres_backup.sh")
+    if not Path(place.records).is_file():
+        raise NotFound("store at", str(place.folder))
+    _require_new(file)
+    with _disk(file), TemporaryDirectory(prefix=".conspectus-backup-", dir=file.parent) as work:
+        members, moment = _collected(place.folder, Path(work), settings, progress)
+        manifest = _described(members, moment)
+        made = Path(work) / "archive"
+        write_archive(made, members, manifest)
+        members[RECORDS].unlink()
+        check_backup(made, settings=settings, beside=Path(work))
+        _require_new(file)
+        made.rename(file)
+        _settle(file.parent)
+    return BackupReceipt(str(file), file.stat().st_size, manifest.size, manifest)
+
+
+def check_backup(file: Path, *, settings: Settings, beside: Path | None = None) -> BackupReceipt:
+    """Unpack a backup into a folder that goes again, and see that all is what was backed up.
+
+    Raises UnreadableFile, TooLarge, StorageError or StorageTooNew.
+    """
+    with _disk(file), TemporaryDirectory(prefix=".conspectus-check-", dir=beside) as work:
+        manifest = _unpacked(file, Path(work), settings)
+    return BackupReceipt(str(file), file.stat().st_size, manifest.size, manifest)
+
+
+def restore(file: Path, folder: Path, *, settings: Settings) -> BackupReceipt:
+    """Make a backup a store in a new or empty folder, once all of it is found to be what was backed up.
+
+    Raises Conflict for a folder with anything in it, and what `check_backup` raises.
+    """
+    folder = folder.expanduser().absolute()
+    with _disk(folder), _empty_folder(folder) as work:
+        manifest = _unpacked(file, work, settings)
+        _put_in_place(work, folder)
+    return BackupReceipt(str(file), file.stat().st_size, manifest.size, manifest)
+
+
+@contextmanager
+def _empty_folder(folder: Path) -> Iterator[Path]:
+    """A place to work in inside of a folder that is otherwise empty; gone at the end."""
+    work = folder / _WORK
+    is_new = not folder.exists()
+    shutil.rmtree(work, ignore_errors=True)
+    for found in () if is_new else folder.iterdir():
+        raise Conflict("folder", str(folder), f"holds {found.name}; restore to one that is empty")
+    work.mkdir(mode=0o700, parents=True)
+    try:
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        if is_new and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def _collected(
+    folder: Path, work: Path, settings: Settings, progress: Progress | None
+) -> tuple[dict[str, Path], datetime]:
+    """A copy of all that belongs to a store, by its place in it, and when the store was so."""
+    from conspectus.records.backup.copying import copy_online
+
+    members, moments = {RECORDS: work / RECORDS}, []
+
+    def take_files() -> None:
+        moments.append(datetime.now(UTC))
+        found = [each for name in FILES for each in (folder / name).rglob("*") if each.is_file()]
+        for number, each in enumerate(sorted(found)):
+            taken = work / f"file-{number}"
+            _take(each, taken)
+            members[each.relative_to(folder).as_posix()] = taken
+
+    copy_online(
+        folder / RECORDS,
+        work / RECORDS,
+        busy_seconds=settings.busy_seconds,
+        at_moment=take_files,
+        progress=progress,
+    )
+    return members, moments[0]
+
+
+def _described(members: Mapping[str, Path], moment: datetime) -> "Manifest":
+    from conspectus.records.backup.archive import Manifest, TableSum, member_of
+    from conspectus.records.backup.copying import checked
+
+    version, sums = checked(members[RECORDS])
+    return Manifest(
+        program=importlib.metadata.version("conspectus"),
+        version=version,
+        moment=moment.isoformat(),
+        tables={name: TableSum(each.rows, str(each)) for name, each in sums.items()},
+        members={name: member_of(path) for name, path in members.items()},
+    )
+
+
+def _unpacked(file: Path, work: Path, settings: Settings) -> "Manifest":
+    """Unpack all members into a folder and check them."""
+    from conspectus.records.backup.archive import TableSum, opened, unpack
+    from conspectus.records.backup.copying import checked
+
+    with opened(file, most_bytes=settings.max_restored_bytes) as (archive, manifest):
+        if manifest.size > (free := shutil.disk_usage(work).free):
+            raise StorageError(f"{work} has {free} bytes free, the backup needs {manifest.size}")
+        for name in manifest.members:
+            target = work / name
+            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with _private(target) as written:
+                unpack(archive, manifest, name, written)
+    version, sums = checked(work / RECORDS)
+    found = {name: TableSum(each.rows, str(each)) for name, each in sums.items()}
+    if (version, found) != (manifest.version, manifest.tables):
+        raise UnreadableFile(str(file), "its tables are not those of its manifest")
+    return manifest
+
+
+def _put_in_place(work: Path, folder: Path) -> None:
+    """The records last: a folder without them is no store."""
+    for name in FILES:
+        if (work / name).is_dir():
+            (work / name).rename(folder / name)
+    if (folder / RECORDS).exists():
+        raise Conflict("folder", str(folder), "a store was made in it meanwhile")
+    (work / RECORDS).rename(folder / RECORDS)
+    _settle(folder)
+    _settle(folder.parent)
+
+
+@contextmanager
+def _private(path: Path) -> Iterator[IO[bytes]]:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _take(file: Path, taken: Path) -> None:
+    """The same file under another name, or a copy where that cannot be; such files are never changed."""
+    try:
+        os.link(file, taken)
+    except OSError:
+        shutil.copyfile(file, taken)
+
+
+def _require_new(file: Path) -> None:
+    if file.exists():
+        raise Conflict("file", str(file), "is there already; give another name")
+
+
+def _settle(folder: Path) -> None:
+    """Make the names in a folder outlast a crash."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _disk(place: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as fault:
+        raise StorageError(f"{place}: {fault.strerror or fault}; nothing is left half done") from fault
