@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection
 
+from conspectus.bootstrap.taking_in import TakingIn
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
 from conspectus.records.transactions import Transactions, guarded, transact
@@ -17,6 +18,7 @@ from conspectus.settings import Settings
 from conspectus.text.words import Analyzer
 
 if TYPE_CHECKING:
+    from conspectus.index.pgvector.at_once import AtOnce
     from conspectus.index.pgvector.database import Run
     from conspectus.index.pgvector.place import Place
 
@@ -81,6 +83,9 @@ class PgvectorIndexes:
     def __init__(self, transactions: Transactions, settings: Settings) -> None:
         self._database = IndexTransactions(transactions)
         self._settings = settings
+        self._at_once: dict[str, AtOnce] = {}
+        self.take_in = TakingIn(self._index_at_once)
+        """Takes what a transaction wrote into its index, over the connection that is about to commit it."""
 
     async def open(self, collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
         """The index of a collection in a space. Raises StorageBusy or StorageError."""
@@ -98,6 +103,14 @@ class PgvectorIndexes:
     async def close(self) -> None:
         """Let running work finish; the connections belong to the records."""
         await self._database.close()
+
+    def _index_at_once(self, collection: Collection) -> "AtOnce":
+        from conspectus.index.pgvector.at_once import AtOnce
+
+        place = self._place(collection, collection.space)
+        if place.name not in self._at_once:
+            self._at_once[place.name] = AtOnce(place, Analyzer(language=collection.language).terms)
+        return self._at_once[place.name]
 
     def _place(self, collection: Collection, space: EmbeddingSpace | None) -> "Place":
         from conspectus.index.pgvector.place import Place

@@ -5,15 +5,18 @@ cost that for every statement.
 """
 
 import asyncio
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from copy import copy
 from functools import partial
 from typing import Protocol, TypeVar
 
 from sqlalchemy import Connection, Engine
 
 from conspectus.errors import StorageError
+from conspectus.records import row_security
 
 Result = TypeVar("Result")
 
@@ -69,13 +72,37 @@ class Transactions:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="records-write")
         self._beside = ThreadPoolExecutor(1, thread_name_prefix="records-beside")
 
+        self._finish: Callable[[Connection], None] | None = None
+        self._walled = False
+        self._person: str | None = None
+
+    def wall_in(self) -> None:
+        """Have the database itself keep from a person's reads what the person may not see."""
+        with self.database.migrating() as connection:
+            row_security.install(connection)
+        self._walled = True
+
+    def seen_by(self, person: str) -> "Transactions":
+        """The same, with reads for a person, if the database is walled in."""
+        if not self._walled:
+            return self
+        view = copy(self)
+        view._person = person
+        return view
+
     async def read(self, work: Callable[[Connection], Result]) -> Result:
         """Run with one unchanging view of the data."""
-        return await self._run(self._readers, partial(transact, self.database, self.database.reading, work))
+        seen = work if self._person is None else partial(_as_person, self._person, work)
+        return await self._run(self._readers, partial(transact, self.database, self.database.reading, seen))
+
+    def before_commit(self, finish: Callable[[Connection], None]) -> None:
+        """Do this, too, at the end of each transaction that writes, which it may still undo."""
+        self._finish = finish
 
     async def write(self, work: Callable[[Connection], Result]) -> Result:
         """Run with the write lock; committed when this returns, undone when it raises."""
-        return await self._run(self._writer, partial(transact, self.database, self.database.writing, work))
+        whole = work if self._finish is None else partial(_finished, work, self._finish)
+        return await self._run(self._writer, partial(transact, self.database, self.database.writing, whole))
 
     async def beside(self, work: Callable[[Connection], Result]) -> Result:
         """Run statements that count one by one, whatever this process or another writes meanwhile."""
@@ -105,7 +132,21 @@ class Transactions:
         return await future
 
 
+def _as_person(person: str, work: Callable[[Connection], Result], connection: Connection) -> Result:
+    row_security.read_as(connection, person)
+    return work(connection)
+
+
 ATTEMPTS = 5
+PAUSE_SECONDS = 0.02
+
+
+def _finished(
+    work: Callable[[Connection], Result], finish: Callable[[Connection], None], connection: Connection
+) -> Result:
+    result = work(connection)
+    finish(connection)
+    return result
 
 
 def transact(database: Database, engine: Engine, work: Callable[[Connection], Result]) -> Result:
@@ -121,6 +162,8 @@ def transact(database: Database, engine: Engine, work: Callable[[Connection], Re
         except StorageError as fault:
             if attempt == ATTEMPTS or not database.may_repeat(fault, attempt=attempt, undone=undone):
                 raise
+            # The other one, for whose sake this was undone, needs a moment to go first.
+            time.sleep(PAUSE_SECONDS * (attempt - 1))
     raise AssertionError("the last attempt returns or raises")
 
 

@@ -16,7 +16,7 @@ from conspectus.index.pgvector.database import Run, require_vectors, rows_of
 from conspectus.index.pgvector.place import Place
 from conspectus.index.pgvector.state import STATES, State, lock, make_states, read_state, write_state
 from conspectus.index.pgvector.tables import Tables, drop_others
-from conspectus.index.pgvector.taking import CHANGES, Taking
+from conspectus.index.pgvector.taking import CHANGES, Drafting, Taking
 from conspectus.index.pgvector.writing import Draft, merge, write
 from conspectus.model.index import IndexedChunk
 from conspectus.ports import Progress, Reader
@@ -31,9 +31,10 @@ _PATIENT = "SELECT set_config('statement_timeout', '0', true), set_config('lock_
 class Building:
     """Builds generations, one at a time among all processes."""
 
-    def __init__(self, place: Place, taking: Taking, reader: Reader) -> None:
+    def __init__(self, place: Place, drafting: Drafting, reader: Reader) -> None:
         self._place = place
-        self._taking = taking
+        self._drafting = drafting
+        self._taking = Taking(reader, drafting)
         self._reader = reader
 
     async def build(
@@ -82,7 +83,7 @@ class Building:
         return await self._written(run, tables, state, waiting)
 
     async def _written(self, run: Run, tables: Tables, state: State, chunks: list[IndexedChunk]) -> State:
-        rows = await asyncio.to_thread(self._taking.prepared, chunks)
+        rows = await asyncio.to_thread(self._drafting.prepared, chunks)
         written: State = await run(partial(_written, tables, state, Draft(state.applied, (), rows)))
         return written
 

@@ -8,6 +8,7 @@ from conspectus.index.pgvector.database import Rows
 
 FORMAT: Final = 1
 STATES: Final = "conspectus_indexes"
+_TRY = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
 
@@ -70,6 +71,11 @@ def make_states(cursor: Rows) -> None:
     """Make the table of states if there is none."""
     lock(cursor, STATES)
     cursor.execute(_CREATE)
+
+
+def is_free(cursor: Rows, what: str) -> bool:
+    """Lock it as `lock` does, unless someone else has."""
+    return cursor.execute(_TRY, (f"conspectus {what}",)).fetchone() == (True,)
 
 
 def lock(cursor: Rows, what: str) -> None:

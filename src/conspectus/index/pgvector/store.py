@@ -21,7 +21,7 @@ from conspectus.index.pgvector.place import Place
 from conspectus.index.pgvector.postings import Posting, Postings
 from conspectus.index.pgvector.searching import Question, Words
 from conspectus.index.pgvector.state import State, lock, read_state, write_state
-from conspectus.index.pgvector.taking import CHANGES, Taking
+from conspectus.index.pgvector.taking import CHANGES, Drafting, Taking
 from conspectus.index.pgvector.view import Views, empty_view
 from conspectus.index.pgvector.writing import Draft, merge, write
 from conspectus.model.index import Disagreement, IndexStatus
@@ -44,8 +44,9 @@ class PgvectorIndex:
         self._reader = reader
         self._analyse = analyse
         self._identity = identity_of(analyse, place)
-        self._taking = Taking(reader, analyse, place.dimensions)
-        self._building = Building(place, self._taking, reader)
+        drafting = Drafting(analyse, place.dimensions)
+        self._taking = Taking(reader, drafting)
+        self._building = Building(place, drafting, reader)
         self._postings = Postings()
         self._views = Views()
         self._state = State(self._identity)

@@ -17,13 +17,37 @@ CHANGES = 5_000
 _ATTEMPTS = 10
 
 
-class Taking:
-    """Makes drafts from what a reader tells."""
+class Drafting:
+    """Makes drafts from chunks."""
 
-    def __init__(self, reader: Reader, analyse: Analyse, dimensions: int) -> None:
-        self._reader = reader
+    def __init__(self, analyse: Analyse, dimensions: int) -> None:
         self._analyse = analyse
         self._dimensions = dimensions
+
+    def prepared(self, chunks: Iterable[IndexedChunk]) -> dict[int, Prepared]:
+        """Rows to write. Raises InvalidInput for a vector of another size."""
+        preparing = Preparing(self._analyse)
+        return {chunk.chunk.id: preparing.prepared(self._fitting(chunk)) for chunk in chunks}
+
+    def draft(self, changes: Sequence[Change], chunks: Iterable[IndexedChunk]) -> Draft:
+        """A draft from chunks that were read together with the changes."""
+        return Draft(changes[-1].sequence, touched_ranges(changes), self.prepared(chunks))
+
+    def _fitting(self, chunk: IndexedChunk) -> IndexedChunk:
+        if not self._dimensions:
+            return replace(chunk, vector=None)
+        if chunk.vector is not None and len(chunk.vector) != 2 * self._dimensions:
+            size = len(chunk.vector) // 2
+            raise InvalidInput("vector", f"has {size} numbers, the index {self._dimensions}")
+        return chunk
+
+
+class Taking:
+    """Has a reader tell what drafts are made of."""
+
+    def __init__(self, reader: Reader, drafting: Drafting) -> None:
+        self._reader = reader
+        self._drafting = drafting
 
     async def draft(self, changes: Sequence[Change]) -> Draft:
         """All that these changes ask for.
@@ -40,26 +64,9 @@ class Taking:
             draft = followed_by(draft, await self._read(later))
         return draft
 
-    def prepared(self, chunks: Iterable[IndexedChunk]) -> dict[int, Prepared]:
-        """Rows to write. Raises InvalidInput for a vector of another size."""
-        preparing = Preparing(self._analyse)
-        return {chunk.chunk.id: preparing.prepared(self._fitting(chunk)) for chunk in chunks}
-
-    def settled(self, changes: Sequence[Change], chunks: Iterable[IndexedChunk]) -> Draft:
-        """A draft from chunks that were read together with the changes."""
-        return Draft(changes[-1].sequence, touched_ranges(changes), self.prepared(chunks))
-
     async def _read(self, changes: Sequence[Change]) -> Draft:
         chunks = [each async for some in read(self._reader, put_ranges(changes)) for each in some]
-        return await asyncio.to_thread(self.settled, changes, chunks)
-
-    def _fitting(self, chunk: IndexedChunk) -> IndexedChunk:
-        if not self._dimensions:
-            return replace(chunk, vector=None)
-        if chunk.vector is not None and len(chunk.vector) != 2 * self._dimensions:
-            size = len(chunk.vector) // 2
-            raise InvalidInput("vector", f"has {size} numbers, the index {self._dimensions}")
-        return chunk
+        return await asyncio.to_thread(self._drafting.draft, changes, chunks)
 
 
 def followed_by(draft: Draft, later: Draft) -> Draft:
