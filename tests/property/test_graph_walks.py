@@ -1,15 +1,17 @@
 """Random graphs and random histories of facts: what is stored answers as what is kept in memory."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import text
 
 from conspectus.errors import ConspectusError
 from conspectus.model.graph import DIRECTIONS, Edge, Walk
@@ -18,8 +20,10 @@ from conspectus.records.graphs import SqlGraphs
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.testing.graph_samples import BOTH, PEOPLE, PLACES, adding, edge, event, node, year
 from conspectus.testing.memory_graphs import MemoryGraphs
-from conspectus.testing.samples import notes, prepared, shelf
+from conspectus.testing.postgres_server import PostgresProcess
+from conspectus.testing.samples import SHELF, notes, prepared, shelf
 
+Stores = Callable[[], AbstractAsyncContextManager[tuple[SqlRecords, SqlGraphs, MemoryGraphs]]]
 NAMES = "abcde"
 DOCUMENTS = ("d1", "d2")
 SOME_YEARS = st.none() | st.integers(2000, 2002).map(year)
@@ -65,16 +69,20 @@ STARTS = st.lists(st.sampled_from(NAMES), max_size=3)
 GRAPHS = st.sampled_from([(PEOPLE.id,), (PLACES.id,), BOTH, BOTH[::-1]])
 
 
+async def fill(records: SqlRecords) -> None:
+    await records.create_collection(shelf())
+    for source in (notes(), PEOPLE, PLACES):
+        await records.put_source(source)
+    await records.write([prepared(name, name) for name in DOCUMENTS])
+
+
 @cache
 def empty() -> bytes:
     """A database with two graphs in which nothing is."""
 
     async def make(path: Path) -> None:
         records = await open_records(path)
-        await records.create_collection(shelf())
-        for source in (notes(), PEOPLE, PLACES):
-            await records.put_source(source)
-        await records.write([prepared(name, name) for name in DOCUMENTS])
+        await fill(records)
         await records.purge()
         await records.close()
 
@@ -91,31 +99,63 @@ async def stores() -> AsyncIterator[tuple[SqlRecords, SqlGraphs, MemoryGraphs]]:
         path = Path(folder) / "records.sqlite"
         await asyncio.to_thread(path.write_bytes, await asyncio.to_thread(empty))
         records = await open_records(path)
-        remembered = MemoryGraphs(PEOPLE, PLACES)
-        remembered.write(*DOCUMENTS)
         try:
-            yield records, SqlGraphs(records.transactions), remembered
+            yield records, SqlGraphs(records.transactions), reference()
         finally:
             await records.close()
 
 
-@given(
-    nodes(),
-    st.lists(edges(), max_size=40),
-    st.lists(st.tuples(GRAPHS, STARTS, WALKS), min_size=5, max_size=20),
-)
-def test_walks_are_those_of_the_reference(there: Any, links: list[Edge], asked: list[Any]) -> None:
-    async def compare() -> None:
-        async with stores() as (_, stored, remembered):
-            for graphs in (stored, remembered):
-                for home in (PEOPLE, PLACES):
-                    await graphs.add(adding(*(each for each in there if each.graph == home)))
-                await graphs.add(adding(*links))
-            for graphs, starts, walk in asked:
-                expected = await remembered.walk(graphs, starts, walk)
-                assert list(await stored.walk(graphs, starts, walk)) == list(expected)
+def reference() -> MemoryGraphs:
+    remembered = MemoryGraphs(PEOPLE, PLACES)
+    remembered.write(*DOCUMENTS)
+    return remembered
 
-    asyncio.run(compare())
+
+@pytest.fixture(scope="module")
+def in_postgres(postgres: PostgresProcess) -> Iterator[Stores]:
+    """The same in a database that is emptied each time."""
+    with postgres.fresh() as url:
+        records = asyncio.run(open_records(url))
+
+        @asynccontextmanager
+        async def emptied() -> AsyncIterator[tuple[SqlRecords, SqlGraphs, MemoryGraphs]]:
+            if await records.collection(SHELF) is not None:
+                await records.delete_collection(SHELF)
+            numbers = text("UPDATE counters SET value = 0")
+            await records.transactions.write(lambda connection: connection.execute(numbers))
+            await fill(records)
+            yield records, SqlGraphs(records.transactions), reference()
+
+        yield emptied
+        asyncio.run(records.close())
+
+
+async def walked(stores: Stores, there: Any, links: list[Edge], asked: list[Any]) -> None:
+    async with stores() as (_, stored, remembered):
+        for graphs in (stored, remembered):
+            for home in (PEOPLE, PLACES):
+                await graphs.add(adding(*(each for each in there if each.graph == home)))
+            await graphs.add(adding(*links))
+        for graphs, starts, walk in asked:
+            expected = await remembered.walk(graphs, starts, walk)
+            assert list(await stored.walk(graphs, starts, walk)) == list(expected)
+
+
+EDGES = st.lists(edges(), max_size=40)
+ASKED = st.lists(st.tuples(GRAPHS, STARTS, WALKS), min_size=5, max_size=20)
+
+
+@given(nodes(), EDGES, ASKED)
+def test_walks_are_those_of_the_reference(there: Any, links: list[Edge], asked: list[Any]) -> None:
+    asyncio.run(walked(stores, there, links, asked))
+
+
+@settings(max_examples=15)
+@given(nodes(), EDGES, ASKED)
+def test_walks_in_postgresql_are_those_of_the_reference(
+    in_postgres: Stores, there: Any, links: list[Edge], asked: list[Any]
+) -> None:
+    asyncio.run(walked(in_postgres, there, links, asked))
 
 
 @st.composite
@@ -156,20 +196,27 @@ async def done(step: Any, graphs: SqlGraphs | MemoryGraphs, records: SqlRecords 
         return type(error)
 
 
+async def lived(stores: Stores, steps: list[Any]) -> None:
+    async with stores() as (records, stored, remembered):
+        for graphs in (stored, remembered):
+            await graphs.add(adding(*map(node, NAMES)))
+            await graphs.add(adding(*(node(each, graph=PLACES) for each in "ab")))
+        for step in steps:
+            assert await done(step, stored, records) == await done(step, remembered, None)
+            expected = await remembered.edges(BOTH, limit=100)
+            found = await stored.edges(BOTH, limit=100)
+            assert sorted(found.edges, key=str) == sorted(expected.edges, key=str)
+            assert await stored.at(PEOPLE.id, year(2001)) == await remembered.at(PEOPLE.id, year(2001))
+            assert await stored.called(BOTH, NAMES) == await remembered.called(BOTH, NAMES)
+        assert await records.check() == []
+
+
 @given(STEPS)
 def test_histories_end_as_in_the_reference(steps: list[Any]) -> None:
-    async def compare() -> None:
-        async with stores() as (records, stored, remembered):
-            for graphs in (stored, remembered):
-                await graphs.add(adding(*map(node, NAMES)))
-                await graphs.add(adding(*(node(each, graph=PLACES) for each in "ab")))
-            for step in steps:
-                assert await done(step, stored, records) == await done(step, remembered, None)
-                expected = await remembered.edges(BOTH, limit=100)
-                found = await stored.edges(BOTH, limit=100)
-                assert sorted(found.edges, key=str) == sorted(expected.edges, key=str)
-                assert await stored.at(PEOPLE.id, year(2001)) == await remembered.at(PEOPLE.id, year(2001))
-                assert await stored.called(BOTH, NAMES) == await remembered.called(BOTH, NAMES)
-            assert await records.check() == []
+    asyncio.run(lived(stores, steps))
 
-    asyncio.run(compare())
+
+@settings(max_examples=15)
+@given(STEPS)
+def test_histories_in_postgresql_end_as_in_the_reference(in_postgres: Stores, steps: list[Any]) -> None:
+    asyncio.run(lived(in_postgres, steps))

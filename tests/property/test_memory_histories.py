@@ -11,11 +11,14 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.memories import question, store
+from tests.memories import SETTINGS, question, store
+from tests.repetitions import tries
 
+import conspectus
 from conspectus import Engine
 from conspectus.memory.scopes import holds
 from conspectus.model.memory import Forgetting, NewMemory, Retention, Scope
+from conspectus.testing.postgres_server import PostgresProcess
 
 HOMES = [
     Scope(user, agent, said) for user in ("ann", None) for agent in ("bot", None) for said in ("1", None)
@@ -226,9 +229,11 @@ class Life:
         assert {each.scope: each.memories for each in found} == Counter(each.home for each in kept)
 
 
-async def live(steps: list[tuple[Any, ...]]) -> None:
+async def live(steps: list[tuple[Any, ...]], url: str | None = None) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        async with store(Path(folder)) as engine:
+        settings = replace(SETTINGS, cache=folder)
+        opened = store(Path(folder)) if url is None else conspectus.open(url, settings=settings)
+        async with opened as engine:
             await engine.collection("memory")
             life = Life(engine, datetime.now(UTC))
             for step in steps:
@@ -238,7 +243,16 @@ async def live(steps: list[tuple[Any, ...]]) -> None:
             assert (await engine.check()).clean
 
 
-@settings(max_examples=20)
+@settings(max_examples=tries(20))
 @given(STEPS)
 def test_what_the_model_keeps_is_what_is_there(steps: list[tuple[Any, ...]]) -> None:
     asyncio.run(live(steps))
+
+
+@settings(max_examples=4)
+@given(STEPS)
+def test_what_the_model_keeps_is_what_is_in_postgresql(
+    postgres: PostgresProcess, steps: list[tuple[Any, ...]]
+) -> None:
+    with postgres.fresh() as url:
+        asyncio.run(live(steps, url))
