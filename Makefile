@@ -9,6 +9,8 @@ SERVER := --extra postgresql --extra hosted --extra openai
 FULL := --extra anthropic --extra google --extra cohere --extra bedrock --extra milvus
 
 export DATA QUESTIONS
+# Otherwise each of the many programs that tests start would compile this one anew.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test lint bench bench-peers lock clean
 
@@ -16,7 +18,7 @@ demo: $(READY)  ## ingest real text, ask three questions, show the windows; DATA
 	@$(BIN)/python scripts/demo.py
 
 test: lint  ## everything CI checks
-	$(BIN)/python -m pytest -n 2 -m "not slow" --ignore=tests/style
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" --ignore=tests/style
 
 lint: $(READY)  ## style, types, imports and the style budget
 	$(BIN)/ruff check .
@@ -25,8 +27,8 @@ lint: $(READY)  ## style, types, imports and the style budget
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q tests/style
 
-bench: $(READY)  ## the slow tests, then the benchmarks (see docs/benchmarks.md)
-	$(BIN)/python -m pytest -m slow
+bench: $(READY)  ## the slow tests, all examples of those that chance makes, the benchmarks (see docs/benchmarks.md)
+	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m "slow or hypothesis"
 	$(BIN)/python benchmarks/ingest.py
 	$(BIN)/python benchmarks/latency.py --chunks 100000
 	$(BIN)/python benchmarks/latency.py --chunks 1000000

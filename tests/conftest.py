@@ -7,12 +7,15 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from conspectus.testing.milvus_server import MilvusProcess, milvus_server
 from conspectus.testing.postgres_server import PostgresProcess, postgres_server
+from tests.repetitions import IN_FULL
 
 ROOT = Path(__file__).resolve().parents[1]
 SLOW_MACHINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
-settings.register_profile("dev", deadline=None, max_examples=100, suppress_health_check=SLOW_MACHINE)
+settings.register_profile("dev", deadline=None, max_examples=40, suppress_health_check=SLOW_MACHINE)
+settings.register_profile("thorough", parent=settings.get_profile("dev"), max_examples=IN_FULL)
 settings.register_profile("ci", parent=settings.get_profile("dev"), derandomize=True, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
@@ -42,3 +45,10 @@ def postgres_url(postgres: PostgresProcess) -> Iterator[str]:
     """A database of its own at the newest version."""
     with postgres.fresh() as url:
         yield url
+
+
+@pytest.fixture(scope="session")
+def milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusProcess]:
+    """A Milvus server for all tests of this process; none of them stops it."""
+    with milvus_server(tmp_path_factory.mktemp("milvus") / "data") as running:
+        yield running

@@ -32,6 +32,7 @@ from tests.office_samples import (
     xlsx,
     zipped,
 )
+from tests.repetitions import tries
 
 LIMITS = {"parse_seconds": 20, "parse_memory_bytes": 600_000_000, "max_unpacked_bytes": 50_000_000}
 FILES = LocalFiles(**LIMITS)
@@ -192,7 +193,7 @@ def test_a_file_cut_off_anywhere_is_read_or_refused(name: str) -> None:
     assert FILES.parse_bytes(data, name).documents
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 @given(st.sampled_from(sorted(SOUND)), st.data())
 def test_a_file_with_any_bytes_changed_is_read_or_refused(name: str, data: st.DataObject) -> None:
     damaged = bytearray(SOUND[name])

@@ -13,6 +13,7 @@ from conspectus.mcp.budget import LEAST, MARK, Page, Room, filled
 from conspectus.mcp.documents import piece
 from conspectus.model.records import NewDocument
 from tests.mcp.conftest import client, text_of, told
+from tests.repetitions import tries
 
 COUNT = local_counter("o200k_base")
 TEXTS = st.text(max_size=60).flatmap(lambda text: st.integers(0, 40).map(lambda times: text * times))
@@ -28,7 +29,7 @@ HARD = [
 ]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60), deadline=None)
 @given(st.lists(TEXTS, max_size=8), TEXTS, TEXTS, BUDGETS, st.booleans())
 @example(HARD, "", "", LEAST, False)
 @example(list(reversed(HARD)), HARD[0], HARD[3], LEAST, True)
@@ -41,7 +42,7 @@ def test_a_page_is_never_over(items: list[str], head: str, foot: str, tokens: in
         assert shown == page.shown(items)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=tries(60), deadline=None)
 @given(TEXTS, st.integers(1, 300))
 def test_what_is_cut_is_a_beginning(text: str, tokens: int) -> None:
     cut = Room(tokens, COUNT).cut(text)
@@ -49,7 +50,7 @@ def test_what_is_cut_is_a_beginning(text: str, tokens: int) -> None:
     assert COUNT(cut) <= max(tokens, COUNT(MARK))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40), deadline=None)
 @given(st.one_of(TEXTS, st.sampled_from(HARD)), TEXTS, BUDGETS)
 def test_pieces_of_a_document_come_to_an_end(text: str, title: str, tokens: int) -> None:
     start, turns = 0, 0

@@ -10,6 +10,7 @@ from mcp.shared.exceptions import MCPError
 from conspectus.engine import Engine
 from conspectus.mcp.listing import OFFERS
 from tests.mcp.conftest import client, refused, text_of
+from tests.repetitions import tries
 
 WRONG: list[tuple[str, dict[str, Any]]] = [
     ("search", {}),
@@ -82,7 +83,7 @@ JSON = st.recursive(
 NAMES = sorted({name for each in OFFERS.values() for name in each.arguments.model_fields})
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 async def test_no_arguments_break_a_tool(engine: Engine, data: st.DataObject) -> None:
     tool = data.draw(st.sampled_from(sorted(OFFERS)))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.repetitions import tries
 
 from conspectus.model.query import Budget
 from conspectus.model.records import Chunk, Document, Period
@@ -70,7 +71,7 @@ def window_of(hits: list[Hit], tokens: int, form: str) -> ContextWindow:
     return build_window(found, Budget(tokens), renderer_named(form), count, labels=LABELS)
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 @given(st.integers(0, 2**32), st.sampled_from(FORMS), st.integers(0, 1_500))
 def test_a_window_over_streams_is_exact_and_ordered(seed: int, form: str, tokens: int) -> None:
     hits = corpus(seed)
@@ -86,7 +87,7 @@ def test_a_window_over_streams_is_exact_and_ordered(seed: int, form: str, tokens
     assert window == window_of(hits[::-1], tokens, form)
 
 
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 @given(st.integers(0, 2**32), st.integers(0, 1_500))
 def test_every_header_is_that_of_a_citation(seed: int, tokens: int) -> None:
     """And every range of time belongs to a header: nothing that was said looks like one."""
@@ -100,7 +101,7 @@ def test_every_header_is_that_of_a_citation(seed: int, tokens: int) -> None:
     )
 
 
-@settings(max_examples=80)
+@settings(max_examples=tries(80))
 @given(st.integers(0, 2**32), st.integers(300, 1_000))
 def test_a_window_over_streams_is_filled_where_there_is_enough_to_say(seed: int, tokens: int) -> None:
     hits = corpus(seed, most=120)

@@ -10,6 +10,7 @@ from typing import Any, Literal, NewType, Union, get_args, get_origin
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.repetitions import tries
 
 from conspectus.client.decode import decoded
 from conspectus.client.encode import encoded
@@ -92,7 +93,7 @@ def _composed(hint: Any) -> st.SearchStrategy[Any]:
 
 
 @pytest.mark.parametrize("kind", ANSWERS, ids=lambda kind: kind.__name__)
-@settings(max_examples=25)
+@settings(max_examples=tries(25))
 @given(data=st.data())
 def test_what_a_server_answers_is_what_its_engine_gave(kind: Any, data: st.DataObject) -> None:
     value = data.draw(values(kind))
@@ -103,7 +104,7 @@ def test_what_a_server_answers_is_what_its_engine_gave(kind: Any, data: st.DataO
 @pytest.mark.parametrize(
     "kind", [*ANSWERS, reports.FilesReport, wiki.SyncReport], ids=lambda kind: kind.__name__
 )
-@settings(max_examples=25)
+@settings(max_examples=tries(25))
 @given(data=st.data())
 def test_encoding_and_decoding_are_inverse(kind: Any, data: st.DataObject) -> None:
     value = data.draw(values(kind))

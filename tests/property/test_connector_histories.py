@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.repetitions import tries
 
 from conspectus.ports.web import Connector
 from conspectus.sources.connectors.markdown_folder import MarkdownFolder
@@ -102,14 +103,14 @@ async def follow_history(steps: list[tuple], place: Place) -> None:
     assert all(not each.entries and not each.gone for each in await copy.follow())
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 @given(STEPS)
 def test_a_folder_is_followed_through_any_history(steps: list[tuple]) -> None:
     with tempfile.TemporaryDirectory() as root:
         asyncio.run(follow_history(steps, Folder(Path(root))))
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(STEPS, st.booleans())
 def test_a_wiki_is_followed_through_any_history(steps: list[tuple], leaves_redirects: bool) -> None:
     async def run() -> None:

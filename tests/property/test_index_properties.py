@@ -9,6 +9,7 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.index_strategies import DIMENSIONS, assert_same, chunks, filters, probes, rows
+from tests.repetitions import tries
 
 from conspectus.index.bm25 import Bm25, Corpus, best
 from conspectus.index.memory import MemoryIndex
@@ -25,7 +26,7 @@ from conspectus.testing.journal import Journal, make_chunk
 
 
 @given(st.lists(rows, min_size=1, max_size=8), st.lists(filters, min_size=1, max_size=8))
-@settings(max_examples=400)
+@settings(max_examples=tries(400))
 @example([make_chunk(1, "", metadata={"a": 2**53 + 1})], [Eq(("a",), 2.0**53), Between(("a",), 2.0**53)])
 @example([make_chunk(1, "", metadata={"a": [None]})], [Exists(("a",)), Between(("a",))])
 def test_columns_mean_what_matches_means(stored: list[IndexedChunk], asked: list[Filter]) -> None:
@@ -102,7 +103,7 @@ async def compare(steps: list[tuple[str, object]], asked: list[Probe], tail_chun
     st.lists(probes, min_size=1, max_size=4),
     st.sampled_from([1, 5, 10**6]),
 )
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 def test_cuts_do_not_matter(steps: list[tuple[str, object]], asked: list[Probe], tail_chunks: int) -> None:
     asyncio.run(compare(steps, asked, tail_chunks))
 

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.index_strategies import DIMENSIONS, assert_same, chunks, filters, probes, rows
 from tests.milvus_places import TakenForAServer, place_in
+from tests.repetitions import tries
 
 from conspectus.index.bm25 import Bm25
 from conspectus.index.memory import MemoryIndex
@@ -58,7 +59,7 @@ async def admitted(server: MilvusServer, stored: list[IndexedChunk], asked: list
 
 
 @given(st.lists(rows, min_size=1, max_size=12), st.lists(filters, min_size=1, max_size=40), kinds)
-@settings(max_examples=30, deadline=None, suppress_health_check=LASTING)
+@settings(max_examples=tries(30), deadline=None, suppress_health_check=LASTING)
 @example(
     [make_chunk(1, "", metadata={"a": 2**53 + 1})],
     [Eq(("a",), 2.0**53), Between(("a",), 2.0**53)],
@@ -129,7 +130,7 @@ async def compare(server: MilvusServer, steps: list[tuple[str, object]], asked: 
 
 
 @given(st.lists(operations, max_size=12), st.lists(probes, min_size=1, max_size=4), kinds)
-@settings(max_examples=20, deadline=None, suppress_health_check=LASTING)
+@settings(max_examples=tries(20), deadline=None, suppress_health_check=LASTING)
 def test_the_history_does_not_matter(
     process: MilvusProcess, steps: list[tuple[str, object]], asked: list[Probe], kind: type[MilvusServer]
 ) -> None:

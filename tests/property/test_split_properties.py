@@ -7,6 +7,7 @@ import pytest
 import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.repetitions import tries
 
 from conspectus.text.split import SplitOptions, split
 from conspectus.text.tokens import ESTIMATORS
@@ -56,7 +57,7 @@ def rejoined(pieces):
     return "".join(piece.text[end - piece.start :] for piece, end in zip(pieces, ends, strict=False))
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=tries(600), deadline=None)
 @given(TEXTS, options())
 def test_pieces_cover_the_text_exactly_and_are_never_over_the_size(text, chosen):
     pieces = split(text, chosen)
@@ -69,7 +70,7 @@ def test_pieces_cover_the_text_exactly_and_are_never_over_the_size(text, chosen)
     assert bool(pieces) == bool(text)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=tries(400), deadline=None)
 @given(TEXTS, options(unit="tokens", smallest=4), st.sampled_from([letters, *ESTIMATORS.values()]))
 def test_token_counts_hold_for_the_very_text_of_each_piece(text, chosen, count):
     pieces = split(text, chosen, count)
@@ -77,7 +78,7 @@ def test_token_counts_hold_for_the_very_text_of_each_piece(text, chosen, count):
     assert all(count(piece.text) <= chosen.size for piece in pieces)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=tries(600), deadline=None)
 @given(TEXTS, options())
 def test_a_grapheme_cluster_is_cut_only_when_it_alone_is_over_the_size(text, chosen):
     clusters = [match.span() for match in regex.finditer(r"\X", text)]
@@ -92,7 +93,7 @@ def test_a_text_that_fits_is_one_piece(text, chosen):
         assert [piece.text for piece in split(text, chosen)] == [text]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=tries(300), deadline=None)
 @given(st.lists(st.sampled_from(["p\n", "long line of words\n", "\n", "# h\n"]), max_size=12), options())
 def test_fenced_code_that_fits_is_never_cut(lines, chosen):
     block = "```\na = 1\n\nb = 2\n```\n"
@@ -103,7 +104,7 @@ def test_fenced_code_that_fits_is_never_cut(lines, chosen):
     assert not any(start < end < start + len(block) for end in ends)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=tries(30), deadline=None)
 @given(st.sampled_from([*FRAGMENTS, "a.b c\n"]), st.sampled_from(["plain", "markdown", "code"]))
 def test_tokens_are_counted_a_bounded_number_of_times(fragment, syntax):
     text = (fragment * 4000)[:20_000]

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.repetitions import tries
 
 from conspectus.errors import FetchFailed
 from conspectus.ingest.wiki import synchronise
@@ -158,7 +159,7 @@ async def follow(steps: Sequence[tuple]) -> None:
     assert set(shelf.sources) >= {space for space, *_ in expected}
 
 
-@settings(max_examples=400)
+@settings(max_examples=tries(400))
 @given(STEPS)
 def test_a_store_is_in_step_after_any_history(steps: list[tuple]) -> None:
     asyncio.run(follow(steps))

@@ -11,6 +11,7 @@ import pytest
 import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.repetitions import tries
 
 from conspectus.model.query import Budget
 from conspectus.model.records import Chunk, Document, Period
@@ -153,7 +154,7 @@ def check(window, hits, form):
         assert len(json.loads(window.text)["documents"]) == len(window.citations)
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 4))])
 def test_ten_thousand_random_windows_are_never_over_their_budget(part):
     chance = random.Random(part)
     for _ in range(500):
@@ -164,7 +165,7 @@ def test_ten_thousand_random_windows_are_never_over_their_budget(part):
         check(window_of(hits, 150, "text", "another"), hits, "text")
 
 
-@settings(max_examples=150)
+@settings(max_examples=tries(150))
 @given(
     st.integers(0, 2**32),
     st.tuples(st.sampled_from(("text", "messages")), st.integers(200, 3000))
@@ -181,7 +182,7 @@ def test_a_window_is_filled_where_there_is_enough_to_say(seed, form_and_budget):
         assert window.tokens >= 0.95 * tokens
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(st.integers(0, 2**32), st.sampled_from(FORMS), st.integers(0, 1500))
 def test_the_same_hits_in_any_order_give_the_same_bytes(seed, form, tokens):
     hits = Corpus(random.Random(seed)).hits(10)
@@ -190,7 +191,7 @@ def test_the_same_hits_in_any_order_give_the_same_bytes(seed, form, tokens):
     assert window_of(hits, tokens, form) == window_of(shuffled, tokens, form)
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(st.integers(0, 2**32), st.sampled_from(FORMS), st.lists(st.integers(0, 1500), min_size=8, max_size=8))
 def test_more_budget_never_loses_the_best_hit(seed, form, budgets):
     hits = Corpus(random.Random(seed)).hits(8)
@@ -199,7 +200,7 @@ def test_more_budget_never_loses_the_best_hit(seed, form, budgets):
     assert shown == sorted(shown)
 
 
-@settings(max_examples=200)
+@settings(max_examples=tries(200))
 @given(st.lists(st.text(min_size=1), min_size=1, max_size=6), st.sampled_from(FORMS), st.integers(0, 300))
 def test_any_text_at_all(texts, form, tokens):
     corpus = Corpus(random.Random(len(texts)))

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.repetitions import tries
 
 from conspectus.model.query import Budget
 from conspectus.model.records import Chunk, Document, Period
@@ -124,7 +125,7 @@ def expected_marks(found, window):
     return marks
 
 
-@settings(max_examples=300)
+@settings(max_examples=tries(300))
 @given(st.integers(0, 2**32), st.sampled_from(FORMS), st.integers(0, 1500))
 def test_every_message_is_shown_or_counted_where_it_belongs(seed, form, tokens):
     found = found_in(seed)
@@ -134,7 +135,7 @@ def test_every_message_is_shown_or_counted_where_it_belongs(seed, form, tokens):
         assert marks_of(window, form) == expected_marks(found, window)
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(st.integers(0, 2**32), st.sampled_from(FORMS), st.integers(0, 1500))
 def test_the_same_messages_in_any_order_give_the_same_bytes(seed, form, tokens):
     found = found_in(seed)
@@ -142,7 +143,7 @@ def test_the_same_messages_in_any_order_give_the_same_bytes(seed, form, tokens):
     assert window_of(found, tokens, form) == window_of(turned, tokens, form)
 
 
-@settings(max_examples=60)
+@settings(max_examples=tries(60))
 @given(st.integers(0, 2**32), st.sampled_from(FORMS), st.lists(st.integers(0, 1500), min_size=8, max_size=8))
 def test_more_budget_never_loses_the_best_message(seed, form, budgets):
     found = found_in(seed)
@@ -151,7 +152,7 @@ def test_more_budget_never_loses_the_best_message(seed, form, budgets):
     assert shown == sorted(shown)
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(st.integers(0, 2**32), st.integers(250, 1000))
 def test_a_window_of_threads_is_filled_where_there_is_enough_to_say(seed, tokens):
     """Of fewer tokens what stands before one message can be more than five percent."""
@@ -160,7 +161,7 @@ def test_a_window_of_threads_is_filled_where_there_is_enough_to_say(seed, tokens
         assert window_of(found, tokens).tokens >= 0.95 * tokens
 
 
-@settings(max_examples=100)
+@settings(max_examples=tries(100))
 @given(st.integers(0, 2**32), st.integers(0, 1500))
 def test_all_of_a_thread_leaves_nothing_to_count(seed, tokens):
     """And what is known of other threads changes nothing at all."""

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.repetitions import tries
 
 from conspectus.text.words import LONGEST_TERM, Analyzer
 
@@ -34,7 +35,7 @@ shared = Analyzer()
 everything = Analyzer(None, stop_words=False)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=tries(500), deadline=None)
 @given(TEXTS)
 @example("HTTP://::")
 def test_terms_are_bounded_not_empty_and_the_same_every_time(text):
@@ -44,7 +45,7 @@ def test_terms_are_bounded_not_empty_and_the_same_every_time(text):
     assert not any(character.isspace() for term in terms for character in term)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=tries(300), deadline=None)
 @given(TEXTS, TEXTS)
 def test_terms_of_two_texts_are_those_of_each_in_order(one, other):
     assert everything.terms(f"{one} {other}") == everything.terms(one) + everything.terms(other)
@@ -57,7 +58,7 @@ def test_case_makes_no_difference_to_a_word(word):
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=tries(300), deadline=None)
 @given(st.text(st.characters(categories=["L", "N"]), min_size=1, max_size=12))
 def test_letters_and_digits_are_never_lost(word):
     assert everything.terms(word)

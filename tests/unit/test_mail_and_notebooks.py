@@ -7,6 +7,7 @@ from email.message import EmailMessage
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.repetitions import tries
 
 from conspectus.errors import UnreadableFile
 from conspectus.ingest.prepare import period
@@ -118,7 +119,7 @@ def test_a_message_nested_without_end_is_refused(data: bytes) -> None:
         mail(data)
 
 
-@settings(max_examples=300)
+@settings(max_examples=tries(300))
 @given(st.lists(st.sampled_from(PIECES)))
 def test_any_message_is_read_or_refused(pieces: list[bytes]) -> None:
     try:

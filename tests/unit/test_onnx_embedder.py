@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.repetitions import tries
 
 from conspectus.providers.onnx_embedder import WINDOW, OnnxEmbedder
 
@@ -68,7 +69,7 @@ async def test_meaning_decides_what_is_near(embedder):
     assert question @ near > 0.4 > 0.2 > question @ far
 
 
-@settings(max_examples=10)
+@settings(max_examples=tries(10))
 @given(st.permutations(range(20)), st.integers(1, 20))
 @pytest.mark.parametrize("threads", [1, 3])
 async def test_company_and_threads_do_not_change_a_vector(embedder, others, threads, order, count):

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.repetitions import tries
 
 import conspectus
 from conspectus import Engine, Eq, Settings
@@ -220,7 +221,7 @@ async def test_metadata_can_be_searched_by(engine: Engine) -> None:
 TIMES = st.tuples(st.integers(0, 50), st.integers(0, 20))
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=tries(25), deadline=None)
 @given(
     st.lists(TIMES, min_size=1, max_size=12),
     st.permutations(range(12)),
