@@ -1,0 +1,56 @@
+"""A program that moves a store in one process after the other, each killed somewhere but the last.
+
+    mover.py SOURCE TARGET SEED KILLS
+
+It prints what each process was ended by, and what the last one did.
+"""
+
+import json
+import os
+import random
+import signal
+import sys
+from collections.abc import Callable
+
+from conspectus.bootstrap.moving import move
+from conspectus.records import newest
+from conspectus.settings import Settings
+
+SETTINGS = Settings(busy_seconds=20)
+MOST_PAGES = 120
+
+
+def main(source: str, target: str, chance: random.Random, kills: int) -> None:
+    """Move to the end at last."""
+    assert newest.EVERY
+    ends = [
+        ended(lambda: move(source, target, settings=SETTINGS, progress=killer(chance))) for _ in range(kills)
+    ]
+    moved = move(source, target, settings=SETTINGS).moved
+    print(json.dumps({"ends": ends, "resumed": moved.resumed, "written": moved.written}))
+
+
+def killer(chance: random.Random) -> Callable[[str, int, int], None]:
+    """Progress that ends the process a moment after some page."""
+    left, moment = chance.randrange(1, MOST_PAGES), chance.uniform(0.0001, 0.01)
+
+    def report(what: str, done: int, total: int) -> None:
+        nonlocal left
+        left -= 1
+        if left == 0:
+            signal.setitimer(signal.ITIMER_REAL, moment)
+
+    return report
+
+
+def ended(work: Callable[[], object]) -> int:
+    """Do it in a process of its own, and say how that ended: the signal, or 0."""
+    child = os.fork()
+    if child == 0:
+        work()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], random.Random(int(sys.argv[3])), int(sys.argv[4]))

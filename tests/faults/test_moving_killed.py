@@ -1,0 +1,110 @@
+"""Moves that are killed, run out of disk, or have writers beside them; nothing is lost, and no half is opened."""
+
+import asyncio
+import json
+import random
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from conspectus import NewDocument
+from conspectus.bootstrap.moving import move
+from conspectus.bootstrap.places import RECORDS
+from conspectus.records.databases import bring_up_to_date
+from conspectus.records.moving.target import NOT_MOVED
+from conspectus.records.transactions import transact
+from conspectus.settings import Settings
+from conspectus.testing.postgres_server import PostgresProcess
+from tests.moving_places import contents, database, fill
+
+MOVER = "tests.faults.mover"
+SETTINGS = Settings(embedder="none", busy_seconds=20)
+KILLS = 10
+
+
+def mover(
+    source: Path | str, target: Path | str, kills: int = 0, before: Callable[[], None] | None = None
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", MOVER, str(source), str(target), "7", str(kills)]
+    return subprocess.run(command, capture_output=True, text=True, preexec_fn=before, check=False)
+
+
+def full_store(folder: Path, rows: int) -> Path:
+    folder.mkdir()
+    with database(str(folder / RECORDS)) as made:
+        bring_up_to_date(made)
+        with made.migrating() as connection:
+            fill(connection, rows=rows)
+    return folder
+
+
+def everything(address: str) -> object:
+    with database(address) as opened:
+        return transact(opened, opened.reading, lambda each: contents(each, without=NOT_MOVED))
+
+
+@pytest.mark.parametrize("kind", ["folder", "postgresql"])
+def test_a_move_that_is_killed_again_and_again_goes_on(
+    tmp_path: Path, postgres: PostgresProcess, kind: str
+) -> None:
+    source = full_store(tmp_path / "source", 30)
+    with postgres.fresh(empty=True) as url:
+        target = url if kind == "postgresql" else str(tmp_path / "target")
+        outcome = mover(source, target, KILLS)
+        assert outcome.returncode == 0, outcome.stderr
+        told = json.loads(outcome.stdout)
+        assert told["ends"] == [-signal.SIGALRM] * KILLS
+        assert told["resumed"]
+        address = url if kind == "postgresql" else str(tmp_path / "target" / RECORDS)
+        assert everything(address) == everything(str(source / RECORDS))
+
+
+def test_without_room_the_source_is_untouched_and_the_reason_said(tmp_path: Path) -> None:
+    source = full_store(tmp_path / "source", 60)
+    before = everything(str(source / RECORDS))
+
+    def bound() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (700_000, 700_000))
+
+    failed = mover(source, tmp_path / "target", before=bound)
+    assert failed.returncode == 1
+    assert "StorageError" in failed.stderr
+    assert everything(str(source / RECORDS)) == before
+    assert mover(source, tmp_path / "target").returncode == 0
+    assert everything(str(tmp_path / "target" / RECORDS)) == before
+
+
+async def test_nothing_acknowledged_before_the_moment_is_missing(tmp_path: Path) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    acknowledged: dict[str, datetime] = {}
+    stop = asyncio.Event()
+    async with conspectus.open(source, settings=SETTINGS) as engine:
+        for number in range(30):
+            await engine.add(NewDocument(f"text {number}. " * 50, key=f"k{number}"))
+
+        async def write() -> None:
+            number = 30
+            while not stop.is_set():
+                await engine.add(NewDocument(f"text {number}", key=f"k{number}"))
+                acknowledged[f"k{number}"] = datetime.now(UTC)
+                await engine.add(NewDocument(f"changed at {number}", key=f"k{number % 30}"))
+                number += 1
+
+        writing = asyncio.create_task(write())
+        receipt = await asyncio.to_thread(move, source, target, settings=SETTINGS)
+        stop.set()
+        await writing
+    before = {key for key, at in acknowledged.items() if at < receipt.moved.moment}
+    async with conspectus.open(target, settings=SETTINGS) as engine:
+        found = (await engine.list(limit=1_000)).documents
+        assert before <= {each.key for each in found}
+        assert (await engine.check()).clean
+    assert before
