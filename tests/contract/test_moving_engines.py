@@ -1,0 +1,99 @@
+"""A store that was moved answers as before, and its documents are the same to the byte."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from conspectus import Engine, NewDocument
+from conspectus.bootstrap.moving import move
+from conspectus.errors import Conflict, InvalidInput, NotFound
+from conspectus.settings import Settings
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.testing.postgres_server import PostgresProcess
+
+TOPICS = ("printers", "releases on Tuesdays", "Straße 日本語", "backups \U0001f600", "keys and doors")
+
+
+async def fill(engine: Engine) -> None:
+    texts = [f"{TOPICS[n % 5]}: note {n}. " * (1 + n % 7) for n in range(60)]
+    metadata = [{"n": n, "of": TOPICS[n % 5]} for n in range(60)]
+    documents = [
+        NewDocument(text, key=f"k{n}", title=f"Note {n}", metadata=metadata[n], occurred=1_700_000_000.5 + n)
+        for n, text in enumerate(texts)
+    ]
+    await engine.add(documents, wait=True)
+    await engine.add(NewDocument("replaced: keys and doors", key="k7"), wait=True)
+    await engine.delete([(await engine.list(limit=3)).documents[2].id])
+
+
+async def told(place: str | Path, settings: Settings) -> tuple[object, Sequence[Sequence[tuple[int, float]]]]:
+    """Every document with its text, and what is found for some questions."""
+    async with conspectus.open(place, settings=settings, embedder=HashedEmbedder()) as engine:
+        documents = (await engine.list(limit=100)).documents
+        texts = await engine.texts([each.id for each in documents])
+        answers = [(await engine.retrieve(topic, limit=10)).hits for topic in TOPICS]
+        assert (await engine.check()).clean
+    return (documents, texts), [[(each.chunk.id, each.score) for each in hits] for hits in answers]
+
+
+async def test_there_and_back_nothing_is_other(tmp_path: Path, postgres: PostgresProcess) -> None:
+    settings = Settings(cache=str(tmp_path / "cache"), busy_seconds=20)
+    first, last = tmp_path / "first", tmp_path / "last"
+    async with conspectus.open(first, settings=settings, embedder=HashedEmbedder()) as engine:
+        await fill(engine)
+    with postgres.fresh(empty=True) as url:
+        there = move(first, url, settings=settings)
+        back = move(url, last, settings=settings)
+        assert [each.source for each in there.moved.tables] == [each.target for each in back.moved.tables]
+        kept, answers = await told(first, settings)
+        for place in (url, last):
+            found, scores = await told(place, settings)
+            assert found == kept
+            assert [[chunk for chunk, _ in hits] for hits in scores] == [
+                [chunk for chunk, _ in hits] for hits in answers
+            ]
+            assert [score for hits in scores for _, score in hits] == pytest.approx(
+                [score for hits in answers for _, score in hits], abs=1e-4
+            )
+
+
+async def test_numbers_go_on_where_they_were(tmp_path: Path) -> None:
+    settings = Settings(embedder="none")
+    async with conspectus.open(tmp_path / "a", settings=settings) as engine:
+        await engine.add([NewDocument(f"text {n}", key=f"k{n}") for n in range(5)])
+    move(tmp_path / "a", tmp_path / "b", settings=settings)
+    ids = []
+    for name in ("a", "b"):
+        async with conspectus.open(tmp_path / name, settings=settings) as engine:
+            await engine.add(NewDocument("one more", key="more"))
+            ids.append([each.chunk.id for each in (await engine.retrieve("one more")).hits])
+    assert ids[0] == ids[1] != []
+
+
+async def test_files_of_running_jobs_come_along(tmp_path: Path) -> None:
+    settings = Settings(embedder="none")
+    async with conspectus.open(tmp_path / "a", settings=settings):
+        pass
+    (tmp_path / "a" / "uploads" / "job").mkdir(parents=True)
+    (tmp_path / "a" / "uploads" / "job" / "0").write_bytes(b"\x00upload")
+    move(tmp_path / "a", tmp_path / "b", settings=settings)
+    assert (tmp_path / "b" / "uploads" / "job" / "0").read_bytes() == b"\x00upload"
+
+
+async def test_places_that_cannot_be_moved_from_or_to(tmp_path: Path) -> None:
+    settings = Settings(embedder="none")
+    async with conspectus.open(tmp_path / "a", settings=settings):
+        pass
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    with pytest.raises(NotFound):
+        move(tmp_path / "nothing", tmp_path / "b", settings=settings)
+    assert not (tmp_path / "nothing").exists()
+    with pytest.raises(Conflict, match=r"letter\.txt"):
+        move(tmp_path / "a", tmp_path / "mine", settings=settings)
+    with pytest.raises(InvalidInput):
+        move(tmp_path / "a", tmp_path / "a" / ".." / "a", settings=settings)
+    with pytest.raises(InvalidInput):
+        move(tmp_path / "a", "mysql://localhost/x", settings=settings)

@@ -1,0 +1,223 @@
+"""Backups: whole or not at all, of a store that is used; nothing of a hostile file leaves its place."""
+
+import asyncio
+import json
+import random
+import shutil
+import sqlite3
+import stat
+import zipfile
+from collections.abc import Callable
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import conspectus
+from conspectus import NewDocument
+from conspectus.bootstrap.backups import back_up, check_backup, restore
+from conspectus.errors import Conflict, ConspectusError, InvalidInput, NotFound, StorageError, UnreadableFile
+from conspectus.settings import Settings
+
+SETTINGS = Settings(embedder="none", busy_seconds=20)
+MANIFEST = "manifest.json"
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> Path:
+    folder = tmp_path / "store"
+    async with conspectus.open(folder, settings=SETTINGS) as engine:
+        await engine.add([NewDocument(f"note {n} about printers", key=f"k{n}") for n in range(20)])
+    (folder / "uploads" / "job-1").mkdir(parents=True)
+    (folder / "uploads" / "job-1" / "0").write_bytes(bytes(range(256)) * 50)
+    return folder
+
+
+@pytest.fixture
+def archive(store: Path, tmp_path: Path) -> Path:
+    back_up(store, tmp_path / "a.zip", settings=SETTINGS)
+    return tmp_path / "a.zip"
+
+
+async def test_a_backup_restores_to_the_same_store(store: Path, archive: Path, tmp_path: Path) -> None:
+    restored = tmp_path / "restored"
+    restore(archive, restored, settings=SETTINGS)
+    assert stat.S_IMODE(archive.stat().st_mode) == 0o600
+    assert (restored / "uploads" / "job-1" / "0").read_bytes() == bytes(range(256)) * 50
+    assert {each.name for each in restored.iterdir()} == {"records.sqlite", "uploads"}
+    pages = []
+    for place in (store, restored):
+        async with conspectus.open(place, settings=SETTINGS) as engine:
+            assert (await engine.check()).clean
+            pages.append(await engine.list(limit=100))
+    assert pages[0] == pages[1]
+
+
+async def test_a_store_at_work_is_backed_up_whole(tmp_path: Path) -> None:
+    stop = asyncio.Event()
+    async with conspectus.open(tmp_path / "store", settings=SETTINGS) as engine:
+
+        async def write() -> None:
+            number = 0
+            while not stop.is_set():
+                await engine.add([NewDocument(f"text {number} " * 99, key=f"k{number % 9}") for _ in "a"])
+                number += 1
+
+        writing = asyncio.create_task(write())
+        receipt = await asyncio.to_thread(
+            back_up, tmp_path / "store", tmp_path / "b.zip", settings=SETTINGS, progress=lambda *_: None
+        )
+        stop.set()
+        await writing
+    restore(tmp_path / "b.zip", tmp_path / "restored", settings=SETTINGS)
+    async with conspectus.open(tmp_path / "restored", settings=SETTINGS) as engine:
+        assert (await engine.check()).clean
+        assert (await engine.status()).path == str(tmp_path / "restored")
+    assert receipt.manifest.tables["documents"].rows <= 9
+
+
+def test_what_cannot_be_backed_up(store: Path, archive: Path, tmp_path: Path) -> None:
+    before = archive.read_bytes()
+    with pytest.raises(Conflict):
+        back_up(store, archive, settings=SETTINGS)
+    with pytest.raises(NotFound):
+        back_up(tmp_path / "nothing", tmp_path / "x.zip", settings=SETTINGS)
+    with pytest.raises(InvalidInput, match=r"postgres_backup\.sh"):
+        back_up("postgresql://localhost/x", tmp_path / "x.zip", settings=SETTINGS)
+    with pytest.raises(StorageError):
+        back_up(store, tmp_path / "no folder" / "x.zip", settings=SETTINGS)
+    assert archive.read_bytes() == before
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.zip", "store"]
+
+
+def test_a_damaged_store_gives_no_backup(store: Path, tmp_path: Path) -> None:
+    with sqlite3.connect(store / "records.sqlite") as connection:
+        connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute("DELETE FROM collections")
+    connection.close()
+    with pytest.raises(StorageError, match="damaged"):
+        back_up(store, tmp_path / "x.zip", settings=SETTINGS)
+    assert [each.name for each in tmp_path.iterdir()] == ["store"]
+
+
+def test_only_an_empty_folder_is_restored_to(archive: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / ".restoring").mkdir()
+    (folder / "letter").write_text("dear")
+    with pytest.raises(Conflict, match="letter"):
+        restore(archive, folder, settings=SETTINGS)
+    assert (folder / "letter").read_text() == "dear"
+    (folder / "letter").unlink()
+    restore(archive, folder, settings=SETTINGS)
+    with pytest.raises(Conflict):
+        restore(archive, folder, settings=SETTINGS)
+
+
+def test_more_than_the_limit_is_not_unpacked(archive: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConspectusError, match="limit"):
+        restore(archive, tmp_path / "r", settings=replace(SETTINGS, max_restored_bytes=1_000))
+    assert not (tmp_path / "r").exists()
+
+
+def rewritten(archive: Path, change: Callable[[dict[str, bytes], dict[str, Any]], None]) -> Path:
+    """The archive with other members or another manifest."""
+    with zipfile.ZipFile(archive) as given:
+        members = {name: given.read(name) for name in given.namelist()}
+    manifest = json.loads(members.pop(MANIFEST))
+    change(members, manifest)
+    hostile = archive.with_name("hostile.zip")
+    with zipfile.ZipFile(hostile, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, content in members.items():
+            made.writestr(name, content)
+        made.writestr(MANIFEST, json.dumps(manifest))
+    return hostile
+
+
+def put(name: str, content: bytes) -> Callable[[dict[str, bytes], dict[str, Any]], None]:
+    def change(members: dict[str, bytes], manifest: dict[str, Any]) -> None:
+        members[name] = content
+        manifest["members"][name] = {"bytes": len(content), "sha256": sha256(content).hexdigest()}
+
+    return change
+
+
+def lie(**facts: object) -> Callable[[dict[str, bytes], dict[str, Any]], None]:
+    return lambda _, manifest: manifest.update(facts)
+
+
+def spoil(_: dict[str, bytes], manifest: dict[str, Any]) -> None:
+    manifest["tables"]["documents"]["rows"] += 1
+
+
+def with_trigger(members: dict[str, bytes], manifest: dict[str, Any]) -> None:
+    connection = sqlite3.connect(":memory:")
+    connection.deserialize(members["records.sqlite"])
+    connection.execute("CREATE TRIGGER harm AFTER INSERT ON documents BEGIN DELETE FROM users; END")
+    put("records.sqlite", connection.serialize())(members, manifest)
+    connection.close()
+
+
+HOSTILE = {
+    "a path out of the folder": put("../../escaped", b"x"),
+    "an absolute path": put("/tmp/conspectus-escaped", b"x"),
+    "a path in a place of ours": put("uploads/../../escaped", b"x"),
+    "a file of another name": put("index/segment", b"x"),
+    "no database": put("records.sqlite", b"nothing of a database" * 1000),
+    "an empty database": put("records.sqlite", b""),
+    "a trigger": with_trigger,
+    "a table with other rows": spoil,
+    "another format": lie(format=2),
+    "no members": lie(members={}),
+    "members that are none": lie(members=[1, 2]),
+    "a negative size": lie(members={"records.sqlite": {"bytes": -1, "sha256": ""}}),
+    "a newer version": lie(version="9999"),
+}
+
+
+@pytest.mark.parametrize("change", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_backup_is_refused_and_nothing_is_left(
+    archive: Path, tmp_path: Path, change: Callable[[dict[str, bytes], dict[str, Any]], None]
+) -> None:
+    hostile = rewritten(archive, change)
+    before = sorted(tmp_path.rglob("*"))
+    for refused in (lambda: restore(hostile, tmp_path / "r", settings=SETTINGS),):
+        with pytest.raises((UnreadableFile, StorageError)):
+            refused()
+    with pytest.raises((UnreadableFile, StorageError)):
+        check_backup(hostile, settings=SETTINGS)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert not Path("/tmp/conspectus-escaped").exists()
+
+
+def test_a_link_in_a_backup_is_refused(archive: Path, tmp_path: Path) -> None:
+    hostile = archive.with_name("link.zip")
+    with zipfile.ZipFile(archive) as given, zipfile.ZipFile(hostile, "w") as made:
+        for each in given.infolist():
+            if each.filename.startswith("uploads"):
+                each.external_attr = (stat.S_IFLNK | 0o777) << 16
+            made.writestr(each, given.read(each.filename))
+    with pytest.raises(UnreadableFile, match="no plain file"):
+        restore(hostile, tmp_path / "r", settings=SETTINGS)
+
+
+def test_every_cut_and_most_flipped_bits_are_found(archive: Path, tmp_path: Path) -> None:
+    whole, chance = archive.read_bytes(), random.Random(5)
+    broken = tmp_path / "broken.zip"
+    for _ in range(40):
+        broken.write_bytes(whole[: chance.randrange(len(whole))])
+        with pytest.raises(UnreadableFile):
+            restore(broken, tmp_path / "r", settings=SETTINGS)
+    for _ in range(80):
+        flipped = bytearray(whole)
+        flipped[chance.randrange(len(whole))] ^= 1 << chance.randrange(8)
+        broken.write_bytes(flipped)
+        shutil.rmtree(tmp_path / "r", ignore_errors=True)
+        try:
+            receipt = restore(broken, tmp_path / "r", settings=SETTINGS)
+        except (UnreadableFile, StorageError):
+            assert not (tmp_path / "r").exists()
+        else:
+            assert receipt.manifest.members == check_backup(archive, settings=SETTINGS).manifest.members
