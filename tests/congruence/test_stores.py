@@ -1,0 +1,108 @@
+"""One question, one answer: every combination of stores agrees with the exact index on the best ten."""
+
+import json
+import random
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.congruence.comparing import LOOKED_AT, Agreement, key_of
+from tests.congruence.worlds import Asked, Peopled, World, peopled, world_of
+from tests.stores import SETTINGS, STORES, Servers
+
+from conspectus import Engine, NewDocument
+from conspectus.bootstrap.models import GIVEN, Models
+from conspectus.bootstrap.parts import parts_of
+from conspectus.bootstrap.places import place_of
+from conspectus.evals.datasets import read_retrieval_set
+from conspectus.index.memory import MemoryIndex
+from conspectus.model.records import Collection, EmbeddingSpace
+from conspectus.model.results import Hit
+from conspectus.ports import Embedder, Index, Reader
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.testing.milvus_server import MilvusProcess
+from conspectus.testing.postgres_server import PostgresProcess
+from conspectus.text.words import Analyzer
+
+LEAST_SHARE = 0.95
+APPROXIMATE = {"postgresql+pgvector"}
+WORDS = [
+    f"{first}{last}" for first in ("fox", "sun", "sea", "tree", "road") for last in ("", "s", "light", "er")
+]
+
+
+async def in_memory(collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
+    return MemoryIndex(reader, Analyzer(language=collection.language).terms)
+
+
+@asynccontextmanager
+async def exact(folder: Path, embedder: Embedder) -> AsyncIterator[Engine]:
+    """An engine whose index looks at every chunk."""
+    chosen = replace(SETTINGS, embedder=GIVEN)
+    parts = await parts_of(place_of(folder, chosen), chosen, Models(chosen, embedder))
+    engine = Engine(replace(parts, open_index=in_memory))
+    try:
+        yield engine
+    finally:
+        await engine.close()
+
+
+async def answers(store: Peopled, questions: Sequence[Asked]) -> list[tuple[Hit, ...]]:
+    return [
+        (
+            await store.engines[asked.person].retrieve(
+                asked.text, where=store.condition(asked), limit=LOOKED_AT
+            )
+        ).hits
+        for asked in questions
+    ]
+
+
+async def agreements(servers: Servers, folder: Path, world: World) -> dict[str, Agreement]:
+    """How far each store agrees with the exact index."""
+    embedder = HashedEmbedder()
+    async with exact(folder / "exact", embedder) as engine:
+        expected = await answers(await peopled(engine, world), world.questions)
+    found: dict[str, Agreement] = {}
+    orders: dict[str, list[list[object]]] = {}
+    for store in STORES:
+        async with servers.opened(store, folder / store, embedder) as engine:
+            given = await answers(await peopled(engine, world), world.questions)
+        found[store] = Agreement()
+        for asked, before, after in zip(world.questions, expected, given, strict=True):
+            found[store].add(asked, before, after)
+        orders[store] = [[(key_of(h), h.score, h.words, h.similarity) for h in hits] for hits in given]
+    assert json.dumps(orders["sqlite+segments"]) == json.dumps(orders["postgresql+segments"])
+    return found
+
+
+def assert_congruent(found: dict[str, Agreement], least: int) -> None:
+    for store, agreement in found.items():
+        print(f"{store:22} {agreement.same}/{agreement.entries} = {agreement.share:.4f}", agreement.reasons)
+        assert agreement.entries >= least
+        assert agreement.reasons["unexplained"] == 0, agreement.examples
+        assert agreement.reasons["approximate"] == 0 or store in APPROXIMATE, agreement.examples
+        assert agreement.share >= LEAST_SHARE, agreement.examples
+
+
+@pytest.fixture(scope="session")
+def servers(postgres: PostgresProcess, milvus: MilvusProcess) -> Servers:
+    return Servers(postgres, milvus)
+
+
+async def test_generated_documents(servers: Servers, tmp_path: Path) -> None:
+    chance = random.Random(1)
+    texts = [NewDocument(" ".join(chance.choices(WORDS, k=chance.randint(0, 30)))) for _ in range(300)]
+    world = world_of(texts, 40, seed=2)
+    assert_congruent(await agreements(servers, tmp_path, world), least=100)
+
+
+@pytest.mark.slow
+@pytest.mark.data
+async def test_real_documents(servers: Servers, tmp_path: Path, evaluation: Callable[[str], Path]) -> None:
+    texts = read_retrieval_set(evaluation("scifact")).documents
+    assert len(texts) >= 5_000
+    world = world_of(texts, 500, seed=3)
+    assert_congruent(await agreements(servers, tmp_path, world), least=2_500)

@@ -1,0 +1,66 @@
+"""The engine on every combination of stores, held to the contract of engines."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.stores import Servers
+
+from conspectus import Engine
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.testing.engine_asking_contract import AskingContract, UpkeepContract
+from conspectus.testing.engine_contract import EngineContract
+from conspectus.testing.engine_conversing_contract import ConversingContract
+from conspectus.testing.engine_documents_contract import CatalogContract, DocumentsContract
+from conspectus.testing.engine_people_contract import PeopleContract
+from conspectus.testing.engine_remembering_contract import RememberingContract
+from conspectus.testing.engine_streaming_contract import StreamingContract
+from conspectus.testing.engine_vectors_contract import VectorsContract
+from conspectus.testing.milvus_server import MilvusProcess
+from conspectus.testing.postgres_server import PostgresProcess
+
+
+@pytest.fixture(scope="session")
+def servers(postgres: PostgresProcess, milvus: MilvusProcess) -> Servers:
+    return Servers(postgres, milvus)
+
+
+class OnStores:
+    """One engine is both the one that is tested and the one of its store in this process."""
+
+    store = "sqlite+segments"
+
+    @pytest.fixture
+    async def local(self, servers: Servers, tmp_path: Path) -> AsyncIterator[Engine]:
+        async with servers.opened(self.store, tmp_path, HashedEmbedder()) as engine:
+            yield engine
+
+    @pytest.fixture
+    def engine(self, local: Engine) -> Engine:
+        return local
+
+
+class TestPostgresAndPgvector(OnStores, EngineContract):
+    store = "postgresql+pgvector"
+
+
+class MilvusContract(
+    CatalogContract,
+    DocumentsContract,
+    VectorsContract,
+    AskingContract,
+    UpkeepContract,
+    ConversingContract,
+    StreamingContract,
+    PeopleContract,
+    RememberingContract,
+):
+    """What an index has a part in; all else is the records', which have the contract elsewhere."""
+
+
+class TestSqliteAndMilvus(OnStores, MilvusContract):
+    store = "sqlite+milvus"
+
+
+class TestPostgresAndMilvus(OnStores, MilvusContract):
+    store = "postgresql+milvus"
