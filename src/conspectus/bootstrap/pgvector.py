@@ -34,7 +34,7 @@ class IndexTransactions:
         self._transactions = transactions
         self._database = transactions.database
         self._engine = transactions.database.writing.execution_options(**{WRITES: False})
-        self._threads = ThreadPoolExecutor(2, thread_name_prefix="index-write")
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="index-write")
 
     async def read(self, work: Callable[[Connection], Result]) -> Result:
         """Run with one unchanging view of the data."""
@@ -42,39 +42,43 @@ class IndexTransactions:
 
     async def write(self, work: Callable[[Connection], Result]) -> Result:
         """Run in a transaction that may change what an index owns."""
-        return await self._run(partial(transact, self._database, self._engine, work))
+        return await _run(self._thread, partial(transact, self._database, self._engine, work))
 
     @asynccontextmanager
     async def lasting(self) -> AsyncIterator["Run"]:
-        """One such transaction over many steps."""
-        connection: Connection = await self._run(partial(guarded, self._database, self._engine.connect))
-
-        driver: Any = connection.connection.driver_connection
-
-        async def run(work: Callable[[Connection], Any]) -> Any:
-            job = asyncio.ensure_future(
-                self._run(partial(guarded, self._database, partial(work, connection)))
-            )
-            try:
-                return await asyncio.shield(job)
-            except asyncio.CancelledError:
-                await asyncio.to_thread(driver.cancel_safe)
-                await asyncio.wait([job])
-                raise
-
+        """One such transaction over many steps, in a thread of its own: others may wait for its locks."""
+        thread = ThreadPoolExecutor(1, thread_name_prefix="index-build")
         try:
-            await run(Connection.begin)
-            yield run
-            await run(Connection.commit)
+            connection = await _run(thread, partial(guarded, self._database, self._engine.connect))
+            try:
+                run = partial(self._step, thread, connection)
+                await run(Connection.begin)
+                yield run
+                await run(Connection.commit)
+            finally:
+                await asyncio.shield(_run(thread, connection.close))
         finally:
-            await asyncio.shield(self._run(connection.close))
+            thread.shutdown(wait=False)
 
     async def close(self) -> None:
         """Let running work finish."""
-        await asyncio.to_thread(self._threads.shutdown)
+        await asyncio.to_thread(self._thread.shutdown)
 
-    async def _run(self, job: Callable[[], Result]) -> Result:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, job)
+    async def _step(
+        self, thread: ThreadPoolExecutor, connection: Connection, work: Callable[[Connection], Any]
+    ) -> Any:
+        driver: Any = connection.connection.driver_connection
+        job = asyncio.ensure_future(_run(thread, partial(guarded, self._database, partial(work, connection))))
+        try:
+            return await asyncio.shield(job)
+        except asyncio.CancelledError:
+            await asyncio.to_thread(driver.cancel_safe)
+            await asyncio.gather(job, return_exceptions=True)
+            raise
+
+
+async def _run(thread: ThreadPoolExecutor, job: Callable[[], Result]) -> Result:
+    return await asyncio.get_running_loop().run_in_executor(thread, job)
 
 
 class PgvectorIndexes:

@@ -25,7 +25,10 @@ Unless: TypeAlias = Callable[[State], bool]
 
 _AT_ONCE = 10_000
 _GENERATION_BITS = 40
-_PATIENT = "SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)"
+_PATIENT = (
+    "SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true),"
+    " set_config('idle_in_transaction_session_timeout', '0', true)"
+)
 
 
 class Building:

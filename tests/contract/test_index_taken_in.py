@@ -1,0 +1,122 @@
+"""What a transaction writes into records in PostgreSQL is in their index when it is committed."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+
+from conspectus.bootstrap.pgvector import PgvectorIndexes
+from conspectus.bootstrap.taking_in import MOST_CHUNKS
+from conspectus.errors import NotFound
+from conspectus.index.memory import MemoryIndex
+from conspectus.ingest.sync import catch_up
+from conspectus.model.filter import EVERYTHING
+from conspectus.model.ids import DocumentId, SourceId
+from conspectus.model.records import Collection
+from conspectus.ports import Index, Probe, Reader
+from conspectus.records.store import SqlRecords, open_records
+from conspectus.settings import Settings
+from conspectus.testing.samples import SPACE, notes, prepared, shelf, vector
+from conspectus.text.words import Analyzer
+
+FOX = Probe(EVERYTHING, "fox", None, 1_000)
+
+
+@dataclass
+class Shop:
+    """Records with their indexes, as an engine has them."""
+
+    records: SqlRecords
+    indexes: PgvectorIndexes
+    collection: Collection
+    reader: Reader
+    index: Index
+
+    async def behind(self) -> bool:
+        """Whether an index that is opened now lacks something."""
+        opened = await self.indexes.open(self.collection, SPACE, self.reader)
+        return opened.applied() < await self.reader.last_sequence()
+
+    async def is_right(self) -> bool:
+        """Whether the index answers as the exact one does, and differs in nothing from the records."""
+        reference = MemoryIndex(self.reader, Analyzer("english").terms)
+        for index in (self.index, reference):
+            await catch_up(index, self.reader, await self.reader.last_sequence())
+        found, expected = await self.index.search(FOX), await reference.search(FOX)
+        same = (found.ids.tolist(), found.words.tolist()) == (expected.ids.tolist(), expected.words.tolist())
+        return same and await self.index.check() == []
+
+
+@pytest.fixture
+async def shop(postgres_url: str) -> AsyncIterator[Shop]:
+    records = await open_records(postgres_url)
+    indexes = PgvectorIndexes(records.transactions, Settings())
+    records.transactions.before_commit(indexes.take_in)
+    collection = await records.create_collection(shelf())
+    await records.put_source(notes())
+    reader = records.reader(collection.id, SPACE)
+    index = await indexes.open(collection, SPACE, reader)
+    await records.write([prepared("first", "a fox")])
+    await catch_up(index, reader, await reader.last_sequence())
+    yield Shop(records, indexes, collection, reader, index)
+    await indexes.close()
+    await records.close()
+
+
+async def test_each_write_is_in_the_index_at_once(shop: Shop) -> None:
+    written = await shop.records.write(
+        [prepared("second", "another fox", "and its fox"), prepared("third", "")]
+    )
+    assert not await shop.behind()
+    await shop.records.write([prepared("second", "a new fox")])
+    assert not await shop.behind()
+    chunks = [chunk.chunk.id for chunk in await shop.records.document_chunks(written[0].id)]
+    await shop.records.put_vectors(SPACE, [(chunk, vector(1.0)) for chunk in chunks])
+    assert not await shop.behind()
+    await shop.records.delete([DocumentId("document-first")])
+    assert not await shop.behind()
+    assert await shop.is_right()
+
+
+async def test_an_index_that_is_behind_is_left_to_those_who_ask(shop: Shop) -> None:
+    many = [prepared(f"many {number}", "fox") for number in range(MOST_CHUNKS + 1)]
+    await shop.records.write(many)
+    assert await shop.behind()
+    await shop.records.write([prepared("one more", "fox")])
+    assert await shop.behind()
+    assert await shop.is_right()
+    await shop.records.write([prepared("yet one more", "fox")])
+    assert not await shop.behind()
+    assert await shop.is_right()
+
+
+async def test_what_is_undone_is_not_in_the_index(shop: Shop) -> None:
+    with pytest.raises(NotFound):
+        await shop.records.write(
+            [prepared("good", "fox"), prepared("bad", "fox", source=SourceId("nowhere"))]
+        )
+    assert not await shop.behind()
+    assert await shop.is_right()
+
+
+async def test_an_index_that_cannot_be_written_stops_no_writer(shop: Shop) -> None:
+    tables = (await shop.index.status()).details["tables"]
+    work = f"ALTER TABLE {tables}_rows ADD CONSTRAINT nothing CHECK (length > 1000) NOT VALID"
+    await shop.records.transactions.write(lambda connection: connection.exec_driver_sql(work))
+    await shop.records.write([prepared("second", "fox")])
+    assert await shop.behind()
+    await shop.index.rebuild()
+    assert await shop.is_right()
+
+
+async def test_many_write_and_ask_at_once(shop: Shop) -> None:
+    async def write(writer: int) -> None:
+        for number in range(8):
+            await shop.records.write([prepared(f"{writer} {number % 3}", "fox " * (number + 1))])
+            found = await shop.index.search(FOX)
+            assert len(found.ids) <= found.total
+            await catch_up(shop.index, shop.reader, await shop.reader.last_sequence())
+
+    await asyncio.gather(*map(write, range(4)), shop.index.rebuild())
+    assert await shop.is_right()
