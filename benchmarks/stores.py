@@ -1,0 +1,271 @@
+"""Every store beside the others: python benchmarks/stores.py --store pgvector --chunks 10000.
+
+How fast texts are taken in, how fast a window is, what the vectors' lists miss under filters, and how much
+lies on disk. Each pair of a store and a size is measured once and kept in .benchmarks/stores (`--again`
+measures anew); the table and docs/figures/stores.svg show all that is kept.
+"""
+
+import argparse
+import asyncio
+import json
+import shutil
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+import psycopg
+from corpus import paragraphs, questions
+from growth_plot import Line, Panel, picture
+from latency import Given, timed
+from rich.console import Console
+from rich.table import Table
+from vectors import vectors
+
+import conspectus
+from conspectus import Engine, NewDocument, Query, Settings
+from conspectus.model.filter import EVERYTHING, Eq, Filter
+from conspectus.ports import Vectors
+from conspectus.testing.milvus_server import milvus_server
+from conspectus.testing.postgres_server import postgres_server
+
+STORES = {
+    "embedded": ("sqlite", "segments"),
+    "pgvector": ("postgresql", "pgvector"),
+    "milvus": ("sqlite", "milvus"),
+    "postgresql-milvus": ("postgresql", "milvus"),
+}
+SIZES = dict.fromkeys(STORES, (10000, 100000))
+SHARES: Mapping[str, Filter] = {
+    "100": EVERYTHING,
+    "10": Eq(("tenth",), 0),
+    "1": Eq(("hundredth",), 0),
+    "0.1": Eq(("thousandth",), 0),
+}
+"""Filters by the per cent of chunks that they admit."""
+STEPS = {"100": 1, "10": 10, "1": 100, "0.1": 1_000}
+QUESTIONS, WARM, JUDGED = 200, 20, 50
+BEST = 10
+SLOW = 10.0
+FIGURE = Path(__file__).resolve().parents[1] / "docs" / "figures" / "stores.svg"
+CONSOLE = Console(width=150)
+
+
+@dataclass(slots=True)
+class Cell:
+    """What was measured of one store at one size: seconds, milliseconds, shares, bytes."""
+
+    store: str
+    chunks: int
+    words_seconds: float = 0.0
+    vectors_seconds: float = 0.0
+    p50: float = 0.0
+    p95: float = 0.0
+    recall: dict[str, float] = field(default_factory=dict)
+    filtered_p50: dict[str, float] = field(default_factory=dict)
+    disk: int = 0
+
+    @property
+    def with_vectors(self) -> float:
+        """Seconds until everything is found by both."""
+        return self.words_seconds + self.vectors_seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a store is opened, and how."""
+
+    path: str
+    settings: Settings
+    folder: Path
+
+    @asynccontextmanager
+    async def opened(self, embedder: Given) -> AsyncIterator[Engine]:
+        """The store, with an embedder that costs nothing for documents."""
+        async with conspectus.open(self.path, settings=self.settings, embedder=embedder) as engine:
+            yield engine
+
+
+def placed(stack: ExitStack, store: str, folder: Path) -> Place:
+    """A new store with the servers that it needs, all below one folder."""
+    records, index = STORES[store]
+    settings = replace(
+        Settings(), index=index, cache=str(folder / "cache"), log_level="critical", names="rules"
+    )
+    settings = replace(settings, milvus_seconds=600)
+    path = str(folder / "data")
+    if index == "milvus":
+        settings = replace(settings, milvus_uri=stack.enter_context(milvus_server(folder / "milvus")).uri)
+    if records == "postgresql":
+        server = stack.enter_context(postgres_server(folder / "postgres"))
+        # The server of the tests does not wait for the disk; one that keeps anything does.
+        for name in ("fsync", "synchronous_commit", "full_page_writes"):
+            server.run(f"ALTER SYSTEM SET {name} = on")
+        server.run("ALTER SYSTEM SET max_wal_size = '4GB'")
+        server.run("SELECT pg_reload_conf()")
+        path = stack.enter_context(server.fresh())
+    return Place(path, settings, folder)
+
+
+async def fill(place: Place, cell: Cell, texts: Sequence[str], known: Mapping[str, Vectors]) -> None:
+    """Take the texts in, first by words, then with vectors."""
+    documents = (
+        NewDocument(
+            text=text,
+            key=str(number),
+            metadata={"tenth": number % 10, "hundredth": number % 100, "thousandth": number % 1_000},
+        )
+        for number, text in enumerate(texts)
+    )
+    async with replace(place, settings=replace(place.settings, background="off")).opened(
+        Given(known)
+    ) as engine:
+        start = time.perf_counter()
+        await engine.add(documents)
+        await engine.retrieve(texts[-1][:200], arms=("words",), limit=1)
+        cell.words_seconds = time.perf_counter() - start
+        start = time.perf_counter()
+        await engine.settle()
+        await engine.retrieve(texts[-1][:200], limit=1)
+        cell.vectors_seconds = time.perf_counter() - start
+
+
+async def ask(place: Place, cell: Cell, texts: Sequence[str], matrix: Vectors) -> None:
+    """Ask for windows, and for the nearest vectors under filters."""
+    embedder = Given({})
+    asked = [
+        Query(text, vector=tuple(map(float, await embedder.embed_query(text))))
+        for text in questions(texts, QUESTIONS + WARM)
+    ]
+    async with place.opened(embedder) as engine:
+        for query in asked[-WARM:]:
+            await engine.window(query, 2_048)
+        times = []
+        for query in asked[:QUESTIONS]:
+            times.append(await timed(engine, query))
+            if sum(times) > 1_000 * 60 * SLOW:
+                break
+        cell.p50, cell.p95 = (float(np.percentile(times, share)) for share in (50, 95))
+        for share, where in SHARES.items():
+            await judge(engine, cell, share, where, asked=asked[:JUDGED], matrix=matrix)
+
+
+async def judge(
+    engine: Engine, cell: Cell, share: str, where: Filter, *, asked: Sequence[Query], matrix: Vectors
+) -> None:
+    """How many of the nearest vectors under a filter are found."""
+    rows = np.arange(0, len(matrix), STEPS[share])
+    found, times = 0, []
+    best = min(BEST, len(rows))
+    for query in asked:
+        near = rows[np.argsort(-(matrix[rows] @ np.array(query.vector, np.float32)), kind="stable")[:best]]
+        start = time.perf_counter()
+        hits = (await engine.retrieve(replace(query, where=where, arms=("vectors",), limit=best))).hits
+        times.append((time.perf_counter() - start) * 1_000)
+        found += len({int(hit.document.key) for hit in hits} & set(near.tolist()))
+    cell.recall[share] = found / (best * len(asked))
+    cell.filtered_p50[share] = float(np.percentile(times, 50))
+
+
+def on_disk(place: Place) -> int:
+    """Bytes of everything that the store keeps: its folder, its database, what Milvus has of it."""
+    folders = [place.folder / name for name in ("data", "milvus", "cache")]
+    files = sum(each.stat().st_size for folder in folders for each in folder.rglob("*") if each.is_file())
+    if not place.path.startswith("postgresql"):
+        return files
+    with psycopg.connect(place.path) as connection:
+        row = connection.execute("SELECT pg_database_size(current_database())").fetchone()
+    return files + (row[0] if row else 0)
+
+
+def measured(store: str, chunks: int, folder: Path) -> Cell:
+    """One cell, in an empty folder that is removed afterwards."""
+    texts = paragraphs(chunks)
+    matrix = vectors(texts, folder)
+    cell, here = Cell(store, chunks), folder / "stores" / f"{store}-{chunks}"
+    shutil.rmtree(here, ignore_errors=True)
+    here.mkdir(parents=True)
+    with ExitStack() as stack:
+        place = placed(stack, store, here)
+        asyncio.run(fill(place, cell, texts, dict(zip(texts, matrix, strict=True))))
+        asyncio.run(ask(place, cell, texts, matrix))
+        cell.disk = on_disk(place)
+    shutil.rmtree(here, ignore_errors=True)
+    return cell
+
+
+def kept(folder: Path) -> list[Cell]:
+    """All cells that were ever measured here, stores in order, by size."""
+    cells = [Cell(**json.loads(file.read_text())) for file in (folder / "stores").glob("*.json")]
+    order = list(STORES)
+    return sorted(cells, key=lambda cell: (order.index(cell.store), cell.chunks))
+
+
+def show(cells: Sequence[Cell]) -> None:
+    """Print the table as it stands in the documents."""
+    columns = ["store", "chunks", "words/s", "with vectors/s", "window p50", "p95", "bytes a chunk"]
+    table = Table(*columns, *(f"recall@10 {share} %" for share in SHARES))
+    for cell in cells:
+        table.add_row(
+            cell.store,
+            f"{cell.chunks:,}",
+            f"{cell.chunks / cell.words_seconds:,.0f}",
+            f"{cell.chunks / cell.with_vectors:,.0f}",
+            f"{cell.p50:.1f} ms",
+            f"{cell.p95:.1f} ms",
+            f"{cell.disk / cell.chunks:,.0f}",
+            *(f"{cell.recall[share]:.3f} ({cell.filtered_p50[share]:.1f} ms)" for share in SHARES),
+        )
+    CONSOLE.print(table)
+
+
+def draw(cells: Sequence[Cell]) -> None:
+    """Write the picture of how cost grows."""
+
+    def lines(value: str, *, dashed: bool = False) -> list[Line]:
+        return [
+            Line(
+                name,
+                [(cell.chunks, float(getattr(cell, value))) for cell in cells if cell.store == name],
+                place,
+                dashed=dashed,
+            )
+            for place, name in enumerate(STORES)
+        ]
+
+    panels = [
+        Panel("A window: p50, dashed p95 (ms)", [*lines("p50"), *lines("p95", dashed=True)]),
+        Panel("Taking all in, with vectors (s)", lines("with_vectors")),
+        Panel("On disk (bytes)", lines("disk")),
+    ]
+    FIGURE.parent.mkdir(parents=True, exist_ok=True)
+    FIGURE.write_text(picture("How the cost of each store grows with its chunks", panels, list(STORES)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--store", choices=list(STORES), help="only this one")
+    parser.add_argument("--chunks", type=int, help="only this size")
+    parser.add_argument("--path", type=Path, default=Path(".benchmarks"))
+    parser.add_argument("--again", action="store_true", help="measure what is kept anew")
+    arguments = parser.parse_args()
+    wanted = [
+        (store, chunks)
+        for chunks in ([arguments.chunks] if arguments.chunks else sorted({*sum(SIZES.values(), ())}))
+        for store in ([arguments.store] if arguments.store else STORES)
+    ]
+    for store, chunks in wanted:
+        file = arguments.path / "stores" / f"{store}-{chunks}.json"
+        if arguments.again or not file.exists():
+            cell = measured(store, chunks, arguments.path)
+            file.write_text(json.dumps(asdict(cell)))
+            CONSOLE.print(f"{store}, {chunks:,} chunks: done")
+    cells = kept(arguments.path)
+    show(cells)
+    draw(cells)
+
+
+if __name__ == "__main__":
+    main()
