@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import quote
 
@@ -12,7 +13,8 @@ from dbos import DBOS
 from conspectus.ingest.job_runner import InProcessJobs
 from conspectus.model.ids import JobId
 from conspectus.ports.jobs import Jobs
-from conspectus.providers.dbos_jobs import DbosJobs, claimed
+from conspectus.providers.dbos_jobs import SHARED_LOOK, DbosJobs, Sharing, claimed
+from conspectus.records.turns import FileHold
 from conspectus.testing.jobs_contract import LONG, WORKERS, JobsContract, OpenJobs, Site
 
 
@@ -45,6 +47,64 @@ class TestDbosJobs(JobsContract):
         yield opened
         for each in made:
             await each.close(grace=0.0)
+
+
+class Turns:
+    """Whose name is held by whom, as one process knows it."""
+
+    def __init__(self) -> None:
+        self.held = {"first": True}
+
+    @asynccontextmanager
+    async def take(self, name: str) -> AsyncIterator[FileHold]:
+        mine = not self.held.get(name, False)
+        self.held[name] = True
+        yield FileHold(mine=mine)
+        if mine:
+            self.held[name] = False
+
+
+def share(url: str, turns: Turns, executor: str = "first") -> DbosJobs:
+    jobs = claimed(url, workers=WORKERS, pause=0.01, sharing=Sharing(executor, turns.take))
+    assert jobs is not None, "another test has left its instance of DBOS"
+    return jobs
+
+
+@pytest.mark.slow
+class TestSharedDbosJobs(JobsContract):
+    durable = False
+
+    @pytest.fixture
+    async def open_jobs(self, postgres_url: str) -> AsyncIterator[OpenJobs]:
+        made: list[DbosJobs] = []
+
+        async def opened() -> Jobs:
+            made.append(share(postgres_url, Turns(), f"executor {len(made)}"))
+            return made[-1]
+
+        yield opened
+        for each in made:
+            await each.close(grace=0.0)
+
+
+async def test_what_an_executor_left_behind_is_run_when_it_is_known_to_be_gone(postgres_url: str) -> None:
+    turns, site = Turns(), Site()
+    first = share(postgres_url, turns)
+    await first.start(site.run)
+    await first.submit(JobId("slow"))
+    await site.until(lambda: site.running == {"slow"})
+    await first.close(grace=0.0)
+    second, later = share(postgres_url, turns, "second"), Site()
+    later.let_go.set()
+    await second.start(later.run)
+    await second.submit(JobId("slow"))
+    await second.submit(JobId("new"))
+    await later.until(lambda: later.ended["new"] == 1)
+    await asyncio.sleep(2 * SHARED_LOOK)
+    assert later.started["slow"] == 0
+    turns.held["first"] = False
+    await later.until(lambda: later.ended["slow"] == 1)
+    await second.close(grace=LONG)
 
 
 async def test_a_second_instance_in_one_process_is_declined(tmp_path: Path) -> None:

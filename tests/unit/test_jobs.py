@@ -1,8 +1,8 @@
 """How one job is run, on a ledger in memory, and how the processes of a store share the running."""
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -22,6 +22,7 @@ from conspectus.errors import (
     StorageBusy,
     StorageError,
     TooLarge,
+    TurnLost,
     UnreadableFile,
     UnsupportedContent,
 )
@@ -32,6 +33,7 @@ from conspectus.model.ids import JobId
 from conspectus.model.jobs import FINISHED, Job, Upload
 from conspectus.model.patience import Patience
 from conspectus.ports.jobs import Jobs
+from conspectus.records.turns import FileHold
 from conspectus.sources.job_files import LocalJobFiles
 from conspectus.testing.jobs_contract import Site
 from conspectus.testing.ledger_contract import job
@@ -48,6 +50,7 @@ class Bench:
     waits: list[float] = field(default_factory=list)
     cleaned: list[str] = field(default_factory=list)
     starts: int = 0
+    refusals: int = 0
 
     def runner(self, work: Work) -> Runner:
         async def counted(given: Job, tell: Tell) -> Outcome:
@@ -61,7 +64,13 @@ class Bench:
             self.waits.append(seconds)
 
         patience = Patience(3, first_wait=1.0, longest_wait=5.0, sleep=sleep, chance=lambda: 1.0)
-        return Runner(self.ledger, counted, clean_up, lambda: datetime.now(UTC), patience)
+        return Runner(self.ledger, counted, clean_up, lambda: datetime.now(UTC), patience, alone=self.alone)
+
+    @asynccontextmanager
+    async def alone(self, _: JobId) -> AsyncIterator[FileHold]:
+        """The turn, after as many refusals as there should be."""
+        self.refusals -= 1
+        yield FileHold(mine=self.refusals < 0)
 
     async def run(self, work: Work) -> Job:
         await self.ledger.add(job("one"))
@@ -84,6 +93,10 @@ def failing(*faults: Exception) -> Work:
         return Outcome({"fine": True})
 
     return work
+
+
+async def fine(_: Job, tell: Tell) -> Outcome:
+    return Outcome()
 
 
 async def forever(_: Job, tell: Tell) -> Outcome:
@@ -219,9 +232,9 @@ async def test_a_job_that_takes_its_process_down_is_given_up() -> None:
     assert ((await bench.now()).state, bench.starts) == ("failed", 0)
 
 
-@contextmanager
-def always() -> Iterator[bool]:
-    yield True
+@asynccontextmanager
+async def always() -> AsyncIterator[FileHold]:
+    yield FileHold(mine=True)
 
 
 def service(bench: Bench, files: LocalJobFiles, *, ahead: timedelta = timedelta()) -> JobService:
@@ -258,3 +271,49 @@ async def test_what_was_kept_for_nobody_is_swept_away(tmp_path: Path, ahead: tim
     await Site().until(lambda: not (tmp_path / "secrets" / "ended").exists())
     await serving.close(grace=30)
     assert set(await files.holders()) == (set() if ahead else {"never"})
+
+
+async def test_a_job_is_run_when_its_turn_comes() -> None:
+    bench = Bench(refusals=2)
+    assert (await bench.run(fine)).state == "succeeded"
+    assert (bench.starts, bench.refusals) == (1, -1)
+
+
+async def overtaken(bench: Bench, then: Callable[[], None]) -> None:
+    """Run a job that another process begins again meanwhile, as this one was not heard of."""
+
+    async def slow(_: Job, tell: Tell) -> Outcome:
+        await bench.ledger.change(ONE, attempts=2)
+        then()
+        await asyncio.sleep(60)
+        return Outcome()
+
+    await bench.ledger.add(job("one"))
+    await bench.runner(slow)(ONE)
+
+
+async def test_who_stood_still_leaves_a_job_to_whoever_took_it_over() -> None:
+    bench = Bench()
+    with pytest.raises(TurnLost):
+        await overtaken(bench, lambda: None)
+    assert ((await bench.now()).state, (await bench.now()).attempts, bench.cleaned) == ("running", 2, [])
+
+
+async def test_who_stood_still_does_not_give_back_what_another_runs() -> None:
+    bench, begun = Bench(), asyncio.Event()
+    running = asyncio.create_task(overtaken(bench, begun.set))
+    await begun.wait()
+    running.cancel()
+    await asyncio.wait({running})
+    assert running.cancelled()
+    assert ((await bench.now()).state, bench.cleaned) == ("running", [])
+
+
+async def test_who_stood_still_finds_a_job_that_has_ended_and_changes_nothing() -> None:
+    bench = Bench()
+
+    async def late(_: Job, tell: Tell) -> Outcome:
+        await bench.ledger.change(ONE, attempts=2, state="succeeded", result={"by": "another"})
+        return Outcome({"by": "late"})
+
+    assert (await bench.run(late)).result == {"by": "another"}

@@ -3,12 +3,17 @@
 import asyncio
 import importlib
 import importlib.metadata
+import os
 import shutil
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote
+from uuid import uuid4
 
 from conspectus.bootstrap.indexes import Indexes, indexes_of
 from conspectus.bootstrap.models import Models
@@ -21,9 +26,9 @@ from conspectus.model.wiki import Connection
 from conspectus.ports import CountTokens
 from conspectus.ports.alerts import Poster
 from conspectus.ports.captions import CaptionReader
-from conspectus.ports.jobs import Jobs
+from conspectus.ports.jobs import JobFiles, Jobs
+from conspectus.ports.turns import Hold, Turn
 from conspectus.ports.web import Connector, Fetcher
-from conspectus.records.turns import turn
 from conspectus.settings import Settings
 
 if TYPE_CHECKING:
@@ -31,13 +36,16 @@ if TYPE_CHECKING:
     from conspectus.sources.chats.archives import LocalArchives
     from conspectus.sources.files import LocalFiles
 
-EMBEDDING = "embedding.lock"
-JOBS = "jobs.sqlite"
-JOBS_LOCK = "jobs.lock"
-ALERTS_LOCK = "alerts.lock"
-NAMES_LOCK = "names.lock"
-KEEPING_LOCK = "keeping.lock"
+EMBEDDING = "embedding"
+JOBS = "jobs"
+ALERTS = "alerts"
+NAMES = "names"
+KEEPING = "keeping"
+UPLOADS = "uploads"
 COPIES = "wikis"
+
+Turns = Callable[[str], AbstractAsyncContextManager[Hold]]
+"""Opens turns by the names of what is done in them."""
 
 
 async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
@@ -55,6 +63,7 @@ async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
     indexes = indexes_of(place, settings)
     busy, connections = settings.busy_seconds, settings.database_connections
     records = await open_records(place.records, busy_seconds=busy, connections=connections)
+    turns = _turns(place, settings, records.transactions)
     return Parts(
         path=records.transactions.database.name if place.is_shared else str(folder),
         version=importlib.metadata.version("conspectus"),
@@ -65,7 +74,7 @@ async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
         archives=local_archives(settings),
         captions=_local_captions(settings),
         clock=now,
-        turn=lambda: turn(folder / EMBEDDING),
+        turn=partial(turns, EMBEDDING),
         open_index=indexes.open,
         embedder_named=models.embedders.named,
         embedder_for=models.embedders.of,
@@ -78,10 +87,10 @@ async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
         summaries=SqlSummaries(records.transactions),
         memories=SqlMemories(records.transactions),
         graphs=SqlGraphs(records.transactions, most=settings.max_walked),
-        keeping=lambda: turn(folder / KEEPING_LOCK),
-        names=_name_parts(folder, settings, records.transactions),
-        alerts=_alert_parts(folder, settings, records.transactions),
-        work=_work_parts(folder, settings, records.transactions),
+        keeping=partial(turns, KEEPING),
+        names=_name_parts(partial(turns, NAMES), settings, records.transactions),
+        alerts=_alert_parts(partial(turns, ALERTS), settings, records.transactions),
+        work=_work_parts(place, settings, records.transactions, turns),
     )
 
 
@@ -134,11 +143,22 @@ def local_archives(settings: Settings) -> "LocalArchives":
     return LocalArchives.under(settings)
 
 
-def _work_parts(folder: Path, settings: Settings, transactions: "Transactions") -> WorkParts:
-    from conspectus.records.ledger import SqlLedger
-    from conspectus.sources.job_files import LocalJobFiles
+def _turns(place: Place, settings: Settings, transactions: "Transactions") -> Turns:
+    """Turns by their names: locks of files in a folder, leases in a database."""
+    if place.is_shared:
+        from conspectus.records.leases import Leases
 
-    allow = _allowed(settings)
+        return Leases(transactions, seconds=float(settings.lease_seconds)).turn
+    from conspectus.records.turns import turn
+
+    return lambda name: turn(place.folder / f"{name}.lock")
+
+
+def _work_parts(place: Place, settings: Settings, transactions: "Transactions", turns: Turns) -> WorkParts:
+    from conspectus.records.ledger import SqlLedger
+
+    allow, folder = _allowed(settings), place.folder
+    executor = f"{JOBS} of {socket.gethostname()} {os.getpid()} {uuid4().hex}"
 
     def make_fetcher() -> Fetcher:
         from conspectus.sources.web import FetchLimits, WebFetcher
@@ -158,16 +178,36 @@ def _work_parts(folder: Path, settings: Settings, transactions: "Transactions") 
 
     return WorkParts(
         ledger=SqlLedger(transactions),
-        files=LocalJobFiles(folder),
-        turn=lambda: turn(folder / JOBS_LOCK),
-        open_jobs=partial(_open_jobs, folder / JOBS, settings.job_workers),
+        files=_job_files(place, transactions),
+        turn=partial(turns, executor if place.is_shared else JOBS),
+        alone=lambda job: turns(f"job {job}") if place.is_shared else _unshared(),
+        open_jobs=partial(_open_jobs, place, settings.job_workers, executor=executor, turns=turns),
         make_fetcher=make_fetcher,
         connector_for=connector_for,
         forget_connection=forget_connection,
     )
 
 
-def _alert_parts(folder: Path, settings: Settings, transactions: "Transactions") -> AlertParts:
+def _job_files(place: Place, transactions: "Transactions") -> JobFiles:
+    """What jobs need: in the folder of the store, or where every machine finds it."""
+    if place.is_shared:
+        from conspectus.records.job_files import SqlJobFiles
+
+        return SqlJobFiles(transactions, place.folder / UPLOADS, now)
+    from conspectus.sources.job_files import LocalJobFiles
+
+    return LocalJobFiles(place.folder)
+
+
+@asynccontextmanager
+async def _unshared() -> AsyncIterator[Hold]:
+    """The turn of a job where one process runs all of them."""
+    from conspectus.records.turns import FileHold
+
+    yield FileHold(mine=True)
+
+
+def _alert_parts(turn: Turn, settings: Settings, transactions: "Transactions") -> AlertParts:
     from conspectus.records.alerts import SqlAlerts
 
     def make_poster() -> Poster:
@@ -177,14 +217,14 @@ def _alert_parts(folder: Path, settings: Settings, transactions: "Transactions")
         boundary = Boundary.from_entries(_allowed(settings))
         return WebhookPoster(boundary, key=settings.webhook_key, seconds=settings.webhook_seconds)
 
-    return AlertParts(SqlAlerts(transactions), lambda: turn(folder / ALERTS_LOCK), make_poster)
+    return AlertParts(SqlAlerts(transactions), turn, make_poster)
 
 
-def _name_parts(folder: Path, settings: Settings, transactions: "Transactions") -> NameParts:
+def _name_parts(turn: Turn, settings: Settings, transactions: "Transactions") -> NameParts:
     from conspectus.records.mentions import SqlNames
 
     rows = SqlNames(transactions)
-    return NameParts(rows, lambda: turn(folder / NAMES_LOCK), partial(extractor_of, settings, None))
+    return NameParts(rows, turn, partial(extractor_of, settings, None))
 
 
 def _allowed(settings: Settings) -> tuple[str, ...]:
@@ -192,13 +232,15 @@ def _allowed(settings: Settings) -> tuple[str, ...]:
     return tuple(filter(None, (entry.strip() for entry in settings.fetch_allow.split(","))))
 
 
-async def _open_jobs(database: Path, workers: int) -> Jobs:
+async def _open_jobs(place: Place, workers: int, *, executor: str, turns: Turns) -> Jobs:
     """DBOS, or where this process has it already, for another store, what needs no more than the ledger."""
     from conspectus.ingest.job_runner import InProcessJobs
 
     dbos_jobs = await asyncio.to_thread(importlib.import_module, "conspectus.providers.dbos_jobs")
-    url = f"sqlite:///{quote(str(database))}"
-    jobs: Jobs | None = await asyncio.to_thread(dbos_jobs.claimed, url, workers=workers)
+    url = place.records if place.is_shared else f"sqlite:///{quote(str(place.folder / JOBS))}.sqlite"
+    sharing = dbos_jobs.Sharing(executor, turns) if place.is_shared else None
+    claim = partial(dbos_jobs.claimed, url, workers=workers, sharing=sharing)
+    jobs: Jobs | None = await asyncio.to_thread(claim)
     return jobs or InProcessJobs(workers=workers)
 
 

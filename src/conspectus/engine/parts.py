@@ -21,7 +21,7 @@ from conspectus.ports.alerts import Alerts, Poster
 from conspectus.ports.captions import CaptionReader
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.graphs import Extractor, Graphs, Names
-from conspectus.ports.jobs import JobFiles, Ledger, Replays, RequestLog
+from conspectus.ports.jobs import JobFiles, JobTurn, Ledger, Replays, RequestLog
 from conspectus.ports.memories import Memories
 from conspectus.ports.summaries import Summaries
 from conspectus.ports.turns import Turn
@@ -32,7 +32,9 @@ from conspectus.streams.standing import AlertService
 
 @dataclass(frozen=True, slots=True)
 class WorkParts:
-    """What jobs need; `turn` is held by the process that runs them, with an executor from `open_jobs`.
+    """What jobs need; `turn` is held by a process that runs them, with an executor from `open_jobs`.
+
+    `alone` is held while a job runs, where several processes run jobs.
 
     `make_fetcher` is called when something is first asked for; `forget_connection` deletes what its
     connector keeps.
@@ -41,6 +43,7 @@ class WorkParts:
     ledger: Ledger
     files: JobFiles
     turn: Turn
+    alone: JobTurn
     open_jobs: OpenJobs
     make_fetcher: Callable[[], Fetcher]
     connector_for: Callable[[Connection, Fetcher], Connector]

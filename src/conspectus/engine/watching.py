@@ -121,7 +121,10 @@ class Watching(Chores):
         """Run what waits, here or in another process that holds the store. Twice is as once."""
         parts, settings = self._parts, self._parts.settings
         patience = Patience(settings.job_attempts, first_wait=settings.job_wait_milliseconds / 1_000)
-        runner = Runner(parts.work.ledger, self._as_its_owner, parts.work.files.drop, parts.clock, patience)
+        work = parts.work
+        runner = Runner(
+            work.ledger, self._as_its_owner, work.files.drop, parts.clock, patience, alone=work.alone
+        )
         await self._core.jobs.start(runner)
 
     def _new_job(

@@ -19,6 +19,7 @@ from conspectus.errors import (
     Overloaded,
     ProviderUnavailable,
     StorageBusy,
+    TurnLost,
     UnsupportedContent,
 )
 from conspectus.model.ids import JobId
@@ -26,11 +27,13 @@ from conspectus.model.jobs import FINISHED, Job, JobState
 from conspectus.model.patience import Patience
 from conspectus.model.records import Metadata
 from conspectus.ports import Clock
-from conspectus.ports.jobs import Ledger
+from conspectus.ports.jobs import JobTurn, Ledger
 
 logger = logging.getLogger(__name__)
 
 _ENDED: Final = tuple(sorted(FINISHED))
+TURN: Final = 0.5
+"""Seconds between two tries to have a job's turn."""
 PULSE: Final = 0.3
 """Seconds between two looks at the row of a running job, which is how it hears that it is cancelled."""
 MOST_STARTS: Final = 100
@@ -71,37 +74,59 @@ def fate(fault: BaseException) -> Fate:
             return "failed"
 
 
+@dataclass(slots=True)
+class Held:
+    """A job as this process last knew it, which may change the row while nobody else has begun an attempt."""
+
+    job: Job
+
+
 @dataclass(frozen=True, slots=True)
 class Runner:
-    """Runs jobs to their ends, as the `Run` of the port; `clean_up` is called for each that has ended."""
+    """Runs jobs to their ends, as the `Run` of the port; `clean_up` is called for each that has ended.
+
+    `alone` opens a block in which no other process runs a job. One that lost its turn, as it stood still, is
+    told so by the ledger: the number of attempts there is no longer the one that it began.
+    """
 
     ledger: Ledger
     work: Work
     clean_up: Callable[[JobId], Awaitable[None]]
     clock: Clock
     patience: Patience
+    alone: JobTurn
 
     async def __call__(self, job_id: JobId) -> None:
         """From where the job stands to its end; interrupted, it goes back to those that wait."""
+        while True:
+            async with self.alone(job_id) as mine:
+                if mine:
+                    await self._run(job_id)
+                    return
+            await asyncio.sleep(TURN)
+
+    async def _run(self, job_id: JobId) -> None:
         job = await self.ledger.job(job_id)
         try:
             if job is not None and job.state not in FINISHED:
-                await self._tries(job)
-        except asyncio.CancelledError:
-            await asyncio.shield(self._interrupted(job_id))
-            raise
+                await self._held(Held(job))
         except NotFound as fault:
             if fault.kind != "job":
                 raise
         await self.clean_up(job_id)
 
-    async def _tries(self, job: Job) -> None:
+    async def _held(self, held: Held) -> None:
+        try:
+            await self._tries(held)
+        except asyncio.CancelledError:
+            await asyncio.shield(self._interrupted(held.job))
+            raise
+
+    async def _tries(self, held: Held) -> None:
         """Try, and wait, and try again, as long as that has a purpose."""
         failures = 0
         while True:
-            job = await self._change(
-                job, state="running", attempts=job.attempts + 1, started=job.started or self.clock()
-            )
+            job = held.job = await self._begin(held.job)
             if job.state in FINISHED:
                 return
             ended = await self._ended(job)
@@ -115,6 +140,11 @@ class Runner:
             await self._change(job, **_told(fault))
             wait = self.patience.wait(failures - 1, getattr(fault, "retry_after", None))
             await self.patience.sleep(min(wait, self.patience.longest_wait))
+
+    async def _begin(self, job: Job) -> Job:
+        """One attempt more. Raises TurnLost where another process has begun one."""
+        started = job.started or self.clock()
+        return await self._change(job, state="running", attempts=job.attempts + 1, started=started)
 
     async def _ended(self, job: Job) -> tuple[Outcome, BaseException | None] | None:
         """What one try came to; None where the job was cancelled meanwhile."""
@@ -144,9 +174,13 @@ class Runner:
         """Write progress down, and hear whether the job is still wanted."""
         done, total = progress
         now = await self.ledger.job(job.id)
-        if now is not None and now.state not in FINISHED and (now.done, now.total) != progress:
+        if now is None or now.state in FINISHED:
+            return False
+        if now.attempts != job.attempts:
+            raise TurnLost(f"job {job.id}")
+        if (now.done, now.total) != progress:
             now = await self._change(job, done=done, total=total)
-        return now is not None and now.state not in FINISHED
+        return now.state not in FINISHED
 
     async def _end(self, job: Job, outcome: Outcome, fault: BaseException | None) -> None:
         ended: JobState = "succeeded"
@@ -155,16 +189,19 @@ class Runner:
         told = {"code": None, "error": None} if fault is None else _told(fault)
         await self._change(job, state=ended, result=outcome.result, finished=self.clock(), **told)
 
-    async def _interrupted(self, job_id: JobId) -> None:
+    async def _interrupted(self, job: Job) -> None:
+        """Give a job back, unless another process has it by now."""
         try:
-            job = await self.ledger.change(job_id, unless=_ENDED, state="queued")
+            gone = (await self._change(job, state="queued")).state in FINISHED
         except NotFound:
-            job = None
-        if job is None or job.state in FINISHED:
-            await self.clean_up(job_id)
+            gone = True
+        except TurnLost:
+            gone = False
+        if gone:
+            await self.clean_up(job.id)
 
     async def _change(self, job: Job, **fields: Any) -> Job:
-        return await self.ledger.change(job.id, unless=_ENDED, **fields)
+        return await self.ledger.change(job.id, unless=_ENDED, attempt=job.attempts, **fields)
 
 
 def _told(fault: BaseException) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """The ports of long work: who keeps its rows, who runs it, and who logs calls to providers."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ from conspectus.model.jobs import (
 )
 from conspectus.model.records import Metadata
 from conspectus.model.wiki import Connection
+from conspectus.ports.turns import Hold
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +50,12 @@ class Ledger(Protocol):
         """The job of that id."""
         ...
 
-    async def change(self, job: JobId, *, unless: Sequence[JobState] = (), **fields: Any) -> Job:
+    async def change(
+        self, job: JobId, *, unless: Sequence[JobState] = (), attempt: int | None = None, **fields: Any
+    ) -> Job:
         """Change fields of a job, unless it is in one of these states, and return it as it is then.
 
-        Raises NotFound.
+        With `attempt`, only while that is the job's last one. Raises NotFound or TurnLost.
         """
         ...
 
@@ -78,6 +82,9 @@ class Ledger(Protocol):
 
 Run: TypeAlias = Callable[[JobId], Awaitable[None]]
 """Does a job's work from where it stands, and leaves its end in the ledger; raises only to be run again."""
+
+JobTurn: TypeAlias = Callable[[JobId], AbstractAsyncContextManager[Hold]]
+"""Opens a block that runs a job alone, as `Turn` does."""
 
 
 class Jobs(Protocol):

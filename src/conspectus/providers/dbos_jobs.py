@@ -2,25 +2,31 @@
 
 A job is a workflow whose id and only argument are the job's id, so nothing else is ever written there. DBOS
 is a singleton of the process and works in threads; the jobs themselves run on the event loop that started
-them. Only its blocking functions are used: the others would make its threads those of that loop. Only one
-process at a time may execute the jobs of one database.
+them. Only its blocking functions are used: the others would make its threads those of that loop.
+
+Only one process at a time may execute the jobs of a database in a file. Of a database on a server many do:
+each is an executor of its own, which holds a turn for as long as it lives, and gives what an executor began
+whose turn is free back to the queue. No row is taken twice from there, and none is closed by an executor that
+it was taken from.
 """
 
 import asyncio
 import logging
 import sqlite3
 from collections.abc import Callable, Coroutine
-from contextlib import closing
+from contextlib import AbstractAsyncContextManager, closing
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from dbos import DBOS, DBOSClient, DBOSConfig, SetWorkflowID, WorkflowStatusString, error
-from sqlalchemy import make_url
+from sqlalchemy import Engine, create_engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
 from conspectus.errors import StorageError
 from conspectus.model.ids import JobId
 from conspectus.ports.jobs import Run
+from conspectus.ports.turns import Hold
 
 Result = TypeVar("Result")
 
@@ -36,28 +42,62 @@ PAUSE: Final = 1.0
 """Seconds before a job whose run failed from outside, as for a busy store, is run again."""
 ENDED: Final = frozenset({"SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"})
 ENQUEUED: Final = WorkflowStatusString.ENQUEUED.value
+PENDING: Final = WorkflowStatusString.PENDING.value
+SCHEMA: Final = "conspectus_jobs"
+CONNECTIONS: Final = 4
+SHARED_POLL: Final = 0.5
+SHARED_LOOK: Final = 2.0
+"""Seconds between two looks at a queue, and at other executors, where many processes ask one server."""
 
 
-def claimed(url: str, *, workers: int, pause: float = PAUSE) -> "DbosJobs | None":
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """How one of many executors on a server is called, and the turns by which each knows who lives.
+
+    Whoever has the turn of an executor's name is that executor, or may do what it left behind.
+    """
+
+    executor: str
+    turns: Callable[[str], AbstractAsyncContextManager[Hold]]
+
+
+def claimed(
+    url: str, *, workers: int, pause: float = PAUSE, sharing: Sharing | None = None
+) -> "DbosJobs | None":
     """An executor on the database at a URL; None where this process has an instance of DBOS already.
 
-    Raises StorageError.
+    With `sharing` it is one of many, on a server. Raises StorageError.
     """
     config: DBOSConfig = {
         "name": NAME,
         "system_database_url": url,
-        "executor_id": NAME,
+        "executor_id": NAME if sharing is None else sharing.executor,
         "application_version": VERSION,
         "log_level": "CRITICAL",
         "enable_otlp": False,
     }
+    engine = None
+    if sharing is not None:
+        engine = _server(url)
+        config["system_database_engine"] = engine
+        config["dbos_system_schema"] = SCHEMA
+        config["use_listen_notify"] = False
     token = object()
     _quieten(logging.getLogger("dbos"))
     instance = _guarded(partial(DBOS, config=config))
     if vars(instance).setdefault("claimed_by", token) is not token:
         return None
+    if engine is not None and sharing is not None:
+        return SharedDbosJobs(pause, max(1, workers), engine, sharing)
     _guarded(partial(_make_queue, url, max(1, workers)))
     return DbosJobs(pause)
+
+
+def _server(url: str) -> Engine:
+    """Connections to a server, also where a pooler gives each transaction another one."""
+    address = make_url(url).set(drivername="postgresql+psycopg")
+    unprepared = {"prepare_threshold": None}
+    return create_engine(address, connect_args=unprepared, pool_size=CONNECTIONS, max_overflow=0)
 
 
 def _quieten(log: logging.Logger) -> None:
@@ -87,6 +127,9 @@ def _make_queue(url: str, workers: int) -> None:
 class DbosJobs:
     """The `Jobs` port. Make it with `claimed`, start it, and close it: the next one can be made then."""
 
+    alone = True
+    """Whether nobody else takes jobs from the queue."""
+
     def __init__(self, pause: float) -> None:
         self._pause = pause
         self._closing = False
@@ -102,7 +145,7 @@ class DbosJobs:
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._execute(run, JobId(job)), loop))
 
         self._workflow = DBOS.workflow(name=NAME)(carry_out)
-        await asyncio.to_thread(_guarded, _launch)
+        await asyncio.to_thread(_guarded, self._launch)
 
     async def submit(self, job: JobId) -> None:
         """Have a job run; one that waits or runs is left alone, one that has ended runs again.
@@ -116,7 +159,7 @@ class DbosJobs:
         try:
             queued = await asyncio.to_thread(_guarded, partial(self._enqueue, job))
         finally:
-            if not queued:
+            if not (queued and self.alone):
                 self._waiting.discard(job)
 
     async def cancel(self, job: JobId) -> None:
@@ -174,13 +217,66 @@ class DbosJobs:
         finally:
             del self._running[job]
 
+    def _launch(self) -> None:
+        """Launch, and forget what has ended: nobody asks for it here."""
+        DBOS.launch()
+        ended = DBOS.list_workflows(status=sorted(ENDED), load_input=False, load_output=False)
+        if ended:
+            DBOS.delete_workflows([each.workflow_id for each in ended])
 
-def _launch() -> None:
-    """Launch, and forget what has ended: nobody asks for it here."""
-    DBOS.launch()
-    ended = DBOS.list_workflows(status=sorted(ENDED), load_input=False, load_output=False)
-    if ended:
-        DBOS.delete_workflows([each.workflow_id for each in ended])
+
+class SharedDbosJobs(DbosJobs):
+    """The same as one of many executors on a server."""
+
+    alone = False
+
+    def __init__(self, pause: float, workers: int, engine: Engine, sharing: Sharing) -> None:
+        super().__init__(pause)
+        self._workers = workers
+        self._engine = engine
+        self._sharing = sharing
+        self._inheriting: asyncio.Task[None] | None = None
+
+    async def start(self, run: Run) -> None:
+        """Begin to run what is submitted, and what others leave behind. Called once. Raises StorageError."""
+        await super().start(run)
+        self._inheriting = asyncio.create_task(self._inherit())
+
+    async def close(self, *, grace: float) -> None:
+        """Let running jobs finish for up to `grace` seconds; others run what is left."""
+        if self._inheriting is not None:
+            self._inheriting.cancel()
+            await asyncio.wait({self._inheriting})
+        await super().close(grace=grace)
+        await asyncio.to_thread(self._engine.dispose)
+
+    def _launch(self) -> None:
+        super()._launch()
+        DBOS.register_queue(QUEUE, worker_concurrency=self._workers, polling_interval_sec=SHARED_POLL)
+
+    async def _inherit(self) -> None:
+        """Again and again, give back to the queue what those began who live no more."""
+        while True:
+            await asyncio.sleep(SHARED_LOOK)
+            try:
+                for executor in await asyncio.to_thread(_guarded, self._others):
+                    await self._inherit_from(executor)
+            except StorageError as fault:
+                logger.warning("what other executors left behind could not be looked for: %s", fault.code)
+
+    async def _inherit_from(self, executor: str) -> None:
+        async with self._sharing.turns(executor) as mine:
+            if mine:
+                await asyncio.to_thread(_guarded, partial(_give_back, executor))
+
+    def _others(self) -> list[str]:
+        """The other executors that have begun something."""
+        begun = DBOS.list_workflows(status=PENDING, load_input=False, load_output=False)
+        return sorted({each.executor_id for each in begun if each.executor_id} - {self._sharing.executor})
+
+
+def _give_back(executor: str) -> None:
+    DBOS._recover_pending_workflows([executor])
 
 
 def _guarded(work: Callable[[], Result]) -> Result:

@@ -24,7 +24,7 @@ from sqlalchemy import (
     update,
 )
 
-from conspectus.errors import InvalidInput, NotFound
+from conspectus.errors import InvalidInput, NotFound, TurnLost
 from conspectus.model.ids import CollectionId, JobId, SourceId
 from conspectus.model.jobs import FINISHED, IngestReport, Job, JobPage, JobRates, JobState
 from conspectus.model.wiki import Connection as Wiki
@@ -61,11 +61,17 @@ class SqlLedger:
         """The job of that id."""
         return await self._read(partial(_job, job=job))
 
-    async def change(self, job: JobId, *, unless: Sequence[JobState] = (), **fields: Any) -> Job:
-        """Change fields of a job, unless it is in one of these states. Raises NotFound or InvalidInput."""
+    async def change(
+        self, job: JobId, *, unless: Sequence[JobState] = (), attempt: int | None = None, **fields: Any
+    ) -> Job:
+        """Change fields of a job, unless it is in one of these states.
+
+        Raises NotFound, InvalidInput, or TurnLost where another attempt than this one is the last.
+        """
         if unknown := fields.keys() - FIELDS:
             raise InvalidInput(min(unknown), "is not a field of a job")
-        return await self._write(partial(_change, job=job, unless=tuple(unless), fields=fields))
+        change = partial(_change, job=job, unless=tuple(unless), attempt=attempt)
+        return await self._write(partial(change, fields=fields))
 
     async def jobs(self, scope: JobScope, *, after: str | None = None, limit: int = PAGE) -> JobPage:
         """Jobs in scope, newest first. Raises InvalidInput."""
@@ -104,14 +110,23 @@ def _job(connection: Connection, job: JobId) -> Job | None:
     return None if row is None else _to_job(row)
 
 
-def _change(connection: Connection, job: JobId, unless: Sequence[JobState], fields: Mapping[str, Any]) -> Job:
-    if fields:
-        chosen = update(jobs).where(jobs.c.id == job, jobs.c.state.not_in(unless))
-        connection.execute(chosen.values(_values(fields)))
+def _change(
+    connection: Connection,
+    job: JobId,
+    *,
+    unless: Sequence[JobState],
+    attempt: int | None,
+    fields: Mapping[str, Any],
+) -> Job:
     found = _job(connection, job)
     if found is None:
         raise NotFound("job", job)
-    return found
+    if found.state in unless or not fields:
+        return found
+    if attempt not in {None, found.attempts}:
+        raise TurnLost(f"job {job}")
+    connection.execute(update(jobs).where(jobs.c.id == job).values(_values(fields)))
+    return _job(connection, job) or found
 
 
 def _jobs(connection: Connection, scope: JobScope, after: tuple[int, str] | None, limit: int) -> JobPage:

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
-from conspectus.errors import Conflict, InvalidInput, NotFound
+from conspectus.errors import Conflict, InvalidInput, NotFound, TurnLost
 from conspectus.model.ids import CollectionId, JobId
 from conspectus.model.jobs import (
     FINISHED,
@@ -40,13 +40,17 @@ class MemoryLedger:
         """The job of that id."""
         return self._jobs.get(job)
 
-    async def change(self, job: JobId, *, unless: Sequence[JobState] = (), **fields: Any) -> Job:
-        """Change fields of a job, unless it is in one of these states. Raises NotFound or InvalidInput."""
+    async def change(
+        self, job: JobId, *, unless: Sequence[JobState] = (), attempt: int | None = None, **fields: Any
+    ) -> Job:
+        """Change fields of a job, unless it is in one of these states. Raises NotFound or TurnLost."""
         if unknown := fields.keys() - Job.__dataclass_fields__.keys():
             raise InvalidInput(min(unknown), "is not a field of a job")
         if job not in self._jobs:
             raise NotFound("job", job)
         if self._jobs[job].state not in unless:
+            if attempt not in {None, self._jobs[job].attempts}:
+                raise TurnLost(f"job {job}")
             self._jobs[job] = replace(self._jobs[job], **fields)
         return self._jobs[job]
 
