@@ -1,0 +1,66 @@
+"""Which partitions a filter needs: none too few, and few where it bounds the sources."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.index_strategies import filters
+
+from conspectus.index.milvus.tenants import tenant, within
+from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, In, Not, Or, document_row, matches
+from conspectus.model.ids import SourceId
+from conspectus.testing.journal import make_chunk
+
+A, BC = Eq("source", "a"), In("source", ("b", "c"))
+MOMENT = datetime(2024, 5, 1, tzinfo=UTC)
+NAMES = ("a", "b", "c", "2024-05-01T00:00:00Z", '"] or ["')
+sources = st.sampled_from(NAMES)
+bounding = st.one_of(
+    st.builds(Eq, st.just("source"), sources | st.just(MOMENT)),
+    st.builds(In, st.just("source"), st.lists(sources | st.just(MOMENT), max_size=3).map(tuple)),
+)
+nested = st.recursive(
+    bounding | filters,
+    lambda inner: st.one_of(
+        st.builds(Not, inner),
+        st.builds(And, st.lists(inner, max_size=3).map(tuple)),
+        st.builds(Or, st.lists(inner, max_size=3).map(tuple)),
+    ),
+    max_leaves=6,
+)
+
+
+@given(nested, sources)
+def test_whatever_matches_is_within(where: Filter, source: str) -> None:
+    chunk = make_chunk(1, "fox")
+    document = replace(chunk.document, source=SourceId(source))
+    expression = within(where)
+    if matches(where, document_row(document, 0)):
+        assert expression is None or f'"{tenant(source)}"' in expression
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        (EVERYTHING, None),
+        (A, "a"),
+        (BC, "bc"),
+        (Or((A, BC)), "abc"),
+        (And((Or((A, BC)), In("source", ("a", "c", "z")))), "ac"),
+        (And((Exists("author"), A)), "a"),
+        (Or((Exists("author"), A)), None),
+        (Not(A), None),
+        (Eq("source", MOMENT), None),
+        (In("source", ("a", MOMENT)), None),
+        (In("source", tuple(map(str, range(33)))), None),
+        (And((A, BC)), None),
+    ],
+)
+def test_filters_that_bound_the_sources(where: Filter, expected: str | None) -> None:
+    found = within(where)
+    assert (found is None) == (expected is None)
+    assert set((found or "").replace('"', "").removeprefix("tenant in [").rstrip("]").split(",")) - {""} == {
+        tenant(name) for name in expected or ""
+    }
