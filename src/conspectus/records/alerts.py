@@ -19,6 +19,7 @@ from conspectus.records.alert_tables import alert_events as events
 from conspectus.records.alert_tables import alerts
 from conspectus.records.catalog import state
 from conspectus.records.changes import allocate
+from conspectus.records.inserting import insert_rows
 from conspectus.records.rows import blocks
 from conspectus.records.tables import collections, counters, documents
 from conspectus.records.transactions import Transactions
@@ -153,7 +154,7 @@ def _record(connection: Connection, checked: Sequence[Checked], now: datetime) -
     if rows:
         first = allocate(connection, "alert_event", len(rows))
         numbered = [{**row, "number": first + place} for place, row in enumerate(rows)]
-        connection.execute(insert(events), numbered)
+        insert_rows(connection, events, numbered)
     return len(rows)
 
 

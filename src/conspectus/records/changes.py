@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import Change
+from conspectus.records.inserting import insert_rows
 from conspectus.records.rows import to_change
 from conspectus.records.tables import changes, collections, counters
 
@@ -78,7 +79,7 @@ def append(connection: Connection, steps: Sequence[Step]) -> None:
         }
         for sequence, step in enumerate(merged, start=begun)
     ]
-    connection.execute(insert(changes), rows)
+    insert_rows(connection, changes, rows)
     for collection, newest in {step.collection: begun + place for place, step in enumerate(merged)}.items():
         row = update(collections).where(collections.c.id == collection)
         connection.execute(row.values(sequence=newest))

@@ -13,7 +13,6 @@ from sqlalchemy import (
     delete,
     exists,
     func,
-    insert,
     null,
     or_,
     select,
@@ -26,6 +25,7 @@ from conspectus.model.index import IndexedChunk
 from conspectus.model.records import EmbeddingSpace
 from conspectus.records.catalog import state
 from conspectus.records.changes import Step, append
+from conspectus.records.inserting import insert_rows
 from conspectus.records.reading import documents_by_number
 from conspectus.records.rows import CHUNK_COLUMNS, blocks, space_values, to_indexed
 from conspectus.records.tables import PENDING, chunks, collections, documents, vectors
@@ -83,7 +83,7 @@ def put_vectors(
     owners = [row for row in owners if row.id not in there]
     if owners:
         rows = [{"chunk": row.id, "space": space.name, "vector": given[row.id]} for row in owners]
-        connection.execute(insert(vectors), rows)
+        insert_rows(connection, vectors, rows)
     _mark_complete(connection, space=space, numbers={row.document for row in owners})
     append(connection, [Step(row.collection, "put", row.id, row.id, space.name) for row in owners])
     return len(owners)
@@ -109,8 +109,7 @@ def keep_given(connection: Connection, given: Sequence[Given]) -> None:
     for space in sorted({each.space for each in given}):
         for block in blocks([row["chunk"] for row in rows if row["space"] == space]):
             connection.execute(_OLD, {"called": space, "ids": block})
-    if rows:
-        connection.execute(insert(vectors), rows)
+    insert_rows(connection, vectors, rows)
 
 
 def check_given(vector: bytes, space: EmbeddingSpace | None) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, bindparam, func, insert, select
+from sqlalchemy import Connection, Select, bindparam, func, select
 
 from conspectus.model.graph import Edge, Node, NodeEvent
 from conspectus.model.ids import SourceId
@@ -14,6 +14,7 @@ from conspectus.records.graph_tables import graph_edges as edges
 from conspectus.records.graph_tables import graph_events as events
 from conspectus.records.graph_tables import graph_evidence as evidence
 from conspectus.records.graph_tables import graph_nodes as nodes
+from conspectus.records.inserting import insert_rows
 from conspectus.records.rows import SOURCE_COLUMNS, blocks, to_json, to_metadata, to_source
 from conspectus.records.tables import sources
 from conspectus.text.times import from_microseconds, to_microseconds
@@ -169,7 +170,7 @@ def prove(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
     """Keep what speaks for edges, after what was kept before."""
     last: int = connection.execute(_LAST_EVIDENCE).scalar_one()
     numbered = [{**row, "number": number} for number, row in enumerate(rows, start=last + 1)]
-    connection.execute(insert(evidence), numbered)
+    insert_rows(connection, evidence, numbered)
 
 
 def to_event(row: Sequence[Any]) -> NodeEvent:

@@ -11,7 +11,6 @@ from sqlalchemy import (
     and_,
     bindparam,
     delete,
-    insert,
     or_,
     select,
     update,
@@ -27,6 +26,7 @@ from conspectus.records.graph_tables import graph_evidence as evidence
 from conspectus.records.graph_tables import graph_names as names
 from conspectus.records.graph_tables import graph_nodes as nodes
 from conspectus.records.graph_tables import graph_terms as terms
+from conspectus.records.inserting import insert_rows
 from conspectus.records.rows import blocks
 from conspectus.records.tables import documents
 
@@ -121,7 +121,7 @@ def _insert_nodes(connection: Connection, rows: Sequence[Values]) -> None:
         first = allocate(connection, "graph_node", len(rows))
         for place, row in enumerate(rows):
             row["number"] = first + place
-        connection.execute(insert(nodes), rows)
+        insert_rows(connection, nodes, rows)
 
 
 def _change_nodes(connection: Connection, rows: Sequence[Values]) -> None:
@@ -144,8 +144,7 @@ def _name(connection: Connection, adding: Adding, rows: Sequence[Values], *, ane
             for word in dict.fromkeys(of.get(row["id"], ()))
             if (row["number"], word) not in there
         ]
-        if told:
-            connection.execute(insert(table), told)
+        insert_rows(connection, table, told)
 
 
 def _forget_words(
@@ -285,7 +284,7 @@ class _Desk:
             first = allocate(self._connection, "graph_edge", len(self._fresh))
             for place, row in enumerate(self._fresh):
                 row["number"] = first + place
-            self._connection.execute(insert(edges), self._fresh)
+            insert_rows(self._connection, edges, self._fresh)
         if self._proved:
             told = [{"edge": row["number"], "document": document} for row, document in self._proved]
             prove(self._connection, told)

@@ -15,7 +15,6 @@ from sqlalchemy import (
     case,
     delete,
     func,
-    insert,
     literal_column,
     or_,
     select,
@@ -28,6 +27,7 @@ from conspectus.model.memory import fact_ends, told_names
 from conspectus.ports.graphs import SUBJECT, Mentioned, Passage, Unread
 from conspectus.records.catalog import state
 from conspectus.records.dialects import as_list, listed
+from conspectus.records.inserting import insert_rows
 from conspectus.records.name_tables import mentions
 from conspectus.records.parting import one_of, parted, rare
 from conspectus.records.rows import blocks
@@ -222,8 +222,7 @@ def _put(connection: Connection, found: Mapping[ChunkId, Sequence[Found]]) -> in
     for block in blocks(sorted(owners)):
         connection.execute(delete(mentions).where(mentions.c.chunk.in_(block)))
     rows = [_row(chunk, each, *owners[chunk]) for chunk in sorted(owners) for each in _once(found[chunk])]
-    if rows:
-        connection.execute(insert(mentions), rows)
+    insert_rows(connection, mentions, rows)
     last: dict[str, int] = {}
     for chunk, (collection, _) in owners.items():
         last[collection] = max(chunk, last.get(collection, 0))

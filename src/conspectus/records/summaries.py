@@ -11,6 +11,7 @@ from conspectus.errors import Changed, NotFound
 from conspectus.model.ids import DocumentId, SourceId, UserId
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports.summaries import Border, NewSummary, Standing
+from conspectus.records.inserting import insert_rows
 from conspectus.records.rows import blocks
 from conspectus.records.summary_tables import (
     standing_summaries,
@@ -110,9 +111,8 @@ def _keep(connection: Connection, source: SourceId, summary: NewSummary) -> None
     connection.execute(insert(summaries), stored)
     of_captions = [{"summary": summary.id, "document": number} for number in numbers]
     of_parts = [{"summary": summary.id, "part": part} for part in parts]
-    for table, rows in ((summary_captions, of_captions), (summary_parts, of_parts)):
-        if rows:
-            connection.execute(insert(table), rows)
+    insert_rows(connection, summary_captions, of_captions)
+    insert_rows(connection, summary_parts, of_parts)
 
 
 def _borders(connection: Connection, source: SourceId, recipe: str) -> list[Border]:

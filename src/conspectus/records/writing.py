@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 from conspectus.errors import Changed, Conflict, InvalidInput, NotFound
 from conspectus.model.ids import CollectionId, DocumentId
@@ -13,6 +13,7 @@ from conspectus.records.catalog import state
 from conspectus.records.changes import Step, allocate, append
 from conspectus.records.embedding import Given, check_given, keep_given
 from conspectus.records.forgetting import forget_summaries
+from conspectus.records.inserting import insert_rows
 from conspectus.records.rows import BLOCK, blocks, chunk_values, document_values
 from conspectus.records.tables import chunks, documents, sources
 
@@ -240,9 +241,10 @@ def _insert(connection: Connection, fresh: Sequence[Planned], spaces: Spaces) ->
         for each in placed
         for chunk in each.prepared.chunks
     ]
-    for statement, values in ((insert(documents), added), (_CHANGE, replaced), (insert(chunks), pieces)):
-        if values:
-            connection.execute(statement, values)
+    insert_rows(connection, documents, added)
+    if replaced:
+        connection.execute(_CHANGE, replaced)
+    insert_rows(connection, chunks, pieces)
     keep_given(connection, [given for each, space in spaced if (given := each.given(space))])
     return [
         Step(each.document.collection, "put", each.first, each.last)
