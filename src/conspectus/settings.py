@@ -45,7 +45,8 @@ class Settings:
     agent has at most `mcp_tokens`.
     A server has `workers` processes. With `background` `off` a process leaves jobs, vectors, names, alerts
     and retention to others. For `drain_seconds` after a server was asked to stop it answers whoever comes.
-    Sizes are in bytes unless the name says otherwise. A backup is unpacked up to `max_restored_bytes`. `fetch_allow` are names, addresses or networks,
+    Sizes are in bytes unless the name says otherwise. A backup is unpacked up to
+    `max_restored_bytes`. `fetch_allow` are names, addresses or networks,
     separated by commas, that may be fetched from although they are not public; `max_requests` are answered
     at once, `max_waiting` more wait, others are turned away; at most `max_listeners` are told of what comes,
     each for `listen_seconds` until it has to ask again; `cors_origins` are separated by commas. `url` and

@@ -43,7 +43,7 @@ def filled(made: Database, rows: int = 3) -> Database:
 
 
 def moved(source: Database, target: Database, at_last: Callable[[], None] = lambda: None) -> Moved:
-    return Move(source, Target(target), None).run(origin=source.name, at_last=at_last)
+    return Move(source, Target(target)).run(origin=source.name, at_last=at_last)
 
 
 def everything(of: Database, *, without: frozenset[str] = frozenset()) -> dict[str, list[object]]:

@@ -9,7 +9,10 @@ import conspectus
 from conspectus import Engine, NewDocument
 from conspectus.bootstrap.moving import move
 from conspectus.errors import Conflict, InvalidInput, NotFound
+from conspectus.model.ids import JobId
+from conspectus.model.jobs import Upload
 from conspectus.settings import Settings
+from conspectus.sources.job_files import LocalJobFiles
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.testing.postgres_server import PostgresProcess
 
@@ -72,14 +75,21 @@ async def test_numbers_go_on_where_they_were(tmp_path: Path) -> None:
     assert ids[0] == ids[1] != []
 
 
-async def test_files_of_running_jobs_come_along(tmp_path: Path) -> None:
-    settings = Settings(embedder="none")
+async def test_files_of_running_jobs_come_along(tmp_path: Path, postgres: PostgresProcess) -> None:
+    settings = Settings(embedder="none", cache=str(tmp_path / "cache"))
     async with conspectus.open(tmp_path / "a", settings=settings):
         pass
-    (tmp_path / "a" / "uploads" / "job").mkdir(parents=True)
-    (tmp_path / "a" / "uploads" / "job" / "0").write_bytes(b"\x00upload")
-    move(tmp_path / "a", tmp_path / "b", settings=settings)
-    assert (tmp_path / "b" / "uploads" / "job" / "0").read_bytes() == b"\x00upload"
+    kept = LocalJobFiles(tmp_path / "a")
+    await kept.keep_secret(JobId("one"), {"header": "value"})
+    await kept.keep_files(JobId("two"), [Upload("a.bin", bytes(range(256)) * 9_000), Upload("b", b"")])
+    with postgres.fresh(empty=True) as url:
+        move(tmp_path / "a", url, settings=settings)
+        move(url, tmp_path / "b", settings=settings)
+    move(tmp_path / "b", tmp_path / "c", settings=settings)
+    found = LocalJobFiles(tmp_path / "c")
+    assert await found.secret(JobId("one")) == {"header": "value"}
+    assert [each.read_bytes() for each in await found.files(JobId("two"))] == [bytes(range(256)) * 9_000, b""]
+    assert set(await found.holders()) == {"one", "two"}
 
 
 async def test_places_that_cannot_be_moved_from_or_to(tmp_path: Path) -> None:

@@ -1,8 +1,7 @@
-"""Moves that are killed, run out of disk, or have writers beside them; nothing is lost, and no half is opened."""
+"""Moves that are killed, run out of disk, or have writers beside them: nothing is lost."""
 
 import asyncio
 import json
-import random
 import resource
 import signal
 import subprocess

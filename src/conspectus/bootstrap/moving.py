@@ -1,16 +1,20 @@
 """Moving a store to another place: its rows, and the files of jobs that are not done."""
 
-import shutil
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from conspectus.bootstrap.places import Place, place_of
 from conspectus.errors import Conflict, InvalidInput, NotFound, StorageError
+from conspectus.model.jobs import Upload
 from conspectus.ports import Progress
+from conspectus.ports.jobs import JobFiles
 from conspectus.settings import Settings
 
 if TYPE_CHECKING:
@@ -19,6 +23,8 @@ if TYPE_CHECKING:
 
 FILES = ("secrets", "uploads")
 """What running jobs have beside the records, in folders of a store."""
+_FILE_TABLES = frozenset({"job_secrets", "job_files"})
+"""The same in a database."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +56,16 @@ def move(
         _prepare_folder(there)
     with _database(here, settings) as given, _database(there, settings) as taken:
         origin = f"{given.name} [{here.folder.name}]"
-        carried = partial(_carry_files, here, there)
-        moved = Move(given, Target(taken), progress).run(origin=origin, at_last=carried)
+        aside = _FILE_TABLES if here.is_shared != there.is_shared else frozenset[str]()
+
+        def carry() -> None:
+            if here.is_shared and there.is_shared:
+                return
+            with TemporaryDirectory() as copies:
+                held = [_job_files(*each, Path(copies)) for each in ((here, given), (there, taken))]
+                _finished(_carry(*held))
+
+        moved = Move(given, Target(taken), progress=progress, without=aside).run(origin=origin, at_last=carry)
         return MoveReceipt(given.name, taken.name, moved)
 
 
@@ -82,12 +96,31 @@ def _prepare_folder(there: Place) -> None:
         raise Conflict("target", str(there.folder), f"holds {shown[0]}; move to a folder that is empty")
 
 
-def _carry_files(here: Place, there: Place) -> None:
-    """Copy the files of running jobs; their jobs cannot end meanwhile."""
-    if here.is_shared or there.is_shared:
-        return
-    for name in FILES:
-        folder = there.folder / name
-        shutil.rmtree(folder, ignore_errors=True)
-        if (here.folder / name).is_dir():
-            shutil.copytree(here.folder / name, folder)
+def _job_files(place: Place, database: "Database", copies: Path) -> JobFiles:
+    """What jobs have: in the folder of a store, or in its database, from where `copies` are made."""
+    if not place.is_shared:
+        from conspectus.sources.job_files import LocalJobFiles
+
+        return LocalJobFiles(place.folder)
+    from conspectus.records.job_files import SqlJobFiles
+    from conspectus.records.transactions import Transactions
+
+    return SqlJobFiles(Transactions(database), copies, lambda: datetime.now(UTC))
+
+
+async def _carry(given: JobFiles, taken: JobFiles) -> None:
+    """Copy all that jobs of one store have into another; what a move before this one copied goes."""
+    held = await given.holders()
+    for job in await taken.holders():
+        await taken.drop(job)
+    for job in held:
+        if (secret := await given.secret(job)) is not None:
+            await taken.keep_secret(job, secret)
+        if files := await given.files(job):
+            await taken.keep_files(job, [Upload(path.name, path) for path in files])
+
+
+def _finished(work: Coroutine[None, None, None]) -> None:
+    """Run it to its end in a loop of its own, whatever this thread runs."""
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(asyncio.run, work).result()

@@ -78,13 +78,20 @@ class TableMove:
 
 
 class Move:
-    """From one database into another."""
+    """From one database into another, `without` what the caller moves by other means."""
 
-    def __init__(self, source: Database, target: Target, progress: Progress | None) -> None:
+    def __init__(
+        self,
+        source: Database,
+        target: Target,
+        *,
+        progress: Progress | None = None,
+        without: frozenset[str] = frozenset(),
+    ) -> None:
         self._source = source
         self._target = target
         self._progress = progress
-        self._tables = [TableMove(KeyedTable(table)) for table in moved_tables()]
+        self._tables = [TableMove(KeyedTable(table)) for table in moved_tables() if table.name not in without]
         self._view: View | None = None
 
     def run(self, *, origin: str, at_last: Callable[[], None]) -> Moved:

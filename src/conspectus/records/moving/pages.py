@@ -24,7 +24,7 @@ from conspectus.records.moving.sums import Sum, hash_of, sum_of, written_out
 Key = tuple[Any, ...]
 Row = tuple[Any, ...]
 
-FIRST_ROWS = 50
+FIRST_ROWS = 16
 MOST_ROWS = 2_000
 PAGE_BYTES = 4_000_000
 
