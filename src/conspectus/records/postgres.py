@@ -92,7 +92,7 @@ class PostgresDatabase:
 def _engine(url: str, busy_seconds: float, connections: int) -> Engine:
     try:
         address = make_url(url).set(drivername=DRIVER)
-    except ArgumentError as fault:
+    except (ArgumentError, ValueError) as fault:
         raise InvalidInput("path", "is no URL of PostgreSQL; postgresql://USER@HOST:PORT/NAME is") from fault
     engine = create_engine(
         address,
