@@ -25,6 +25,7 @@ from conspectus.cli import (
     upkeep,
     video,
     work,
+    working,
 )
 from conspectus.cli.failures import INTERRUPTED, INVALID, MEANINGS, fail
 from conspectus.cli.options import Common, spread
@@ -66,7 +67,8 @@ def build_app() -> typer.Typer:
         "add": documents.add, "ask": chatting.ask, "search": asking.search, "context": asking.context,
         "explain": asking.explain, "list": documents.list_documents, "delete": documents.delete,
         "status": upkeep.status, "check": upkeep.check, "reindex": upkeep.reindex,
-        "reembed": upkeep.reembed, "serve": serving.serve, "mcp": mcp.mcp, "migrate": moving.migrate,
+        "reembed": upkeep.reembed, "serve": serving.serve, "worker": working.worker,
+        "mcp": mcp.mcp, "migrate": moving.migrate,
         "backup": moving.backup, "restore": moving.restore,
     }  # fmt: skip
     evaluation = typer.Typer(help="Measure the product on an evaluation set.", rich_markup_mode=None)

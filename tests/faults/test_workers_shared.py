@@ -1,0 +1,124 @@
+"""Workers of one database: they share the jobs, and what one leaves behind another one does, once."""
+
+import asyncio
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import conspectus
+from conspectus.engine import Engine
+from conspectus.model.jobs import Upload
+from conspectus.settings import Settings
+from conspectus.testing.web_server import Answer, ScriptedServer
+
+PROGRAM = [sys.executable, "-c", "from conspectus.cli.main import main; main()", "worker"]
+SETTINGS = replace(
+    Settings(),
+    embedder="none",
+    fetch_allow="127.0.0.1",
+    lease_seconds=3,
+    job_workers=2,
+    job_grace_seconds=5,
+    background="off",
+)
+COUNT = 8
+LONG = 120.0
+
+
+def text_of(number: int) -> str:
+    return f"This is number {number}, and there is none like it."
+
+
+@asynccontextmanager
+async def worker(url: str, cache: Path) -> AsyncIterator[Process]:
+    """A `conspectus worker` that works."""
+    chosen = replace(SETTINGS, path=url, cache=str(cache), background="on")
+    given = {f"CONSPECTUS_{name.upper()}": str(value) for name, value in asdict(chosen).items()}
+    process = await asyncio.create_subprocess_exec(*PROGRAM, env={**os.environ, **given}, stderr=PIPE)
+    assert process.stderr is not None
+    try:
+        said = await process.stderr.readline()
+        assert said == b"working\n", said + await process.stderr.read()
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+        await process.communicate()
+
+
+async def submitted(engine: Engine, base: str) -> list[str]:
+    """Jobs of every kind of need: an address, a secret header, a file that is handed in."""
+    made = []
+    for number in range(COUNT):
+        if number % 4 == 3:
+            job = await engine.ingest_files([Upload(f"files/{number}", text_of(number).encode())])
+        else:
+            job = await engine.ingest_url(f"{base}/{number}", headers={"X-Secret": "s3cr3t"})
+        made.append(str(job.id))
+    return made
+
+
+async def verify(engine: Engine, jobs: list[str]) -> None:
+    """Each has succeeded, its document is there once, and nothing that it needed is kept any more."""
+    for each in jobs:
+        await engine.wait_job(each, seconds=LONG)
+    done = [await engine.job(each) for each in jobs]
+    assert Counter(job.state for job in done) == {"succeeded": COUNT}, done
+    documents = (await engine.list(limit=1000)).documents
+    assert Counter(int(each.key.rpartition("/")[2]) for each in documents) == Counter(range(COUNT))
+    assert (await engine.check()).clean
+
+
+async def begun(engine: Engine, least: int) -> None:
+    async with asyncio.timeout(LONG):
+        while True:
+            if sum(job.state != "queued" for job in (await engine.jobs()).jobs) >= least:
+                return
+            await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def site(url: str, cache: Path) -> AsyncIterator[tuple[Engine, list[str]]]:
+    """Jobs that wait for workers, as the process that takes them in leaves them alone."""
+    pages = {f"/{number}": Answer(text_of(number).encode(), delay=0.5) for number in range(COUNT)}
+    settings = replace(SETTINGS, cache=str(cache))
+    async with ScriptedServer(pages) as server, conspectus.open(url, settings=settings) as engine:
+        jobs = await submitted(engine, server.base)
+        yield engine, jobs
+
+
+async def test_workers_share_jobs_and_take_over_what_one_left(postgres_url: str, tmp_path: Path) -> None:
+    async with site(postgres_url, tmp_path / "server") as (engine, jobs):
+        assert {job.state for job in (await engine.jobs()).jobs} == {"queued"}
+        async with worker(postgres_url, tmp_path / "one") as first:
+            await begun(engine, 2)
+            first.kill()
+            async with worker(postgres_url, tmp_path / "two") as second:
+                await verify(engine, jobs)
+                second.send_signal(signal.SIGTERM)
+                assert await second.wait() == 0
+        assert not list(tmp_path.rglob("uploads/*"))
+
+
+async def test_a_worker_that_stood_still_ends_no_job_that_another_took(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    async with site(postgres_url, tmp_path / "server") as (engine, jobs):
+        async with worker(postgres_url, tmp_path / "one") as first:
+            await begun(engine, 2)
+            first.send_signal(signal.SIGSTOP)
+            async with worker(postgres_url, tmp_path / "two"):
+                await verify(engine, jobs)
+                before = [await engine.job(each) for each in jobs]
+                first.send_signal(signal.SIGCONT)
+                await asyncio.sleep(3)
+                assert [await engine.job(each) for each in jobs] == before
+                first.send_signal(signal.SIGTERM)
+                assert await first.wait() == 0
+        assert (await engine.list(limit=1000)).documents
