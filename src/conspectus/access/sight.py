@@ -77,7 +77,8 @@ class Sight:
 
     def __init__(self, person: Person, records: Records, accounts: Accounts) -> None:
         self.person = person
-        self._records = records
+        self._everything = records
+        self._records = records.seen_by(person.id)
         self._accounts = accounts
 
     def own_name(self, name: str) -> str:
@@ -120,11 +121,11 @@ class Sight:
 
     async def begins_a_collection(self, prefix: str) -> bool:
         """Whether the name of any collection begins so, seen or not: for the owner's eyes."""
-        return any(each.name.startswith(prefix) for each in await self._records.collections())
+        return any(each.name.startswith(prefix) for each in await self._everything.collections())
 
     async def is_known(self, collection: str) -> bool:
         """Whether a collection has that id, seen or not: for making another one."""
-        found = await self._records.collection(collection)
+        found = await self._everything.collection(collection)
         return found is not None and found.id == collection
 
     async def sources(self, place: Place) -> list[Source]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from conspectus.model.conversation import ArchiveKind, ChatArchive
 from conspectus.model.filter import Filter
-from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
+from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.index import Disagreement, IndexedChunk, IndexStatus, TermStatistic
 from conspectus.model.records import (
     Change,
@@ -159,6 +159,10 @@ class Embedder(Protocol):
 
 class Records(Timelines, Protocol):
     """The system of record. Every method is one transaction; every write appends its change rows."""
+
+    def seen_by(self, person: UserId) -> "Records":
+        """The same records for a person's reads, of which a store with a second wall shows no others."""
+        ...
 
     async def create_collection(self, collection: Collection) -> Collection:
         """Store it, or return the stored one of that name."""

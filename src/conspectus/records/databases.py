@@ -20,10 +20,14 @@ UNFINISHED = "unfinished move"
 
 @dataclass(frozen=True, slots=True)
 class DatabaseAccess:
-    """How long to wait for a lock or a server, and how many connections to a server there may be."""
+    """How long to wait for a lock or a server, and how many connections to a server there may be.
+
+    With `row_security` the server itself shows reads for a person only what the person may see.
+    """
 
     busy_seconds: float = 30.0
     connections: int = 8
+    row_security: bool = False
 
 
 def is_server(address: str) -> bool:
@@ -36,6 +40,8 @@ def database_at(address: str, access: DatabaseAccess) -> Database:
     if not is_server(address):
         if "://" in address:
             raise InvalidInput("path", "must be the path of a folder, or begin with postgresql://")
+        if access.row_security:
+            raise InvalidInput("row_security", "is for records in PostgreSQL; leave it off for a folder")
         return SqliteDatabase(Path(address), busy_seconds=access.busy_seconds, readers=READERS)
     try:
         postgres = importlib.import_module("conspectus.records.postgres")

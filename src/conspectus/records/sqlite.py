@@ -38,7 +38,7 @@ class SqliteDatabase:
     def __init__(self, path: Path, *, busy_seconds: float, readers: int) -> None:
         self.reading = sqlite_engine(path, busy_seconds=busy_seconds, connections=readers + 2)
         self.writing: Engine = self.reading.execution_options(**{WRITES: True})
-        self.beside = self.writing
+        self.beside: Engine = self.writing
         self.name = str(path)
         self.readers = readers
         self._busy_seconds = busy_seconds

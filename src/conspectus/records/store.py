@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from conspectus.model.filter import Filter
-from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
+from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import (
     Collection,
@@ -38,24 +38,30 @@ from conspectus.records import (
 )
 from conspectus.records.collection_reader import CollectionReader
 from conspectus.records.databases import DatabaseAccess, bring_up_to_date, database_at
-from conspectus.records.transactions import Transactions
+from conspectus.records.transactions import Transactions, guarded
 
 
 async def open_records(
-    address: str | Path, *, busy_seconds: float = 30.0, connections: int = 8
+    address: str | Path,
+    *,
+    busy_seconds: float = 30.0,
+    connections: int = 8,
+    row_security: bool = False,
 ) -> "SqlRecords":
     """Open the store at a path or at a `postgresql://` URL, made or brought to the newest version if needed.
 
     Several processes may open, read and write the same store at once; a writer waits up to `busy_seconds`
-    for another. To a server this process has at most `connections` connections, one of them for writing.
+    for another. To a server this process has at most `connections` connections, one of them for writing;
+    with `row_security` it shows what is read for a person only where that person may see it.
 
     Raises:
         StorageTooNew: a newer program wrote it.
         StorageBusy: another process held it for too long, or the server does not answer.
         StorageError: it is not a database, or cannot be read or written.
         MissingExtra: it is a URL, and the driver is not installed.
+        InvalidInput: it cannot have `row_security`; the message says what would have to be done.
     """
-    access = DatabaseAccess(busy_seconds, connections)
+    access = DatabaseAccess(busy_seconds, connections, row_security)
     return await asyncio.to_thread(_open, str(address), access)
 
 
@@ -66,6 +72,11 @@ class SqlRecords:
         self.transactions = self._transactions = transactions
         self._read = transactions.read
         self._write = transactions.write
+
+    def seen_by(self, person: UserId) -> "SqlRecords":
+        """The same records, as a database with row security shows them to a person."""
+        seen = self._transactions.seen_by(person)
+        return self if seen is self._transactions else SqlRecords(seen)
 
     async def create_collection(self, collection: Collection) -> Collection:
         """Store it, or return the stored one of that name."""
@@ -250,5 +261,7 @@ def _open(address: str, access: DatabaseAccess) -> SqlRecords:
     with ExitStack() as unless_opened:
         unless_opened.callback(transactions.shut)
         bring_up_to_date(transactions.database)
+        if access.row_security:
+            guarded(transactions.database, transactions.wall_in)
         unless_opened.pop_all()
     return SqlRecords(transactions)

@@ -1,0 +1,302 @@
+"""The wall in the database: what it shows is what the policy allows, whatever is asked and however."""
+
+import random
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import psycopg
+import pytest
+from psycopg import sql
+from sqlalchemy import Connection, make_url, text
+
+from conspectus.access.policy import access_of, visible
+from conspectus.errors import InvalidInput, NotFound
+from conspectus.model.access import ROLES, Grant, Grantee, Group, Person, User
+from conspectus.model.filter import EVERYTHING, document_row, matches
+from conspectus.model.ids import LOCAL, ChunkId, CollectionId, DocumentId, GroupId, SourceId, UserId
+from conspectus.records.accounts import SqlAccounts
+from conspectus.records.row_security import READER, enable_row_security
+from conspectus.records.store import SqlRecords, open_records
+from conspectus.testing.postgres_server import PostgresProcess
+from conspectus.testing.samples import NOON, notes, prepared, shelf
+
+HOMES = [CollectionId(name) for name in ("red", "green", "blue")]
+USERS = [UserId(name) for name in ("ada", "ben", "cy", "di")]
+GROUPS = [GroupId("all"), GroupId("some")]
+
+
+@pytest.fixture
+async def records(postgres_url: str) -> AsyncIterator[SqlRecords]:
+    opened = await open_records(postgres_url, connections=3, row_security=True)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def accounts(records: SqlRecords) -> SqlAccounts:
+    """Three collections of different owners, three sources in each, two documents in every source."""
+    people = SqlAccounts(records.transactions)
+    for name in USERS:
+        await people.add_user(User(name, f"user-{name}", NOON, owner=name == "di"))
+    for group in GROUPS:
+        await people.add_group(Group(group, group, NOON))
+    for home, owner in zip(HOMES, (LOCAL, USERS[0], USERS[1]), strict=True):
+        await records.create_collection(replace(shelf(home), id=home, owner=owner))
+        for number in range(3):
+            source = replace(notes(f"{home}{number}", home), id=SourceId(f"{home}{number}"))
+            await records.put_source(source)
+            batch = [
+                prepared(f"{source.id}-{key}", "a text", "another", collection=home, source=source.id)
+                for key in "xy"
+            ]
+            await records.write(batch)
+    return people
+
+
+async def allowed(records: SqlRecords, accounts: SqlAccounts, person: Person) -> set[str]:
+    """The documents that the policy lets a person see."""
+    held = await accounts.held_by(person.id)
+    found: set[str] = set()
+    for home in await records.collections():
+        where = visible(access_of(person, home, held))
+        documents, _ = await records.list(home.id, EVERYTHING, limit=1_000)
+        found |= {each.id for each in documents if matches(where, document_row(each))}
+    return found
+
+
+async def shown(records: SqlRecords, person: UserId) -> set[str]:
+    """The documents that the database shows without being asked for any in particular."""
+    work = records.transactions.seen_by(person).read
+    return set(await work(lambda asked: asked.execute(text("SELECT id FROM documents")).scalars().all()))
+
+
+Step = Callable[[], object]
+
+
+def steps(chance: random.Random, accounts: SqlAccounts) -> list[Step]:
+    """What may happen next: every kind of change to who may see what."""
+    user, group = chance.choice(USERS[:3]), chance.choice(GROUPS)
+    home = chance.choice(HOMES)
+    source = chance.choice([None, SourceId(f"{home}{chance.randrange(3)}")])
+    grantee = chance.choice([Grantee("user", user), Grantee("group", group)])
+    grant = Grant(home, source, grantee, chance.choice(ROLES), NOON)
+    return [
+        lambda: accounts.put_grant(grant),
+        lambda: accounts.put_grant(grant),
+        lambda: accounts.revoke(home, source, grantee),
+        lambda: accounts.join(group, user),
+        lambda: accounts.leave(group, user),
+    ]
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_what_is_shown_is_what_the_policy_allows(
+    records: SqlRecords, accounts: SqlAccounts, seed: int
+) -> None:
+    chance = random.Random(seed)
+    seen: set[frozenset[str]] = set()
+    for _ in range(12):
+        for _ in range(3):
+            step: Any = chance.choice(steps(chance, accounts))
+            await step()
+        for user in await accounts.users():
+            person = Person(user.name, user.owner, user.id)
+            assert await shown(records, user.id) == await allowed(records, accounts, person)
+            seen.add(frozenset(await shown(records, user.id)))
+    assert len(seen) > 5
+    assert len(await shown(records, LOCAL)) == 18
+
+
+async def test_who_is_disabled_unknown_or_nobody_is_shown_nothing(
+    records: SqlRecords, accounts: SqlAccounts
+) -> None:
+    for person in ("nobody", "", "user-ada", "' OR true --"):
+        assert await shown(records, UserId(person)) == set()
+    for user in ("ada", "di"):
+        assert await shown(records, UserId(user))
+        await accounts.disable_user(UserId(user), disabled=True)
+        assert await shown(records, UserId(user)) == set()
+    await accounts.delete_user(UserId("ada"), heir=UserId("cy"))
+    assert await shown(records, UserId("ada")) == set()
+    assert len(await shown(records, UserId("cy"))) == 6
+
+
+async def test_a_read_without_any_filter_finds_only_what_the_person_may_see(
+    records: SqlRecords, accounts: SqlAccounts
+) -> None:
+    await accounts.put_grant(Grant(HOMES[0], SourceId("red1"), Grantee("user", USERS[2]), "viewer", NOON))
+    seen = records.seen_by(USERS[2])
+    every = [DocumentId(f"{home}{number}-{key}") for home in HOMES for number in range(3) for key in "xy"]
+    assert [each.id for each in await seen.documents(every)] == ["red1-x", "red1-y"]
+    assert {each.document.id for each in await seen.hydrate([ChunkId(n) for n in range(1, 40)])} == {
+        "red1-x",
+        "red1-y",
+    }
+    assert [each.id for each in await seen.collections()] == ["red"]
+    assert [each.id for each in await seen.sources(HOMES[0])] == ["red1"]
+    assert await seen.count(HOMES[0], EVERYTHING) == 2
+    with pytest.raises(NotFound):
+        await seen.count(HOMES[1], EVERYTHING)
+    assert await seen.document_chunks(DocumentId("red1-x"))
+    with pytest.raises(NotFound):
+        await seen.text(DocumentId("red2-x"))
+    assert len(await records.documents(every)) == len(every)
+
+
+@contextmanager
+def login(postgres: PostgresProcess, url: str, name: str) -> Iterator[psycopg.Connection]:
+    """A connection of a login of its own that is a reader."""
+    postgres.run(f'CREATE ROLE "{name}" LOGIN IN ROLE {READER}')
+    database = make_url(url).database or ""
+    try:
+        with psycopg.connect(postgres.url(database, name), autocommit=True) as connection:
+            yield connection
+    finally:
+        postgres.run(f'DROP ROLE "{name}"')
+
+
+ASKED = (
+    "SELECT id FROM documents",
+    "SELECT d.id FROM chunks c JOIN documents d ON d.number = c.document",
+    "SELECT id FROM documents WHERE source IN (SELECT id FROM sources)",
+    "SELECT id FROM documents WHERE number IN (SELECT document FROM chunks OFFSET 0)",
+    "WITH every AS MATERIALIZED (SELECT * FROM documents) SELECT id FROM every",
+    "SELECT (jsonb_populate_record(NULL::documents, to_jsonb(d))).id FROM documents d",
+    "SELECT id FROM documents WHERE id = 'red0-x' OR true",
+)
+REFUSED = (
+    "SELECT id FROM documents FOR KEY SHARE SKIP LOCKED",
+    "SELECT * FROM public.users",
+    "SELECT * FROM grants",
+    "SELECT hash FROM keys",
+    "SELECT * FROM members",
+    "SELECT conspectus_person()",
+    "INSERT INTO changes VALUES (99, 'red', 'put', 1, 1, NULL, 1)",
+    "UPDATE documents SET source = 'green0'",
+    "DELETE FROM chunks",
+    "TRUNCATE documents CASCADE",
+    "ALTER TABLE documents DISABLE ROW LEVEL SECURITY",
+    f"DROP POLICY {READER} ON documents",
+    "CREATE OR REPLACE FUNCTION public.conspectus_seen() RETURNS TABLE (collection text, source text)"
+    " LANGUAGE sql AS 'SELECT id, NULL FROM collections'",
+    "SET ROLE postgres",
+    "SET SESSION AUTHORIZATION postgres",
+    "COPY documents TO PROGRAM 'true'",
+    "SELECT pg_read_file('PG_VERSION')",
+)
+TRICKS = (
+    "SET conspectus.person = 'local'",
+    "SET conspectus.person = 'di'",
+    "SELECT set_config('conspectus.person', 'local', false)",
+    f"SET ROLE {READER}",
+    "SET row_security = on",
+    "CREATE TEMPORARY TABLE users AS SELECT 'di'::text AS id, 'user-ada'::text AS name, 1 AS owner,"
+    " 0 AS disabled",
+    "SET search_path = pg_temp, public",
+)
+
+
+def is_refused(connection: psycopg.Connection, statement: str) -> bool:
+    try:
+        connection.execute(statement.encode())
+    except psycopg.errors.InsufficientPrivilege:
+        return True
+    return False
+
+
+async def test_a_login_is_the_user_of_its_name_and_cannot_become_another(
+    postgres: PostgresProcess, postgres_url: str, records: SqlRecords, accounts: SqlAccounts
+) -> None:
+    mine = {f"green{number}-{key}" for number in range(3) for key in "xy"}
+    with login(postgres, postgres_url, "user-ada") as connection:
+        for trick in ("SELECT 1", *TRICKS):
+            connection.execute(trick.encode())
+            for statement in ASKED:
+                assert {row[0] for row in connection.execute(statement.encode())} == mine, statement
+            assert [each for each in REFUSED if not is_refused(connection, each)] == []
+        connection.execute("RESET search_path")
+        with connection.cursor() as cursor, cursor.copy("COPY documents (id) TO STDOUT") as copied:
+            assert {row[0] for row in copied.rows()} == mine
+        plan = connection.execute("EXPLAIN (ANALYZE, FORMAT JSON) SELECT id FROM documents").fetchone()
+        assert plan is not None
+        assert plan[0][0]["Plan"]["Actual Rows"] == len(mine)
+    assert len(await shown(records, LOCAL)) == 18
+
+
+async def test_a_function_that_tells_what_it_is_given_is_given_nothing_hidden(
+    postgres: PostgresProcess, postgres_url: str, accounts: SqlAccounts
+) -> None:
+    with login(postgres, postgres_url, "user-ben") as connection:
+        told: list[str] = []
+        connection.add_notice_handler(lambda notice: told.append(str(notice.message_primary)))
+        connection.execute(
+            "CREATE FUNCTION pg_temp.tell(text) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS"
+            " $$ BEGIN RAISE NOTICE '%', $1; RETURN true; END $$"
+        )
+        connection.execute("SELECT count(*) FROM documents WHERE pg_temp.tell(id)")
+        connection.execute("DROP FUNCTION pg_temp.tell")
+        assert {each[:4] for each in told} == {"blue"}
+
+
+async def test_a_login_that_nobody_has_an_account_for_sees_nothing(
+    postgres: PostgresProcess, postgres_url: str, accounts: SqlAccounts
+) -> None:
+    for name in ("local", "ada", "stranger"):
+        with login(postgres, postgres_url, name) as connection:
+            connection.execute("SET conspectus.person = 'ada'")
+            for table in ("collections", "sources", "documents", "chunks", "vectors", "mentions", "changes"):
+                query = sql.SQL("SELECT * FROM {}").format(sql.Identifier(table))
+                assert connection.execute(query).fetchall() == []
+
+
+async def test_a_table_beside_the_records_is_walled_in_by_its_sources(
+    records: SqlRecords, accounts: SqlAccounts
+) -> None:
+    def make(connection: Connection) -> None:
+        connection.execute(text("CREATE TABLE beside AS SELECT id, source FROM documents"))
+        connection.execute(text("DELETE FROM beside WHERE source NOT LIKE 'red%'"))
+        enable_row_security(connection, "beside", "source", collection="red")
+
+    def look(connection: Connection) -> set[str]:
+        return set(connection.execute(text("SELECT DISTINCT source FROM beside")).scalars())
+
+    await records.transactions.write(make)
+    await accounts.put_grant(Grant(HOMES[0], SourceId("red2"), Grantee("user", USERS[2]), "viewer", NOON))
+    seen = {user: await records.transactions.seen_by(user).read(look) for user in (*USERS, LOCAL)}
+    every = {"red0", "red1", "red2"}
+    assert seen == {"ada": set(), "ben": set(), "cy": {"red2"}, "di": every, LOCAL: every}
+
+
+async def test_without_the_role_it_is_said_what_an_administrator_has_to_run(
+    postgres: PostgresProcess, records: SqlRecords
+) -> None:
+    name = f"poor_{uuid4().hex[:8]}"
+    postgres.run(f"CREATE ROLE {name} LOGIN")
+    postgres.run(f"CREATE DATABASE {name} OWNER {name} TEMPLATE template0")
+    url = postgres.url(name, name)
+    try:
+        await (await open_records(url, connections=2)).close()
+        with pytest.raises(InvalidInput, match=f"GRANT {READER} TO {name};"):
+            await open_records(url, connections=2, row_security=True)
+        postgres.run(f"GRANT {READER} TO {name}")
+        opened = await open_records(url, connections=2, row_security=True)
+        assert await shown(opened, LOCAL) == set()
+        await opened.close()
+    finally:
+        postgres.run(f"DROP DATABASE {name} WITH (FORCE)")
+        postgres.run(f"DROP ROLE {name}")
+
+
+async def test_without_the_wall_reads_are_what_they_were(postgres_url: str) -> None:
+    opened = await open_records(postgres_url, connections=2)
+    assert opened.transactions.seen_by(USERS[0]) is opened.transactions
+    await opened.close()
+
+
+async def test_a_folder_has_no_such_wall(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="PostgreSQL"):
+        await open_records(tmp_path / "records.sqlite", row_security=True)
