@@ -1,0 +1,50 @@
+"""migrate, backup and restore, as they are typed."""
+
+from pathlib import Path
+
+from tests.cli.conftest import Shell
+
+
+def test_a_folder_is_moved_to_another(filled: Shell, tmp_path: Path) -> None:
+    before = filled("search", "backup", "--json").json
+    moved = filled("migrate", "--from", tmp_path / "data", "--to", tmp_path / "new", "--json")
+    assert moved.code == 0
+    assert moved.json["indexed"] == ["default"]
+    tables = {each["table"]: each for each in moved.json["tables"]}
+    assert tables["documents"]["rows"] == 6
+    assert all(each["source_hash"] == each["target_hash"] for each in tables.values())
+    after = filled("search", "backup", "--data", tmp_path / "new", "--json").json
+    assert [hit["chunk"] for hit in after["hits"]] == [hit["chunk"] for hit in before["hits"]]
+    again = filled("migrate", "--from", tmp_path / "data", "--to", tmp_path / "new", "--json")
+    assert (again.code, again.json["error"]["code"]) == (1, "conflict")
+
+
+def test_without_index_it_is_built_by_the_first_question(filled: Shell, tmp_path: Path) -> None:
+    moved = filled("migrate", "--from", tmp_path / "data", "--to", tmp_path / "new", "--no-index")
+    assert moved.code == 0
+    assert "documents" in moved.out
+    assert "Indexes built: none." in moved.out
+    assert filled("search", "backup", "--data", tmp_path / "new").code == 0
+
+
+def test_a_backup_is_made_checked_and_restored(filled: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "a.zip"
+    assert filled("backup", file, "--json").json["tables"]["documents"]["rows"] == 6
+    assert filled("backup", file).code == 1
+    assert filled("backup", "--check", file).code == 0
+    assert filled("restore", file, "--to", tmp_path / "new").code == 0
+    assert filled("restore", file, "--to", tmp_path / "new").code == 1
+    assert filled("check", "--data", tmp_path / "new").code == 0
+    file.write_bytes(file.read_bytes()[:-100])
+    assert filled("backup", "--check", file).code == 2
+    assert filled("restore", file, "--to", tmp_path / "other").code == 2
+
+
+def test_what_cannot_be_named(filled: Shell, tmp_path: Path) -> None:
+    nothing = tmp_path / "nothing"
+    assert filled("migrate", "--from", nothing, "--to", tmp_path / "x").code == 3
+    assert filled("backup", tmp_path / "a.zip", "--data", nothing).code == 3
+    assert filled("backup", tmp_path / "a.zip", "--data", "postgresql://x/y").code == 2
+    assert filled("backup", tmp_path / "a.zip", "--url", "http://x").code == 2
+    assert filled("migrate", "--from", tmp_path / "data", "--to", "mysql://x").code == 2
+    assert not nothing.exists()
