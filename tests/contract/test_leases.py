@@ -54,7 +54,7 @@ async def test_one_at_a_time_and_the_next_as_soon_as_it_is_given_back(processes:
         await mine.confirm()
     async with second.turn("jobs") as yours:
         assert yours
-        assert yours.fence == mine.fence + 1
+        assert yours.fence > mine.fence
 
 
 async def test_of_many_that_ask_at_once_for_what_nobody_ever_had_one_gets_it(processes: Pair) -> None:
@@ -135,11 +135,7 @@ async def test_a_lease_that_ended_unnoticed_goes_on_if_nobody_came(processes: Pa
         await ends_in(store, -HOUR)
         await asyncio.sleep(SHORT)
         await mine.confirm()
-    until, holder = await store.read(
-        lambda connection: connection.execute(select(leases.c.until, leases.c.holder)).one()
-    )
-    assert until == 0
-    assert holder
+    assert await store.read(lambda connection: connection.execute(select(leases)).all()) == []
 
 
 async def test_what_stops_the_work_is_raised_as_it_is(processes: Pair) -> None:

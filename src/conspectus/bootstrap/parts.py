@@ -21,7 +21,7 @@ from conspectus.bootstrap.names import extractor_of
 from conspectus.bootstrap.places import Place, place_of
 from conspectus.engine import Parts
 from conspectus.engine.parts import AlertParts, NameParts, WorkParts
-from conspectus.errors import StorageError
+from conspectus.errors import InvalidInput, StorageError
 from conspectus.model.wiki import Connection
 from conspectus.ports import CountTokens
 from conspectus.ports.alerts import Poster
@@ -62,7 +62,9 @@ async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
     await asyncio.to_thread(_make, folder)
     indexes = indexes_of(place, settings)
     busy, connections = settings.busy_seconds, settings.database_connections
-    records = await open_records(place.records, busy_seconds=busy, connections=connections)
+    records = await open_records(
+        place.records, busy_seconds=busy, connections=connections, row_security=_has_wall(settings)
+    )
     turns = _turns(place, settings, records.transactions)
     return Parts(
         path=records.transactions.database.name if place.is_shared else str(folder),
@@ -101,6 +103,12 @@ async def prepare(path: str | Path, settings: Settings) -> None:
     place = place_of(path, settings)
     await asyncio.to_thread(_make, place.folder)
     await (await open_records(place.records, busy_seconds=settings.busy_seconds, connections=2)).close()
+
+
+def _has_wall(settings: Settings) -> bool:
+    if settings.row_security not in {"on", "off"}:
+        raise InvalidInput("row_security", f"{settings.row_security!r} is not on or off")
+    return settings.row_security == "on"
 
 
 async def _release(models: Models, indexes: Indexes) -> None:

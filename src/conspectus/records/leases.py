@@ -13,7 +13,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, exists, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, exists, insert, or_, select, update
 
 from conspectus.errors import Conflict, StorageError, TurnLost
 from conspectus.ports.turns import Hold
@@ -23,7 +23,6 @@ from conspectus.records.transactions import Transactions
 
 RENEWALS = 3
 """So many times a lease is renewed before it would end."""
-_GIVEN_BACK = 0
 
 
 class Leases:
@@ -117,8 +116,9 @@ def _take(connection: Connection, name: str, seconds: float, holder: str) -> int
     fence: int | None = connection.execute(taken.returning(leases.c.fence)).scalar()
     known = exists(select(leases.c.name).where(leases.c.name == name))
     if fence is None and not connection.execute(select(known)).scalar_one():
-        connection.execute(insert(leases).values(**values, name=name, fence=1))
-        return 1
+        # A fence of a lease that was given back is not known any more, but was the clock at most.
+        given = insert(leases).values(**values, name=name, fence=now)
+        fence = connection.execute(given.returning(leases.c.fence)).scalar_one()
     return fence
 
 
@@ -134,8 +134,7 @@ def _is_held(connection: Connection, name: str, fence: int) -> bool:
 
 
 def _give_back(connection: Connection, name: str, fence: int) -> None:
-    held = update(leases).where(leases.c.name == name, leases.c.fence == fence)
-    connection.execute(held.values(until=_GIVEN_BACK))
+    connection.execute(delete(leases).where(leases.c.name == name, leases.c.fence == fence))
 
 
 def _end(seconds: float) -> ColumnElement[int]:
