@@ -1,7 +1,8 @@
 """A program to be killed, or to run beside another one: it checks alerts and writes captions.
 
 `SEED COUNT` are the first caption's number and how many there are; every third is what the alert waits for,
-a minute after the one before. Each line on standard output is the number of a caption that is stored.
+a minute after the one before; `CACHE` is the folder beside a store in a database. Each line on standard
+output is the number of a caption that is stored.
 """
 
 import asyncio
@@ -14,7 +15,7 @@ from conspectus.settings import Settings
 
 SETTINGS = replace(
     Settings(), embedder="none", log_level="critical", fetch_allow="127.0.0.1", alert_poll_milliseconds=10,
-    webhook_seconds=300,
+    webhook_seconds=300, lease_seconds=2,
 )  # fmt: skip
 STREAM = "cam"
 
@@ -24,8 +25,8 @@ def caption(number: int) -> NewCaption:
     return NewCaption(text, 60 * number, 60 * number + 1, index=number)
 
 
-async def main(store: str, seed: str, count: str) -> None:
-    async with conspectus.open(store, settings=SETTINGS) as engine:
+async def main(store: str, seed: str, count: str, cache: str = "") -> None:
+    async with conspectus.open(store, settings=replace(SETTINGS, cache=cache)) as engine:
         await engine.start_alerting()
         print("ready", flush=True)
         for number in range(int(seed), int(seed) + int(count)):

@@ -1,0 +1,160 @@
+"""Processes on one PostgreSQL that stand still and go on, and a database that goes away and comes back."""
+
+import asyncio
+import signal
+import sys
+import threading
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import Connection, text
+
+import conspectus
+from conspectus import Engine
+from conspectus.errors import StorageBusy, TurnLost
+from conspectus.model.video import AlertEvent, NewAlert
+from conspectus.records.leases import Leases
+from conspectus.records.store import open_records
+from conspectus.testing.postgres_server import PostgresProcess, postgres_server
+from conspectus.testing.samples import shelf
+from conspectus.testing.web_server import Answer, ScriptedServer
+from tests.faults.alert_keeper import SETTINGS, STREAM, caption
+
+KEEPER = Path(__file__).with_name("alert_keeper.py")
+PATIENCE, SHORT = 120, 0.3
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ScriptedServer]:
+    async with ScriptedServer({"/hook": Answer(b"")}) as running:
+        yield running
+
+
+@asynccontextmanager
+async def keeper(url: str, cache: Path, seed: int, count: int) -> AsyncIterator[Process]:
+    """The program on the shared store, ready; killed at the end of the block."""
+    command = [sys.executable, str(KEEPER), url, str(seed), str(count), str(cache)]
+    running = await asyncio.create_subprocess_exec(*command, stdout=PIPE)
+    assert running.stdout is not None
+    assert await running.stdout.readline() == b"ready\n"
+    try:
+        yield running
+    finally:
+        if running.returncode is None:
+            running.kill()
+        await running.wait()
+
+
+async def stored_by(running: Process, count: int) -> None:
+    assert running.stdout is not None
+    for _ in range(count):
+        assert await running.stdout.readline()
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    for _ in range(20 * PATIENCE):
+        if holds():
+            return
+        await asyncio.sleep(0.05)
+    raise TimeoutError
+
+
+def holder_of(url: str, name: str) -> str:
+    """Who has a lease, as people are told."""
+    with psycopg.connect(url) as connection:
+        row = connection.execute("SELECT holder FROM leases WHERE name = %s", [name]).fetchone()
+    return "" if row is None else str(row[0])
+
+
+async def delivered(engine: Engine, count: int) -> list[AlertEvent]:
+    """Every event, when so many are delivered."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            events = await engine.alert_events(limit=1_000)
+            if sum(each.delivery == "delivered" for each in events) >= count:
+                return events
+            await asyncio.sleep(0.05)
+
+
+async def test_who_stood_still_delivers_nothing_that_the_next_one_did(
+    postgres_url: str, tmp_path: Path, server: ScriptedServer
+) -> None:
+    settings = replace(SETTINGS, cache=str(tmp_path))
+    async with conspectus.open(postgres_url, settings=settings) as engine:
+        await engine.put_stream(STREAM)
+        await engine.put_alert(NewAlert("fire", "fire", webhook=f"{server.base}/hook"))
+        async with keeper(postgres_url, tmp_path, 0, 3) as first, keeper(postgres_url, tmp_path, 30, 3):
+            await stored_by(first, 3)
+            await delivered(engine, 2)
+            frozen = first if holder_of(postgres_url, "alerts").endswith(f" {first.pid}") else None
+            assert frozen is not None
+            frozen.send_signal(signal.SIGSTOP)
+            await engine.add_captions([caption(number) for number in range(60, 90)], stream=STREAM)
+            events = await delivered(engine, 12)
+            frozen.send_signal(signal.SIGCONT)
+            await engine.add_captions([caption(number) for number in range(120, 150)], stream=STREAM)
+            events = await delivered(engine, 22)
+            assert frozen.returncode is None
+            assert not holder_of(postgres_url, "alerts").endswith(f" {frozen.pid}")
+    sent = server.count("/hook")
+    assert sent == len(events) == 22
+
+
+async def test_a_process_that_stops_in_the_middle_of_a_write_does_not_keep_others_from_writing(
+    postgres_url: str, tmp_path: Path
+) -> None:
+    """Its transaction is undone by the server, and begun anew when it goes on."""
+    slow = await open_records(postgres_url, busy_seconds=1, connections=2)
+    other = await open_records(postgres_url, busy_seconds=5, connections=2)
+    standing, going = asyncio.Event(), threading.Event()
+    loop, begun = asyncio.get_running_loop(), []
+
+    def stand_still(connection: Connection) -> int:
+        begun.append(connection.execute(text("SELECT count(*) FROM collections")).scalar_one())
+        loop.call_soon_threadsafe(standing.set)
+        going.wait()
+        return int(connection.execute(text("SELECT count(*) FROM collections")).scalar_one())
+
+    writing = asyncio.create_task(slow.transactions.write(stand_still))
+    await standing.wait()
+    assert await other.create_collection(shelf())
+    going.set()
+    assert await writing == 1
+    assert begun == [0, 1]
+    for each in (slow, other):
+        await each.close()
+
+
+@pytest.fixture
+def own_server(tmp_path: Path) -> Iterator[PostgresProcess]:
+    with postgres_server(tmp_path / "server") as running:
+        yield running
+
+
+@pytest.fixture
+def own_url(own_server: PostgresProcess) -> Iterator[str]:
+    with own_server.fresh() as url:
+        yield url
+
+
+async def test_a_database_that_is_away_has_no_turn_and_comes_back_by_itself(
+    own_server: PostgresProcess, own_url: str
+) -> None:
+    store = await open_records(own_url, busy_seconds=2, connections=3)
+    turns = Leases(store.transactions, seconds=SHORT)
+    with pytest.raises(TurnLost):
+        async with turns.turn("jobs"):
+            await asyncio.to_thread(own_server.kill)
+            await asyncio.Event().wait()
+    with pytest.raises(StorageBusy):
+        await turns.turn("jobs").__aenter__()
+    await asyncio.to_thread(own_server.start)
+    await asyncio.sleep(SHORT)
+    async with turns.turn("jobs") as mine:
+        assert mine
+    await store.close()
