@@ -9,6 +9,7 @@ import argparse
 import asyncio
 import json
 import shutil
+import sys
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
@@ -20,8 +21,6 @@ import psycopg
 from corpus import paragraphs, questions
 from growth_plot import Line, Panel, picture
 from latency import Given, timed
-from rich.console import Console
-from rich.table import Table
 from vectors import vectors
 
 import conspectus
@@ -50,7 +49,6 @@ QUESTIONS, WARM, JUDGED = 200, 20, 50
 BEST = 10
 SLOW = 10.0
 FIGURE = Path(__file__).resolve().parents[1] / "docs" / "figures" / "stores.svg"
-CONSOLE = Console(width=150)
 
 
 @dataclass(slots=True)
@@ -205,20 +203,16 @@ def kept(folder: Path) -> list[Cell]:
 
 def show(cells: Sequence[Cell]) -> None:
     """Print the table as it stands in the documents."""
-    columns = ["store", "chunks", "words/s", "with vectors/s", "window p50", "p95", "bytes a chunk"]
-    table = Table(*columns, *(f"recall@10 {share} %" for share in SHARES))
+    names = ["store", "chunks", "words, a second", "with vectors", "window p50", "p95", "bytes a chunk"]
+    names += [f"recall@10 of {share} %" for share in SHARES]
+    rows = [names, ["---"] * len(names)]
     for cell in cells:
-        table.add_row(
-            cell.store,
-            f"{cell.chunks:,}",
-            f"{cell.chunks / cell.words_seconds:,.0f}",
-            f"{cell.chunks / cell.with_vectors:,.0f}",
-            f"{cell.p50:.1f} ms",
-            f"{cell.p95:.1f} ms",
-            f"{cell.disk / cell.chunks:,.0f}",
-            *(f"{cell.recall[share]:.3f} ({cell.filtered_p50[share]:.1f} ms)" for share in SHARES),
-        )
-    CONSOLE.print(table)
+        row = [cell.store, f"{cell.chunks:,}", f"{cell.chunks / cell.words_seconds:,.0f}"]
+        row += [f"{cell.chunks / cell.with_vectors:,.0f}", f"{cell.p50:.1f} ms", f"{cell.p95:.1f} ms"]
+        row += [f"{cell.disk / cell.chunks:,.0f}"]
+        row += [f"{cell.recall[share]:.3f} in {cell.filtered_p50[share]:.1f} ms" for share in SHARES]
+        rows.append(row)
+    print("\n".join(f"| {' | '.join(row)} |" for row in rows))
 
 
 def draw(cells: Sequence[Cell]) -> None:
@@ -261,7 +255,7 @@ def main() -> None:
         if arguments.again or not file.exists():
             cell = measured(store, chunks, arguments.path)
             file.write_text(json.dumps(asdict(cell)))
-            CONSOLE.print(f"{store}, {chunks:,} chunks: done")
+            print(f"{store}, {chunks:,} chunks: done", file=sys.stderr)
     cells = kept(arguments.path)
     show(cells)
     draw(cells)

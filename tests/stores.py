@@ -8,6 +8,7 @@ from uuid import uuid4
 
 import conspectus
 from conspectus import Engine, Settings
+from conspectus.index.milvus.server import MilvusServer
 from conspectus.ports import Embedder
 from conspectus.testing.milvus_server import MilvusProcess
 from conspectus.testing.postgres_server import PostgresProcess
@@ -41,6 +42,16 @@ class Servers:
         with self._place(records, folder) as place:
             async with conspectus.open(place, settings=chosen, embedder=embedder) as engine:
                 yield engine
+        if index == "milvus":
+            await self._forget(chosen.milvus_prefix)
+
+    async def _forget(self, prefix: str) -> None:
+        """Milvus Lite keeps something running for every collection."""
+        server = MilvusServer(self.milvus.uri)
+        for name in await server.collections():
+            if name.startswith(prefix):
+                await server.drop(name)
+        await server.close()
 
     @contextmanager
     def _place(self, records: str, folder: Path) -> Iterator[str]:

@@ -44,23 +44,29 @@ class TestPostgresAndPgvector(OnStores, EngineContract):
     store = "postgresql+pgvector"
 
 
-class MilvusContract(
-    CatalogContract,
-    DocumentsContract,
-    VectorsContract,
-    AskingContract,
-    UpkeepContract,
-    ConversingContract,
-    StreamingContract,
-    PeopleContract,
-    RememberingContract,
+class IndexGroups(
+    CatalogContract, DocumentsContract, VectorsContract, AskingContract, UpkeepContract, StreamingContract
 ):
-    """What an index has a part in; all else is the records', which have the contract elsewhere."""
+    """Where an index takes in, answers, follows, is built anew, checked and forgotten."""
 
 
-class TestSqliteAndMilvus(OnStores, MilvusContract):
+class TestSqliteAndMilvus(OnStores, IndexGroups, ConversingContract, PeopleContract, RememberingContract):
+    """All groups that put questions to an index; the others speak to the records alone."""
+
     store = "sqlite+milvus"
 
 
-class TestPostgresAndMilvus(OnStores, MilvusContract):
+class TestPostgresAndMilvus(OnStores, IndexGroups):
+    """What either side does is held to more by the two classes above; here they meet."""
+
+    store = "postgresql+milvus"
+
+
+@pytest.mark.slow
+class TestSqliteAndMilvusInFull(OnStores, EngineContract):
+    store = "sqlite+milvus"
+
+
+@pytest.mark.slow
+class TestPostgresAndMilvusInFull(OnStores, EngineContract):
     store = "postgresql+milvus"
