@@ -59,6 +59,7 @@ import os, sys, http.client; \
 asked = http.client.HTTPConnection('127.0.0.1', int(os.environ['CONSPECTUS_PORT']), timeout=5); \
 asked.request('GET', '/readyz'); \
 sys.exit(asked.getresponse().status != 200)"]
-# No init stands before it: the program ends on SIGTERM by itself and waits for every process that it starts.
+# The program ends on SIGTERM and waits for every process that it starts, so it needs no init once it runs. While it
+# starts, a first process would not hear SIGTERM: `docker run --init`, compose.yaml and the manifests see to that.
 ENTRYPOINT ["conspectus"]
 CMD ["serve"]

@@ -142,6 +142,7 @@ def test_a_service_runs_a_command_under_limits(name: str) -> None:
     assert service["command"][0] in COMMANDS
     assert unknown(service["environment"]) == []
     assert service["read_only"]
+    assert service["init"]
     assert service["cap_drop"] == ["ALL"]
     assert service["restart"] == "unless-stopped"
     assert service["deploy"]["resources"]["limits"].keys() == {"cpus", "memory"}
@@ -215,6 +216,7 @@ def test_pods_may_do_nothing_that_they_need_not() -> None:
         assert whole["seccompProfile"] == {"type": "RuntimeDefault"}
         assert pod["automountServiceAccountToken"] is False
         assert pod["enableServiceLinks"] is False
+        assert pod["shareProcessNamespace"]
         for container in pod["containers"]:
             own = container["securityContext"]
             assert own["readOnlyRootFilesystem"]
