@@ -1,7 +1,9 @@
 """Finding a server, and letting go of it."""
 
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import cache
 
 import httpx
 
@@ -25,9 +27,15 @@ async def open(
     address = checked(url or chosen.url)
     limits = Limits(seconds=chosen.answer_seconds, answer_bytes=chosen.max_answer_bytes)
     headers = authorization(chosen.key if key is None else key)
-    async with httpx.AsyncClient(headers=headers, timeout=chosen.answer_seconds) as http:
+    async with httpx.AsyncClient(headers=headers, timeout=chosen.answer_seconds, verify=_trusted()) as http:
         channel = Channel(http, address, limits)
         yield RemoteEngine(channel, bootstrap.local_files(chosen), bootstrap.local_archives(chosen))
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """The authorities of this machine, read once: there are many, and every client would read them anew."""
+    return httpx.create_ssl_context()
 
 
 def checked(url: str) -> str:

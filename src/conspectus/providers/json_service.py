@@ -1,12 +1,20 @@
 """JSON over HTTP to a model vendor, with every failure as one of our errors."""
 
 import asyncio
+import ssl
+from functools import cache
 from typing import Any
 
 import httpx
 
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.providers.exchange import refusal, waiting_time
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """The authorities of this machine, read once for all services."""
+    return httpx.create_ssl_context()
 
 
 class JsonService:
@@ -20,7 +28,7 @@ class JsonService:
         self._key = key
         self._timeout = timeout
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._client = httpx.AsyncClient(headers=headers, timeout=None)
+        self._client = httpx.AsyncClient(headers=headers, timeout=None, verify=_trusted())
 
     @property
     def place(self) -> str:

@@ -10,6 +10,7 @@ import socket
 import ssl
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 
 import httpcore
 import httpx
@@ -63,6 +64,12 @@ class _Request:
         return _Request("GET" if changes else self.method, url, headers)
 
 
+@cache
+def trusted() -> ssl.SSLContext:
+    """The authorities of this machine, read once: there are many, and every fetcher would read them anew."""
+    return httpx.create_ssl_context()
+
+
 class WebFetcher:
     """The `Fetcher` port. `resolve` looks up names, `backend` connects to addresses that were checked."""
 
@@ -77,7 +84,7 @@ class WebFetcher:
         self._limits = limits
         boundary = Boundary.from_entries(limits.allow)
         self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=certificates or httpx.create_ssl_context(),
+            ssl_context=certificates or trusted(),
             max_connections=CONNECTIONS,
             max_keepalive_connections=CONNECTIONS // 10,
             keepalive_expiry=5.0,

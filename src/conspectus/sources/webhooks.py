@@ -12,11 +12,10 @@ import ssl
 from typing import Final
 
 import httpcore
-import httpx
 
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput
 from conspectus.sources.addresses import Boundary, Connections, Resolve, resolve_name
-from conspectus.sources.web import TRANSPORT_ERRORS
+from conspectus.sources.web import TRANSPORT_ERRORS, trusted
 from conspectus.text.urls import Url, parse_url
 
 ID_HEADER: Final = "Conspectus-Id"
@@ -43,7 +42,7 @@ class WebhookPoster:
         self._key = key.encode()
         self._seconds = seconds
         self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=certificates or httpx.create_ssl_context(),
+            ssl_context=certificates or trusted(),
             max_connections=CONNECTIONS,
             max_keepalive_connections=0,
             network_backend=Connections(boundary, resolve=resolve),
