@@ -1,6 +1,7 @@
 """What every tool may be given, and schemas as models and their clients read them best."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -59,6 +60,7 @@ def fixed_names(fixed: Scope) -> frozenset[str]:
     return frozenset(name for name in ("user", "agent", "conversation") if getattr(fixed, name) is not None)
 
 
+@cache
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
     """The JSON schema of a model without references, alternatives of null, and titles that say nothing."""
     whole = model.model_json_schema()
