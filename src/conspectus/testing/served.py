@@ -21,6 +21,7 @@ async def served(app: Any) -> AsyncIterator[str]:
     finally:
         starting.cancel()
         server.should_exit = True
+        server.leaving.set()
         await serving
 
 
@@ -28,7 +29,13 @@ class _Server(uvicorn.Server):
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.listening = asyncio.Event()
+        self.leaving = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.listening.set()
+
+    async def main_loop(self) -> None:
+        """Serve until told to leave, which uvicorn would look for ten times a second."""
+        await self.on_tick(0)
+        await self.leaving.wait()
