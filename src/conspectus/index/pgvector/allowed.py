@@ -1,6 +1,8 @@
 """Which rows a filter admits: listed where they are few, asked for where they are many."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,9 +31,13 @@ class Condition:
     given: dict[str, Any]
 
     @classmethod
-    def of(cls, where: Filter, tables: Tables) -> "Condition":
+    def of(cls, where: Filter, cursor: Rows, tables: Tables) -> "Condition":
         """Compile a filter."""
-        compiler = Compiler(tables.values)
+
+        def facts(statement: str, given: Mapping[str, Any]) -> list[int]:
+            return [fact for (fact,) in cursor.execute(statement, given)]
+
+        compiler = Compiler(tables.values, facts)
         return cls(where, compiler.compiled(where), compiler.given)
 
     @property
@@ -47,8 +53,13 @@ class Allowed:
         self._cursor = cursor
         self._tables = tables
         self._view = view
-        self.condition = Condition.of(where, tables)
+        self._where = where
         self.listed: RowNumbers | None = None
+
+    @cached_property
+    def condition(self) -> Condition:
+        """The filter, compiled when it is first needed."""
+        return Condition.of(self._where, self._cursor, self._tables)
 
     def count(self, most: int = MOST_LISTED) -> None:
         """Find out whether there are few, and which."""
