@@ -37,7 +37,7 @@ QUEUE: Final = "conspectus-jobs"
 VERSION: Final = "1"
 """Of what is written to the database, not of the program: a new release goes on with the old jobs."""
 POLL: Final = 0.1
-"""Seconds between two looks into the queue."""
+"""Seconds between two looks into the queue, and between two of a thread that a close waits for."""
 PAUSE: Final = 1.0
 """Seconds before a job whose run failed from outside, as for a busy store, is run again."""
 ENDED: Final = frozenset({"SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"})
@@ -75,6 +75,7 @@ def claimed(
         "application_version": VERSION,
         "log_level": "CRITICAL",
         "enable_otlp": False,
+        "notification_listener_polling_interval_sec": POLL,
     }
     engine = None
     if sharing is not None:
