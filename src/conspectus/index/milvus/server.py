@@ -6,6 +6,7 @@ import importlib
 import logging
 import threading
 from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import urlsplit
@@ -35,6 +36,8 @@ _AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.St
 _REFUSED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 _LONGEST_REASON = 300
 _CLOSED = "closed channel"
+_DROPPED = "WAL already closed"
+"""What Milvus Lite says where a collection is dropped while it is written to."""
 _OWN_CONNECTION = {
     "grpc.use_local_subchannel_pool": 1,
     "grpc.max_reconnect_backoff_ms": 1_000,
@@ -104,12 +107,17 @@ class MilvusServer:
 
     async def point(self, alias: str, name: str | None) -> None:
         """Let an alias mean a collection from now on, all at once; with None there is no such alias."""
-        meaning = await self.meaning(alias)
-        if name is not None:
-            work = "create_alias" if meaning is None else "alter_alias"
-            await self._call(work, collection_name=name, alias=alias)
-        elif meaning is not None:
-            await self._call("drop_alias", alias=alias)
+        known = await self.meaning(alias) is not None
+        if name is None:
+            if known:
+                await self._call("drop_alias", alias=alias)
+            return
+        if not known:
+            # Another may make it first; then it is there to be altered.
+            with suppress(StorageError):
+                await self._call("create_alias", collection_name=name, alias=alias)
+                return
+        await self._call("alter_alias", collection_name=name, alias=alias)
 
     async def drop(self, name: str) -> None:
         """Delete a collection with all its data. Nothing happens if there is none."""
@@ -224,7 +232,7 @@ class MilvusServer:
 
     def _translated(self, fault: Exception) -> StorageError:
         code, reason = _code(fault), _reason(fault)
-        if code in _GONE:
+        if code in _GONE or _DROPPED in reason:
             return CollectionGone(reason)
         if code in _REFUSED:
             return StorageError(f"Milvus at {self.address} refuses the token; check CONSPECTUS_MILVUS_TOKEN")

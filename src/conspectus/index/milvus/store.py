@@ -1,6 +1,8 @@
 """The index in Milvus: answers from one version, takes in changes, and is built anew beside the old one."""
 
+import asyncio
 import hashlib
+import random
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -18,6 +20,8 @@ from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
 
 _ATTEMPTS = 20
+_BUILDS = 5
+_LONGEST_PAUSE = 0.5
 _FLUSH_UNSEEN_FROM = 100_000
 _SAMPLE = (
     "The 1st naïve café's HTTP_404 parseURL v2.3.1 a@b.example running ΣΊΣΥΦΟΣ Straße 東京都 ไทย don't C++"
@@ -133,10 +137,15 @@ class MilvusIndex:
         )
 
     async def _build(self, progress: Progress | None = None, *, only_if_needed: bool = False) -> State:
-        writer = self._new_writer()
-        writer.flush_from = _FLUSH_UNSEEN_FROM
-        building = Building(self._place, self._notes, writer, reader=self._reader, analyse=self._analyse)
-        return await building.build(self._identity, progress, only_if_needed=only_if_needed)
+        """Build, again if another one who had the turn meanwhile has cleared away what was half built."""
+        for _ in range(_BUILDS):
+            writer = self._new_writer()
+            writer.flush_from = _FLUSH_UNSEEN_FROM
+            building = Building(self._place, self._notes, writer, reader=self._reader, analyse=self._analyse)
+            with suppress(CollectionGone, TurnLost):
+                return await building.build(self._identity, progress, only_if_needed=only_if_needed)
+            await asyncio.sleep(random.uniform(0.0, _LONGEST_PAUSE))
+        raise StorageBusy("others build this index over and over; ask again")
 
     async def _taken_in(self, changes: Sequence[Change]) -> State:
         if needs_building(await self._notes.read()):
