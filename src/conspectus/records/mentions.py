@@ -186,19 +186,20 @@ def _counts(
     begins: str,
     limit: int,
 ) -> list[NameCount]:
-    seen = [_HERE, *_within(mentions.c.source, sources)]
+    seen = [_HERE, *([] if sources is None else [one_of(mentions.c.source, "sources", by_name=False)])]
+    asked = {"of": collection, **({} if sources is None else {"sources": as_list(sorted(set(sources)))})}
     if begins:
         seen += [mentions.c.key >= begins, mentions.c.key < begins + BEYOND]
     total = func.count().label("total")
     by_key = select(mentions.c.key, total).where(*seen).group_by(mentions.c.key)
     ordered = by_key.order_by(total.desc(), mentions.c.key).limit(limit)
-    totals = {row.key: row.total for row in connection.execute(ordered, {"of": collection})}
-    spelt = _spellings(connection, seen, collection, totals)
+    totals = {row.key: row.total for row in connection.execute(ordered, asked)}
+    spelt = _spellings(connection, seen, asked, totals)
     return [NameCount(key, *spelt[key], passages=number) for key, number in totals.items()]
 
 
 def _spellings(
-    connection: Connection, seen: Sequence[ColumnElement[bool]], collection: CollectionId, keys: Iterable[str]
+    connection: Connection, seen: Sequence[ColumnElement[bool]], asked: Mapping[str, str], keys: Iterable[str]
 ) -> dict[str, tuple[str, str]]:
     """How each name is mostly spelt, and what it mostly is; a title tells that least of all."""
     columns = (mentions.c.key, mentions.c.surface, mentions.c.type)
@@ -206,7 +207,7 @@ def _spellings(
     grouped = chosen.group_by(*columns)
     best: dict[str, tuple[tuple[bool, int, str], tuple[str, str]]] = {}
     for block in blocks(list(keys)):
-        for key, surface, kind, total in connection.execute(grouped, {"of": collection, "ids": block}):
+        for key, surface, kind, total in connection.execute(grouped, {**asked, "ids": block}):
             rank = (kind != SUBJECT, total, surface)
             if key not in best or rank > best[key][0]:
                 best[key] = (rank, (surface, kind))
@@ -276,8 +277,3 @@ def _keep(connection: Connection, collection: CollectionId, on: bool) -> None:
         return
     connection.execute(update(collections).where(_COLLECTION).values(names_to=None), {"of": collection})
     connection.execute(delete(mentions).where(_HERE), {"of": collection})
-
-
-def _within(column: ColumnElement[str], sources: Sequence[SourceId] | None) -> list[ColumnElement[bool]]:
-    """What bounds the sources, if anything does; of no source there is nothing."""
-    return [] if sources is None else [column.in_(sorted(set(sources)))]

@@ -1,0 +1,151 @@
+"""What databases disagree about by themselves: both give the same, or refuse the same before they write."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conspectus.errors import InvalidInput
+from conspectus.model.access import Group
+from conspectus.model.filter import EVERYTHING, And, Between, Eq, In, Not
+from conspectus.model.ids import ChunkId, DocumentId, GroupId, SourceId
+from conspectus.model.memory import PINNED
+from conspectus.model.records import Period
+from conspectus.model.video import ENTITIES
+from conspectus.ports.timelines import Span
+from conspectus.records.accounts import SqlAccounts
+from conspectus.records.graphs import SqlGraphs
+from conspectus.records.memories import SqlMemories
+from conspectus.records.mentions import SqlNames
+from conspectus.records.store import SqlRecords, open_records
+from conspectus.testing.samples import NOON, NOTES, SHELF, notes, prepared, shelf
+
+UNSTORABLE = ["a\x00b", "\ud800", "\udc00x"]
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+    return (
+        tmp_path / "records.sqlite" if request.param == "sqlite" else request.getfixturevalue("emptied_url")
+    )
+
+
+@pytest.fixture
+async def records(place: Any) -> AsyncIterator[SqlRecords]:
+    opened = await open_records(place)
+    await opened.create_collection(shelf())
+    await opened.put_source(notes())
+    yield opened
+    await opened.close()
+
+
+@pytest.mark.parametrize("odd", UNSTORABLE)
+async def test_a_text_that_no_database_holds_is_refused_whole(records: SqlRecords, odd: str) -> None:
+    whole = [prepared("b", odd), *(prepared("b", "x", **{field: odd}) for field in ("title", "author"))]
+    for bad in (*whole, prepared(odd, "x"), prepared("b", "x", thread=odd)):
+        with pytest.raises(InvalidInput):
+            await records.write([prepared("a", "x"), bad])
+    assert await records.count(SHELF, EVERYTHING) == 0
+
+
+@pytest.mark.parametrize("odd", UNSTORABLE)
+async def test_nobody_is_found_by_a_text_that_no_database_holds(records: SqlRecords, odd: str) -> None:
+    for ask in (records.collection, SqlAccounts(records.transactions).user):
+        with pytest.raises(InvalidInput):
+            await ask(odd)
+    assert await records.sources(SHELF, called=[odd, NOTES]) == [notes()]
+    assert await SqlGraphs(records.transactions).called([NOTES], [odd]) == []
+    names = SqlNames(records.transactions)
+    assert await names.passages([NOTES], SHELF, [odd], most=9, few=9) == {}
+    assert await records.count(SHELF, In("author", (odd, "x"))) == 0
+
+
+async def test_metadata_may_speak_of_anything(records: SqlRecords) -> None:
+    odd = {"nul": "\x00", "\x00": "\\u0000", "slash": "\\\x00", "big": 10**40, "deep": {"a": [1.5, None]}}
+    named = {ENTITIES: ["Ada\x00", "Bo", 7, None, "Bo"], PINNED: True, **odd}
+    times = Period(NOON, NOON)
+    told = [named, {ENTITIES: {"x": "Cy", "y": 1}}, {ENTITIES: "Di"}, {ENTITIES: None}, {ENTITIES: []}]
+    rows = [
+        prepared(f"c{place}", "x", kind="caption", occurred=times, metadata=each, author="Eve")
+        for place, each in enumerate(told)
+    ]
+    await records.write(rows)
+    found = await records.documents([row.document.id for row in rows])
+    assert [each.metadata for each in found] == told
+    heard = await records.names(NOTES, Span())
+    assert {name: heard[name] for name in ("Bo", "Cy", "Di", "Eve")} == {"Bo": 1, "Cy": 1, "Di": 1, "Eve": 5}
+    assert len(heard) == 5
+
+
+async def test_only_true_pins_a_memory(records: SqlRecords) -> None:
+    told = [True, False, None, "true", 1, [True], {}]
+    fields = {"kind": "memory", "thread": "t", "occurred": Period(NOON, NOON)}
+    await records.write(
+        [prepared(f"m{number}", "x", metadata={PINNED: each}, **fields) for number, each in enumerate(told)]
+    )
+    memories = SqlMemories(records.transactions)
+    ids = await memories.oldest(NOTES, before=None, beyond=0, pinned=False, limit=9)
+    assert ids == [f"m{number}" for number in range(1, len(told))]
+    assert (await memories.totals([NOTES])).pinned == 1
+
+
+async def test_texts_are_ordered_by_code_point(records: SqlRecords) -> None:
+    names = ["", " ", "A", "B", "Z", "_", "a", "aa", "z", "ß", "ä", "é", "\uffff", "🏴"]
+    for name in reversed(names):
+        await records.put_source(replace(notes(f"id{name}"), name=name))
+    assert [each.name for each in await records.sources(SHELF)] == sorted([*names, "notes"])
+    accounts = SqlAccounts(records.transactions)
+    for name in reversed(names):
+        await accounts.add_group(Group(GroupId(f"g{name}"), name, NOON))
+    assert [each.name for each in await accounts.groups()] == names
+    await records.write([prepared(f"d{place}", "x", author=name) for place, name in enumerate(names)])
+    assert await records.count(SHELF, Between("author", "a", "b")) == 2
+    assert await records.count(SHELF, Not(Eq("author", "A"))) == len(names) - 1
+
+
+async def test_numbers_at_the_edge(records: SqlRecords) -> None:
+    edges = [2**63 - 1, -(2**63), 2**31, 0]
+    await records.write([prepared(f"d{each}", "x", sequence=each) for each in edges])
+    found, _ = await records.list(SHELF, EVERYTHING, limit=9)
+    assert {each.sequence for each in found} == set(edges)
+    for low, count in (
+        (0.5, 2),
+        (-0.5, 3),
+        (2**31 - 0.5, 2),
+        (-(2.0**63), 4),
+        (10**30, 0),
+        (float("nan"), 0),
+    ):
+        assert await records.count(SHELF, Between("sequence", low, None)) == count, low
+    assert await records.count(SHELF, Eq("sequence", 0.5)) == 0
+    with pytest.raises(InvalidInput):
+        await records.write([prepared("beyond", "x", sequence=2**63)])
+    with pytest.raises(InvalidInput):
+        await records.hydrate([ChunkId(2**63)])
+
+
+async def test_more_values_than_a_statement_may_name(records: SqlRecords) -> None:
+    some, many = ([f"n{number}" for number in range(size)] for size in (6_000, 66_000))
+    await records.write([prepared("n5", "x", author="n5", metadata={"tag": "n6"})])
+    found = await records.documents([DocumentId(each) for each in some])
+    assert [each.id for each in found] == ["n5"]
+    assert len(await records.hydrate([ChunkId(number) for number in range(6_000)])) == 1
+    assert await records.count(SHELF, And((In("author", tuple(some)), In(("tag",), tuple(many))))) == 1
+    assert await SqlGraphs(records.transactions).called([SourceId(each) for each in many], many) == []
+    sources = [SourceId(each) for each in many]
+    assert await SqlNames(records.transactions).counts(sources, SHELF, begins="", limit=5) == []
+    assert await SqlMemories(records.transactions).count(sources[:6_000], EVERYTHING) == 0
+
+
+@pytest.mark.parametrize("size", [2_000, 3_000, 200_000])
+async def test_long_names_are_kept_or_refused_alike(records: SqlRecords, size: int) -> None:
+    long = "".join(chr(0x4E00 + number * 7 % 20_000) for number in range(size))
+    try:
+        await records.write([prepared("a", long, title=long, metadata={"m": long}, thread=long)])
+    except InvalidInput as refused:
+        assert "too long" in str(refused)
+        assert await records.count(SHELF, EVERYTHING) == 0
+    else:
+        assert await records.text(DocumentId("a")) == long
