@@ -15,6 +15,7 @@ ConspectusError
 ├── FetchFailed             a web server gave no usable answer
 │   └── ForbiddenAddress    the address must not be asked
 ├── Overloaded              too much is going on; ask again later
+│   └── TooManyRequests     the key has had as many as it may have this minute
 ├── ServerUnavailable       a Conspectus server could not be reached, or gave no answer that can be read
 ├── MissingExtra            an optional dependency is not installed
 ├── ProviderError           a model provider refused
@@ -196,6 +197,16 @@ class Overloaded(ConspectusError):
         super().__init__(f"{what}; ask again in {retry_after:g} s")
         self.what = what
         self.retry_after = retry_after
+
+
+class TooManyRequests(Overloaded):
+    """The key has had as many requests as it may have in a minute, whichever process answered them."""
+
+    code = "too_many_requests"
+
+    def __init__(self, most: int, *, retry_after: float) -> None:
+        super().__init__(f"the key has had its {most} requests of this minute", retry_after=retry_after)
+        self.most = most
 
 
 class ServerUnavailable(ConspectusError):

@@ -48,7 +48,8 @@ class Settings:
     Sizes are in bytes unless the name says otherwise. A backup is unpacked up to
     `max_restored_bytes`. `fetch_allow` are names, addresses or networks,
     separated by commas, that may be fetched from although they are not public; `max_requests` are answered
-    at once, `max_waiting` more wait, others are turned away; at most `max_listeners` are told of what comes,
+    at once, `max_waiting` more wait, others are turned away, and so are those of a key over its
+    `key_requests_per_minute` (0: as many as come); at most `max_listeners` are told of what comes,
     each for `listen_seconds` until it has to ask again; `cors_origins` are separated by commas. `url` and
     `key` are those of a server to ask instead of a folder, which has `answer_seconds` for each answer.
     """
@@ -150,6 +151,7 @@ class Settings:
     max_requests: int = 64
     max_waiting: int = 256
     max_listeners: int = 200
+    key_requests_per_minute: int = 0
     listen_seconds: int = 600
     cors_origins: str = ""
     keep_answers_hours: int = 24

@@ -22,6 +22,7 @@ ERRORS = [
     errors.FetchFailed("http://host/", "HTTP 503", status=503, passing=True),
     errors.ForbiddenAddress("http://10.0.0.1/"),
     errors.Overloaded("all places are taken", retry_after=2.5),
+    errors.TooManyRequests(60, retry_after=7.5),
     errors.ServerUnavailable("http://host", "is away"),
     errors.MissingExtra("openai", "the library openai"),
     errors.ProviderError("openai", "refused", status=400),
@@ -38,7 +39,7 @@ def test_an_error_comes_back_as_itself(error: ConspectusError) -> None:
 
 
 def test_every_error_is_tried_but_those_of_which_a_server_says_nothing() -> None:
-    hidden = {"StorageError", "StorageTooNew", "IndexDamaged", "CollectionGone"}
+    hidden = {"StorageError", "StorageTooNew", "IndexDamaged", "CollectionGone", "TurnLost"}
     hidden |= {kind.__name__ for kind in (errors.ChatError, *errors.ChatError.__subclasses__())}
     named = {
         name

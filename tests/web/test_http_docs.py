@@ -32,7 +32,8 @@ def kinds(kind: type[ConspectusError] = ConspectusError) -> Iterator[type[Conspe
 
 def problems() -> list[str]:
     """The rows of the table, from the one in the code; what only clients raise is left out."""
-    known = [each for each in kinds() if each is not errors.ServerUnavailable]
+    named = [each for each in kinds() if "code" in vars(each)]
+    known = [each for each in named if each is not errors.ServerUnavailable]
     rows = [f"| {status_of(each)} | `{each.code}` | {first_sentence(each)} |" for each in known]
     rows += [f"| {status} | `{code}` |" for status, code in CODES.items() if status not in {400, 404}]
     return rows

@@ -103,4 +103,4 @@ class Keys:
 
 def person_of(user: User, key: Key) -> Person:
     """The person that comes with a key of the user."""
-    return Person(user.name, user.owner, user.id, key.scopes)
+    return Person(user.name, user.owner, user.id, key.scopes, key.id)

@@ -42,7 +42,7 @@ def error_of(problem: Mapping[str, object]) -> ConspectusError:
 
 @cache
 def _by_code() -> dict[str, type[ConspectusError]]:
-    return {kind.code: kind for kind in _kinds(ConspectusError)}
+    return {kind.code: kind for kind in _kinds(ConspectusError) if "code" in vars(kind)}
 
 
 def _kinds(kind: type[ConspectusError]) -> Iterator[type[ConspectusError]]:

@@ -4,6 +4,7 @@ from conspectus.engine.forgetting import Forgetting
 from conspectus.engine.parts import Core, Parts
 from conspectus.model.access import LOCAL_OWNER, Person
 from conspectus.ports import CountTokens
+from conspectus.ports.allowances import Allowances
 from conspectus.ports.jobs import Replays
 
 
@@ -30,6 +31,11 @@ class Engine(Forgetting):
     def replays(self) -> Replays:
         """The answers that front ends keep, so that a write that is sent twice is done once."""
         return self._parts.replays
+
+    @property
+    def allowances(self) -> Allowances:
+        """What front ends count requests by, so that the processes of a store have one count."""
+        return self._parts.allowances
 
     async def resume(self) -> None:
         """Go on embedding what has no vector yet."""

@@ -18,12 +18,13 @@ GranteeKind = Literal["user", "group"]
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Someone the engine answers. The owner of the store may see and do everything."""
+    """Someone the engine answers, by whichever `key`. The owner of the store may see and do everything."""
 
     name: str
     owner: bool = False
     id: UserId = NOBODY
     scopes: tuple[Scope, ...] = SCOPES
+    key: KeyId | None = field(default=None, compare=False)
 
 
 LOCAL_OWNER = Person(name="local", owner=True, id=LOCAL)

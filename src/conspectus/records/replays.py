@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -15,10 +15,14 @@ from conspectus.text.times import to_microseconds
 
 
 class SqlReplays:
-    """Every method of the port `Replays` as one transaction."""
+    """Every method of the port `Replays` as one transaction.
 
-    def __init__(self, transactions: Transactions) -> None:
+    Requests that are no older than `answered` may still be answered, by other processes.
+    """
+
+    def __init__(self, transactions: Transactions, *, answered: timedelta = timedelta()) -> None:
         self._write = transactions.write
+        self._answered = answered
 
     async def begin(
         self, person: str, key: str, fingerprint: str, *, at: datetime
@@ -36,7 +40,7 @@ class SqlReplays:
 
     async def give_back(self, before: datetime) -> int:
         """Give back the keys of older requests that were never answered; how many."""
-        return await self._write(partial(_forget, before=before, unanswered=True))
+        return await self._write(partial(_forget, before=before - self._answered, unanswered=True))
 
 
 def _begin(

@@ -24,6 +24,7 @@ from conspectus.mcp.offer import Options
 from conspectus.settings import Settings
 from conspectus.web.auth import Authentication, origins
 from conspectus.web.border import Border
+from conspectus.web.chat_sharing import Sharing
 from conspectus.web.chat_streams import ChatStreams
 from conspectus.web.documented import Application, operation
 from conspectus.web.event_streams import STREAM
@@ -34,6 +35,7 @@ from conspectus.web.live import Listeners
 from conspectus.web.logs import REQUEST_ID, RequestLog, logger
 from conspectus.web.metrics import Metrics
 from conspectus.web.problems import Refused, answer_error
+from conspectus.web.rates import Rates
 from conspectus.web.routes import (
     alerts,
     asking,
@@ -88,7 +90,8 @@ def application(
     chosen_log = log or logger(settings.log_level)
     readiness = Readiness(engine, chosen_log)
     metrics = Metrics(version("conspectus"), counted)
-    chats = ChatStreams(settings, chosen_log, told=metrics.chats.set)
+    sharing = None if engine.spoken is None else Sharing(engine.spoken, chosen_log)
+    chats = ChatStreams(settings, chosen_log, told=metrics.chats.set, sharing=sharing)
     listeners = Listeners(settings, chosen_log)
     options = Options(settings.mcp_tokens) if only_models is None else only_models
     models = Endpoint(options, most_bytes=settings.max_request_bytes)
@@ -121,6 +124,7 @@ def _surround(app: Application, engine: Engine, settings: Settings, log: Filteri
     """What each request passes through, the innermost first."""
     metrics = app.state.metrics
     app.add_middleware(Idempotency, replays=engine.replays, clock=now)
+    app.add_middleware(Rates, allowances=engine.allowances, most=settings.key_requests_per_minute)
     app.add_middleware(Authentication, engine=engine, settings=settings)
     app.add_middleware(Limits, settings=settings, metrics=metrics)
     app.add_middleware(Border, log=log)
@@ -144,13 +148,17 @@ class Running:
         await self._forget()
 
     async def go_on(self) -> None:
-        """Delete kept answers when their time has come."""
+        """Delete kept answers when their time has come, and give back keys that died with other processes."""
         while True:
             await asyncio.sleep(FORGETTING)
+            slowest = max(FORGETTING, self.settings.request_seconds)
+            await self.engine.replays.give_back(now() - timedelta(seconds=slowest))
             await self._forget()
 
     async def _forget(self) -> None:
         await self.engine.replays.forget(now() - timedelta(hours=self.settings.keep_answers_hours))
+        if self.engine.spoken is not None:
+            await self.engine.spoken.forget(older=FORGETTING)
 
 
 @asynccontextmanager

@@ -32,6 +32,7 @@ STATUSES: Mapping[type[ConspectusError], int] = {
     errors.FetchFailed: 502,
     errors.ForbiddenAddress: 422,
     errors.Overloaded: 503,
+    errors.TooManyRequests: 429,
     errors.ServerUnavailable: 502,
     errors.MissingExtra: 501,
     errors.ProviderError: 502,

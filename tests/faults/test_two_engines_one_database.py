@@ -1,0 +1,137 @@
+"""Two engines on one PostgreSQL: what one changes, the other knows when it is asked the next time."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeAlias
+
+import pytest
+
+import conspectus
+from conspectus import Engine, NewDocument, Settings
+from conspectus.errors import NotFound, Unauthenticated
+from conspectus.model.access import Grantee
+from conspectus.testing.embedders import HashedEmbedder
+
+SETTINGS = replace(Settings(), log_level="critical", database_connections=4)
+Two: TypeAlias = tuple[Engine, Engine]
+ADA = Grantee("user", "ada")
+
+
+@pytest.fixture(params=["off", "on"], ids=["plain", "walled"])
+async def engines(request: pytest.FixtureRequest, postgres_url: str, tmp_path: Path) -> AsyncIterator[Two]:
+    """As two processes have them: they share the database and nothing else."""
+    async with AsyncExitStack() as opened:
+        both = []
+        for name in ("one", "two"):
+            cache = str(tmp_path / name)
+            settings = replace(SETTINGS, cache=cache, row_security=request.param)
+            engine = conspectus.open(postgres_url, settings=settings, embedder=HashedEmbedder())
+            both.append(await opened.enter_async_context(engine))
+        yield both[0], both[1]
+
+
+async def found(engine: Engine, question: str, collection: str) -> list[str]:
+    """The texts of what is found, everywhere that a question looks."""
+    hits = (await engine.retrieve(question, collection=collection)).hits
+    return sorted(hit.chunk.text for hit in hits)
+
+
+async def test_keys_and_accounts_end_for_the_next_request(engines: Two) -> None:
+    one, two = engines
+    await one.create_user("ada")
+    first, second = [await one.create_key("ada") for _ in range(2)]
+    for _ in range(2):
+        assert (await two.authenticate(first.secret)).name == "ada"
+    await one.revoke_key(first.key.id)
+    with pytest.raises(Unauthenticated):
+        await two.authenticate(first.secret)
+    assert (await two.authenticate(second.secret)).name == "ada"
+    await one.disable_user("ada")
+    with pytest.raises(Unauthenticated):
+        await two.authenticate(second.secret)
+    await one.disable_user("ada", disabled=False)
+    assert (await two.authenticate(second.secret)).name == "ada"
+    await one.delete_user("ada")
+    with pytest.raises(Unauthenticated):
+        await two.authenticate(second.secret)
+
+
+async def test_grants_and_memberships_hold_for_the_next_question(engines: Two) -> None:
+    one, two = engines
+    await one.create_user("ada")
+    ada = two.answering(await two.authenticate((await one.create_key("ada")).secret))
+    await one.add([NewDocument("an open word", key="a")], source="open", collection="wiki", wait=True)
+    await one.add([NewDocument("a secret word", key="b")], source="secret", collection="wiki", wait=True)
+    for _ in range(2):
+        with pytest.raises(NotFound):
+            await found(ada, "word", "wiki")
+        await one.grant("wiki", ADA, "viewer", source="open")
+        assert await found(ada, "word", "wiki") == ["an open word"]
+        await one.grant("wiki", ADA, "viewer")
+        assert await found(ada, "word", "wiki") == ["a secret word", "an open word"]
+        await one.revoke("wiki", ADA)
+        assert await found(ada, "word", "wiki") == ["an open word"]
+        await one.revoke("wiki", ADA, source="open")
+    await one.create_group("all")
+    await one.grant("wiki", Grantee("group", "all"), "viewer")
+    await one.join("all", "ada")
+    assert len(await found(ada, "word", "wiki")) == 2
+    await one.leave("all", "ada")
+    with pytest.raises(NotFound):
+        await found(ada, "word", "wiki")
+
+
+async def test_collections_are_what_they_are_called_now(engines: Two) -> None:
+    one, two = engines
+    for engine, other in ((one, two), (two, one)):
+        await engine.add(NewDocument("the old text", key="a"), collection="wiki", wait=True)
+        assert await found(other, "text", "wiki") == ["the old text"]
+        await engine.update_collection("wiki", rename="notes")
+        assert await found(other, "text", "notes") == ["the old text"]
+        with pytest.raises(NotFound):
+            await found(other, "text", "wiki")
+        await engine.add(NewDocument("the new text", key="a"), collection="wiki", wait=True)
+        assert await found(other, "text", "wiki") == ["the new text"]
+        await engine.delete_collection("notes")
+        await engine.update_collection("wiki", rename="notes")
+        assert await found(other, "text", "notes") == ["the new text"]
+        await engine.delete_collection("notes")
+        with pytest.raises(NotFound):
+            await found(other, "text", "notes")
+
+
+async def test_another_space_and_names_are_known_to_both(engines: Two) -> None:
+    one, two = engines
+    await one.add([NewDocument(f"Ada Lovelace met number {n}", key=str(n)) for n in range(9)], wait=True)
+    assert len((await two.retrieve("number", arms=("vectors",))).hits) == 9
+    await one.reembed("minilm")
+    for engine in engines:
+        answer = await engine.retrieve("whom did Lovelace meet", arms=("vectors",))
+        assert len(answer.hits) == 9
+        assert (await engine.find_collection("default")).space is not None
+    await one.keep_names()
+    await two.add(NewDocument("Grace Hopper met Ada Lovelace", key="g"), wait=True)
+    await two.settle_names()
+    for engine in engines:
+        assert "Ada Lovelace" in {each.name for each in await engine.names()}
+
+
+async def test_what_both_write_at_once_has_numbers_of_its_own(engines: Two) -> None:
+    one = engines[0]
+    await one.add(NewDocument("begin", key="begin"), wait=True)
+    batches = [
+        [NewDocument(f"text {number} of {name}", key=f"{name}{number}") for number in range(40)]
+        for name in ("one", "two")
+    ]
+    await asyncio.gather(
+        *(engine.add(each) for engine, batch in zip(engines, batches, strict=True) for each in batch)
+    )
+    await asyncio.gather(*(engine.settle() for engine in engines))
+    for engine in engines:
+        assert (await engine.count()) == 81
+        assert (await engine.check()).clean
+        hits = (await engine.retrieve("text", limit=200, arms=("words",))).hits
+        assert len({hit.chunk.id for hit in hits}) == len(hits) == 80
