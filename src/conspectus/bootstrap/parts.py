@@ -8,7 +8,7 @@ import shutil
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,6 +43,8 @@ NAMES = "names"
 KEEPING = "keeping"
 UPLOADS = "uploads"
 COPIES = "wikis"
+UNHEARD = timedelta(minutes=10)
+"""So long after its time limit a request is taken to have died with its process."""
 
 Turns = Callable[[str], AbstractAsyncContextManager[Hold]]
 """Opens turns by the names of what is done in them."""
@@ -55,6 +57,7 @@ async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
     from conspectus.records.memories import SqlMemories
     from conspectus.records.replays import SqlReplays
     from conspectus.records.request_log import SqlRequestLog
+    from conspectus.records.sharing import SqlAllowances
     from conspectus.records.store import open_records
     from conspectus.records.summaries import SqlSummaries
 
@@ -85,7 +88,8 @@ async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
         size=partial(_bytes_below, folder),
         forget_index=indexes.forget,
         request_log=SqlRequestLog(records.transactions),
-        replays=SqlReplays(records.transactions),
+        replays=SqlReplays(records.transactions, answered=_answered_within(place, settings)),
+        allowances=SqlAllowances(records.transactions),
         summaries=SqlSummaries(records.transactions),
         memories=SqlMemories(records.transactions),
         graphs=SqlGraphs(records.transactions, most=settings.max_walked),
@@ -103,6 +107,11 @@ async def prepare(path: str | Path, settings: Settings) -> None:
     place = place_of(path, settings)
     await asyncio.to_thread(_make, place.folder)
     await (await open_records(place.records, busy_seconds=settings.busy_seconds, connections=2)).close()
+
+
+def _answered_within(place: Place, settings: Settings) -> timedelta:
+    """How old a request may be that another process still answers; in a folder there is none."""
+    return timedelta(seconds=settings.request_seconds) + UNHEARD if place.is_shared else timedelta()
 
 
 def _has_wall(settings: Settings) -> bool:

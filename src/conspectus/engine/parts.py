@@ -18,6 +18,7 @@ from conspectus.model.wiki import Connection
 from conspectus.ports import Archives, Clock, CountTokens, Embedder, Files, Records
 from conspectus.ports.accounts import Accounts
 from conspectus.ports.alerts import Alerts, Poster
+from conspectus.ports.allowances import Allowances
 from conspectus.ports.captions import CaptionReader
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.graphs import Extractor, Graphs, Names
@@ -102,6 +103,7 @@ class Parts:
     forget_index: Callable[[Collection, EmbeddingSpace | None], Awaitable[None]]
     request_log: RequestLog
     replays: Replays
+    allowances: Allowances
     summaries: Summaries
     memories: Memories
     graphs: Graphs
