@@ -6,7 +6,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.repetitions import tries
 
@@ -112,6 +112,7 @@ def test_a_folder_is_followed_through_any_history(steps: list[tuple]) -> None:
 
 @settings(max_examples=tries(60))
 @given(STEPS, st.booleans())
+@example([("put", "One", "a", "x"), ("follow", 1), ("remove_space", "One"), ("put", "One", "a", "x")], False)
 def test_a_wiki_is_followed_through_any_history(steps: list[tuple], leaves_redirects: bool) -> None:
     async def run() -> None:
         wiki = ServedWiki(leaves_redirects=leaves_redirects)

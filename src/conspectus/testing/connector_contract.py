@@ -54,6 +54,9 @@ class Copy:
             async for listing in connector.changes(self.cursor):
                 await self._take(listing, connector)
                 taken.append(listing)
+                if listing.complete:
+                    named = {entry.key for each in taken for entry in each.entries}
+                    self.pages = {key: page for key, page in self.pages.items() if key in named}
                 if len(taken) == batches:
                     break
         return taken
