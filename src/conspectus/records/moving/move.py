@@ -12,7 +12,7 @@ from conspectus.errors import NotFound, StorageError, StorageTooNew
 from conspectus.ports import Progress
 from conspectus.records.databases import UNFINISHED, version_of
 from conspectus.records.moving.following import FOLLOWED, Chunks, View, changed_since
-from conspectus.records.moving.pages import EVERYTHING, KeyedTable, KeyRange
+from conspectus.records.moving.pages import EVERYTHING, FIRST_ROWS, KeyedTable, KeyRange
 from conspectus.records.moving.sums import Sum
 from conspectus.records.moving.target import Target, check_references, moved_tables
 from conspectus.records.tables import VERSION
@@ -54,6 +54,11 @@ class TableMove:
         self.table = table
         self._known: list[tuple[KeyRange, Sum | None]] = [(EVERYTHING, None)]
 
+    @property
+    def rows(self) -> int:
+        """How many rows the source had when it was last read."""
+        return sum(before.rows for _, before in self._known if before is not None)
+
     def bring(
         self,
         source: Connection,
@@ -69,7 +74,8 @@ class TableMove:
             if changed is not None and not any(each.touch(keys) for each in changed):
                 self._known.append((keys, before))
                 continue
-            for page in self.table.pages(source, keys):
+            expected = FIRST_ROWS if before is None else before.rows
+            for page in self.table.pages(source, keys, expected=expected):
                 if (page.keys, page.sum) != (keys, before):
                     written += target.make_equal(self.table, page)
                 self._known.append((page.keys, page.sum))
@@ -132,7 +138,9 @@ class Move:
         is_first = self._view is None
         changed = None if self._view is None else changed_since(self._view, view)
         self._view = View.of(view)
-        counted = self._counted(view, "moving" if is_first else "what came since")
+        # Counting reads whole tables, for which no writer should wait.
+        total = sum(move.table.count(view) for move in self._tables) if is_first else self._rows
+        counted = self._counted("moving" if is_first else "what came since", total)
         return sum(
             move.bring(view, self._target, changed if move.table.name in FOLLOWED else None, read=counted)
             for move in self._tables
@@ -140,7 +148,7 @@ class Move:
 
     def _compared(self, view: Connection) -> Sequence[TableMoved]:
         """Every table, read again from both sides. Raises StorageError where they differ."""
-        counted = self._counted(view, "comparing")
+        counted = self._counted("comparing", self._rows)
         found = []
         with self._target.reading() as there:
             for move in self._tables:
@@ -153,16 +161,20 @@ class Move:
             )
         return found
 
-    def _counted(self, view: Connection, what: str) -> Callable[[int], None]:
-        """What tells the progress of reading all rows, for each page."""
-        if self._progress is None:
-            return lambda rows: None
-        total, done, report = sum(move.table.count(view) for move in self._tables), 0, self._progress
+    @property
+    def _rows(self) -> int:
+        """How many rows the source had when it was last looked at."""
+        return sum(move.rows for move in self._tables)
+
+    def _counted(self, what: str, total: int) -> Callable[[int], None]:
+        """What tells the progress of reading rows, for each page."""
+        done = 0
 
         def read(rows: int) -> None:
             nonlocal done
             done += rows
-            report(what, min(done, total), total)
+            if self._progress is not None:
+                self._progress(what, min(done, total), total)
 
         return read
 

@@ -66,9 +66,14 @@ class KeyedTable:
         self._places = [self.columns.index(column.name) for column in self._key]
         self._names = [f"key_{number}" for number in range(len(self._key))]
 
-    def pages(self, connection: Connection, keys: KeyRange = EVERYTHING) -> Iterator[Page]:
-        """The rows of a range in pages of about `PAGE_BYTES`; their ranges cover all of it."""
-        after, most = keys.after, FIRST_ROWS
+    def pages(
+        self, connection: Connection, keys: KeyRange = EVERYTHING, *, expected: int = FIRST_ROWS
+    ) -> Iterator[Page]:
+        """The rows of a range in pages of about `PAGE_BYTES`; their ranges cover all of it.
+
+        They are one page where there are `expected` of them.
+        """
+        after, most = keys.after, expected + 1
         while True:
             rows = connection.execute(self._chosen(KeyRange(after, keys.upto)).limit(most)).all()
             is_last = len(rows) < most
