@@ -15,7 +15,9 @@ from conspectus.index.milvus.state import Notes
 from conspectus.index.milvus.store import MilvusIndex, identity_of
 from conspectus.index.milvus.terms import Terms
 from conspectus.index.milvus.writing import Writer
+from conspectus.model.filter import Between
 from conspectus.model.ids import ChunkId
+from conspectus.ports import Probe
 from conspectus.records.turns import FileHold
 from conspectus.testing.journal import Journal, make_chunk
 from conspectus.testing.milvus_server import MilvusProcess, milvus_server
@@ -98,6 +100,26 @@ async def test_a_writer_of_a_generation_that_is_gone(server: MilvusServer) -> No
     with pytest.raises(CollectionGone):
         await frozen.commit(draft)
     assert await notes.read() == rebuilt
+    await assert_right(index, journal)
+
+
+async def test_values_that_came_too_late_are_stored_again(server: MilvusServer) -> None:
+    journal, place = history(12, size=20), everybodys_turn(server, "values")
+    index = await MilvusIndex.open(place, journal, str.split)
+    notes, frozen = await begun(index, journal, place)
+    asked = Probe(Between(("price",), 700, 800), "fox", None, 10)
+    draft = await frozen.begin(await notes.read())
+    journal.put([make_chunk(700, "fox for sale", metadata={"price": 1})])
+    await catch_up(index, journal)
+    assert (await index.search(asked)).ids.tolist() == []
+    await frozen.write(draft, [make_chunk(701, "fox for sale", metadata={"price": 777})])
+    await frozen.commit(draft)
+    journal.put([make_chunk(702, "fox for sale", metadata={"price": 777})])
+    again = await frozen.begin(await notes.read())
+    await frozen.take_in(again, await journal.changes_since(again.applied, limit=10))
+    await frozen.commit(again)
+    await catch_up(index, journal)
+    assert (await index.search(asked)).ids.tolist() == [702]
     await assert_right(index, journal)
 
 

@@ -92,6 +92,7 @@ class Writer:
         self._dimensions = dimensions
         self._bm25 = bm25
         self._waiting = 0
+        self._last = State("")
 
     def collection(self, state: State, what: str) -> str:
         """The name of a collection of rows."""
@@ -122,7 +123,7 @@ class Writer:
                     state = before
                     continue
                 before = swept
-            if attempt.void:
+            if attempt.void or not before.same_rows(self._last):
                 self._distinct.forget_written()
             weights = Weights(self._bm25, before.average)
             return Draft(before, weights, before.applied, attempt.version, attempt.void)
@@ -199,6 +200,7 @@ class Writer:
         state, dead, gone = counted
         state = await self._notes.bury(state, dead)
         await self._notes.write(state)
+        self._last = state
         if not await self._notes.is_latest(state):
             return await self._notes.read()
         await self._notes.drop(state.generation, gone)
