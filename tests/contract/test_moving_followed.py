@@ -1,0 +1,95 @@
+"""What happens to chunks, vectors and names while a store is moved is brought over, whatever it is."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Connection, select
+from tests.moving_places import contents, database
+
+from conspectus import NewDocument, sync
+from conspectus.bootstrap.moving import move
+from conspectus.bootstrap.places import RECORDS
+from conspectus.model.ids import CollectionId
+from conspectus.model.records import EmbeddingSpace
+from conspectus.records import embedding
+from conspectus.records.tables import collections
+from conspectus.records.transactions import transact
+from conspectus.settings import Settings
+from conspectus.sync import BlockingEngine
+from conspectus.testing.embedders import HashedEmbedder
+
+SETTINGS = Settings(busy_seconds=20)
+Change = Callable[[BlockingEngine], object]
+
+
+def replace_some(engine: BlockingEngine) -> None:
+    engine.add([NewDocument("Ada Lovelace wrote. " * 300, key=f"k{n}") for n in (3, 4, 90)], wait=True)
+
+
+def delete_some(engine: BlockingEngine) -> None:
+    engine.delete([each.id for each in engine.list(limit=20).documents])
+
+
+def delete_all(engine: BlockingEngine) -> None:
+    engine.delete_collection("default")
+
+
+def delete_and_begin_anew(engine: BlockingEngine) -> None:
+    engine.delete_collection("default")
+    engine.add(NewDocument("Grace Hopper wrote anew", key="k1"), wait=True)
+
+
+def forget_names(engine: BlockingEngine) -> None:
+    engine.keep_names(False)
+
+
+def find_more_names(engine: BlockingEngine) -> None:
+    engine.add(NewDocument("Grace Hopper met Ada Lovelace.", key="new"), wait=True)
+    engine.settle_names()
+
+
+def begin_with_names(engine: BlockingEngine) -> None:
+    engine.keep_names(False)
+    engine.keep_names()
+    engine.settle_names()
+
+
+def switch_space(engine: BlockingEngine) -> None:
+    space = EmbeddingSpace("other", 8, "1")
+    with database(str(Path(engine.status().path) / RECORDS)) as opened:
+        chosen = select(collections.c.id)
+
+        def switch(connection: Connection) -> None:
+            collection = CollectionId(connection.execute(chosen).scalar_one())
+            embedding.switch_space(connection, collection, space=space)
+
+        transact(opened, opened.writing, switch)
+
+
+CHANGES: list[Change] = [
+    replace_some, delete_some, delete_all, delete_and_begin_anew, forget_names, find_more_names,
+    begin_with_names, switch_space,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES, ids=lambda each: each.__name__)
+def test_what_happens_after_the_first_round_began(tmp_path: Path, change: Change) -> None:
+    source, target = tmp_path / "source", tmp_path / "target"
+    with sync.open(source, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
+        texts = [f"Ada Lovelace and Person{n} Smith talk. " * 40 for n in range(60)]
+        engine.add([NewDocument(text, key=f"k{n}") for n, text in enumerate(texts)], wait=True)
+        engine.keep_names()
+        engine.settle_names()
+        left = [change]
+
+        def progress(what: str, done: int, total: int) -> None:
+            if left:
+                left.pop()(engine)
+
+        moved = move(source, target, settings=SETTINGS, progress=progress).moved
+    assert not left
+    assert moved.rounds >= 2
+    with database(str(source / RECORDS)) as here, database(str(target / RECORDS)) as there:
+        kept, found = (transact(each, each.reading, contents) for each in (here, there))
+    assert found == kept
