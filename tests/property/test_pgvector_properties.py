@@ -10,8 +10,9 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.index_strategies import DIMENSIONS, assert_same, chunks, filters, probes, rows
+from tests.pgvector_places import place_at
+from tests.repetitions import tries
 
-from conspectus.bootstrap.pgvector import IndexTransactions
 from conspectus.index.memory import MemoryIndex
 from conspectus.index.pgvector.building import forget
 from conspectus.index.pgvector.place import Place
@@ -19,8 +20,6 @@ from conspectus.index.pgvector.store import PgvectorIndex
 from conspectus.model.filter import Between, Eq, Exists, Filter, In, Not, matches
 from conspectus.model.index import IndexedChunk
 from conspectus.ports import Index, Probe
-from conspectus.records.databases import DatabaseAccess, database_at
-from conspectus.records.transactions import Transactions
 from conspectus.testing.journal import Journal, make_chunk
 from conspectus.testing.postgres_server import PostgresProcess
 
@@ -40,13 +39,10 @@ def analyse(text: str) -> Sequence[str]:
 
 @asynccontextmanager
 async def place(url: str, dimensions: int) -> AsyncIterator[Place]:
-    """A place for one index, which is deleted afterwards."""
-    transactions = Transactions(database_at(url, DatabaseAccess(connections=3)))
-    database = IndexTransactions(transactions)
-    await database.write(lambda connection: forget(connection, "index_1"))
-    yield Place(database, "index_1", dimensions)
-    await database.close()
-    await transactions.close()
+    """A place for one index, where there is none yet."""
+    async with place_at(url, dimensions) as here:
+        await here.database.write(lambda connection: forget(connection, here.name))
+        yield here
 
 
 async def catch_up(index: Index, journal: Journal) -> None:
@@ -64,7 +60,7 @@ async def admitted(url: str, stored: list[IndexedChunk], asked: list[Filter]) ->
 
 
 @given(st.lists(rows, min_size=1, max_size=12), st.lists(filters, min_size=1, max_size=40))
-@settings(max_examples=40, deadline=None, suppress_health_check=LASTING)
+@settings(max_examples=tries(40), deadline=None, suppress_health_check=LASTING)
 @example([make_chunk(1, "", metadata={"a": 2**53 + 1})], [Eq(("a",), 2.0**53), Between(("a",), 2.0**53)])
 @example([make_chunk(1, "", metadata={"a": [None]})], [Exists(("a",)), Between(("a",))])
 @example(
@@ -75,8 +71,12 @@ async def admitted(url: str, stored: list[IndexedChunk], asked: list[Filter]) ->
     [make_chunk(1, "", sequence=2**70), make_chunk(2, "", sequence=2**63 - 1), make_chunk(3, "")],
     [Eq("sequence", 2**70), Between("sequence", 2**69), Between("sequence", float("-inf"), 2**70)],
 )
-@example([make_chunk(1, "", metadata={"a": 10**4_000})], [Eq(("a",), 10**4_000), Exists(("a",)), Exists("thread")])
-@example([make_chunk(1, "", thread="t" * 5_000), make_chunk(2, "")], [Eq("thread", "t" * 5_000), Exists("thread")])
+@example(
+    [make_chunk(1, "", metadata={"a": 10**4_000})], [Eq(("a",), 10**4_000), Exists(("a",)), Exists("thread")]
+)
+@example(
+    [make_chunk(1, "", thread="t" * 5_000), make_chunk(2, "")], [Eq("thread", "t" * 5_000), Exists("thread")]
+)
 @example([make_chunk(1, "", author="100%(f0)s")], [Eq("author", "100%(f0)s"), Not(In("author", ("%s", "'")))])
 def test_filters_mean_what_matches_means(url: str, stored: list[IndexedChunk], asked: list[Filter]) -> None:
     stored = list({chunk.chunk.id: chunk for chunk in stored}.values())
@@ -108,10 +108,8 @@ async def perform(index: PgvectorIndex, journal: Journal, name: str, value: obje
                 await index.apply(changes)
         case "search", _:
             await index.search(Probe(Exists(("group",)), "fox sun", None, 5))
-        case "rebuild", _:
-            await index.rebuild()
-        case "purge", _:
-            await index.purge()
+        case "rebuild" | "purge", _:
+            await (index.rebuild() if name == "rebuild" else index.purge())
 
 
 async def compare(url: str, steps: list[tuple[str, object]], asked: list[Probe]) -> None:
@@ -136,6 +134,6 @@ async def compare(url: str, steps: list[tuple[str, object]], asked: list[Probe])
 
 
 @given(st.lists(operations, max_size=15), st.lists(probes, min_size=1, max_size=4))
-@settings(max_examples=40, deadline=None, suppress_health_check=LASTING)
+@settings(max_examples=tries(40), deadline=None, suppress_health_check=LASTING)
 def test_the_history_does_not_matter(url: str, steps: list[tuple[str, object]], asked: list[Probe]) -> None:
     asyncio.run(compare(url, steps, asked))

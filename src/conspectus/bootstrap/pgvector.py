@@ -4,13 +4,14 @@ import asyncio
 import hashlib
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection
 
 from conspectus.bootstrap.taking_in import TakingIn
+from conspectus.errors import ConspectusError
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
 from conspectus.records.transactions import Transactions, guarded, transact
@@ -56,7 +57,9 @@ class IndexTransactions:
                 yield run
                 await run(Connection.commit)
             finally:
-                await asyncio.shield(_run(thread, connection.close))
+                # What was committed is, whatever becomes of the connection; what was not has its own fault.
+                with suppress(ConspectusError):
+                    await asyncio.shield(_run(thread, partial(guarded, self._database, connection.close)))
         finally:
             thread.shutdown(wait=False)
 

@@ -1,0 +1,19 @@
+"""Where the tests of the index in PostgreSQL keep theirs."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from conspectus.bootstrap.pgvector import IndexTransactions
+from conspectus.index.pgvector.place import Place
+from conspectus.records.databases import DatabaseAccess, database_at
+from conspectus.records.transactions import Transactions
+
+
+@asynccontextmanager
+async def place_at(url: str, dimensions: int, *, graph_from: int = 20_000) -> AsyncIterator[Place]:
+    """A place for one index; the same database gives the same place again."""
+    transactions = Transactions(database_at(url, DatabaseAccess(connections=4)))
+    database = IndexTransactions(transactions)
+    yield Place(database, "index_1", dimensions, graph_from)
+    await database.close()
+    await transactions.close()
