@@ -103,10 +103,11 @@ async def test_what_a_vendor_refuses_is_told_without_its_words(
     assert json.loads(parsed(cut.content)[3].data)["code"] == "LLM_CONNECTION_ERROR"
 
 
+@pytest.mark.parametrize("workers", [1, 3])
 async def test_a_lost_connection_is_gone_on_with_by_our_own_client(
-    tmp_path: Path, vendor: ChatServer, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, vendor: ChatServer, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
-    with chatting(tmp_path, vendor, monkeypatch) as process:
+    with chatting(tmp_path, vendor, monkeypatch, workers=workers) as process:
         async with Cutting(process.address) as cutting, conspectus.connect(cutting.url) as engine:
             events = [event async for event in engine.chat(ChatRequest("When do backups run?"))]
         await asyncio.to_thread(process.end)

@@ -58,6 +58,7 @@ async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
     from conspectus.records.replays import SqlReplays
     from conspectus.records.request_log import SqlRequestLog
     from conspectus.records.sharing import SqlAllowances
+    from conspectus.records.spoken import SqlSpoken
     from conspectus.records.store import open_records
     from conspectus.records.summaries import SqlSummaries
 
@@ -90,6 +91,7 @@ async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
         request_log=SqlRequestLog(records.transactions),
         replays=SqlReplays(records.transactions, answered=_answered_within(place, settings)),
         allowances=SqlAllowances(records.transactions),
+        spoken=SqlSpoken(records.transactions) if place.is_shared or settings.workers > 1 else None,
         summaries=SqlSummaries(records.transactions),
         memories=SqlMemories(records.transactions),
         graphs=SqlGraphs(records.transactions, most=settings.max_walked),

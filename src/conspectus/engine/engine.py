@@ -5,6 +5,7 @@ from conspectus.engine.parts import Core, Parts
 from conspectus.model.access import LOCAL_OWNER, Person
 from conspectus.ports import CountTokens
 from conspectus.ports.allowances import Allowances
+from conspectus.ports.chat import SpokenAnswers
 from conspectus.ports.jobs import Replays
 
 
@@ -36,6 +37,11 @@ class Engine(Forgetting):
     def allowances(self) -> Allowances:
         """What front ends count requests by, so that the processes of a store have one count."""
         return self._parts.allowances
+
+    @property
+    def spoken(self) -> SpokenAnswers | None:
+        """The answers of chats that front ends make known to other processes, if there may be any."""
+        return self._parts.spoken
 
     async def resume(self) -> None:
         """Go on embedding what has no vector yet."""

@@ -20,7 +20,7 @@ from conspectus.ports.accounts import Accounts
 from conspectus.ports.alerts import Alerts, Poster
 from conspectus.ports.allowances import Allowances
 from conspectus.ports.captions import CaptionReader
-from conspectus.ports.chat import ChatModel
+from conspectus.ports.chat import ChatModel, SpokenAnswers
 from conspectus.ports.graphs import Extractor, Graphs, Names
 from conspectus.ports.jobs import JobFiles, JobTurn, Ledger, Replays, RequestLog
 from conspectus.ports.memories import Memories
@@ -103,6 +103,7 @@ class Parts:
     forget_index: Callable[[Collection, EmbeddingSpace | None], Awaitable[None]]
     request_log: RequestLog
     replays: Replays
+    spoken: SpokenAnswers | None
     allowances: Allowances
     summaries: Summaries
     memories: Memories

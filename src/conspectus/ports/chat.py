@@ -1,9 +1,11 @@
-"""The port of chat models."""
+"""The ports of chat models, and of their answers while they are made."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from conspectus.model.chat import Delta, Usage
+from conspectus.model.ids import UserId
 from conspectus.model.results import Message
 
 
@@ -37,4 +39,59 @@ class ChatModel(Protocol):
 
     async def close(self) -> None:
         """Release connections."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """What is new of an answer: frames as clients get them, the number of the first, whether it is over.
+
+    `documents` are those that it is made from, as far as that is known.
+    """
+
+    stream: str
+    first: int
+    frames: tuple[bytes, ...]
+    over: bool
+    documents: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Overheard:
+    """What there is of an answer: frames, how many in all, whether it is over, what it is made from.
+
+    `silent` is for how many seconds the process that makes it has not been heard of.
+    """
+
+    frames: tuple[bytes, ...]
+    count: int
+    over: bool
+    documents: tuple[str, ...]
+    silent: float
+
+
+class SpokenAnswers(Protocol):
+    """Answers of chats while they are made, and for a while after, for all processes of a store."""
+
+    async def begin(self, stream: str, person: UserId) -> None:
+        """Let others know of an answer."""
+        ...
+
+    async def say(self, utterance: Utterance) -> None:
+        """Keep what is new of an answer."""
+        ...
+
+    async def pulse(self, streams: Sequence[str]) -> Mapping[str, float]:
+        """Let others know that these are still made; seconds since each was passed on elsewhere."""
+        ...
+
+    async def overhear(self, stream: str, person: UserId, first: int) -> Overheard | None:
+        """What there is of an answer of this person from a frame on; None where there is none.
+
+        Whoever makes it is told by this that it is still read.
+        """
+        ...
+
+    async def forget(self, streams: Sequence[str] = (), *, older: float | None = None) -> None:
+        """Delete answers, and with `older` all that were not written to for so many seconds."""
         ...

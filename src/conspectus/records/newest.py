@@ -11,6 +11,7 @@ from conspectus.records import (
     memory_tables,
     name_tables,
     shared_tables,
+    spoken_tables,
     summary_tables,
 )
 from conspectus.records.tables import VERSION, counters, schema
@@ -24,6 +25,7 @@ EVERY = (
     memory_tables,
     name_tables,
     shared_tables,
+    spoken_tables,
     summary_tables,
 )
 """Importing a module of tables adds them to the schema."""

@@ -62,6 +62,11 @@ class ChatStream:
         return self._forgotten + len(self._kept)
 
     @property
+    def first(self) -> int:
+        """The number of the oldest event that is kept."""
+        return self._forgotten
+
+    @property
     def readers(self) -> int:
         """How many read it."""
         return len(self._readers)

@@ -10,11 +10,11 @@ from conspectus.errors import NotFound, Overloaded
 from conspectus.model.chat import ChatEvent, Failure
 from conspectus.model.ids import UserId
 from conspectus.settings import Settings
+from conspectus.web.chat_sharing import CHAT, Sharing
 from conspectus.web.chat_stream import ChatStream, Terms
 from conspectus.web.problems import refuse
 
 STOPPING: Final = Failure("stopping", "The server is stopping; ask again.")
-CHAT: Final = "chat to go on with"
 MOST_READERS: Final = 10
 SHARE_OF_GRACE: Final = 0.5
 """For so much of the time that a stopping server has, answers may go on."""
@@ -23,15 +23,22 @@ SHARE_OF_GRACE: Final = 0.5
 class ChatStreams:
     """The answers being made, and those made a short while ago; no more than the settings say.
 
-    `told` is called with how many are being made whenever that changes.
+    `told` is called with how many are being made whenever that changes; `sharing` makes them known to other
+    processes, if there are any.
     """
 
     def __init__(
-        self, settings: Settings, log: FilteringBoundLogger, *, told: Callable[[int], None] = lambda _: None
+        self,
+        settings: Settings,
+        log: FilteringBoundLogger,
+        *,
+        told: Callable[[int], None] = lambda _: None,
+        sharing: Sharing | None = None,
     ) -> None:
         self.settings = settings
         self._log = log
         self._told = told
+        self._sharing = sharing
         self._streams: dict[str, ChatStream] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._stopping: asyncio.TimerHandle | None = None
@@ -62,7 +69,15 @@ class ChatStreams:
         stream.when_over(lambda _stream: self._told(len(self)))
         stream.when_over(self._keep if resumable else self._forget)
         await stream.begin()
+        if resumable and self._sharing is not None:
+            await self._sharing.share(stream)
+            if stream.id not in self._streams:
+                self._sharing.forget(stream.id)
         return stream
+
+    def has(self, stream: str) -> bool:
+        """Whether this process makes or made it, and keeps it."""
+        return stream in self._streams
 
     def find(self, stream: str, first: int, *, person: UserId) -> ChatStream:
         """An answer that this person began and that is kept from that event on.
@@ -88,6 +103,8 @@ class ChatStreams:
         self._stop_all()
         for stream in tuple(self._streams.values()):
             await stream.ended()
+        if self._sharing is not None:
+            await self._sharing.close()
         for timer in (*self._timers.values(), self._stopping):
             if timer is not None:
                 timer.cancel()
@@ -114,6 +131,8 @@ class ChatStreams:
 
     def _forget(self, stream: ChatStream) -> None:
         self._streams.pop(stream.id, None)
+        if self._sharing is not None:
+            self._sharing.forget(stream.id)
         timer = self._timers.pop(stream.id, None)
         if timer is not None:
             timer.cancel()

@@ -1,6 +1,7 @@
 """Chats: a model's answers from what the store holds, as they are made."""
 
 from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from typing import Annotated
 
 from fastapi import Depends, Header, Request, Response
@@ -10,12 +11,14 @@ from conspectus.engine import Engine
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.access import Person
 from conspectus.model.chat import ChatRequest, Failure
+from conspectus.web.chat_sharing import CHAT, Elsewhere, Overhearing, overheard
 from conspectus.web.chat_stream import ChatStream
-from conspectus.web.chat_streams import CHAT, ChatStreams
+from conspectus.web.chat_streams import ChatStreams
 from conspectus.web.completions import Chunks, Wanted, completion
 from conspectus.web.deps import EngineOf, IdInPath, without_limits
 from conspectus.web.documented import Responses, Section, problems
 from conspectus.web.event_streams import MEDIA_TYPE, STREAM, EventStream, Frames
+from conspectus.web.live import Listeners
 from conspectus.web.problems import failed, shown
 from conspectus.web.schemas.chat import ChatAnswer, ChatBody
 from conspectus.web.schemas.completions import (
@@ -73,12 +76,32 @@ async def go_on(
     person: Person = request.state.person
     require_scope(person, "read", "go on with a chat")
     first = _after(last, stream)
-    await _require_seen(streams.find(stream, first, person=person.id), engine)
+    if not streams.has(stream) and engine.spoken is not None:
+        return await _from_elsewhere(stream, first, request, engine)
+    sources = streams.find(stream, first, person=person.id).sources
+    await _require_seen(stream, {each.document for each in sources}, engine)
     found = streams.find(stream, first, person=person.id)
     if found.over and first > found.count:
         return Response(status_code=204)
     without_limits(request)
     return EventStream(found, Frames(stream), streams.settings, first=first)
+
+
+async def _from_elsewhere(stream: str, first: int, request: Request, engine: Engine) -> Response:
+    """The same for an answer that another process makes."""
+    listeners: Listeners = request.app.state.listeners
+    person: Person = request.state.person
+    spoken = engine.spoken
+    if spoken is None:
+        raise NotFound(CHAT, stream)
+    found = await overheard(spoken, stream, person.id, first)
+    await _require_seen(stream, set(found.documents), engine)
+    if found.over and first >= found.count:
+        return Response(status_code=204)
+    listeners.require_room()
+    without_limits(request)
+    patience = float(listeners.settings.lease_seconds)
+    return Overhearing(Elsewhere(spoken, stream, person.id, patience), listeners, first=first)
 
 
 @router.post("/chat/completions", response_model=CompletionAnswer, responses=LIKE_OPENAI)
@@ -137,11 +160,10 @@ def _after(last: str | None, stream: str) -> int:
     return int(number) + 1
 
 
-async def _require_seen(stream: ChatStream, engine: Engine) -> None:
+async def _require_seen(stream: str, documents: AbstractSet[str], engine: Engine) -> None:
     """Raise NotFound unless the person may still see all that the answer is made from."""
-    documents = {each.document for each in stream.sources}
     for document in documents:
         try:
             await engine.get(document)
         except NotFound:
-            raise NotFound(CHAT, stream.id) from None
+            raise NotFound(CHAT, stream) from None
