@@ -66,7 +66,13 @@ async def test_metadata_may_speak_of_anything(records: SqlRecords) -> None:
     odd = {"nul": "\x00", "\x00": "\\u0000", "slash": "\\\x00", "big": 10**40, "deep": {"a": [1.5, None]}}
     named = {ENTITIES: ["Ada\x00", "Bo", 7, None, "Bo"], PINNED: True, **odd}
     times = Period(NOON, NOON)
-    told = [named, {ENTITIES: {"x": "Cy", "y": 1}}, {ENTITIES: "Di"}, {ENTITIES: None}, {ENTITIES: []}]
+    told: list[dict[str, Any]] = [
+        named,
+        {ENTITIES: {"x": "Cy", "y": 1}},
+        {ENTITIES: "Di"},
+        {ENTITIES: None},
+        {ENTITIES: []},
+    ]
     rows = [
         prepared(f"c{place}", "x", kind="caption", occurred=times, metadata=each, author="Eve")
         for place, each in enumerate(told)
@@ -80,7 +86,7 @@ async def test_metadata_may_speak_of_anything(records: SqlRecords) -> None:
 
 
 async def test_only_true_pins_a_memory(records: SqlRecords) -> None:
-    told = [True, False, None, "true", 1, [True], {}]
+    told: list[Any] = [True, False, None, "true", 1, [True], {}]
     fields = {"kind": "memory", "thread": "t", "occurred": Period(NOON, NOON)}
     await records.write(
         [prepared(f"m{number}", "x", metadata={PINNED: each}, **fields) for number, each in enumerate(told)]

@@ -4,7 +4,7 @@ import asyncio
 import threading
 import traceback
 from collections.abc import AsyncIterator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 
 import psycopg
 import pytest
@@ -118,16 +118,20 @@ async def test_a_real_deadlock_is_run_again(records: SqlRecords, postgres_url: s
     first, second = (
         f"SELECT 1 FROM counters WHERE name = '{name}' FOR UPDATE" for name in ("chunk", "change")
     )
-    runs, other_waits = list[int](), list[Future[object]]()
+    runs = list[int]()
     with psycopg.connect(postgres_url) as other, ThreadPoolExecutor(1) as waiting:
         other.execute(second.encode())
+
+        def cross_it() -> None:
+            other.execute(first.encode())
+            other.commit()
 
         def crossing(connection: Connection) -> int:
             runs.append(1)
             connection.exec_driver_sql("SET LOCAL deadlock_timeout = '50ms'")
             connection.exec_driver_sql(first)
             if len(runs) == 1:
-                other_waits.append(waiting.submit(lambda: (other.execute(first.encode()), other.commit())))
+                waiting.submit(cross_it)
             connection.exec_driver_sql(second)
             return len(runs)
 
