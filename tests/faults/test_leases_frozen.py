@@ -20,6 +20,7 @@ from conspectus.errors import StorageBusy, TurnLost
 from conspectus.model.video import AlertEvent, NewAlert
 from conspectus.records.leases import Leases
 from conspectus.records.store import open_records
+from conspectus.testing.embedders import HashedEmbedder
 from conspectus.testing.postgres_server import PostgresProcess, postgres_server
 from conspectus.testing.samples import shelf
 from conspectus.testing.web_server import Answer, ScriptedServer
@@ -33,6 +34,39 @@ PATIENCE, SHORT = 120, 0.3
 async def server() -> AsyncIterator[ScriptedServer]:
     async with ScriptedServer({"/hook": Answer(b"")}) as running:
         yield running
+
+
+SLOW = """
+import asyncio, sys
+from dataclasses import replace
+import conspectus
+from conspectus import NewDocument
+from conspectus.testing.embedders import HashedEmbedder
+from tests.faults.alert_keeper import SETTINGS
+
+class Slow(HashedEmbedder):
+    async def embed_documents(self, texts):
+        print("embedding", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+        print("embedded", flush=True)
+        return -(await super().embed_documents(texts))
+
+async def main():
+    settings = replace(SETTINGS, cache=sys.argv[2])
+    async with conspectus.open(sys.argv[1], settings=settings, embedder=Slow()) as engine:
+        await engine.add([NewDocument(f"text {number}", key=str(number)) for number in range(20)])
+        await engine.settle()
+        print("settled", flush=True)
+        await asyncio.to_thread(sys.stdin.read)
+
+asyncio.run(main())
+"""
+"""A program whose vectors are the opposite of everybody else's, and take until it is told."""
+
+
+def vectors_in(url: str) -> list[tuple[int, bytes]]:
+    with psycopg.connect(url) as connection:
+        return connection.execute("SELECT chunk, vector FROM vectors ORDER BY chunk").fetchall()
 
 
 @asynccontextmanager
@@ -103,6 +137,29 @@ async def test_who_stood_still_delivers_nothing_that_the_next_one_did(
             assert not holder_of(postgres_url, "alerts").endswith(f" {frozen.pid}")
     sent = server.count("/hook")
     assert sent == len(events) == 22
+
+
+async def test_vectors_of_who_stood_still_take_the_place_of_none(postgres_url: str, tmp_path: Path) -> None:
+    settings = replace(SETTINGS, cache=str(tmp_path))
+    async with conspectus.open(postgres_url, settings=settings, embedder=HashedEmbedder()) as engine:
+        command = [sys.executable, "-c", SLOW, postgres_url, str(tmp_path)]
+        frozen = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
+        assert frozen.stdin is not None
+        assert frozen.stdout is not None
+        assert await frozen.stdout.readline() == b"embedding\n"
+        assert holder_of(postgres_url, "embedding").endswith(f" {frozen.pid}")
+        frozen.send_signal(signal.SIGSTOP)
+        assert await engine.settle() == 20
+        before = vectors_in(postgres_url)
+        frozen.send_signal(signal.SIGCONT)
+        frozen.stdin.write(b"\n")
+        assert await frozen.stdout.readline() == b"embedded\n"
+        assert await frozen.stdout.readline() == b"settled\n"
+        assert vectors_in(postgres_url) == before
+        assert len(before) == 20
+        assert (await engine.check()).clean
+        frozen.stdin.close()
+        assert await frozen.wait() == 0
 
 
 async def test_a_process_that_stops_in_the_middle_of_a_write_does_not_keep_others_from_writing(
