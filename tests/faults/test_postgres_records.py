@@ -95,7 +95,7 @@ async def test_what_was_broken_off_before_it_counted_is_run_again(
         if breaking:
             breaking.clear()
             terminate(postgres_url, connection)
-        return connection.execute(text("SELECT count(*) FROM users")).scalar_one()
+        return int(connection.execute(text("SELECT count(*) FROM users")).scalar_one())
 
     run = records.transactions.write if writes else records.transactions.read
     assert await run(broken_once) == int(writes)
