@@ -154,11 +154,10 @@ class Move:
             for move in self._tables:
                 source = move.table.total(view, read=counted)
                 found.append(TableMoved(move.table.name, source, move.table.total(there)))
+            if differing := ", ".join(each.table for each in found if each.source != each.target):
+                name = self._target.database.name
+                raise StorageError(f"{name} differs from the source in {differing}; move once more")
             check_references(there)
-        if differing := [each.table for each in found if each.source != each.target]:
-            raise StorageError(
-                f"{self._target.database.name} differs from the source in {', '.join(differing)}"
-            )
         return found
 
     @property
