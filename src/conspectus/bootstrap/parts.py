@@ -25,13 +25,16 @@ from conspectus.errors import InvalidInput, StorageError
 from conspectus.model.wiki import Connection
 from conspectus.ports import CountTokens
 from conspectus.ports.alerts import Poster
+from conspectus.ports.allowances import Allowances
 from conspectus.ports.captions import CaptionReader
-from conspectus.ports.jobs import JobFiles, Jobs
+from conspectus.ports.chat import SpokenAnswers
+from conspectus.ports.jobs import JobFiles, Jobs, Replays
 from conspectus.ports.turns import Hold, Turn
 from conspectus.ports.web import Connector, Fetcher
 from conspectus.settings import Settings
 
 if TYPE_CHECKING:
+    from conspectus.records.store import SqlRecords
     from conspectus.records.transactions import Transactions
     from conspectus.sources.chats.archives import LocalArchives
     from conspectus.sources.files import LocalFiles
@@ -55,23 +58,14 @@ async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
     from conspectus.records.accounts import SqlAccounts
     from conspectus.records.graphs import SqlGraphs
     from conspectus.records.memories import SqlMemories
-    from conspectus.records.replays import SqlReplays
     from conspectus.records.request_log import SqlRequestLog
-    from conspectus.records.sharing import SqlAllowances
-    from conspectus.records.spoken import SqlSpoken
-    from conspectus.records.store import open_records
     from conspectus.records.summaries import SqlSummaries
 
-    folder = place.folder
-    await asyncio.to_thread(_make, folder)
     indexes = indexes_of(place, settings)
-    busy, connections = settings.busy_seconds, settings.database_connections
-    records = await open_records(
-        place.records, busy_seconds=busy, connections=connections, row_security=_has_wall(settings)
-    )
+    records = await _opened(place, settings)
     turns = _turns(place, settings, records.transactions)
     return Parts(
-        path=records.transactions.database.name if place.is_shared else str(folder),
+        path=records.transactions.database.name if place.is_shared else str(place.folder),
         version=importlib.metadata.version("conspectus"),
         settings=settings,
         records=records,
@@ -86,12 +80,12 @@ async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
         embedder_for=models.embedders.of,
         release=partial(_release, models, indexes),
         counter=cache(local_counter),
-        size=partial(_bytes_below, folder),
+        size=partial(_bytes_below, place.folder),
         forget_index=indexes.forget,
         request_log=SqlRequestLog(records.transactions),
-        replays=SqlReplays(records.transactions, answered=_answered_within(place, settings)),
-        allowances=SqlAllowances(records.transactions),
-        spoken=SqlSpoken(records.transactions) if place.is_shared or settings.workers > 1 else None,
+        replays=_replays(place, settings, records.transactions),
+        allowances=_allowances(records.transactions),
+        spoken=_spoken(place, settings, records.transactions),
         summaries=SqlSummaries(records.transactions),
         memories=SqlMemories(records.transactions),
         graphs=SqlGraphs(records.transactions, most=settings.max_walked),
@@ -111,9 +105,39 @@ async def prepare(path: str | Path, settings: Settings) -> None:
     await (await open_records(place.records, busy_seconds=settings.busy_seconds, connections=2)).close()
 
 
-def _answered_within(place: Place, settings: Settings) -> timedelta:
-    """How old a request may be that another process still answers; in a folder there is none."""
-    return timedelta(seconds=settings.request_seconds) + UNHEARD if place.is_shared else timedelta()
+async def _opened(place: Place, settings: Settings) -> "SqlRecords":
+    """The records of a store, made if there are none."""
+    from conspectus.records.store import open_records
+
+    await asyncio.to_thread(_make, place.folder)
+    busy, connections = settings.busy_seconds, settings.database_connections
+    wall = _has_wall(settings)
+    return await open_records(place.records, busy_seconds=busy, connections=connections, row_security=wall)
+
+
+def _others_answer(place: Place, settings: Settings) -> bool:
+    """Whether other processes may answer requests from the same store."""
+    return place.is_shared or settings.workers > 1
+
+
+def _replays(place: Place, settings: Settings, transactions: "Transactions") -> Replays:
+    """The answers of writes; what is younger than a request may be, another process may still answer."""
+    from conspectus.records.replays import SqlReplays
+
+    longest = timedelta(seconds=settings.request_seconds) + UNHEARD
+    return SqlReplays(transactions, answered=longest if _others_answer(place, settings) else timedelta())
+
+
+def _allowances(transactions: "Transactions") -> Allowances:
+    from conspectus.records.sharing import SqlAllowances
+
+    return SqlAllowances(transactions)
+
+
+def _spoken(place: Place, settings: Settings, transactions: "Transactions") -> SpokenAnswers | None:
+    from conspectus.records.spoken import SqlSpoken
+
+    return SqlSpoken(transactions) if _others_answer(place, settings) else None
 
 
 def _has_wall(settings: Settings) -> bool:

@@ -7,6 +7,7 @@ import asyncio
 import importlib
 import sys
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -54,14 +55,17 @@ def serve(
         background="off" if no_jobs else given.background,
     )
 
-    def announce(opened: "Opened") -> None:
-        if common.json:
-            dump(opened)
-        elif opened.key is not None:
-            print(f"The key of the owner account, shown this once: {opened.key}")
-        sys.stdout.flush()
-        note(f"listening on {opened.address}")
-
     server = importlib.import_module(SERVER if settings.workers <= 1 else SERVERS)
     serving = server.serve if settings.workers <= 1 else server.serve_many
-    asyncio.run(serving(settings, path=common.data, keyless=keyless, announce=announce))
+    asyncio.run(
+        serving(settings, path=common.data, keyless=keyless, announce=partial(_announce, as_json=common.json))
+    )
+
+
+def _announce(opened: "Opened", *, as_json: bool) -> None:
+    if as_json:
+        dump(opened)
+    elif opened.key is not None:
+        print(f"The key of the owner account, shown this once: {opened.key}")
+    sys.stdout.flush()
+    note(f"listening on {opened.address}")
