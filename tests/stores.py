@@ -17,7 +17,7 @@ SETTINGS = replace(Settings(), log_level="critical", milvus_seconds=30)
 STORES = (
     "sqlite+segments",
     "postgresql+segments",
-    # "postgresql+pgvector",
+    "postgresql+pgvector",
     "sqlite+milvus",
     "postgresql+milvus",
 )
