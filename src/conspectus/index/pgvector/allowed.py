@@ -1,8 +1,10 @@
 """Which rows a filter admits: listed where they are few, asked for where they are many."""
 
-from collections.abc import Mapping
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -11,6 +13,7 @@ from numpy.typing import NDArray
 from conspectus.index.pgvector.database import Rows
 from conspectus.index.pgvector.filters import EVERY, Compiler
 from conspectus.index.pgvector.rows import odd_row
+from conspectus.index.pgvector.state import State
 from conspectus.index.pgvector.tables import Tables
 from conspectus.index.pgvector.view import View, packed_rows
 from conspectus.model.filter import Filter, matches
@@ -18,7 +21,9 @@ from conspectus.ports import Ids
 
 RowNumbers = NDArray[np.int64]
 
-MOST_LISTED = 20_000
+_REMEMBERED = 64
+
+MOST_LISTED = 10_000
 """Rows that are listed; of a filter that admits more, those that are wanted are asked about."""
 
 
@@ -46,14 +51,54 @@ class Condition:
         return self.sql == EVERY
 
 
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    state: State
+    rows: RowNumbers | None
+
+    def serves(self, state: State) -> bool:
+        """Whether it is what it would be in this state; of many rows nothing is said but that."""
+        if self.state.generation != state.generation:
+            return False
+        return self.state.version == state.version or (
+            self.rows is None and state.total <= 2 * self.state.total
+        )
+
+
+class Listings:
+    """What the last few filters admitted, as permissions repeat."""
+
+    def __init__(self) -> None:
+        self._held: OrderedDict[str, _Listing] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, state: State, where: Filter, count: Callable[[], RowNumbers | None]) -> RowNumbers | None:
+        """The rows that a filter admits in a state; None if they are many."""
+        # Filters of equal values but unequal types, as of 1 and True, are equal to Python: their text is not.
+        name = repr(where)
+        held = self._held.get(name)
+        if held is not None and held.serves(state):
+            return held.rows
+        listing = _Listing(state, count())
+        with self._lock:
+            self._held[name] = listing
+            self._held.move_to_end(name)
+            if len(self._held) > _REMEMBERED:
+                self._held.popitem(last=False)
+        return listing.rows
+
+
 class Allowed:
     """What a filter admits of a view. `listed` are the admitted rows if it is not all of them, and few."""
 
-    def __init__(self, cursor: Rows, tables: Tables, view: View, where: Filter) -> None:
+    def __init__(
+        self, cursor: Rows, tables: Tables, view: View, where: Filter, *, listings: "Listings"
+    ) -> None:
         self._cursor = cursor
         self._tables = tables
         self._view = view
         self._where = where
+        self._listings = listings
         self.listed: RowNumbers | None = None
 
     @cached_property
@@ -61,18 +106,21 @@ class Allowed:
         """The filter, compiled when it is first needed."""
         return Condition.of(self._where, self._cursor, self._tables)
 
-    def count(self, most: int = MOST_LISTED) -> None:
+    def count(self) -> None:
         """Find out whether there are few, and which."""
-        if self.condition.admits_all:
-            return
+        if not self.condition.admits_all:
+            self.listed = self._listings.of(self._view.state, self._where, self._counted)
+
+    def _counted(self) -> RowNumbers | None:
+        """The admitted rows; None if they are many."""
         admitted = f"r.odd IS NULL AND ({self.condition.sql})"
-        few = f"SELECT r.row FROM {self._tables.rows} r WHERE {admitted} LIMIT {most + 1}"
+        few = f"SELECT r.row FROM {self._tables.rows} r WHERE {admitted} LIMIT {MOST_LISTED + 1}"
         self._cursor.execute(
             f"SELECT coalesce(string_agg(int4send(row), ''), '') FROM ({few}) AS few", self.condition.given
         )
         found = packed_rows(self._cursor)
-        if len(found) <= most:
-            self.listed = np.sort(np.concatenate([found, self._odd("true", {})]))
+        many = len(found) > MOST_LISTED
+        return None if many else np.sort(np.concatenate([found, self._odd("true", {})]))
 
     def among(self, rows: RowNumbers) -> RowNumbers:
         """Those of the live rows that are admitted, sorted."""
@@ -89,8 +137,9 @@ class Allowed:
     def _found(self, which: str, wanted: NDArray[np.int64]) -> RowNumbers:
         given = {"wanted": wanted.tolist()}
         self._cursor.execute(
-            f"SELECT coalesce(string_agg(int4send(r.row), ''), '') FROM {self._tables.rows} r"
-            f" WHERE {which} AND r.odd IS NULL AND ({self.condition.sql})",
+            f"WITH r AS MATERIALIZED (SELECT * FROM {self._tables.rows} r WHERE {which})"
+            " SELECT coalesce(string_agg(int4send(r.row), ''), '') FROM r"
+            f" WHERE r.odd IS NULL AND ({self.condition.sql})",
             {**self.condition.given, **given},
         )
         return np.sort(np.concatenate([packed_rows(self._cursor), self._odd(which, given)]))

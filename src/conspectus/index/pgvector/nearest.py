@@ -46,14 +46,13 @@ class Near:
         if allowed.condition.admits_all:
             self._set(limit)
             self.cursor.execute(f"{self._ordered()} LIMIT {limit}", {"query": as_literal(self.query)})
-            found = np.array([row for (row,) in self.cursor], np.int64)
-            self.cursor.execute("SELECT set_config('enable_seqscan', 'on', true)")
-            return found
+            return np.array([row for (row,) in self.cursor], np.int64)
         kept = np.zeros(0, np.int64)
         for offered in self._offered(limit):
             kept = np.concatenate([kept, allowed.among(offered)])
             if len(kept) >= limit:
                 return kept
+        self.cursor.execute("SELECT set_config('enable_seqscan', 'on', true)")
         return None
 
     def _offered(self, limit: int) -> Iterator[RowNumbers]:
@@ -62,7 +61,6 @@ class Near:
         self.cursor.execute(
             f"DECLARE near NO SCROLL CURSOR FOR {self._ordered()}", {"query": as_literal(self.query)}
         )
-        self.cursor.execute("SELECT set_config('enable_seqscan', 'on', true)")
         offered = 0
         while offered < MOST_SCANNED:
             self.cursor.execute(f"FETCH {max(_BATCH, 2 * limit)} FROM near")

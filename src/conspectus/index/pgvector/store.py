@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 
 from conspectus.errors import CollectionGone, ConspectusError, InvalidInput, StorageBusy
 from conspectus.index.bm25 import Analyse, question_terms
-from conspectus.index.pgvector.allowed import Allowed
+from conspectus.index.pgvector.allowed import Allowed, Listings
 from conspectus.index.pgvector.building import Building
 from conspectus.index.pgvector.checking import differences, stored
 from conspectus.index.pgvector.database import Rows, rows_of
@@ -49,6 +49,7 @@ class PgvectorIndex:
         self._building = Building(place, drafting, reader)
         self._postings = Postings()
         self._views = Views()
+        self._listings = Listings()
         self._state = State(self._identity)
         self._background: asyncio.Task[None] | None = None
         self._renew_from = 0
@@ -211,7 +212,8 @@ class PgvectorIndex:
             view = self._views.of(cursor, tables, state)
             found = self._postings.of(cursor, tables, [encoded(term) for term in terms], state.rows)
         words = Words.of(view, self._place.bm25, terms, found)
-        question = Question(cursor, tables, words, Allowed(cursor, tables, view, probe.where))
+        allowed = Allowed(cursor, tables, view, probe.where, listings=self._listings)
+        question = Question(cursor, tables, words, allowed)
         return ask(question, state) if state.generation else question.score(np.zeros(0, np.int64), None)
 
     async def _keep(self, promised: int) -> None:
