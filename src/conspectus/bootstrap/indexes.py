@@ -6,17 +6,19 @@ import shutil
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
-from conspectus.bootstrap.milvus import MilvusIndexes
+from conspectus.bootstrap.milvus import MilvusIndexes, NamedTurn
 from conspectus.bootstrap.places import Place
 from conspectus.errors import IndexDamaged, InvalidInput, NotFound
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
+from conspectus.records.transactions import Transactions
 from conspectus.settings import Settings
 from conspectus.text.words import Analyzer
 
 INDEXES = "index"
+IndexKind: TypeAlias = Literal["segments", "pgvector", "milvus"]
 CHILD = "import asyncio, sys; from conspectus import bootstrap; asyncio.run(bootstrap.build(*sys.argv[1:]))"
 
 
@@ -36,15 +38,32 @@ class Indexes(Protocol):
         ...
 
 
-def indexes_of(place: Place, settings: Settings) -> Indexes:
-    """The indexes that the settings name. Raises InvalidInput for an unknown name."""
+def chosen_index(place: Place, settings: Settings) -> IndexKind:
+    """Which index is meant. Raises InvalidInput for an unknown name, or one that the place cannot have."""
     match settings.index:
-        case "auto" | "segments":
-            return EmbeddedIndexes(place, settings)
-        case "milvus":
-            return MilvusIndexes(place.folder, settings)
+        case "auto":
+            return "pgvector" if place.is_shared else "segments"
+        case "pgvector" if not place.is_shared:
+            raise InvalidInput("index", "pgvector needs a path that begins with postgresql://")
+        case "segments" | "pgvector" | "milvus" as known:
+            return known
         case other:
             raise InvalidInput("index", f"{other!r} is not auto, segments, pgvector or milvus")
+
+
+def indexes_of(place: Place, settings: Settings, transactions: Transactions, turns: NamedTurn) -> Indexes:
+    """The indexes that the settings name, over the transactions and in the turns of the store."""
+    match chosen_index(place, settings):
+        case "segments":
+            return EmbeddedIndexes(place, settings)
+        case "milvus":
+            return MilvusIndexes(place.folder, settings, turn=turns if place.is_shared else None)
+        case "pgvector":
+            from conspectus.bootstrap.pgvector import PgvectorIndexes
+
+            indexes = PgvectorIndexes(transactions, settings)
+            transactions.before_commit(indexes.take_in)
+            return indexes
 
 
 class EmbeddedIndexes:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 from uuid import uuid4
 
-from conspectus.bootstrap.indexes import Indexes, indexes_of
+from conspectus.bootstrap.indexes import Indexes, chosen_index, indexes_of
 from conspectus.bootstrap.models import Models
 from conspectus.bootstrap.names import extractor_of
 from conspectus.bootstrap.places import Place, place_of
@@ -61,9 +61,10 @@ async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
     from conspectus.records.request_log import SqlRequestLog
     from conspectus.records.summaries import SqlSummaries
 
-    indexes = indexes_of(place, settings)
+    chosen_index(place, settings)
     records = await _opened(place, settings)
     turns = _turns(place, settings, records.transactions)
+    indexes = indexes_of(place, settings, records.transactions, turns)
     return Parts(
         path=records.transactions.database.name if place.is_shared else str(place.folder),
         version=importlib.metadata.version("conspectus"),
