@@ -1,0 +1,71 @@
+"""Two servers of one database: who listens at one of them hears what was written, and told, at the other."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import conspectus
+from conspectus.client import RemoteEngine
+from conspectus.model.video import NewAlert, NewCaption
+from conspectus.settings import Settings
+from conspectus.testing.served import served
+from conspectus.web.app import application
+
+SETTINGS = replace(Settings(), embedder="none")
+LONG = 60.0
+
+
+@asynccontextmanager
+async def two(url: str, folder: Path) -> AsyncIterator[tuple[RemoteEngine, RemoteEngine]]:
+    """Clients of both; the first server checks alerts, the second does nothing but answer."""
+    async with AsyncExitStack() as opened:
+        remotes = []
+        for name in ("first", "second"):
+            settings = replace(
+                SETTINGS, cache=str(folder / name), background="on" if name == "first" else "off"
+            )
+            engine = await opened.enter_async_context(conspectus.open(url, settings=settings))
+            if name == "first":
+                await engine.start_alerting()
+            place = await opened.enter_async_context(served(application(engine, settings)))
+            remotes.append(await opened.enter_async_context(conspectus.connect(place)))
+        yield remotes[0], remotes[1]
+
+
+async def test_captions_and_alerts_are_heard_at_another_server(postgres_url: str, tmp_path: Path) -> None:
+    async with two(postgres_url, tmp_path) as (first, second):
+        await first.add_captions([NewCaption("nothing", 0.0, 1.0)], stream="gate")
+        await second.put_alert(NewAlert(name="fire", query="fire"))
+        heard = asyncio.create_task(three(second))
+        events = asyncio.create_task(told(second))
+        await asyncio.sleep(0.5)
+        for number in range(3):
+            writer = (first, second)[number % 2]
+            await writer.add_captions(
+                [NewCaption(f"fire {number}", 600.0 * number, 600.0 * number + 1)], stream="gate"
+            )
+        async with asyncio.timeout(LONG):
+            assert await heard == ["fire 0", "fire 1", "fire 2"]
+            assert await events == ["fire 0", "fire 1", "fire 2"]
+
+
+async def three(remote: RemoteEngine) -> list[str]:
+    """The texts of the next captions."""
+    found = []
+    async with aclosing(remote.follow_captions(stream="gate")) as captions:
+        async for each in captions:
+            found.append(each.caption.text)
+            if len(found) == 3:
+                break
+    return found
+
+
+async def told(remote: RemoteEngine) -> list[str]:
+    """What alerts tell, when there is so much of it."""
+    while True:
+        found = await remote.alert_events()
+        if len(found) == 3:
+            return [each.text for each in found]
+        await asyncio.sleep(0.1)
