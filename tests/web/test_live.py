@@ -18,7 +18,6 @@ from conspectus.testing.served import served
 from conspectus.web.event_streams import frame
 from conspectus.web.live import Listeners, LiveEvents, resumed
 from conspectus.web.logs import logger
-from conspectus.web.problems import Refused
 from tests.server_events import Event, parsed
 
 SETTINGS = Settings(max_listeners=2, chat_heartbeat_seconds=0)
@@ -109,8 +108,14 @@ async def test_all_are_let_go_when_the_server_stops() -> None:
         source.listeners.stop()
         assert await rest(pieces) == []
     await source.left.wait()
-    with pytest.raises(Refused):
-        source.listeners.require_room()
+
+
+async def test_who_comes_while_the_server_stops_is_sent_on_at_once() -> None:
+    source = Source()
+    source.listeners.stop()
+    source.listeners.require_room()
+    async with source.heard() as (_, pieces):
+        assert [each.name for each in await rest(pieces)] == ["ready"]
 
 
 async def test_a_stream_ends_after_its_time() -> None:

@@ -42,6 +42,7 @@ class ChatStreams:
         self._streams: dict[str, ChatStream] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._stopping: asyncio.TimerHandle | None = None
+        self._stopped = False
 
     def __len__(self) -> int:
         return sum(not stream.over for stream in self._streams.values())
@@ -58,7 +59,7 @@ class ChatStreams:
 
         Raises Overloaded, or what was raised instead of an event.
         """
-        if self._stopping is not None:
+        if self._stopped:
             refuse(503, "the server is about to stop")
         self._make_room()
         leave = self.settings.chat_leave_seconds if resumable else 0
@@ -92,7 +93,7 @@ class ChatStreams:
         return found
 
     def stop(self) -> None:
-        """Begin no more answers, and soon end those that are made, while there is time to say so."""
+        """Soon end those that are made, while there is time to say so, and begin no more then."""
         if self._stopping is None:
             wait = self.settings.job_grace_seconds * SHARE_OF_GRACE
             self._stopping = asyncio.get_running_loop().call_later(wait, self._stop_all)
@@ -111,6 +112,7 @@ class ChatStreams:
         self._streams.clear()
 
     def _stop_all(self) -> None:
+        self._stopped = True
         for stream in self._streams.values():
             stream.stop(STOPPING)
 

@@ -20,7 +20,7 @@ from conspectus.settings import Settings
 from conspectus.web.documented import Responses, problems
 from conspectus.web.event_streams import HEADERS, HEARTBEAT, MEDIA_TYPE, frame
 from conspectus.web.logs import fault_facts
-from conspectus.web.problems import internal, problem_of, refuse
+from conspectus.web.problems import internal, problem_of
 
 T = TypeVar("T")
 LONGEST_EVENT_ID: Final = 100
@@ -43,13 +43,11 @@ class Listeners:
         return self._present
 
     def stop(self) -> None:
-        """End all streams, and begin no more."""
+        """End all streams; those that are begun now end at once, and clients go on elsewhere."""
         self._stopped.set()
 
     def require_room(self) -> None:
-        """Raise Overloaded or Refused where no one more may listen."""
-        if self._stopped.is_set():
-            refuse(503, "the server is about to stop")
+        """Raise Overloaded where no one more may listen."""
         if self._present >= self.settings.max_listeners:
             raise Overloaded("as many listen as may at once")
 

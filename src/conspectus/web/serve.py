@@ -63,7 +63,7 @@ async def serve(
             key = await first_key(engine, settings, keyless=keyless)
             await start_work(engine, settings)
             app = application(engine, settings, log=log, only_models=only_models)
-            listener.begin()
+            listener.listen()
             announce(Opened(address_of(listener, settings.host), key))
             await Server(app, settings).serve(sockets=[listener])
 
@@ -92,14 +92,11 @@ async def _can_be_entered(engine: Engine) -> bool:
 
 
 class Listening(socket.socket):
-    """A socket with a queue that is long: asyncio asks for one no longer than what it accepts at once."""
-
-    def begin(self) -> None:
-        """Let connections come."""
-        super().listen(BACKLOG)
+    """A socket with a long queue: asyncio asks for one no longer than what it accepts at once."""
 
     def listen(self, _backlog: int = BACKLOG, /) -> None:
-        """Leave the queue as long as it is."""
+        """Let connections come, and many of them wait."""
+        super().listen(BACKLOG)
 
 
 def bound(host: str, port: int) -> Listening:

@@ -47,7 +47,7 @@ async def serve_many(
     ):
         async with bootstrap.open(path, settings=settings) as engine:
             key = await first_key(engine, settings, keyless=keyless)
-        listener.begin()
+        listener.listen()
         order = Order(settings, None if path is None else str(path), listener.fileno(), counted)
         crew = Crew(order, log)
         await crew.start()
