@@ -29,8 +29,9 @@ async def engines(
 ) -> AsyncIterator[list[Engine]]:
     async with AsyncExitStack() as stack:
         opened = []
-        chosen = replace(SETTINGS, milvus_uri=milvus.uri, milvus_prefix=prefix, cache=str(tmp_path))
-        for _ in range(2):
+        chosen = replace(SETTINGS, milvus_uri=milvus.uri, milvus_prefix=prefix)
+        for machine in ("first", "second"):
+            chosen = replace(chosen, cache=str(tmp_path / machine))
             opening = conspectus.open(postgres_url, settings=chosen, embedder=HashedEmbedder())
             opened.append(await stack.enter_async_context(opening))
         yield opened
