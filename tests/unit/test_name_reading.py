@@ -1,18 +1,21 @@
 """The reader of names: it goes on where it was, takes turns, and tells what went wrong."""
 
-from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import contextmanager
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
-from conspectus.errors import ProviderError, ProviderUnavailable, StorageError
+from conspectus.errors import ProviderError, ProviderUnavailable, StorageBusy, StorageError, TurnLost
 from conspectus.graph.keys import key_of
 from conspectus.ingest.name_reading import BATCH, MOST_NAMES, NameReader, title_names
 from conspectus.model.graph import Found
 from conspectus.model.ids import ChunkId, DocumentId
+from conspectus.ports.turns import Hold
 from conspectus.records.mentions import SqlNames
 from conspectus.records.store import SqlRecords, open_records
+from conspectus.records.turns import FileHold
 from conspectus.testing.samples import SHELF, notes, prepared, shelf
 
 
@@ -38,9 +41,9 @@ class EveryWord:
         self.closed = True
 
 
-@contextmanager
-def mine() -> Iterator[bool]:
-    yield True
+@asynccontextmanager
+async def mine() -> AsyncIterator[Hold]:
+    yield FileHold(mine=True)
 
 
 @pytest.fixture
@@ -92,9 +95,9 @@ async def test_a_reader_that_was_stopped_is_gone_on_with(records: SqlRecords, na
 async def test_one_process_reads_at_a_time(records: SqlRecords, names: SqlNames) -> None:
     turns = iter([False, True])
 
-    @contextmanager
-    def theirs_then_mine() -> Iterator[bool]:
-        yield next(turns)
+    @asynccontextmanager
+    async def theirs_then_mine() -> AsyncIterator[Hold]:
+        yield FileHold(mine=next(turns))
 
     await records.write([prepared("a", "word")])
     reader = NameReader(names, theirs_then_mine, EveryWord)
@@ -186,3 +189,40 @@ async def test_what_a_memory_is_told_counts_as_if_it_stood_there(
     (found,) = await names.of([ChunkId(1)])
     assert dict(found.names) == {"ada": "Ada", "bonn": "Bonn", "carl": "Carl", "i": "I", "moved": "moved"}
     assert found.about == {"ada", "bonn"}
+
+
+async def test_who_loses_the_turn_leaves_the_rest_to_the_next(records: SqlRecords, names: SqlNames) -> None:
+    lost = iter([True, False])
+
+    @asynccontextmanager
+    async def lost_then_mine() -> AsyncIterator[Hold]:
+        if next(lost):
+            raise TurnLost("names")
+        yield FileHold(mine=True)
+
+    await records.write([prepared("a", "word")])
+    reader = NameReader(names, lost_then_mine, EveryWord)
+    assert await reader.settle(SHELF) == 1
+    assert reader.problem(SHELF) is None
+    await reader.close()
+
+
+async def test_a_store_that_is_away_is_told_and_tried_again(records: SqlRecords, names: SqlNames) -> None:
+    away = iter([True, False])
+
+    @asynccontextmanager
+    async def away_then_mine() -> AsyncIterator[Hold]:
+        if next(away):
+            raise StorageBusy("the database does not answer")
+        yield FileHold(mine=True)
+
+    await records.write([prepared("a", "word")])
+    reader = NameReader(names, away_then_mine, EveryWord)
+    with pytest.raises(StorageBusy):
+        await reader.settle(SHELF)
+    for _ in range(600):
+        if not await names.count_unread(SHELF):
+            break
+        await asyncio.sleep(0.05)
+    assert await names.count_unread(SHELF) == 0
+    await reader.close()
