@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.web.test_serve import Process, serving
 
@@ -104,6 +105,7 @@ def test_a_process_that_was_killed_is_replaced(tmp_path: Path) -> None:
         assert server.process.returncode == 0
 
 
+@pytest.mark.slow
 def test_a_process_that_stands_still_is_replaced(tmp_path: Path) -> None:
     quick = {"log_level": "error", "lease_seconds": 3}
     with serving(tmp_path, "--keyless", "--workers", str(WORKERS), **quick) as server:

@@ -175,7 +175,9 @@ END: Sequence[Step] = [
     ("DELETE", "/sources/{source}", None, 200),
     ("DELETE", "/collections/wiki?purge=true", None, 200),
 ]
-OPERATED = {("GET", "http://localhost/health/live"), ("GET", "http://localhost/health/ready")}
+OPERATED = {
+    ("GET", f"http://localhost/{path}") for path in ("health/live", "health/ready", "healthz", "readyz")
+}
 OPERATED |= {("GET", "http://localhost/metrics"), ("GET", "http://localhost/openapi.json")}
 
 
