@@ -10,6 +10,7 @@ from mcp_types import (
     Tool,
     ToolAnnotations,
 )
+from pydantic import BaseModel
 
 from conspectus.mcp import asking, documents, graphs, recalling, remembering
 from conspectus.mcp.arguments import fixed_names, schema_of
@@ -58,7 +59,8 @@ def listed(options: Options) -> list[Tool]:
 
 def input_schema(offer: Offer[Any], options: Options) -> dict[str, Any]:
     """What a tool takes on a server with these options."""
-    schema = schema_of(offer.arguments)
+    arguments: type[BaseModel] = offer.arguments
+    schema = schema_of(arguments)
     properties = {
         name: each for name, each in schema["properties"].items() if name not in fixed_names(options.scope)
     }
