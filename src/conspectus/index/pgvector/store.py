@@ -23,7 +23,7 @@ from conspectus.index.pgvector.searching import Question, Words
 from conspectus.index.pgvector.state import State, lock, read_state, write_state
 from conspectus.index.pgvector.taking import CHANGES, Drafting, Taking
 from conspectus.index.pgvector.view import Views, empty_view
-from conspectus.index.pgvector.writing import Draft, merge, write
+from conspectus.index.pgvector.writing import MERGED_FROM, Draft, merge, write
 from conspectus.model.index import Disagreement, IndexStatus
 from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
@@ -81,6 +81,7 @@ class PgvectorIndex:
             if not state.generation:
                 state = self._state = await self._building.build(self._identity, unless=_is_there)
             if state.applied >= target:
+                await self._tidy()
                 return
             base, pending = known, changes
             if state.applied < known:
@@ -89,7 +90,7 @@ class PgvectorIndex:
             if not pending:
                 return
             draft = await self._taking.draft(pending)
-            commit = partial(commit_draft, self._place, state, draft=draft, base=base)
+            commit = partial(_commit_and_merge, self._place, state, draft=draft, base=base)
             self._state = await self._place.database.write(commit)
             self._renew_if_due()
             if self._state.applied >= target:
@@ -147,6 +148,11 @@ class PgvectorIndex:
             lambda connection: read_state(rows_of(connection), self._place.name, self._identity)
         )
         return self._state
+
+    async def _tidy(self) -> None:
+        """Merge batches that others wrote who had no time for it."""
+        if self._state.version % MERGED_FROM == 0:
+            await self._place.database.write(partial(_merge, self._place, self._state))
 
     def _renew_if_due(self) -> None:
         """Build anew beside all else what the changes have made unfit to go on with."""
@@ -234,9 +240,21 @@ def commit_draft(place: Place, seen: State, connection: Connection, *, draft: Dr
         return state
     tables = place.tables(state.generation)
     state = write(cursor, tables, state, draft)
-    merge(cursor, tables)
     write_state(cursor, place.name, state)
     return state
+
+
+def _commit_and_merge(place: Place, seen: State, connection: Connection, *, draft: Draft, base: int) -> State:
+    state = commit_draft(place, seen, connection, draft=draft, base=base)
+    _merge(place, state, connection)
+    return state
+
+
+def _merge(place: Place, seen: State, connection: Connection) -> None:
+    cursor = rows_of(connection)
+    lock(cursor, f"write {place.name}")
+    if seen.generation == read_state(cursor, place.name, seen.identity).generation > 0:
+        merge(cursor, place.tables(seen.generation))
 
 
 def _is_there(state: State) -> bool:
