@@ -12,7 +12,7 @@ from conspectus.index.pgvector.rows import as_literal
 from conspectus.index.pgvector.tables import Tables
 from conspectus.ports import Vectors
 
-EF_SEARCH = 200
+EF_SEARCH = 400
 MOST_SCANNED = 40_000
 """Vectors that the graph offers before the others are looked at one by one."""
 _BATCH = 400
