@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from conspectus.errors import Conflict, InvalidInput, NotFound
+from conspectus.errors import Conflict, InvalidInput, NotFound, TurnLost
 from conspectus.model.ids import CollectionId, JobId, SourceId, UserId
 from conspectus.model.jobs import FINISHED, EmbeddingRequest, Job, JobRates
 from conspectus.model.wiki import Connection
@@ -93,6 +93,20 @@ class LedgerContract:
         final = await ledger.job(JobId("one"))
         assert final is not None and final.code is not None
         assert (await ledger.change(JobId("one"), unless=ended, code="late")).code == final.code
+
+    async def test_of_many_who_begin_an_attempt_one_does(self, ledger: Ledger) -> None:
+        """The others, and whoever holds an earlier attempt, are told that they lost their turn."""
+        await ledger.add(job("one"))
+        begun = await asyncio.gather(
+            *(ledger.change(JobId("one"), attempt=0, attempts=1, code=str(n)) for n in range(8)),
+            return_exceptions=True,
+        )
+        assert sum(isinstance(each, TurnLost) for each in begun) == 7
+        with pytest.raises(TurnLost):
+            await ledger.change(JobId("one"), attempt=0, state="queued")
+        ended = await ledger.change(JobId("one"), attempt=1, state="failed")
+        again = await ledger.change(JobId("one"), unless=("failed",), attempt=0, state="queued")
+        assert (ended.state, again) == ("failed", ended)
 
     async def test_jobs_are_listed_newest_first(self, ledger: Ledger) -> None:
         """Of the same moment in a stable order, so that paging neither repeats nor forgets one."""
