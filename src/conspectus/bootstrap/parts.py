@@ -61,7 +61,6 @@ async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
     from conspectus.records.request_log import SqlRequestLog
     from conspectus.records.summaries import SqlSummaries
 
-    chosen_index(place, settings)
     records = await _opened(place, settings)
     turns = _turns(place, settings, records.transactions)
     indexes = indexes_of(place, settings, records.transactions, turns)
@@ -107,9 +106,10 @@ async def prepare(path: str | Path, settings: Settings) -> None:
 
 
 async def _opened(place: Place, settings: Settings) -> "SqlRecords":
-    """The records of a store, made if there are none."""
+    """The records of a store, made if there are none and nothing that the settings say stands against it."""
     from conspectus.records.store import open_records
 
+    chosen_index(place, settings)
     await asyncio.to_thread(_make, place.folder)
     busy, connections = settings.busy_seconds, settings.database_connections
     wall = _has_wall(settings)

