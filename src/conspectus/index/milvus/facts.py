@@ -1,19 +1,13 @@
-"""What filters can meet of a chunk as numbers, so that nothing a user gives ever stands in an expression.
-
-A fact is 62 bits of a hash of a path and a value: that the path has a value, that it has this one, that
-it spells this instant. Ranges need the values themselves; those are kept beside, each once.
-"""
+"""The facts of a row as far as Milvus can hold them, and its distinct values, which ranges need."""
 
 import hashlib
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Final, get_args
+from typing import Final
 
 from conspectus.index.entries import entries, path_name
-from conspectus.model.filter import Field, FieldName, Row, instant
-from conspectus.text.times import to_microseconds
+from conspectus.index.facts import TEXTS, exists, is_moment, is_value, spelled_moment, stand_in
+from conspectus.model.filter import Field, Row
 
 MOST_FACTS = 3_500
 """Milvus takes arrays of at most 4,096 elements, and texts of as many bytes as so many facts need."""
@@ -23,9 +17,6 @@ LONGEST_NAME = 1_000
 """Bytes of a text in a column of its own."""
 ABSENT: Final = -(2**62)
 MOST: Final = 2**62
-TEXTS: Final[tuple[FieldName, ...]] = ("source", "document", "kind", "author", "role", "thread", "parent")
-NUMBERS: Final[tuple[FieldName, ...]] = ("sequence", "position", "recorded")
-assert {*TEXTS, *NUMBERS, "occurred"} == set(get_args(FieldName))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +37,6 @@ class Facts:
     odd: bool
 
 
-def fact(field: Field, tag: str, text: str = "") -> int:
-    """The number that stands for a field having a value."""
-    content = json.dumps([path_name(field), tag, text]).encode()
-    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little") >> 2
-
-
 def fact_word(number: int) -> str:
     """A fact as a word of a fixed number of letters."""
     return f"{number:016x}"
@@ -60,20 +45,6 @@ def fact_word(number: int) -> str:
 def path_key(field: Field) -> str:
     """A path as text of one length."""
     return hashlib.blake2b(path_name(field).encode(), digest_size=16).hexdigest()
-
-
-def exists(field: Field) -> int:
-    """The fact that there is a value other than null."""
-    return fact(field, "exists")
-
-
-def equals(field: Field, value: object) -> int | None:
-    """The fact that a value equals this one; None for what equals nothing."""
-    if isinstance(value, datetime):
-        moment = instant(value)
-        return None if moment is None else fact(field, "instant", str(to_microseconds(moment)))
-    tag, text = _canonical(value)
-    return None if tag == "other" else fact(field, tag, text)
 
 
 def facts_of(row: Row) -> Facts:
@@ -85,7 +56,7 @@ def facts_of(row: Row) -> Facts:
         numbers[exists(field)] = None
         odd |= _add(field, value, numbers, values)
     for name in TEXTS:
-        if _spells_instant(row[name]):
+        if spelled_moment(row[name]) is not None:
             odd |= _add(name, row[name], numbers, values)
     return Facts(tuple(numbers)[:MOST_FACTS], tuple(values.values()), odd or len(numbers) > MOST_FACTS)
 
@@ -106,43 +77,14 @@ def is_odd(row: Row) -> bool:
 
 def _add(field: Field, value: object, numbers: dict[int, None], values: dict[int, Value]) -> bool:
     """Whether the value is beyond what can be kept."""
-    if _spells_instant(value) and (moment := instant(value)) is not None:
-        numbers[fact(field, "instant", str(to_microseconds(moment)))] = None
+    if (moment := spelled_moment(value)) is not None:
+        numbers[is_moment(field, moment)] = None
     if isinstance(value, int) and value.bit_length() > LONGEST_VALUE:
         return True
-    tag, text = _canonical(value)
-    number = fact(field, tag, text)
+    number = is_value(field, value)
     numbers[number] = None
-    stored = json.dumps(_stand_in(value))
+    stored = json.dumps(stand_in(value))
     if len(stored) > LONGEST_VALUE:
         return True
     values[number] = Value(path_key(field), number, stored)
     return False
-
-
-def _spells_instant(value: object) -> bool:
-    return isinstance(value, str) and value[:1].isdigit() and instant(value) is not None
-
-
-def _canonical(value: object) -> tuple[str, str]:
-    """One spelling for all values that are equal, with a tag that keeps types apart."""
-    match value:
-        case bool():
-            return "truth", str(value)
-        case int():
-            return "number", hex(value)
-        case float() if value.is_integer():
-            return "number", hex(int(value))
-        case float() if value == value:
-            return "number", repr(value)
-        case str():
-            return "text", value
-        case _:
-            return "other", json.dumps(_stand_in(value))
-
-
-def _stand_in(value: object) -> object:
-    """The value itself, or an empty one of its kind: what is in it has paths of its own."""
-    if isinstance(value, Mapping):
-        return {}
-    return [] if isinstance(value, list | tuple) else value

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias, assert_never
 
-from conspectus.index.milvus.facts import ABSENT, MOST, NUMBERS, TEXTS, equals, exists, fact_word, hexed
+from conspectus.index.facts import NUMBERS, TEXTS, equals, exists
+from conspectus.index.milvus.facts import ABSENT, MOST, fact_word, hexed
 from conspectus.model.filter import (
     And,
     Between,

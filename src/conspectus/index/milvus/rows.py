@@ -11,16 +11,8 @@ from pymilvus.milvus_client.index import IndexParams
 
 from conspectus.index.bm25 import Analyse, occurrences
 from conspectus.index.entries import content_checksum
-from conspectus.index.milvus.facts import (
-    ABSENT,
-    LONGEST_NAME,
-    TEXTS,
-    Facts,
-    fact_word,
-    facts_of,
-    hexed,
-    is_odd,
-)
+from conspectus.index.facts import TEXTS
+from conspectus.index.milvus.facts import ABSENT, LONGEST_NAME, Facts, fact_word, facts_of, hexed, is_odd
 from conspectus.index.milvus.server import LONGEST_TEXT
 from conspectus.index.milvus.tenants import tenant
 from conspectus.index.milvus.weights import Weights, dimension

@@ -6,7 +6,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, assert_never
 
-from conspectus.index.pgvector.facts import ALWAYS, LARGEST, NUMBERS, TEXTS, encoded, equals, exists
+from conspectus.index.facts import NUMBERS, TEXTS, equals, exists
+from conspectus.index.pgvector.facts import ALWAYS, LARGEST, encoded
 from conspectus.model.filter import (
     And,
     Between,

@@ -11,7 +11,8 @@ import numpy as np
 
 from conspectus.index.bm25 import Analyse, occurrences
 from conspectus.index.entries import content_checksum
-from conspectus.index.pgvector.facts import LARGEST, TEXTS, Facts, encoded, facts_of
+from conspectus.index.facts import TEXTS
+from conspectus.index.pgvector.facts import LARGEST, Facts, encoded, facts_of
 from conspectus.model.filter import Row
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Period

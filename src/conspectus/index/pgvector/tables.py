@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from conspectus.index.facts import NUMBERS, TEXTS
 from conspectus.index.pgvector.database import Rows
-from conspectus.index.pgvector.facts import NUMBERS, TEXTS
 
 DEEPEST_GRAPH = 4_000
 """Dimensions up to which pgvector links vectors of half precision to a graph."""
