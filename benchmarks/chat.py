@@ -28,7 +28,7 @@ from conspectus import Settings
 from conspectus.model.chat import Delta, Usage
 from conspectus.model.results import Message
 from conspectus.web.app import application
-from conspectus.web.serve import Server, address_of, bound, configured
+from conspectus.web.serve import Server, address_of, bound
 
 ASKED = 300
 WARM = 50
@@ -167,7 +167,7 @@ async def serve(path: Path) -> None:
         app = application(engine, settings)
         with closing(bound("127.0.0.1", 0)) as listener:
             listener.listen(2_048)
-            server = Server(configured(app, settings), app.state.readiness.stop)
+            server = Server(app, settings)
             port = int(address_of(listener, "127.0.0.1").rpartition(":")[2])
             print(json.dumps({"port": port, "key": made.secret}), flush=True)
             await server.serve(sockets=[listener])

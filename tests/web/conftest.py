@@ -21,7 +21,7 @@ from conspectus.settings import Settings
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.web.app import application
 from conspectus.web.logs import API, logger
-from conspectus.web.serve import Server, bound, configured
+from conspectus.web.serve import Server, bound
 
 SETTINGS = Settings(embedder="none")
 
@@ -146,7 +146,7 @@ class Live:
                 with closing(bound("127.0.0.1", 0)) as listener:
                     listener.listen()
                     self.address = f"http://127.0.0.1:{listener.getsockname()[1]}"
-                    self._server = Server(configured(app, self.settings), app.state.readiness.stop)
+                    self._server = Server(app, self.settings)
                     self._started.set()
                     await self._server.serve(sockets=[listener])
         finally:

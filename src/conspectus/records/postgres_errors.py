@@ -31,7 +31,8 @@ _INVALID: Final[Mapping[str, tuple[str, str]]] = {
     "54000": ("text", "is too long for something that is looked up by it"),
 }
 _REFUSED: Final = re.compile(
-    r"no password|FATAL: (?!.*(starting up|shutting down|recovery|too many|connection slots|terminating))"
+    r"no password|FATAL: "
+    r"(?!.*(the database system is|recovery|too many|connection slots|terminating|connect failed|query_wait))"
 )
 
 

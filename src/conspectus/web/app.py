@@ -27,6 +27,7 @@ from conspectus.web.border import Border
 from conspectus.web.chat_sharing import Sharing
 from conspectus.web.chat_streams import ChatStreams
 from conspectus.web.documented import Application, operation
+from conspectus.web.endings import Endings
 from conspectus.web.event_streams import STREAM
 from conspectus.web.health import Readiness
 from conspectus.web.idempotency import HEADER, Idempotency
@@ -92,7 +93,7 @@ def application(
     metrics = Metrics(version("conspectus"), counted)
     sharing = None if engine.spoken is None else Sharing(engine.spoken, chosen_log)
     chats = ChatStreams(settings, chosen_log, told=metrics.chats.set, sharing=sharing)
-    listeners = Listeners(settings, chosen_log)
+    listeners, endings = Listeners(settings, chosen_log), Endings(engine.replays)
     options = Options(settings.mcp_tokens) if only_models is None else only_models
     models = Endpoint(options, most_bytes=settings.max_request_bytes)
     for each in (chats, listeners):
@@ -106,12 +107,13 @@ def application(
         redirect_slashes=False,
         generate_unique_id_function=operation,
         form_limits={"max_files": settings.max_upload_files, "max_fields": MOST_FIELDS},
-        lifespan=partial(_lifespan, Running(engine, readiness, chats, settings, models)),
+        lifespan=partial(_lifespan, Running(engine, readiness, chats, settings, models, endings)),
     )
     app.state.readiness = readiness
     app.state.metrics = metrics
     app.state.streams = chats
     app.state.listeners = listeners
+    app.state.endings = endings
     for kind in HANDLED:
         app.add_exception_handler(kind, answer_error)
     _include(app, api=only_models is None)
@@ -123,7 +125,7 @@ def application(
 def _surround(app: Application, engine: Engine, settings: Settings, log: FilteringBoundLogger) -> None:
     """What each request passes through, the innermost first."""
     metrics = app.state.metrics
-    app.add_middleware(Idempotency, replays=engine.replays, clock=now)
+    app.add_middleware(Idempotency, replays=engine.replays, endings=app.state.endings, clock=now)
     app.add_middleware(Rates, allowances=engine.allowances, most=settings.key_requests_per_minute)
     app.add_middleware(Authentication, engine=engine, settings=settings)
     app.add_middleware(Limits, settings=settings, metrics=metrics)
@@ -141,6 +143,7 @@ class Running:
     streams: ChatStreams
     settings: Settings
     models: Endpoint
+    endings: Endings
 
     async def begin(self) -> None:
         """Give back the keys of writes that a process which died left unanswered."""
@@ -167,6 +170,7 @@ async def _lifespan(running: Running, _app: FastAPI) -> AsyncIterator[None]:
     tasks = [
         asyncio.create_task(running.readiness.replay()),
         asyncio.create_task(running.go_on()),
+        asyncio.create_task(running.endings.keep_telling()),
     ]
     try:
         async with running.models.running():

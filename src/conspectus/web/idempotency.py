@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from conspectus.errors import Conflict, InvalidInput
 from conspectus.ports import Clock
 from conspectus.ports.jobs import Replays
+from conspectus.web.endings import Endings
 from conspectus.web.problems import MEDIA_TYPE, problem_of, refuse
 
 HEADER = "Idempotency-Key"
@@ -34,10 +35,11 @@ KEPT_HEADERS = frozenset({"content-type", "etag", "location", "www-authenticate"
 class Idempotency:
     """Keeps the answers of writes, and gives them again."""
 
-    def __init__(self, app: ASGIApp, replays: Replays, clock: Clock) -> None:
+    def __init__(self, app: ASGIApp, replays: Replays, endings: Endings, *, clock: Clock) -> None:
         self._app = app
         self._replays = replays
         self._clock = clock
+        self._endings = endings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, unless its answer is kept. Raises Conflict or InvalidInput."""
@@ -51,7 +53,9 @@ class Idempotency:
         with SpooledTemporaryFile(max_size=IN_MEMORY) as file:
             body = Spooled(receive, file)
             fingerprint = await body.taken_in(scope)
-            kept = await self._replays.begin(person.id, key, fingerprint, at=self._clock())
+            claim = (person.id, key)
+            await self._endings.catch_up(claim)
+            kept = await self._replays.begin(*claim, fingerprint, at=self._clock())
             if kept is not None:
                 await again(kept)(scope, receive, send)
                 return
@@ -59,7 +63,7 @@ class Idempotency:
             try:
                 await self._app(scope, body.receive, answer.send)
             finally:
-                await self._replays.finish(person.id, key, answer.worth_keeping(scope))
+                await self._endings.end(claim, answer.worth_keeping(scope))
 
 
 def changes_something(scope: Scope) -> bool:

@@ -121,7 +121,9 @@ def problem_of(error: ConspectusError) -> Problem:
     status = status_of(type(error))
     if isinstance(error, StorageError):
         busy = isinstance(error, errors.StorageBusy)
-        return Problem(status, error.code, BUSY if busy else BROKEN)
+        passing = status == HTTPStatus.SERVICE_UNAVAILABLE
+        headers = {"Retry-After": "1"} if passing else {}
+        return Problem(status, error.code, BUSY if busy else BROKEN, headers=headers)
     if isinstance(error, ChatError):
         return failed(Failure(error.code, error.told))
     headers = {}
