@@ -28,6 +28,7 @@ SETTINGS = (
 )
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _TAKEN = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
+_FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
 _PRIMARY_CODE = 0xFF
 _PAUSE_SECONDS = 0.02
 
@@ -156,6 +157,10 @@ def _translated(error: BaseException | None, path: str) -> ConspectusError:
         return Conflict("row", str(error), "is there already")
     if code is not None and code & _PRIMARY_CODE in _BUSY:
         return StorageBusy(f"{path} is in use by another process: {error}")
+    if code in _FULL:
+        return StorageError(
+            f"{path} has no space left; nothing was stored: make room and do it again ({error})"
+        )
     return StorageError(f"{path}: {error}")
 
 
