@@ -12,6 +12,7 @@ from conspectus.settings_file import read_settings
 PREFIX = "CONSPECTUS_"
 CONFIG = "CONSPECTUS_CONFIG"
 TOKEN_LIMIT = "CONTEXT_TOKEN_LIMIT"
+QUIET = "ORT_DISABLE_TELEMETRY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +190,14 @@ class Settings:
 def vendor_variable(name: str) -> str | None:
     """What the environment has under a name that a vendor's own library reads; None where it is empty."""
     return os.environ.get(name) or None
+
+
+def forbid_telemetry() -> None:
+    """Have ONNX Runtime, imported after this, report nothing to its maker and leave no id on the machine.
+
+    It looks at the environment once, when it is imported. Who has set the variable has decided otherwise.
+    """
+    os.environ.setdefault(QUIET, "1")
 
 
 def context_token_limit(environment: Mapping[str, str] | None = None) -> int | None:
