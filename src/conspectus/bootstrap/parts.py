@@ -80,7 +80,7 @@ async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
         embedder_for=models.embedders.of,
         release=partial(_release, models, indexes),
         counter=cache(local_counter),
-        size=partial(_bytes_below, place.folder),
+        size=partial(_size, place, records.transactions),
         forget_index=indexes.forget,
         request_log=SqlRequestLog(records.transactions),
         replays=_replays(place, settings, records.transactions),
@@ -154,10 +154,14 @@ async def _release(models: Models, indexes: Indexes) -> None:
         await indexes.close()
 
 
-def _bytes_below(folder: Path) -> int:
+async def _size(place: Place, transactions: "Transactions") -> int:
+    """The bytes of the folder, or of the database; what a machine keeps beside that is not the store."""
     from conspectus.index.segments.store import bytes_below
+    from conspectus.records.databases import bytes_of_database
 
-    return bytes_below(folder)
+    if place.is_shared:
+        return await transactions.read(bytes_of_database)
+    return await asyncio.to_thread(bytes_below, place.folder)
 
 
 def _local_captions(settings: Settings) -> CaptionReader:

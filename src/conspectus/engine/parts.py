@@ -99,7 +99,7 @@ class Parts:
     embedder_named: Callable[[str], Embedder | None]
     embedder_for: Callable[[EmbeddingSpace], Embedder | None]
     counter: Callable[[str], CountTokens]
-    size: Callable[[], int]
+    size: Callable[[], Awaitable[int]]
     forget_index: Callable[[Collection, EmbeddingSpace | None], Awaitable[None]]
     request_log: RequestLog
     replays: Replays

@@ -24,7 +24,7 @@ class Upkeep(Asking):
         found = [await collection_status(core.records, core.shelves, each.collection) for each in whole]
         if not self._person.owner:
             return Status("", self._parts.version, 0, tuple(found))
-        return Status(self._parts.path, self._parts.version, self._parts.size(), tuple(found))
+        return Status(self._parts.path, self._parts.version, await self._parts.size(), tuple(found))
 
     async def check(self) -> CheckReport:
         """Compare records and indexes, and let the database check itself; reports, repairs nothing."""

@@ -66,6 +66,11 @@ def version_of(connection: Connection) -> str | None:
     return stored
 
 
+def bytes_of_database(connection: Connection) -> int:
+    """What a server keeps for the whole database, indexes included."""
+    return int(connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one())
+
+
 def _migrate(database: Database) -> None:
     """Under a lock, unless another process did it while this one waited for it."""
     with database.migrating() as connection:
