@@ -10,6 +10,8 @@ from conspectus.settings import Settings
 
 RECORDS = "records.sqlite"
 SERVERS = ("postgresql://", "postgres://")
+MISSPELT = ("postgresql:", "postgres:")
+"""Nobody means a folder of that name, and a password in it would be shown as the name of the folder."""
 CACHE = "~/.cache/conspectus"
 
 
@@ -26,8 +28,8 @@ class Place:
 
 
 def is_address(path: str | Path) -> bool:
-    """Whether a store is named by a URL and not by a folder."""
-    return "://" in str(path)
+    """Whether a store is named by a URL, perhaps a misspelt one, and not by a folder."""
+    return "://" in str(path) or str(path).startswith(MISSPELT)
 
 
 def absolute(path: str | Path) -> str | Path:

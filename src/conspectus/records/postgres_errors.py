@@ -81,7 +81,7 @@ def _unanswered(error: BaseException | None, state: str, name: str, reason: str)
     """What has no row in the tables above: no connection, or an error that nobody thought of."""
     if state.startswith(_AWAY) or (isinstance(error, psycopg.OperationalError) and not state):
         if _REFUSED.search(str(error)):
-            return StorageError(f"{name} refuses the connection: {reason}")
+            return StorageError(f"{name} refuses the connection; check user, password and name ({reason})")
         return Lost(f"{name} does not answer ({reason}); what was acknowledged is stored; do the rest again")
     if isinstance(error, psycopg.DataError):
         return InvalidInput("text", f"cannot be stored: {reason}")
