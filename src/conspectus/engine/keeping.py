@@ -171,7 +171,7 @@ class Keeping(Carrying):
         pause, now = timedelta(minutes=self._parts.settings.retention_minutes), self._parts.clock()
         kept = sorted(await self._parts.memories.retentions(), key=_keeper)
         for (collection, owner), rules in groupby(kept, key=_keeper):
-            late = [each for each in rules if each.ran is None or now - each.ran >= pause]
+            late = [each for each in rules if each.ran is None or not now - pause < each.ran <= now]
             if not late:
                 continue
             try:

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 from conspectus.access.memory_sight import Homes
 from conspectus.access.sight import Place
@@ -151,7 +152,8 @@ class Stating(Recalling):
         """Put a memory in the place of what it was, which is kept as a version. Raises Changed."""
         source = homes.by_id[before.document.source]
         self._may_edit(homes.place, before.document, "change a memory")
-        now = self._parts.clock()
+        # A clock that was set back makes no version older than the one before it.
+        now = max(self._parts.clock(), before.known_from + timedelta(microseconds=1))
         stays = beside_of(before)
         if new.fact != before.fact:
             stays.pop(CLOSED_BY, None)
