@@ -17,7 +17,7 @@ from conspectus.model.patience import Patience
 from conspectus.model.records import Collection
 from conspectus.model.video import Alert, AlertEvent, NewAlert
 from conspectus.ports import Vectors
-from conspectus.ports.alerts import Told
+from conspectus.ports.alerts import LONGEST_WAIT, Told
 from conspectus.streams.checking import Checker, Shows
 from conspectus.streams.delivery import Deliverer
 from conspectus.streams.standing import AlertService
@@ -33,8 +33,7 @@ LIMIT = 1_000
 HEARD = 10
 """So many events are read for a listener at once: what is revoked meanwhile is still told of these."""
 FIRST_WAIT = 1.0
-LONGEST_WAIT = 600.0
-"""Seconds until a webhook that could not be delivered is tried again, at first and at most."""
+"""Seconds until a webhook that could not be delivered is tried again, at first."""
 
 
 class Alerting(Happenings):

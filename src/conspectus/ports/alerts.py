@@ -3,11 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Final, Protocol
 
 from conspectus.model.ids import DocumentId, SourceId, UserId
 from conspectus.model.records import Period
 from conspectus.model.video import Alert, DeliveryState
+
+LONGEST_WAIT: Final = 600.0
+"""Seconds until a webhook that could not be delivered is tried again, at most."""
 
 
 @dataclass(frozen=True, slots=True)

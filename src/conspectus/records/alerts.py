@@ -7,14 +7,26 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 
 from conspectus.errors import TooLarge
 from conspectus.model.filter_json import filter_from_json, filter_to_json
 from conspectus.model.ids import CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.records import Period
 from conspectus.model.video import Alert
-from conspectus.ports.alerts import Behind, Checked, Delivery, Match, Told
+from conspectus.ports.alerts import LONGEST_WAIT, Behind, Checked, Delivery, Match, Told
 from conspectus.records.alert_tables import alert_events as events
 from conspectus.records.alert_tables import alerts
 from conspectus.records.catalog import state
@@ -234,15 +246,20 @@ def _newest(connection: Connection, owner: UserId) -> int:
 
 
 def _waiting(connection: Connection, now: datetime) -> list[str]:
-    late = and_(events.c.delivery == "pending", events.c.due <= to_microseconds(now))
-    return list(connection.execute(select(events.c.alert).where(late).distinct()).scalars())
+    return list(connection.execute(select(events.c.alert).where(_late(now)).distinct()).scalars())
 
 
 def _due(connection: Connection, alert: str, now: datetime) -> Told | None:
-    late = and_(events.c.delivery == "pending", events.c.due <= to_microseconds(now))
-    chosen = _EVENT.where(events.c.alert == alert, late).order_by(events.c.due, events.c.number)
+    chosen = _EVENT.where(events.c.alert == alert, _late(now)).order_by(events.c.due, events.c.number)
     row = connection.execute(chosen.limit(1)).one_or_none()
     return None if row is None else _to_told(row)
+
+
+def _late(now: datetime) -> ColumnElement[bool]:
+    moment = to_microseconds(now)
+    # What is due later than anything can be is left over from before the clock was set back.
+    latest = moment + round(LONGEST_WAIT * MICROSECONDS)
+    return and_(events.c.delivery == "pending", or_(events.c.due <= moment, events.c.due > latest))
 
 
 def _settle(connection: Connection, number: int, delivery: Delivery) -> None:

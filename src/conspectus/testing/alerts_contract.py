@@ -175,6 +175,15 @@ class AlertsContract:
         await alerts.settle(first.number, Delivery("delivered", 3))
         assert [each.delivery for each in await told(alerts)] == ["failed", "delivered"]
 
+    async def test_a_clock_set_back_holds_no_delivery_up(self, alerts: Alerts, records: Records) -> None:
+        """What is due later than it can be is due at once, and what has to wait still waits."""
+        await filled(records, "a")
+        hooked = await alerts.put(replace(PLAIN, webhook=HOOK), most=1)
+        await tell(alerts, hooked, match("a", 0, 1))
+        for earlier, waiting in ((timedelta(minutes=1), []), (timedelta(hours=1), ["a"])):
+            assert await alerts.waiting(now=NOON - earlier) == waiting
+            assert (await alerts.due("a", now=NOON - earlier) is not None) == bool(waiting)
+
     async def test_without_its_webhook_nothing_is_left_to_send(
         self, alerts: Alerts, records: Records
     ) -> None:
