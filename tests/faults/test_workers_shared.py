@@ -83,18 +83,37 @@ async def begun(engine: Engine, least: int) -> None:
             await asyncio.sleep(0.05)
 
 
+async def asked(server: ScriptedServer, least: int) -> None:
+    for _ in range(int(20 * LONG)):
+        if len(server.requests) >= least:
+            return
+        await asyncio.sleep(0.05)
+    raise TimeoutError
+
+
+def page(number: int) -> list[Answer]:
+    """What is asked for a second time says more."""
+    first = text_of(number).encode()
+    return [Answer(first, delay=0.5), Answer(first + b" So it is.", delay=0.5)]
+
+
+async def stored(engine: Engine) -> dict[str, str]:
+    """Every document, by its key, with its text."""
+    return {each.key: await engine.text(each.id) for each in (await engine.list(limit=1000)).documents}
+
+
 @asynccontextmanager
-async def site(url: str, cache: Path) -> AsyncIterator[tuple[Engine, list[str]]]:
+async def site(url: str, cache: Path) -> AsyncIterator[tuple[Engine, list[str], ScriptedServer]]:
     """Jobs that wait for workers, as the process that takes them in leaves them alone."""
-    pages = {f"/{number}": Answer(text_of(number).encode(), delay=0.5) for number in range(COUNT)}
+    pages = {f"/{number}": page(number) for number in range(COUNT)}
     settings = replace(SETTINGS, cache=str(cache))
     async with ScriptedServer(pages) as server, conspectus.open(url, settings=settings) as engine:
         jobs = await submitted(engine, server.base)
-        yield engine, jobs
+        yield engine, jobs, server
 
 
 async def test_workers_share_jobs_and_take_over_what_one_left(postgres_url: str, tmp_path: Path) -> None:
-    async with site(postgres_url, tmp_path / "server") as (engine, jobs):
+    async with site(postgres_url, tmp_path / "server") as (engine, jobs, _):
         assert {job.state for job in (await engine.jobs()).jobs} == {"queued"}
         async with worker(postgres_url, tmp_path / "one") as first:
             await begun(engine, 2)
@@ -109,16 +128,17 @@ async def test_workers_share_jobs_and_take_over_what_one_left(postgres_url: str,
 async def test_a_worker_that_stood_still_ends_no_job_that_another_took(
     postgres_url: str, tmp_path: Path
 ) -> None:
-    async with site(postgres_url, tmp_path / "server") as (engine, jobs):
+    async with site(postgres_url, tmp_path / "server") as (engine, jobs, pages):
         async with worker(postgres_url, tmp_path / "one") as first:
-            await begun(engine, 2)
+            await asked(pages, 2)
             first.send_signal(signal.SIGSTOP)
             async with worker(postgres_url, tmp_path / "two"):
                 await verify(engine, jobs)
-                before = [await engine.job(each) for each in jobs]
+                before = [await engine.job(each) for each in jobs], await stored(engine)
+                assert any(text.endswith("So it is.") for text in before[1].values())
                 first.send_signal(signal.SIGCONT)
-                await asyncio.sleep(3)
-                assert [await engine.job(each) for each in jobs] == before
+                await asyncio.sleep(2)
                 first.send_signal(signal.SIGTERM)
                 assert await first.wait() == 0
-        assert (await engine.list(limit=1000)).documents
+                assert ([await engine.job(each) for each in jobs], await stored(engine)) == before
+        await verify(engine, jobs)

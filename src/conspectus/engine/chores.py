@@ -11,7 +11,7 @@ from conspectus.access.job_sight import JobSight
 from conspectus.access.policy import require_scope
 from conspectus.engine.people import People
 from conspectus.engine.wiki_shelf import SourcesShelf
-from conspectus.errors import Conflict, ConspectusError, NotAllowed, NotFound, UnreadableFile
+from conspectus.errors import Conflict, ConspectusError, NotAllowed, NotFound, TurnLost, UnreadableFile
 from conspectus.ingest.jobs import MESSAGE_LENGTH, Outcome, Tell, fate
 from conspectus.ingest.page import checked, file_name, page_key, title_of
 from conspectus.ingest.pipeline import batches, write
@@ -166,6 +166,7 @@ class Chores(People):
         """Write documents as all there is of what they came from; what else was there before goes."""
         written: list[Written] = []
         for batch in batches(documents):
+            await self._require_last(job)
             written += await self._put(job, source, batch)
         counts = Counter[str](each.outcome for each in written)
         kept = {each.id for each in written}
@@ -174,6 +175,12 @@ class Chores(People):
         chunks = sum(each.chunks for each in written)
         counts.update({"documents": len(written), "chunks": chunks, "deleted": deleted})
         return counts
+
+    async def _require_last(self, job: Job) -> None:
+        """Raise TurnLost where a later attempt was begun elsewhere, as after this process stood still."""
+        now = await self._parts.work.ledger.job(job.id)
+        if now is not None and now.attempts != job.attempts:
+            raise TurnLost(f"job {job.id}")
 
     async def _ids(self, source: Source, belonging: Filter) -> list[str]:
         where = And((Eq("source", source.id), belonging))
