@@ -42,7 +42,8 @@ def keys(found: Outcome) -> list[str]:
 
 def test_an_export_is_taken_in_once(shell: Shell, export: Path) -> None:
     first = shell("messages", "import", export)
-    assert (first.code, "general" in first.out, "3 added" in first.out) == (0, True, True)
+    assert (first.code, "general" in first.out) == (0, True)
+    assert "3 added, 0 replaced, 0 unchanged\n" in first.out
     again = shell("messages", "import", export, "--json").json
     assert (again["kind"], again["channels"], again["added"], again["unchanged"]) == (
         "slack",

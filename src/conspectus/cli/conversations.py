@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
 
 from conspectus.cli.failures import NOTHING
 from conspectus.cli.options import Common, spread
@@ -181,8 +181,8 @@ def _report_table(report: ImportReport) -> RenderableType:
     table = plain_table("channel", "messages")
     for name, messages in report.channels.items():
         table.add_row(cell(name), str(messages))
-    table.caption = f"{report.added} added, {report.replaced} replaced, {report.unchanged} unchanged"
-    return table
+    counts = f"{report.added} added, {report.replaced} replaced, {report.unchanged} unchanged"
+    return Group(table, counts)
 
 
 def _said_table(said: list[Said] | tuple[Said, ...]) -> RenderableType:
