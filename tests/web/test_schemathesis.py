@@ -96,6 +96,8 @@ def remembered(case: Case) -> None:
         for name in ("agent", "conversation", "after", "where", "tokenizer", "source", "limit", "skip"):
             case.query.pop(name, None)
         case.query.update({name: known[name] for name in case.query if name in known})
+    if "{memory}" in case.path:
+        case.query = {**(case.query or {}), "user": "ann", "collection": "memory"}
     if isinstance(case.body, dict):
         parts: dict[str, object] = {
             **known,
@@ -108,7 +110,7 @@ def remembered(case: Case) -> None:
         parts |= {"everything": True, "ids": [], "before": None, "older_than_days": None, "mention": None}
         parts |= {"as_of": None, "graph": None, "limit": 3, "days": None, "most": 3, "lines": []}
         parts |= {"text": "I like green tea.", "at": None, "fact": None, "vector": None, "metadata": {}}
-        parts |= {"valid_from": None, "valid_until": None}
+        parts |= {"valid_from": None, "valid_until": None, "role": None, "speaker": None, "kind": "note"}
         case.body.update({name: parts[name] for name in case.body if name in parts})
     if isinstance(case.headers, dict):
         case.headers.pop("If-Match", None)

@@ -158,9 +158,11 @@ class Runner:
 
         doing = asyncio.ensure_future(self.work(job, tell))
         try:
-            while not doing.done():
+            told = None
+            while told != progress or not doing.done():
                 await asyncio.wait({doing}, timeout=PULSE)
-                if not await self._goes_on(job, progress):
+                told = progress
+                if not await self._goes_on(job, told):
                     return None
         finally:
             doing.cancel()
