@@ -32,9 +32,9 @@ from conspectus.web.logs import logger
 SETTINGS = Settings(embedder="none", alert_poll_milliseconds=5)
 STEPS = 15
 TOGETHER = 10
-QUICK = 60
+QUICK = 200
 ALL = 2_000
-FEW = 3
+FEW = 4
 LISTENED_TO = 0.2
 FAR = 10_000
 

@@ -154,7 +154,7 @@ def check(window, hits, form):
         assert len(json.loads(window.text)["documents"]) == len(window.citations)
 
 
-@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in range(1, 4))])
+@pytest.mark.parametrize("part", range(4))
 def test_ten_thousand_random_windows_are_never_over_their_budget(part):
     chance = random.Random(part)
     for _ in range(500):
