@@ -19,6 +19,7 @@ from conspectus.errors import (
     NotFound,
     Overloaded,
     ServerUnavailable,
+    StorageBusy,
     TooLarge,
     UnreadableFile,
 )
@@ -111,6 +112,26 @@ async def test_a_lost_answer_is_asked_for_again_with_the_same_key() -> None:
         assert (server.count(), len(keys)) == (3, 1)
         await engine.create_collection("wiki")
         assert server.requests[-1].headers["idempotency-key"] not in keys
+
+
+async def test_a_store_that_comes_back_is_not_noticed_and_is_asked_with_the_same_key() -> None:
+    made = {"id": "c", "name": "wiki", "space": None, "language": None, "created": "2024-05-01T00:00:00Z"}
+    away, waits = problem(StorageBusy("the database does not answer")), Waits()
+    async with remote({f"{API}/collections": [away, away, ok(made)]}, waits=waits) as (engine, server):
+        assert (await engine.create_collection("wiki")).id == "c"
+        assert (server.count(), waits) == (3, [1.0, 1.0])
+        assert len({request.headers["idempotency-key"] for request in server.requests}) == 1
+
+
+async def test_a_store_that_stays_away_is_told_and_a_secret_is_not_asked_for_twice() -> None:
+    away = problem(StorageBusy("the database does not answer"))
+    async with remote({ME: away, f"{API}/keys": away}) as (engine, server):
+        with pytest.raises(StorageBusy, match="ask again"):
+            await engine.whoami()
+        assert server.count() == 4
+        with pytest.raises(StorageBusy):
+            await engine.create_key()
+        assert server.count() == 5
 
 
 async def test_another_conflict_is_final_and_questions_have_no_key() -> None:

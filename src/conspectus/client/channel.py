@@ -19,6 +19,7 @@ from conspectus.errors import (
     InvalidInput,
     Overloaded,
     ServerUnavailable,
+    StorageBusy,
     TooLarge,
 )
 from conspectus.model.patience import BUSY, Patience
@@ -29,6 +30,8 @@ PROBLEM: Final = "application/problem+json"
 REPEATED: Final = "idempotency key"
 """The kind of a Conflict that says that an earlier sending of the same request is still being answered."""
 PATIENCE: Final = Patience(attempts=4, first_wait=0.5)
+PASSING: Final = (ServerUnavailable, Overloaded, StorageBusy)
+"""What is worth asking again, if the server answers so."""
 OWN_FAULTS: Final = frozenset({"internal", "not_ready", "request_timeout", "timeout"})
 """The codes of what goes wrong in the server itself, not in what was asked of it."""
 
@@ -121,14 +124,14 @@ class Channel:
     async def _once(self, request: Request, key: str) -> Any:
         with self._faults(request):
             async with self._sent(request, key) as response:
-                return self._meaning(response, await self._whole(response))
+                return self._meaning(request, response, await self._whole(response))
 
     async def _begun(self, request: Request, stack: AsyncExitStack) -> httpx.Response:
         """An answer whose head is there, and which is let go of with the stack."""
         with self._faults(request):
             response = await stack.enter_async_context(self._sent(request, uuid4().hex))
             if not response.is_success:
-                self._meaning(response, await self._whole(response))
+                self._meaning(request, response, await self._whole(response))
             return response
 
     @contextmanager
@@ -172,11 +175,13 @@ class Channel:
                 raise TooLarge("answer", size=size, limit=most)
             yield piece
 
-    def _meaning(self, response: httpx.Response, body: bytes) -> Any:
+    def _meaning(self, request: Request, response: httpx.Response, body: bytes) -> Any:
         if response.is_success:
             return self._json(body) if body else None
         error = self._error(response, body)
-        unavailable = response.status_code in BUSY and isinstance(error, ServerUnavailable | Overloaded)
+        # A store that was lost in the middle may have done what was asked of it, which only a key tells it.
+        passing = (ServerUnavailable, Overloaded) if request.once else PASSING
+        unavailable = response.status_code in BUSY and isinstance(error, passing)
         if unavailable or (isinstance(error, Conflict) and error.kind == REPEATED):
             raise _Again(error, _seconds(response.headers.get("Retry-After")))
         raise error
