@@ -6,7 +6,7 @@ import random
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from conspectus import Engine
 from conspectus.model.video import AlertEvent, NewAlert, NewCaption
 from conspectus.testing.web_server import Answer, ScriptedServer
 from tests.faults.alert_keeper import SETTINGS, STREAM, caption
+from tests.waiting import until
 
 KEEPER = Path(__file__).with_name("alert_keeper.py")
 PATIENCE = 120
@@ -50,15 +51,6 @@ async def stored_by(running: Process, count: int) -> None:
     assert running.stdout is not None
     for _ in range(count):
         assert await running.stdout.readline()
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    """Wait until a condition holds."""
-    for _ in range(20 * PATIENCE):
-        if holds():
-            return
-        await asyncio.sleep(0.05)
-    raise TimeoutError
 
 
 async def set_alert(store: Path, server: ScriptedServer, name: str = "fire") -> None:

@@ -1,7 +1,6 @@
 """A clock that is set back by an hour while a store is open: nothing is lost, and nothing is out of order."""
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -20,6 +19,7 @@ from conspectus.model.memory import MemoryQuestion, NewMemory, Retention, Scope
 from conspectus.model.video import NewAlert, NewCaption
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.embedders import HashedEmbedder
+from tests.waiting import until
 
 HOUR = timedelta(hours=1)
 ANN = Scope(user="ann", conversation="tides")
@@ -120,14 +120,6 @@ async def test_retention_lets_nothing_go_too_early_and_is_carried_out(engine: En
     clock.move(timedelta(days=2))
     await engine.apply_retention()
     assert await engine.count_memories(scope=ANN) == 0
-
-
-async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    for _ in range(1_000):
-        if await holds():
-            return
-        await asyncio.sleep(0.02)
-    raise TimeoutError
 
 
 async def test_retention_is_carried_out_although_it_was_in_the_future(

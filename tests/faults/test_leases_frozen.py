@@ -5,7 +5,7 @@ import signal
 import sys
 import threading
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -88,14 +88,6 @@ async def stored_by(running: Process, count: int) -> None:
     assert running.stdout is not None
     for _ in range(count):
         assert await running.stdout.readline()
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    for _ in range(20 * PATIENCE):
-        if holds():
-            return
-        await asyncio.sleep(0.05)
-    raise TimeoutError
 
 
 def holder_of(url: str, name: str) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -18,6 +18,7 @@ from conspectus.testing.postgres_server import PostgresProcess, postgres_server
 from conspectus.testing.served import served
 from conspectus.testing.web_server import Answer, ScriptedServer
 from conspectus.web.app import application
+from tests.waiting import until
 from tests.web.test_serve import Process, serving
 
 CLIENTS = 8
@@ -37,14 +38,6 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresProce
 def own_url(postgres: PostgresProcess) -> Iterator[str]:
     with postgres.fresh() as url:
         yield url
-
-
-async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    for _ in range(20 * LONG):
-        if await holds():
-            return
-        await asyncio.sleep(0.05)
-    raise TimeoutError
 
 
 def require_busy(answer: httpx.Response) -> None:
@@ -92,14 +85,14 @@ class Book:
     async def reached(self, more: int) -> None:
         """Wait until so many more questions were answered."""
         goal = self.found + more
-        await until(lambda: asyncio.sleep(0, self.found >= goal))
+        await until(lambda: self.found >= goal)
 
     async def kill_and_start(self, postgres: PostgresProcess) -> None:
         """Leave the store away until all clients were told so."""
         await self.reached(CLIENTS)
         await asyncio.to_thread(postgres.kill)
         goal = self.refused + 2 * CLIENTS
-        await until(lambda: asyncio.sleep(0, self.refused >= goal))
+        await until(lambda: self.refused >= goal)
         await asyncio.to_thread(postgres.start)
         await self.reached(CLIENTS)
 

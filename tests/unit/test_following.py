@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.waiting import until
 
 import conspectus
 from conspectus import Engine, Settings
@@ -28,14 +29,6 @@ def wiki(tmp_path: Path) -> Path:
     folder.mkdir()
     (folder / "one.md").write_text("# One\n\nA heron stands in the reeds.")
     return folder
-
-
-async def until(holds: Callable[[], Awaitable[bool]]) -> None:
-    for _ in range(1_000):
-        if await holds():
-            return
-        await asyncio.sleep(0.05)
-    raise AssertionError("it never came to hold")
 
 
 async def found(engine: Engine, words: str) -> bool:

@@ -1,6 +1,5 @@
 """A chat over HTTP: a served application whose chat model is a scripted one."""
 
-import asyncio
 import io
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -85,15 +84,6 @@ async def reading(
         assert answer.status_code == 200, (await answer.aread()).decode()
         async with aclosing(events_in(answer.aiter_bytes())) as events:
             yield events
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that will be so."""
-    for _ in range(3_000):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it did not come")
 
 
 def text_of(events: list[Event]) -> str:

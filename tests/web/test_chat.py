@@ -13,7 +13,8 @@ from conspectus.model.access import Grantee
 from conspectus.model.filter import Eq
 from conspectus.testing.chat_models import ScriptedChatModel
 from tests.server_events import parsed
-from tests.web.chatting import MESSAGE, Chats, chats, reading, text_of, until
+from tests.waiting import until
+from tests.web.chatting import MESSAGE, Chats, chats, reading, text_of
 
 
 @pytest.fixture

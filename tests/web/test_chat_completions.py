@@ -15,7 +15,8 @@ from openai import AsyncOpenAI
 from conspectus.errors import ChatAuthFailed, ChatRateLimited, ChatUnreachable
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.web.completions import Until
-from tests.web.chatting import Chats, chats, until
+from tests.waiting import until
+from tests.web.chatting import Chats, chats
 
 SAYS = [{"role": "user", "content": "When do backups run?"}]
 ANY: Any = {"model": "gpt-whatever", "messages": SAYS}

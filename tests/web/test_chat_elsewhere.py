@@ -11,7 +11,8 @@ import httpx
 from conspectus.model.access import Grantee
 from conspectus.testing.chat_models import ScriptedChatModel
 from tests.server_events import parsed
-from tests.web.chatting import Chats, chats, reading, until
+from tests.waiting import until
+from tests.web.chatting import Chats, chats, reading
 
 TWO = {"workers": 2, "chat_leave_seconds": 2, "chat_resume_seconds": 60}
 WORDS = ["one", "two\r", "three", "four"]

@@ -10,7 +10,8 @@ import pytest
 from conspectus.model.access import Grantee
 from conspectus.testing.chat_models import ScriptedChatModel
 from tests.server_events import parsed
-from tests.web.chatting import MESSAGE, chats, reading, until
+from tests.waiting import until
+from tests.web.chatting import MESSAGE, chats, reading
 
 WORDS = ["one", "two"]
 

@@ -10,7 +10,8 @@ import pytest
 from conspectus.model.access import Grantee
 from conspectus.testing.chat_models import ScriptedChatModel
 from tests.server_events import parsed
-from tests.web.chatting import MESSAGE, Chats, chats, reading, until
+from tests.waiting import until
+from tests.web.chatting import MESSAGE, Chats, chats, reading
 
 KEPT = {"chat_leave_seconds": 60, "chat_resume_seconds": 60}
 WORDS = ["one", "two", "three", "four"]

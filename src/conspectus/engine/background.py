@@ -12,6 +12,8 @@ logger = logging.getLogger(__name__)
 
 LOOK_SECONDS: Final = 1.0
 """How often it is looked for what processes stored that leave the work to others."""
+REST_SECONDS: Final = 60.0
+"""How long a model that refused, or stayed away, is not asked again by itself."""
 CHOICES: Final = frozenset({"on", "off"})
 
 
@@ -30,7 +32,7 @@ async def keep_working(engine: Engine) -> None:
     """Have vectors made and names found for whatever any process stores, until this is cancelled."""
     while True:
         try:
-            await engine.resume()
+            await engine.resume(rested=REST_SECONDS)
         except ConspectusError as fault:
             logger.warning("what waits could not be looked for: %s", fault.code)
         await asyncio.sleep(LOOK_SECONDS)

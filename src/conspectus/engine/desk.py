@@ -55,7 +55,15 @@ class Desk:
         space = collection.space
         return None if space is None else self._parts.embedder_for(space)
 
-    async def _embed(self, collection: Collection, *, wait: bool, progress: Progress | None = None) -> None:
+    async def _embed(
+        self,
+        collection: Collection,
+        *,
+        wait: bool,
+        progress: Progress | None = None,
+        rested: float = 0.0,
+    ) -> None:
+        """Have it embedded, and names found; not where an error ended that less than `rested` seconds ago."""
         if not wait and self._parts.settings.background == "off":
             return
         if collection.names:
@@ -65,6 +73,8 @@ class Desk:
             return
         if wait:
             await self._core.backfill.settle(collection, embedder, progress)
+        elif self._core.backfill.gave_up_within(collection, rested):
+            return
         elif await self._core.records.count_unembedded(collection.id, embedder.space):
             self._core.backfill.wake(collection, embedder)
 

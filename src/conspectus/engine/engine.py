@@ -43,10 +43,10 @@ class Engine(Forgetting):
         """The answers of chats that front ends make known to other processes, if there may be any."""
         return self._parts.spoken
 
-    async def resume(self) -> None:
-        """Go on embedding what has no vector yet."""
+    async def resume(self, *, rested: float = 0.0) -> None:
+        """Go on embedding what has no vector yet, where no error ended it within `rested` seconds."""
         for place in await self._sight.places():
-            await self._embed(place.collection, wait=False)
+            await self._embed(place.collection, wait=False, rested=rested)
 
     async def close(self) -> None:
         """Stop background work and release every store; what is unfinished goes on at the next opening."""

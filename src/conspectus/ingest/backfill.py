@@ -103,6 +103,10 @@ class Backfill:
         """Why the last worker of the collection gave up, if it did."""
         return self._workers.of(collection.id).error
 
+    def gave_up_within(self, collection: Collection, seconds: float) -> bool:
+        """Whether an error stopped the worker of the collection no longer ago than that."""
+        return self._workers.of(collection.id).gave_up_within(seconds)
+
     async def settle(
         self, collection: Collection, embedder: Embedder, progress: Progress | None = None
     ) -> int:

@@ -1,6 +1,7 @@
 """Work behind the writers: a worker for each collection, restartable at any moment."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,11 +27,16 @@ class Work:
     wanted: asyncio.Event = field(default_factory=asyncio.Event)
     done: int = 0
     error: ConspectusError | None = None
+    ended: float = 0.0
 
     @property
     def runs(self) -> bool:
         """Whether it is at work."""
         return self.task is not None and not self.task.done()
+
+    def gave_up_within(self, seconds: float) -> bool:
+        """Whether an error stopped it no longer ago than that."""
+        return self.error is not None and not self.runs and time.monotonic() - self.ended < seconds
 
     async def gathering(self, most: int = 1) -> None:
         """Let more come together, unless somebody waits: each batch costs writers the time of a commit.
@@ -100,6 +106,12 @@ class Workers:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run(self, work: Work, chore: Chore) -> None:
+        try:
+            await self._attempts(work, chore)
+        finally:
+            work.ended = time.monotonic()
+
+    async def _attempts(self, work: Work, chore: Chore) -> None:
         failures = 0
         while work.again:
             await work.gathering(chore.gathers)

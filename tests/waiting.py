@@ -1,0 +1,19 @@
+"""Waiting for what other tasks and processes do."""
+
+import asyncio
+import inspect
+from collections.abc import Awaitable, Callable
+
+LOOK_SECONDS = 0.05
+PATIENCE = 120.0
+"""Seconds after which it will not come, however busy the machine is."""
+
+
+async def until(holds: Callable[[], bool | Awaitable[bool]], *, seconds: float = PATIENCE) -> None:
+    """Return once a condition holds. Raises TimeoutError if that takes too long."""
+    async with asyncio.timeout(seconds):
+        while True:
+            answer = holds()
+            if await answer if inspect.isawaitable(answer) else answer:
+                return
+            await asyncio.sleep(LOOK_SECONDS)
