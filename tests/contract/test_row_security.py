@@ -11,16 +11,20 @@ from uuid import uuid4
 import psycopg
 import pytest
 from psycopg import sql
-from sqlalchemy import Connection, make_url, text
+from sqlalchemy import make_url, text
+from tests.stores import SETTINGS
+from tests.waiting import until
 
+import conspectus
 from conspectus.access.policy import access_of, visible
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.access import ROLES, Grant, Grantee, Group, Person, User
 from conspectus.model.filter import EVERYTHING, document_row, matches
 from conspectus.model.ids import LOCAL, ChunkId, CollectionId, DocumentId, GroupId, SourceId, UserId
 from conspectus.records.accounts import SqlAccounts
-from conspectus.records.row_security import READER, enable_row_security
+from conspectus.records.row_security import READER
 from conspectus.records.store import SqlRecords, open_records
+from conspectus.testing.embedders import HashedEmbedder
 from conspectus.testing.postgres_server import PostgresProcess
 from conspectus.testing.samples import NOON, notes, prepared, shelf
 
@@ -248,27 +252,61 @@ async def test_a_login_that_nobody_has_an_account_for_sees_nothing(
     for name in ("local", "ada", "stranger"):
         with login(postgres, postgres_url, name) as connection:
             connection.execute("SET conspectus.person = 'ada'")
-            for table in ("collections", "sources", "documents", "chunks", "vectors", "mentions", "changes"):
+            for table in WALLED:
                 query = sql.SQL("SELECT * FROM {}").format(sql.Identifier(table))
                 assert connection.execute(query).fetchall() == []
 
 
-async def test_a_table_beside_the_records_is_walled_in_by_its_sources(
-    records: SqlRecords, accounts: SqlAccounts
+WALLED = {"collections", "sources", "documents", "chunks", "vectors", "mentions", "changes"}
+TABLES = """
+SELECT format('%I.%I', n.nspname, c.relname), c.relname, c.relrowsecurity
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f', 'S')
+  AND n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
+"""
+
+
+@pytest.fixture
+async def used(
+    postgres: PostgresProcess, postgres_url: str, tmp_path: Path
+) -> AsyncIterator[psycopg.Connection]:
+    """The owner's connection to a walled store that has an index and jobs, while it is open."""
+    settings = replace(SETTINGS, index="pgvector", row_security="on", cache=str(tmp_path))
+    async with conspectus.open(postgres_url, settings=settings, embedder=HashedEmbedder()) as engine:
+        await engine.add(["red fox", "green sea", "blue road"], wait=True)
+        assert (await engine.retrieve("fox")).hits
+        await engine.start_jobs()
+        with psycopg.connect(postgres_url, autocommit=True) as connection:
+            await until(lambda: any(name.startswith("conspectus_jobs.") for name, _, _ in tables(connection)))
+            yield connection
+
+
+def tables(owner: psycopg.Connection) -> list[tuple[str, str, bool]]:
+    """Everything of ours that holds rows: its full name, its name, and whether policies speak of its rows."""
+    return [(str(row[0]), str(row[1]), bool(row[2])) for row in owner.execute(TABLES)]
+
+
+async def test_what_has_no_policy_cannot_be_read_at_all(
+    postgres: PostgresProcess, postgres_url: str, used: psycopg.Connection
 ) -> None:
-    def make(connection: Connection) -> None:
-        connection.execute(text("CREATE TABLE beside AS SELECT id, source FROM documents"))
-        connection.execute(text("DELETE FROM beside WHERE source NOT LIKE 'red%'"))
-        enable_row_security(connection, "beside", "source", collection="red")
-
-    def look(connection: Connection) -> set[str]:
-        return set(connection.execute(text("SELECT DISTINCT source FROM beside")).scalars())
-
-    await records.transactions.write(make)
-    await accounts.put_grant(Grant(HOMES[0], SourceId("red2"), Grantee("user", USERS[2]), "viewer", NOON))
-    seen = {user: await records.transactions.seen_by(user).read(look) for user in (*USERS, LOCAL)}
-    every = {"red0", "red1", "red2"}
-    assert seen == {"ada": set(), "ben": set(), "cy": {"red2"}, "di": every, LOCAL: every}
+    every = tables(used)
+    assert {name for _, name, walled in every if walled} == WALLED
+    closed = [full for full, name, walled in every if not walled]
+    for begins in (
+        "public.index_",
+        "public.conspectus_indexes",
+        "public.keys",
+        "public.leases",
+        "conspectus_jobs.",
+    ):
+        assert any(name.startswith(begins) for name in closed), begins
+    with login(postgres, postgres_url, "ada") as person:
+        used.execute(f"SET ROLE {READER}".encode())
+        for reader in (used, person):
+            assert [each for each in closed if not is_refused(reader, f"SELECT * FROM {each}")] == []
+            for table in WALLED:
+                assert reader.execute(f"SELECT * FROM {table}".encode()).fetchall() == []
+        used.execute(b"RESET ROLE")
 
 
 async def test_without_the_role_it_is_said_what_an_administrator_has_to_run(

@@ -79,15 +79,6 @@ def install(connection: Connection) -> None:
     connection.exec_driver_sql(f"COMMENT ON FUNCTION conspectus_seen() IS '{mark}'")
 
 
-def enable_row_security(connection: Connection, table: str, source_column: str, *, collection: str) -> None:
-    """The same for a table beside the records, all rows of which are of one collection.
-
-    `table` and `source_column` are identifiers of ours, which need no quotes.
-    """
-    home = connection.execute(text("SELECT quote_literal(:id)"), {"id": collection}).scalar_one()
-    _protect(connection, table, f"{home} IN {_WHOLE} OR {source_column} IN {_SINGLE}")
-
-
 def read_as(connection: Connection, person: str) -> None:
     """Let the rest of the transaction see what the person of that id may see, and write nothing."""
     connection.execute(_AS_PERSON, {"person": person})
