@@ -45,6 +45,7 @@ def test_what_cannot_be_named(filled: Shell, tmp_path: Path) -> None:
     assert filled("migrate", "--from", nothing, "--to", tmp_path / "x").code == 3
     assert filled("backup", tmp_path / "a.zip", "--data", nothing).code == 3
     assert filled("backup", tmp_path / "a.zip", "--data", "postgresql://x/y").code == 2
+    assert filled("stats", "--data", "postgresql:///x?nosuchoption=1").code == 2
     assert filled("backup", tmp_path / "a.zip", "--url", "http://x").code == 2
     assert filled("migrate", "--from", tmp_path / "data", "--to", "mysql://x").code == 2
     assert not nothing.exists()

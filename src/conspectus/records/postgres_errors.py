@@ -34,6 +34,7 @@ _REFUSED: Final = re.compile(
     r"no password|FATAL: "
     r"(?!.*(the database system is|recovery|too many|connection slots|terminating|connect failed|query_wait))"
 )
+_MISSPELT: Final = re.compile(r"invalid (connection option|port number|\w+ value)")
 
 
 class Undone(StorageBusy):
@@ -79,6 +80,8 @@ def _translated(error: BaseException | None, name: str) -> ConspectusError:
 
 def _unanswered(error: BaseException | None, state: str, name: str, reason: str) -> ConspectusError:
     """What has no row in the tables above: no connection, or an error that nobody thought of."""
+    if not state and _MISSPELT.search(reason):
+        return InvalidInput("path", f"asks for a connection that cannot be had: {reason}")
     if state.startswith(_AWAY) or (isinstance(error, psycopg.OperationalError) and not state):
         if _REFUSED.search(str(error)):
             return StorageError(f"{name} refuses the connection; check user, password and name ({reason})")
