@@ -45,7 +45,8 @@ def test_what_cannot_be_named(filled: Shell, tmp_path: Path) -> None:
     assert filled("migrate", "--from", nothing, "--to", tmp_path / "x").code == 3
     assert filled("backup", tmp_path / "a.zip", "--data", nothing).code == 3
     assert filled("backup", tmp_path / "a.zip", "--data", "postgresql://x/y").code == 2
-    assert filled("stats", "--data", "postgresql:///x?nosuchoption=1").code == 2
+    misspelt = filled("status", "--data", "postgresql:///x?nosuchoption=1")
+    assert (misspelt.code, "nosuchoption" in misspelt.err) == (2, True)
     assert filled("backup", tmp_path / "a.zip", "--url", "http://x").code == 2
     assert filled("migrate", "--from", tmp_path / "data", "--to", "mysql://x").code == 2
     assert not nothing.exists()
