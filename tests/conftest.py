@@ -11,6 +11,8 @@ from conspectus.testing.milvus_server import MilvusProcess, milvus_server
 from conspectus.testing.postgres_server import PostgresProcess, postgres_server
 from tests.repetitions import IN_FULL
 
+pytest.register_assert_rewrite("tests.index_histories", "tests.index_strategies", "tests.programs")
+
 ROOT = Path(__file__).resolve().parents[1]
 SLOW_MACHINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 

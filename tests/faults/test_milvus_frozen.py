@@ -21,7 +21,7 @@ from conspectus.ports import Probe
 from conspectus.records.turns import FileHold
 from conspectus.testing.journal import Journal, make_chunk
 from conspectus.testing.milvus_server import MilvusProcess, milvus_server
-from tests.faults.test_milvus_killed import DIMENSIONS, assert_right, catch_up, history
+from tests.index_histories import DIMENSIONS, assert_right, catch_up, history
 
 
 class Hesitant(MilvusServer):

@@ -1,70 +1,47 @@
 """A builder that is killed at any moment, and files that are cut, changed or gone."""
 
 import asyncio
-import pickle
 import random
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from conspectus.errors import IndexDamaged, StorageError, StorageTooNew
-from conspectus.index.memory import MemoryIndex
 from conspectus.index.segments.arrays import read_text, write_text
 from conspectus.index.segments.build import Options
 from conspectus.index.segments.builders import SubprocessBuilder
 from conspectus.index.segments.manifest import forget
 from conspectus.index.segments.store import SegmentsIndex
-from conspectus.model.filter import EVERYTHING, Eq
+from conspectus.model.filter import EVERYTHING
 from conspectus.ports import Probe
-from conspectus.testing.journal import Journal, make_chunk, unit
+from conspectus.testing.journal import Journal, make_chunk
+from tests.index_histories import DIMENSIONS, assert_right, history, kept_at
+from tests.programs import program
 
-DIMENSIONS = 4
 OPTIONS = Options(tail_chunks=50, lists_from=10**6)
 CHILD = """
-import asyncio, pickle, sys
+import asyncio, sys
 from conspectus.index.segments.builders import answer
-journal = pickle.loads(open(sys.argv[1], "rb").read())
+from tests.index_histories import journal_at
+journal = journal_at(sys.argv[1])
 asyncio.run(answer(journal, str.split, sys.stdin.readline(), write=sys.stdout.write))
 """
 WRITER = """
-import asyncio, pickle, sys
+import asyncio, sys
 from pathlib import Path
-from conspectus.index.segments.arrays import read_text, write_text
 from conspectus.index.segments.build import Options
 from conspectus.index.segments.store import SegmentsIndex
+from tests.index_histories import journal_at, write_on
 
 async def main():
-    journal = pickle.loads(open(sys.argv[1], "rb").read())
+    journal = journal_at(sys.argv[1])
     options = Options(tail_chunks=50, lists_from=10**6)
     index = await SegmentsIndex.open(Path(sys.argv[2]), journal, str.split, dimensions=4, options=options)
-    print("ready", flush=True)
-    while True:
-        while changes := await journal.changes_since(index.applied(), limit=37):
-            await index.apply(changes)
-        await index.rebuild()
-        await index.purge()
+    await write_on(index, journal)
 
 asyncio.run(main())
 """
-
-
-def history(seed: int, size: int = 600) -> Journal:
-    chance = random.Random(seed)
-    journal = Journal(batch=50)
-    for number in range(size):
-        vector = unit(np.random.default_rng(number).standard_normal(DIMENSIONS))
-        text = " ".join(chance.choices(["fox", "sun", "moon", "sea"], k=chance.randint(0, 9)))
-        journal.put([make_chunk(number, text, vector=vector, metadata={"n": number % 3})])
-        if number % 7 == 0:
-            journal.replace([chance.randrange(number + 1)], [make_chunk(number // 2, "replaced fox")])
-    return journal
-
-
-def store(journal: Journal, path: Path) -> Path:
-    path.write_bytes(pickle.dumps(journal))
-    return path
 
 
 async def opened(
@@ -75,31 +52,12 @@ async def opened(
     )
 
 
-async def assert_right(index: SegmentsIndex, journal: Journal) -> None:
-    reference = MemoryIndex(journal, str.split)
-    for each in (index, reference):
-        while changes := await journal.changes_since(each.applied(), limit=1_000):
-            await each.apply(changes)
-    for where in (EVERYTHING, Eq(("n",), 1)):
-        probe = Probe(where, "fox sea", unit(np.arange(DIMENSIONS) + 1.0), 20)
-        found, expected = await index.search(probe), await reference.search(probe)
-        assert found.ids.tolist() == expected.ids.tolist()
-        assert found.words.tolist() == expected.words.tolist()
-        assert np.array_equal(found.cosine, expected.cosine, equal_nan=True)
-    assert await index.check() == []
-
-
 async def test_killed_while_building(tmp_path: Path) -> None:
-    journal, chance = history(1), random.Random(1)
-    records, directory = store(journal, tmp_path / "journal"), tmp_path / "index"
+    journal, chance = history(1, size=600), random.Random(1)
+    records, directory = kept_at(tmp_path / "journal", journal), tmp_path / "index"
     for _ in range(8):
-        command = [sys.executable, "-c", WRITER, str(records), str(directory)]
-        child = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-        assert child.stdout is not None
-        assert await child.stdout.readline() == b"ready\n"
-        await asyncio.sleep(chance.random() * 0.4)
-        child.kill()
-        await child.wait()
+        async with program("-c", WRITER, records, directory):
+            await asyncio.sleep(chance.random() * 0.4)
         index = await opened(directory, journal)
         await assert_right(index, journal)
         await index.close()
@@ -110,8 +68,8 @@ async def test_killed_while_building(tmp_path: Path) -> None:
 
 
 async def test_a_child_builds(tmp_path: Path) -> None:
-    journal = history(2)
-    command = [sys.executable, "-c", CHILD, str(store(journal, tmp_path / "journal"))]
+    journal = history(2, size=600)
+    command = [sys.executable, "-c", CHILD, str(kept_at(tmp_path / "journal", journal))]
     index = await opened(tmp_path / "index", journal, SubprocessBuilder(command))
     await index.apply(await journal.changes_since(0, limit=10_000))
     steps: list[int] = []
