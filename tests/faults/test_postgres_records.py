@@ -14,6 +14,7 @@ from conspectus.errors import InvalidInput, StorageBusy, StorageError
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import DocumentId
 from conspectus.records.people import add_user
+from conspectus.records.postgres import unfit
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.testing.accounts_contract import a_user
 from conspectus.testing.postgres_server import PostgresProcess, postgres_server
@@ -230,12 +231,45 @@ async def test_a_wrong_password_is_told_without_it(mortal: PostgresProcess) -> N
         ("postgresql://u:TOPSECRET@h:port/x", InvalidInput),
         ("postgresql://u:TOPSECRET@/x?what=1", InvalidInput),
         ("postgresql://u:TOPSECRET@/x?sslmode=perhaps", InvalidInput),
+        ("postgresql://u:top@TOPSECRET@localhost/x", InvalidInput),
     ],
 )
 async def test_a_url_that_is_none_is_refused_without_what_it_says(url: str, fault: type[Exception]) -> None:
     with pytest.raises(fault) as raised:
         await open_records(url)
     assert "TOPSECRET" not in "".join(traceback.format_exception(raised.value))
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+async def test_a_database_that_stores_other_than_utf_8_is_refused(
+    postgres: PostgresProcess, encoding: str
+) -> None:
+    name = f"of_{encoding.lower()}"
+    postgres.run(f"CREATE DATABASE {name} TEMPLATE template0 LOCALE 'C' ENCODING '{encoding}'")
+    with pytest.raises(StorageError, match=f"stores text as {encoding}; make it anew with ENCODING 'UTF8'"):
+        await open_records(postgres.url(name))
+    postgres.run(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def test_a_server_that_is_too_old_is_named() -> None:
+    assert unfit("UTF8", 149_999) == "is of version 14; 15 or newer is needed"
+    assert unfit("UTF8", 150_000) is None
+
+
+async def without_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """What a PostgreSQL server without certificates answers to a client that asks for TLS."""
+    await reader.readexactly(8)
+    writer.write(b"N")
+    await writer.drain()
+    writer.close()
+
+
+async def test_a_server_without_the_tls_that_the_url_demands_is_not_asked_again() -> None:
+    async with await asyncio.start_server(without_tls, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(StorageError, match="refuses the connection") as raised:
+            await open_records(f"postgresql://u@127.0.0.1:{port}/x?sslmode=require")
+    assert not isinstance(raised.value, StorageBusy)
 
 
 def bytes_of_tables(server: PostgresProcess) -> bytes:

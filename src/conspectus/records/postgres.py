@@ -26,6 +26,8 @@ _BEGIN = (
     "SELECT set_config('statement_timeout', '{}s', true), set_config('lock_timeout', '{}ms', true),"
     " set_config('idle_in_transaction_session_timeout', '{}ms', true)"
 )
+_KIND = "SELECT current_setting('server_encoding'), current_setting('server_version_num')::int"
+_OLDEST = 15
 _UNLIMITED = "SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)"
 
 
@@ -48,10 +50,15 @@ class PostgresDatabase:
         self.writing: Engine = engine.execution_options(**{WRITES: True})
         self.beside: Engine = engine.execution_options(isolation_level=AUTOCOMMIT)
         address = engine.url
-        self.name = f"PostgreSQL at {address.host or 'its socket'}:{address.port or 5432}/{address.database}"
+        host, database = address.host or "its socket", address.database or ""
+        self.name = f"PostgreSQL at {host}:{address.port or 5432}/{database}"
 
     def prepare(self) -> None:
-        """Nothing: the server is ready or it is not."""
+        """Look at what the database is. Raises StorageError where it is none that a store can be in."""
+        with self._engine.connect() as connection:
+            encoding, number = connection.exec_driver_sql(_KIND).one()
+        if (fault := unfit(encoding, number)) is not None:
+            raise StorageError(f"{self.name} {fault}")
 
     @contextmanager
     def migrating(self) -> Iterator[Connection]:
@@ -89,15 +96,30 @@ class PostgresDatabase:
         return isinstance(fault, Undone) or (isinstance(fault, Lost) and undone and attempt == 1)
 
 
+def unfit(encoding: str, number: int) -> str | None:
+    """Why a database of this encoding, on a server of this version's number, cannot hold a store."""
+    if number < _OLDEST * 10_000:
+        return f"is of version {number // 10_000}; {_OLDEST} or newer is needed"
+    if encoding != "UTF8":
+        return f"stores text as {encoding}; make it anew with ENCODING 'UTF8' TEMPLATE template0"
+    return None
+
+
 def _engine(url: str, busy_seconds: float, connections: int) -> Engine:
     try:
         address = make_url(url).set(drivername=DRIVER)
     except (ArgumentError, ValueError) as fault:
         raise InvalidInput("path", "is no URL of PostgreSQL; postgresql://USER@HOST:PORT/NAME is") from fault
+    if "@" in (address.host or ""):
+        raise InvalidInput("path", "has an @ in the password: write %40 for it, or set PGPASSWORD instead")
     engine = create_engine(
         address,
         # A pooler may run the next transaction on another connection, which knows no prepared statement.
-        connect_args={"prepare_threshold": None, "connect_timeout": max(int(busy_seconds), 1)},
+        connect_args={
+            "prepare_threshold": None,
+            "connect_timeout": max(int(busy_seconds), 1),
+            "client_encoding": "utf8",
+        },
         isolation_level="READ COMMITTED",
         pool_size=connections,
         pool_timeout=busy_seconds,

@@ -31,7 +31,7 @@ _INVALID: Final[Mapping[str, tuple[str, str]]] = {
     "54000": ("text", "is too long for something that is looked up by it"),
 }
 _REFUSED: Final = re.compile(
-    r"no password|FATAL: "
+    r"no password|not support SSL|certificate|FATAL: "
     r"(?!.*(the database system is|recovery|too many|connection slots|terminating|connect failed|query_wait))"
 )
 _MISSPELT: Final = re.compile(r"invalid (connection option|port number|\w+ value)")
@@ -84,7 +84,9 @@ def _unanswered(error: BaseException | None, state: str, name: str, reason: str)
         return InvalidInput("path", f"asks for a connection that cannot be had: {reason}")
     if state.startswith(_AWAY) or (isinstance(error, psycopg.OperationalError) and not state):
         if _REFUSED.search(str(error)):
-            return StorageError(f"{name} refuses the connection; check user, password and name ({reason})")
+            return StorageError(
+                f"{name} refuses the connection; check user, password, name and TLS ({reason})"
+            )
         return Lost(f"{name} does not answer ({reason}); what was acknowledged is stored; do the rest again")
     if isinstance(error, psycopg.DataError):
         return InvalidInput("text", f"cannot be stored: {reason}")
