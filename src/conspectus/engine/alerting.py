@@ -24,8 +24,8 @@ from conspectus.streams.standing import AlertService
 from conspectus.text.clean import clean
 from conspectus.text.clocks import StreamClock, clock_of
 from conspectus.text.hashing import stable_id
+from conspectus.text.lengths import NAME_BYTES, fitting
 
-LONGEST_NAME = 1_000
 LONGEST_ADDRESS = 2_000
 MOST_STREAMS = 1_000
 LONGEST_GAP = 366 * 86_400.0
@@ -240,8 +240,8 @@ def _sent(name: str, event: AlertEvent) -> bytes:
 
 def _check(alert: NewAlert, *, longest_query: int) -> None:
     """Raise InvalidInput or TooLarge for what no alert can be."""
-    if not alert.name.strip() or len(alert.name) > LONGEST_NAME:
-        raise InvalidInput("name", f"must have 1 to {LONGEST_NAME} characters")
+    if not fitting("name", alert.name, NAME_BYTES).strip():
+        raise InvalidInput("name", "must have a character that can be seen")
     if len(alert.query) > longest_query:
         raise TooLarge("query", size=len(alert.query), limit=longest_query, unit="characters")
     if len(alert.streams) > MOST_STREAMS:

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from conspectus.ingest.prepare import NAME_LENGTH, Limits, storable
+from conspectus.ingest.prepare import Limits, storable
 from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, Not, Or
 from conspectus.model.records import Json
 from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
+from conspectus.text.lengths import NAME_BYTES, fits
 
 STREAM: Final = "stream_id"
 UNNAMED: Final = "unnamed"
@@ -42,7 +43,7 @@ def stream_name(stream_id: object) -> str:
     if stream_id is None or stream_id == "":
         return UNNAMED
     name = clean(stream_id) if isinstance(stream_id, str) else json.dumps(stream_id, sort_keys=True)
-    usable = name.strip() and len(name) <= NAME_LENGTH and name.isprintable()
+    usable = name.strip() and fits(name, NAME_BYTES) and name.isprintable()
     return name if usable else f"stream {stable_id('stream', name)}"
 
 

@@ -25,12 +25,11 @@ from conspectus.ports import CountTokens
 from conspectus.settings import Settings
 from conspectus.text.clean import clean
 from conspectus.text.hashing import content_hash, stable_id
+from conspectus.text.lengths import KEY_BYTES, NAME_BYTES, fitting
 from conspectus.text.places import checked, combined, markdown_headings, path_of, place_at
 from conspectus.text.split import Piece, SplitOptions, split
 from conspectus.text.times import canonical, parse_instant
 from conspectus.text.vectors import unit
-
-NAME_LENGTH = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ def describe(new: NewDocument, by: Preparation) -> Document:
     text = clean(new.text)
     if len(text) > by.limits.characters:
         raise TooLarge("text", size=len(text), limit=by.limits.characters, unit="characters")
-    key = clean(new.key) if new.key is not None else str(uuid4())
+    key = fitting("key", clean(new.key), KEY_BYTES) if new.key is not None else str(uuid4())
     described = Document(
         id=DocumentId(stable_id("document", by.source.id, key)),
         collection=by.source.collection,
@@ -96,7 +95,7 @@ def describe(new: NewDocument, by: Preparation) -> Document:
         occurred=period(new.occurred),
         sequence=_sequence(new.sequence),
         parent=DocumentId(new.parent) if new.parent is not None else None,
-        thread=_cleaned(new.thread),
+        thread=None if new.thread is None else fitting("thread", clean(new.thread), KEY_BYTES),
         syntax=new.syntax,
         characters=len(text),
     )
@@ -164,9 +163,9 @@ def _chunk(piece: Piece, place: Place, count: CountTokens) -> PreparedChunk:
 
 def named(kind: str, name: str) -> str:
     """The name of a collection or a source, if it can be one. Raises InvalidInput."""
-    if not name.strip() or len(name) > NAME_LENGTH or clean(name) != name:
-        raise InvalidInput(kind, f"a name has 1 to {NAME_LENGTH} characters that can be stored")
-    return name
+    if not name.strip() or clean(name) != name:
+        raise InvalidInput(kind, "a name has characters that can be seen, and all of them can be stored")
+    return fitting(kind, name, NAME_BYTES)
 
 
 def _packed(new: NewDocument) -> bytes | None:

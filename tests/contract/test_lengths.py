@@ -1,0 +1,78 @@
+"""What something is looked up by has one longest size, whatever the store: it is taken, or refused alike."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from tests.stores import SETTINGS
+
+import conspectus
+from conspectus import Engine, NewDocument
+from conspectus.errors import InvalidInput
+from conspectus.model.graph import NewEdge, NewNode
+from conspectus.model.memory import NewMemory, Scope
+from conspectus.model.video import NewAlert, NewCaption, NewEvent
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.text.lengths import KEY_BYTES, NAME_BYTES
+
+Use = Callable[[Engine, str], Awaitable[object]]
+
+NAMES: dict[str, Use] = {
+    "collection": lambda engine, name: engine.create_collection(name),
+    "source": lambda engine, name: engine.add("x", source=name),
+    "stream": lambda engine, name: engine.put_stream(name[::-1]),
+    "graph": lambda engine, name: engine.add_nodes([NewNode("a")], graph=f"graph/{name[2:]}"),
+    "node": lambda engine, name: engine.add_nodes([NewNode(name, name, name, (f"{name[1:]}.",))]),
+    "alert": lambda engine, name: engine.put_alert(NewAlert(name, "fox")),
+}
+KEYS: dict[str, Use] = {
+    "key": lambda engine, key: engine.add(NewDocument("x", key=key)),
+    "thread": lambda engine, thread: engine.add(NewDocument("x", thread=thread)),
+    "caption": lambda engine, key: engine.add_captions([NewCaption("x", key=key)], stream="s"),
+    "event": lambda engine, key: engine.add_events([NewEvent("t", 0, key=key[2:])], stream="s"),
+    "memory": lambda engine, key: engine.remember(NewMemory("x", key=key), scope=Scope("ada")),
+}
+
+
+def text_of(size: int) -> str:
+    """So many bytes that no database can pack into fewer."""
+    signs = "".join(chr(0x4E00 + number * number * 7919 % 20_000) for number in range(size // 3))
+    return signs + "x" * (size % 3)
+
+
+@pytest.fixture(params=["segments", "pgvector"])
+def opening(request: pytest.FixtureRequest, tmp_path: Path) -> AbstractAsyncContextManager[Engine]:
+    index = request.param
+    place = tmp_path if index == "segments" else request.getfixturevalue("postgres_url")
+    settings = replace(SETTINGS, index=index, cache=str(tmp_path / "cache"))
+    return conspectus.open(place, settings=settings, embedder=HashedEmbedder())
+
+
+@pytest.fixture
+async def engine(opening: AbstractAsyncContextManager[Engine]) -> AsyncIterator[Engine]:
+    async with opening as opened:
+        await opened.put_stream("s")
+        yield opened
+
+
+@pytest.mark.parametrize(("most", "uses"), [(NAME_BYTES, NAMES), (KEY_BYTES, KEYS)], ids=["names", "keys"])
+async def test_what_is_looked_up_is_taken_up_to_its_limit_and_refused_beyond(
+    engine: Engine, most: int, uses: dict[str, Use]
+) -> None:
+    for use in uses.values():
+        await use(engine, text_of(most))
+        for size in (most + 1, 3 * most, 100 * most):
+            with pytest.raises(InvalidInput, match=f"at most {most} bytes") as refused:
+                await use(engine, text_of(size))
+            assert len(str(refused.value)) < 200
+
+
+async def test_the_longest_names_meet_in_one_edge(engine: Engine) -> None:
+    here, there = (text_of(NAME_BYTES - 1) + sign for sign in "ab")
+    await engine.add_nodes([NewNode(here), NewNode(there)])
+    await engine.add_edges([NewEdge(here, there, text_of(NAME_BYTES))])
+    with pytest.raises(InvalidInput, match=f"type: .*at most {NAME_BYTES} bytes"):
+        await engine.add_edges([NewEdge(here, there, text_of(NAME_BYTES + 1))])
+    assert [each.id for each in (await engine.nodes()).nodes] == [here, there]
