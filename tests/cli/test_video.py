@@ -56,6 +56,13 @@ def commands(run: Run, folder: Path) -> None:
     assert run("video", "captions", "gate").code == 3
 
 
+def test_without_any_stream_nothing_is_found_and_no_range_is_named(filled: Shell) -> None:
+    asked = filled("video", "ask", "what happens around 12:30?")
+    assert (asked.code, asked.out, asked.err) == (3, "", "nothing relevant was found\n")
+    assert "time range" not in filled("video", "ask", "what happens?", "--window").err
+    assert filled("video", "ask", "what happens?", "--json").json["plan"] == {}
+
+
 def test_on_a_store(shell: Shell) -> None:
     commands(shell, shell.folder)
 

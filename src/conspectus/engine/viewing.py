@@ -123,12 +123,12 @@ def narrowed(bounds: Span, start: datetime, end: datetime) -> Span:
 
 
 def ranges(streams: Mapping[str, Looked]) -> str | None:
-    """The stretches for people: one, where it is the same for all, else that of each."""
+    """The stretches for people: one, where it is the same for all, else that of each; None of no stream."""
     names: dict[str | None, list[str]] = {}
     for looked in sorted(streams.values(), key=lambda each: each.name):
         names.setdefault(looked.range, []).append(looked.name)
-    if len(names) == 1:
-        return next(iter(names))
+    if len(names) < 2:
+        return next(iter(names), None)
     shown = [f"{named(each)}: {range_ or 'all'}" for range_, each in islice(names.items(), MOST_SHOWN)]
     more = len(names) - len(shown)
     return "; ".join([*shown, f"and {more} other stretches"] if more else shown)
