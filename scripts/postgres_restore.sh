@@ -3,7 +3,8 @@
 #
 #   scripts/postgres_restore.sh FILE URL
 #
-# All of it is restored in one transaction, or nothing. PG_BIN names the folder of PostgreSQL's programs where they
+# All of it is restored in one transaction, or nothing. Where the user may not make the extension vector, or the role of
+# row security, have an administrator make them before (docs/backup.md). PG_BIN names the folder of PostgreSQL's programs where they
 # are not on the PATH, and CONSPECTUS the program conspectus.
 set -eu
 
@@ -18,8 +19,10 @@ if [ "$tables" -ne 0 ]; then
     echo "the database has $tables tables; restore to one that is empty" >&2
     exit 1
 fi
-"${bin}pg_restore" --exit-on-error --single-transaction --no-owner --no-privileges --dbname="$url" "$file"
-"${bin}psql" --no-psqlrc --quiet --dbname="$url" --command="ANALYZE"
+# Comments are those of the extension, which only its owner may set, and the mark that row security is set up, which is
+# then done anew at the next start, with the privileges.
+"${bin}pg_restore" --exit-on-error --single-transaction --no-owner --no-privileges --no-comments --dbname="$url" "$file"
+"${bin}psql" --no-psqlrc --quiet --dbname="$url" --command="SET client_min_messages = error" --command="ANALYZE"
 "${bin}psql" --no-psqlrc --tuples-only --no-align --dbname="$url" \
     --command="SELECT id FROM collections ORDER BY name" |
 while IFS= read -r collection; do

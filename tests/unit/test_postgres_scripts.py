@@ -3,12 +3,17 @@
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+import psycopg
 import pytest
 
 import conspectus
 from conspectus import NewDocument
+from conspectus.records.row_security import READER
 from conspectus.settings import Settings
 from conspectus.testing.postgres_server import PostgresProcess
 
@@ -48,6 +53,38 @@ async def test_a_backup_of_a_database_restores_to_another(
             assert (await engine.check()).clean
         again = script("postgres_restore.sh", postgres, file, empty)
         assert (again.returncode, "empty" in again.stderr) == (1, True)
+
+
+@contextmanager
+def keeper(server: PostgresProcess, database: str) -> Iterator[str]:
+    """The URL of an owner of the database, which has pgvector, who may do nothing else."""
+    name = database.rpartition("/")[2].partition("?")[0]
+    server.run("CREATE ROLE keeper LOGIN")
+    server.run(f"ALTER DATABASE {name} OWNER TO keeper")
+    server.run("CREATE EXTENSION vector", name)
+    yield database.replace("postgres@", "keeper@")
+    server.run("REASSIGN OWNED BY keeper TO postgres", name)
+    server.run(f"REVOKE {READER} FROM keeper")
+    server.run("DROP ROLE keeper")
+
+
+async def test_an_owner_who_is_no_superuser_restores_what_has_row_security(
+    postgres: PostgresProcess, tmp_path: Path, settings: Settings
+) -> None:
+    file = tmp_path / "a.dump"
+    walled = replace(settings, row_security="on")
+    with postgres.fresh() as url, postgres.fresh(empty=True) as empty, keeper(postgres, empty) as owned:
+        async with conspectus.open(url, settings=walled) as engine:
+            await engine.add([NewDocument("about printers", key="k")])
+        postgres.run(f"GRANT {READER} TO keeper")
+        assert script("postgres_backup.sh", postgres, url, file).returncode == 0
+        restored = script("postgres_restore.sh", postgres, file, owned)
+        assert restored.returncode == 0, restored.stderr
+        async with conspectus.open(owned, settings=walled) as engine:
+            assert (await engine.retrieve("printers")).hits
+        with psycopg.connect(owned) as connection:
+            asked = f"SELECT has_table_privilege('{READER}', 'documents', 'SELECT')"
+            assert connection.execute(asked.encode()).fetchone() == (True,)
 
 
 def test_a_backup_is_whole_or_not_there(postgres: PostgresProcess, tmp_path: Path) -> None:
