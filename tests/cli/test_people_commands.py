@@ -1,6 +1,7 @@
 """users, groups, keys and grants on a real store: tables, JSON, secrets that are shown once, exit codes."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -113,3 +114,11 @@ def test_nothing_is_made_where_there_is_no_store(shell: Shell) -> None:
     for arguments in (("users", "list"), ("users", "add", "alice"), ("keys", "list"), ("grants", "list")):
         assert shell(*arguments).code == 3
     assert not (shell.folder / "data").exists()
+
+
+def test_the_first_key_of_the_owner_makes_the_folder(shell: Shell, tmp_path: Path) -> None:
+    new = tmp_path / "new"
+    assert shell("keys", "add", "ann", "--data", new).code == 3
+    assert not new.exists()
+    assert shell("keys", "add", "--label", "me", "--data", new).out.startswith("csp_")
+    assert [each["label"] for each in shell("keys", "list", "--data", new, "--json").json] == ["me"]

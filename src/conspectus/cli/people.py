@@ -17,6 +17,7 @@ from conspectus.errors import InvalidInput
 from conspectus.model.access import SCOPES, Grant, Grantee, Key, NewKey, Role, Scope, User
 from conspectus.text.times import parse_instant
 
+OWNER = "owner"
 UserName = Annotated[str, typer.Argument(metavar="USER", help="Name or id of a user.")]
 GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="Name or id of a group.")]
 KeyName = Annotated[str, typer.Argument(metavar="KEY", help="Id of a key.")]
@@ -143,7 +144,7 @@ def list_keys(
 def add_key(
     common: Common,
     *,
-    user: Annotated[str, typer.Argument(help="Name or id of a user; without it the owner.")] = "owner",
+    user: Annotated[str, typer.Argument(help="Name or id of a user; without it the owner.")] = OWNER,
     label: Annotated[str, typer.Option(help="What the key is for.")] = "",
     scopes: Annotated[
         list[str] | None, typer.Option("--scope", help="read, write or admin; may be repeated. Default: all.")
@@ -153,7 +154,7 @@ def add_key(
     """Make a key and show its secret, once."""
     chosen = SCOPES if scopes is None else tuple(_scope(each) for each in scopes)
     ends = None if expires is None else parse_instant(expires)
-    with opened(common) as session:
+    with opened(common, new=user == OWNER) as session:
         made = session.engine.create_key(user, label=label, scopes=chosen, expires=ends)
     _show_once(made, common)
 
