@@ -10,10 +10,12 @@ from conspectus.records.transactions import Transactions
 
 
 @asynccontextmanager
-async def place_at(url: str, dimensions: int, *, graph_from: int = 20_000) -> AsyncIterator[Place]:
+async def place_at(
+    url: str, dimensions: int, *, graph_from: int = 20_000, most_listed: int = 10_000
+) -> AsyncIterator[Place]:
     """A place for one index; the same database gives the same place again."""
     transactions = Transactions(database_at(url, DatabaseAccess(connections=4)))
     database = IndexTransactions(transactions)
-    yield Place(database, "index_1", dimensions, graph_from)
+    yield Place(database, "index_1", dimensions, graph_from, most_listed)
     await database.close()
     await transactions.close()

@@ -38,9 +38,11 @@ def analyse(text: str) -> Sequence[str]:
 
 
 @asynccontextmanager
-async def place(url: str, dimensions: int) -> AsyncIterator[Place]:
+async def place(
+    url: str, dimensions: int, *, graph_from: int = 20_000, most_listed: int = 10_000
+) -> AsyncIterator[Place]:
     """A place for one index, where there is none yet."""
-    async with place_at(url, dimensions) as here:
+    async with place_at(url, dimensions, graph_from=graph_from, most_listed=most_listed) as here:
         await here.database.write(lambda connection: forget(connection, here.name))
         yield here
 
@@ -112,12 +114,15 @@ async def perform(index: PgvectorIndex, journal: Journal, name: str, value: obje
             await (index.rebuild() if name == "rebuild" else index.purge())
 
 
-async def compare(url: str, steps: list[tuple[str, object]], asked: list[Probe]) -> None:
+async def compare(
+    url: str, steps: list[tuple[str, object]], asked: list[Probe], *, graph_from: int, most_listed: int
+) -> None:
     journal = Journal(batch=7)
-    async with place(url, DIMENSIONS) as here:
+    async with place(url, DIMENSIONS, graph_from=graph_from, most_listed=most_listed) as here:
         index, reference = await PgvectorIndex.open(here, journal, analyse), MemoryIndex(journal, analyse)
         for step, value in steps:
             if step == "reopen":
+                await index.close()
                 index = await PgvectorIndex.open(here, journal, analyse)
             await perform(index, journal, step, value)
         await catch_up(index, journal)
@@ -131,9 +136,19 @@ async def compare(url: str, steps: list[tuple[str, object]], asked: list[Probe])
         assert await index.check() == []
         status, expected = await index.status(), await reference.status()
         assert (status.chunks, status.vectors) == (expected.chunks, expected.vectors)
+        await index.close()
+        await again.close()
 
 
 @given(st.lists(operations, max_size=15), st.lists(probes, min_size=1, max_size=4))
 @settings(max_examples=tries(40), deadline=None, suppress_health_check=LASTING)
 def test_the_history_does_not_matter(url: str, steps: list[tuple[str, object]], asked: list[Probe]) -> None:
-    asyncio.run(compare(url, steps, asked))
+    asyncio.run(compare(url, steps, asked, graph_from=20_000, most_listed=10_000))
+
+
+@given(st.lists(operations, max_size=15), st.lists(probes, min_size=1, max_size=4))
+@settings(max_examples=tries(40), deadline=None, suppress_health_check=LASTING)
+def test_nor_does_a_graph_nor_that_rows_are_not_listed(
+    url: str, steps: list[tuple[str, object]], asked: list[Probe]
+) -> None:
+    asyncio.run(compare(url, steps, asked, graph_from=5, most_listed=2))

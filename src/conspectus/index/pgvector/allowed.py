@@ -23,9 +23,6 @@ RowNumbers = NDArray[np.int64]
 
 _REMEMBERED = 64
 
-MOST_LISTED = 10_000
-"""Rows that are listed; of a filter that admits more, those that are wanted are asked about."""
-
 
 @dataclass(frozen=True, slots=True)
 class Condition:
@@ -66,9 +63,10 @@ class _Listing:
 
 
 class Listings:
-    """What the last few filters admitted, as permissions repeat."""
+    """What the last few filters admitted, as permissions repeat; `most` rows are listed."""
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self.most = most
         self._held: OrderedDict[str, _Listing] = OrderedDict()
         self._lock = Lock()
 
@@ -114,13 +112,18 @@ class Allowed:
     def _counted(self) -> RowNumbers | None:
         """The admitted rows; None if they are many."""
         admitted = f"r.odd IS NULL AND ({self.condition.sql})"
-        few = f"SELECT r.row FROM {self._tables.rows} r WHERE {admitted} LIMIT {MOST_LISTED + 1}"
+        most = self._listings.most
+        few = f"SELECT r.row FROM {self._tables.rows} r WHERE {admitted} LIMIT {most + 1}"
         self._cursor.execute(
             f"SELECT coalesce(string_agg(int4send(row), ''), '') FROM ({few}) AS few", self.condition.given
         )
         found = packed_rows(self._cursor)
-        many = len(found) > MOST_LISTED
-        return None if many else np.sort(np.concatenate([found, self._odd("true", {})]))
+        return None if len(found) > most else np.sort(np.concatenate([found, self.odd]))
+
+    @cached_property
+    def odd(self) -> RowNumbers:
+        """The admitted ones of all odd rows."""
+        return self._odd("true", {})
 
     def among(self, rows: RowNumbers) -> RowNumbers:
         """Those of the live rows that are admitted, sorted."""

@@ -15,7 +15,7 @@ from sqlalchemy import Connection
 from conspectus.index.pgvector.database import Run, require_vectors, rows_of
 from conspectus.index.pgvector.place import Place
 from conspectus.index.pgvector.state import STATES, State, lock, make_states, read_state, write_state
-from conspectus.index.pgvector.tables import Tables, drop_others
+from conspectus.index.pgvector.tables import Tables, drop_all_but
 from conspectus.index.pgvector.taking import CHANGES, Drafting, Taking
 from conspectus.index.pgvector.writing import Draft, merge, write
 from conspectus.model.index import IndexedChunk
@@ -44,32 +44,64 @@ class Building:
         self, identity: str, progress: Progress | None = None, *, unless: Unless | None = None
     ) -> State:
         """Build everything anew, unless what is there by then, as others build too, is as it should be."""
+        await self._place.database.write(self._prepared)
         async with self._place.database.lasting() as run:
             before: State = await run(lambda connection: self._begun(connection, identity))
             if unless is not None and unless(before):
                 return before
             state = State(identity, secrets.randbits(_GENERATION_BITS) + 1)
-            tables = self._place.tables(state.generation)
+            tables = self._place.tables(state)
             await run(lambda connection: tables.create(rows_of(connection)))
             state = await self._filled(run, tables, state, progress)
-            state = replace(state, graph=int(self._place.has_graph(state.vectors)))
-            await run(lambda connection: _finished(connection, tables, state))
+            if self._place.has_graph(state.vectors):
+                state = replace(state, graph=state.version, loose=0)
+            await run(partial(_finished, tables, self._place.tables(state)))
             await run(lambda connection: lock(rows_of(connection), f"write {self._place.name}"))
-            state = await self._caught_up(run, tables, state)
+            state = await self._caught_up(run, self._place.tables(state), state)
             await run(lambda connection: write_state(rows_of(connection), self._place.name, state))
         await self._place.database.write(self._swept)
         if progress:
             progress("index", state.total, state.total)
         return state
 
+    async def link(self, identity: str, *, unless: Unless) -> State:
+        """Link all vectors to a graph, unless what is there by then is as it should be.
+
+        They are copied for it, so that nobody who writes meanwhile waits, but for the last moment.
+        """
+        async with self._place.database.lasting() as run:
+            state: State = await run(lambda connection: self._begun(connection, identity))
+            if not state.generation or unless(state):
+                return state
+            before, after = self._place.tables(state), self._place.tables(replace(state, graph=state.version))
+            await run(lambda connection: after.copy_vectors(rows_of(connection), before))
+            state = await run(partial(self._linked, before, after, identity))
+        await self._place.database.write(self._swept)
+        return state
+
+    def _linked(self, before: Tables, after: Tables, identity: str, connection: Connection) -> State:
+        """The state with the graph, and with what was written while it was made."""
+        cursor = rows_of(connection)
+        lock(cursor, f"write {self._place.name}")
+        state = read_state(cursor, self._place.name, identity)
+        loose = after.follow_vectors(cursor, before)
+        state = replace(state, graph=after.graph, loose=loose)
+        write_state(cursor, self._place.name, state)
+        return state
+
+    def _prepared(self, connection: Connection) -> None:
+        """What all indexes of the database share."""
+        cursor = rows_of(connection)
+        lock(cursor, "extensions")
+        if self._place.dimensions:
+            require_vectors(cursor)
+        make_states(cursor)
+
     def _begun(self, connection: Connection, identity: str) -> State:
         """The state once no one else builds."""
         cursor = rows_of(connection)
         cursor.execute(_PATIENT)
         lock(cursor, f"build {self._place.name}")
-        if self._place.dimensions:
-            require_vectors(cursor)
-        make_states(cursor)
         return read_state(cursor, self._place.name, identity)
 
     async def _filled(self, run: Run, tables: Tables, state: State, progress: Progress | None) -> State:
@@ -98,12 +130,14 @@ class Building:
         return state
 
     def _swept(self, connection: Connection) -> None:
-        """Drop the tables of all generations but the current one."""
+        """Drop all tables but those of the current state."""
         cursor = rows_of(connection)
         lock(cursor, f"write {self._place.name}")
-        cursor.execute(f"SELECT generation FROM {STATES} WHERE name = %s", (self._place.name,))
+        cursor.execute(f"SELECT generation, graph FROM {STATES} WHERE name = %s", (self._place.name,))
         if found := cursor.fetchone():
-            drop_others(cursor, self._place.name, found[0])
+            generation, graph = found
+            tables = self._place.tables(State("", generation, graph=graph))
+            drop_all_but(cursor, self._place.name, tables.names)
 
 
 def forget(connection: Connection, name: str) -> None:
@@ -113,7 +147,7 @@ def forget(connection: Connection, name: str) -> None:
     lock(cursor, f"write {name}")
     make_states(cursor)
     cursor.execute(f"DELETE FROM {STATES} WHERE name = %s", (name,))
-    drop_others(cursor, name, 0)
+    drop_all_but(cursor, name, ())
 
 
 def _written(tables: Tables, state: State, draft: Draft, connection: Connection) -> State:
@@ -123,8 +157,8 @@ def _written(tables: Tables, state: State, draft: Draft, connection: Connection)
     return after
 
 
-def _finished(connection: Connection, tables: Tables, state: State) -> None:
+def _finished(filled: Tables, tables: Tables, connection: Connection) -> None:
     cursor = rows_of(connection)
+    if filled.vectors != tables.vectors:
+        cursor.execute(f"ALTER TABLE {filled.vectors} RENAME TO {tables.vectors}")
     tables.finish(cursor)
-    if state.graph:
-        tables.link(cursor)

@@ -36,7 +36,7 @@ def stored(connection: Connection, place: Place, identity: str) -> Stored:
     if not state.generation:
         nothing = np.zeros(0, np.int64)
         return Stored(state, nothing, nothing, np.zeros(0, np.bool_))
-    tables = place.tables(state.generation)
+    tables = place.tables(state)
     joined, sound = "", "true"
     if tables.dimensions:
         joined = f"LEFT JOIN {tables.vectors} v ON v.row = r.row"

@@ -19,8 +19,10 @@ _BATCH = 400
 _MARGIN = 16
 _SETTINGS = (
     "SELECT set_config('hnsw.ef_search', %s, true), set_config('hnsw.iterative_scan', 'relaxed_order', true),"
-    " set_config('hnsw.max_scan_tuples', %s, true), set_config('enable_seqscan', 'off', true)"
+    " set_config('hnsw.max_scan_tuples', %s, true), set_config('enable_seqscan', 'off', true),"
+    " set_config('enable_sort', 'off', true)"
 )
+_DONE = "SELECT set_config('enable_seqscan', 'on', true), set_config('enable_sort', 'on', true)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,19 @@ class Near:
 
     def by_graph(self, allowed: Allowed, limit: int) -> RowNumbers | None:
         """Rows that hold nearly all of the best admitted ones; None if the graph offers too few."""
+        # More than asked for: which of two that are equally near is better is not the graph's to say.
+        limit += _MARGIN
+        linked = self._linked(allowed, limit)
+        self.cursor.execute(_DONE)
+        if linked is None:
+            return None
+        loose, _ = self._best(allowed, limit, "v.version > %(graph)s")
+        return np.concatenate([linked, loose])
+
+    def _linked(self, allowed: Allowed, limit: int) -> RowNumbers | None:
+        """Of the rows that are in the graph."""
+        self._set(limit)
         if allowed.condition.admits_all:
-            self._set(limit)
             self.cursor.execute(f"{self._ordered()} LIMIT {limit}", {"query": as_literal(self.query)})
             return np.array([row for (row,) in self.cursor], np.int64)
         kept = np.zeros(0, np.int64)
@@ -52,12 +65,10 @@ class Near:
             kept = np.concatenate([kept, allowed.among(offered)])
             if len(kept) >= limit:
                 return kept
-        self.cursor.execute("SELECT set_config('enable_seqscan', 'on', true)")
         return None
 
     def _offered(self, limit: int) -> Iterator[RowNumbers]:
         """What the graph offers, nearest first, in batches."""
-        self._set(limit)
         self.cursor.execute(
             f"DECLARE near NO SCROLL CURSOR FOR {self._ordered()}", {"query": as_literal(self.query)}
         )
@@ -74,19 +85,26 @@ class Near:
         self.cursor.execute(_SETTINGS, (str(min(1_000, max(EF_SEARCH, 2 * limit))), str(MOST_SCANNED)))
 
     def _ordered(self) -> str:
-        return f"SELECT row FROM {self.tables.vectors} ORDER BY vector <#> %(query)s::halfvec"
+        return (
+            f"SELECT row FROM {self.tables.vectors} WHERE version <= {self.tables.graph}"
+            " ORDER BY vector <#> %(query)s::halfvec"
+        )
 
-    def _best(self, allowed: Allowed, count: int) -> tuple[RowNumbers, NDArray[np.float64]]:
-        given = {"query": as_literal(self.query)}
+    def _best(
+        self, allowed: Allowed, count: int, among: str = "true"
+    ) -> tuple[RowNumbers, NDArray[np.float64]]:
+        """The best of those that are admitted, with their products, in the order of these."""
+        given = {"query": as_literal(self.query), "graph": self.tables.graph}
         chosen, where = f"{self.tables.vectors} v", "true"
         if allowed.listed is not None:
             where, given = "v.row = ANY(%(rows)s::integer[])", {**given, "rows": allowed.listed.tolist()}
         elif not allowed.condition.admits_all:
             chosen += f" JOIN {self.tables.rows} r ON r.row = v.row"
-            where, given = allowed.condition.sql, {**given, **allowed.condition.given}
+            where = f"(r.odd IS NULL AND ({allowed.condition.sql})) OR r.row = ANY(%(odd)s::integer[])"
+            given = {**given, **allowed.condition.given, "odd": allowed.odd.tolist()}
         self.cursor.execute(
-            f"SELECT v.row, -(v.vector <#> %(query)s::halfvec) AS product FROM {chosen} WHERE ({where})"
-            f" ORDER BY product DESC LIMIT {count}",
+            f"SELECT v.row, -(v.vector <#> %(query)s::halfvec) AS product FROM {chosen}"
+            f" WHERE {among} AND ({where}) ORDER BY product DESC LIMIT {count}",
             given,
         )
         found = self.cursor.fetchall()

@@ -80,14 +80,14 @@ class Question:
         self._view = words.view
         self._allowed = allowed
 
-    def search(self, vector: Vectors | None, limit: int, *, by_graph: bool) -> Candidates:
+    def search(self, vector: Vectors | None, limit: int) -> Candidates:
         """The best of each arm."""
         nothing = np.zeros(0, np.int64)
         if limit <= 0 or (vector is None and not self._words.postings):
             return self._candidates(nothing, {}, vector)
         self._allowed.count()
         by_words = self._by_words(limit) if self._words.postings else nothing
-        near = nothing if vector is None else self._near(vector, limit, by_graph=by_graph)
+        near = nothing if vector is None else self._near(vector, limit)
         vectors = {} if vector is None else self._vectors(np.union1d(by_words, near))
         if vector is not None:
             near = near[best(self._view.chunks[near], _cosine(near, vectors, vector), limit)]
@@ -114,9 +114,10 @@ class Question:
                 return rows[order[admitted][:limit]]
             looked_at *= 8
 
-    def _near(self, vector: Vectors, limit: int, *, by_graph: bool) -> RowNumbers:
+    def _near(self, vector: Vectors, limit: int) -> RowNumbers:
         near = Near(self._cursor, self._tables, vector)
-        found = near.by_graph(self._allowed, limit) if by_graph and self._allowed.listed is None else None
+        linked = self._tables.graph and self._allowed.listed is None
+        found = near.by_graph(self._allowed, limit) if linked else None
         return near.exact(self._allowed, limit) if found is None else found
 
     def _vectors(self, rows: RowNumbers) -> dict[int, bytes]:

@@ -6,7 +6,7 @@ from typing import Final
 from conspectus.errors import StorageTooNew
 from conspectus.index.pgvector.database import Rows
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 STATES: Final = "conspectus_indexes"
 _TRY = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
@@ -18,7 +18,8 @@ class State:
 
     `generation` names the tables (0: none yet), `version` grows with each change, `rows` is how many row
     numbers were given away, `total` how many are alive with `length` terms, `replaced` how many rows were
-    taken out or changed since the tables were made, and `graph` is 1 where the vectors are linked to one.
+    taken out or changed since the tables were made. Vectors up to the version `graph` are linked to a graph
+    of neighbours (0: none are), and `loose` is how many were written since.
     """
 
     identity: str
@@ -33,6 +34,7 @@ class State:
     odd: int = 0
     replaced: int = 0
     graph: int = 0
+    loose: int = 0
 
 
 _NAMES = tuple(each.name for each in fields(State))
@@ -40,6 +42,7 @@ _CREATE = (
     f"CREATE TABLE IF NOT EXISTS {STATES} (name text PRIMARY KEY, format bigint NOT NULL,"
     f" identity text NOT NULL, {', '.join(f'{name} bigint NOT NULL' for name in _NAMES[1:])})"
 )
+_IS_THERE = "SELECT FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'loose'"
 _READ = f"SELECT format, {', '.join(_NAMES)} FROM {STATES} WHERE name = %s"
 _WRITE = (
     f"INSERT INTO {STATES} (name, format, {', '.join(_NAMES)}) VALUES (%(index)s, {FORMAT},"
@@ -49,17 +52,16 @@ _WRITE = (
 
 
 def read_state(cursor: Rows, index: str, identity: str) -> State:
-    """The state as it is; an empty one where there is none, or one of another analysis."""
-    cursor.execute("SELECT to_regclass(%s)", (STATES,))
+    """The state as it is; an empty one where there is none, or one of another analysis or an older format."""
     row = None
-    if cursor.fetchone() != (None,):
+    if cursor.execute(_IS_THERE, (STATES,)).fetchone() is not None:
         row = cursor.execute(_READ, (index,)).fetchone()
     if row is None:
         return State(identity)
     if row[0] > FORMAT:
         raise StorageTooNew(f"the index {index}", str(row[0]))
     state = State(*row[1:])
-    return state if state.identity == identity else State(identity)
+    return state if row[0] == FORMAT and state.identity == identity else State(identity)
 
 
 def write_state(cursor: Rows, index: str, state: State) -> None:
@@ -68,9 +70,11 @@ def write_state(cursor: Rows, index: str, state: State) -> None:
 
 
 def make_states(cursor: Rows) -> None:
-    """Make the table of states if there is none."""
-    lock(cursor, STATES)
-    cursor.execute(_CREATE)
+    """Make the table of states if there is none; others wait for the end of the transaction."""
+    if cursor.execute(_IS_THERE, (STATES,)).fetchone() is None:
+        lock(cursor, STATES)
+        cursor.execute(_CREATE)
+        cursor.execute(f"ALTER TABLE {STATES} ADD COLUMN IF NOT EXISTS loose bigint NOT NULL DEFAULT 0")
 
 
 def is_free(cursor: Rows, what: str) -> bool:

@@ -1,6 +1,5 @@
 """The index in PostgreSQL: answers from one state, takes in changes, and is built anew beside the old one."""
 
-import asyncio
 import hashlib
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -10,7 +9,7 @@ import numpy as np
 from psycopg import errors
 from sqlalchemy import Connection
 
-from conspectus.errors import CollectionGone, ConspectusError, InvalidInput, StorageBusy
+from conspectus.errors import CollectionGone, InvalidInput, StorageBusy
 from conspectus.index.bm25 import Analyse, question_terms
 from conspectus.index.pgvector.allowed import Allowed, Listings
 from conspectus.index.pgvector.building import Building
@@ -19,6 +18,7 @@ from conspectus.index.pgvector.database import Rows, rows_of
 from conspectus.index.pgvector.facts import encoded
 from conspectus.index.pgvector.place import Place
 from conspectus.index.pgvector.postings import Posting, Postings
+from conspectus.index.pgvector.renewing import Renewing
 from conspectus.index.pgvector.searching import Question, Words
 from conspectus.index.pgvector.state import State, lock, read_state, write_state
 from conspectus.index.pgvector.taking import CHANGES, Drafting, Taking
@@ -33,7 +33,7 @@ _SAMPLE = (
     "The 1st naïve café's HTTP_404 parseURL v2.3.1 a@b.example running ΣΊΣΥΦΟΣ Straße 東京都 ไทย don't C++"
     " 👩‍👩‍👧 1,000.5 __init__ re-open"
 )
-_Ask: TypeAlias = Callable[[Question, State], Candidates]
+_Ask: TypeAlias = Callable[[Question], Candidates]
 
 
 class PgvectorIndex:
@@ -47,13 +47,11 @@ class PgvectorIndex:
         drafting = Drafting(analyse, place.dimensions)
         self._taking = Taking(reader, drafting)
         self._building = Building(place, drafting, reader)
+        self._renewing = Renewing(place, self._building, self._identity)
         self._postings = Postings()
         self._views = Views()
-        self._listings = Listings()
+        self._listings = Listings(place.most_listed)
         self._state = State(self._identity)
-        self._background: asyncio.Task[None] | None = None
-        self._renew_from = 0
-        self._failure = ""
 
     @classmethod
     async def open(cls, place: Place, reader: Reader, analyse: Analyse) -> "PgvectorIndex":
@@ -92,7 +90,8 @@ class PgvectorIndex:
             draft = await self._taking.draft(pending)
             commit = partial(_commit_and_merge, self._place, state, draft=draft, base=base)
             self._state = await self._place.database.write(commit)
-            self._renew_if_due()
+            self._renewing.wrote(len(draft.rows))
+            self._renewing.look(self._state)
             if self._state.applied >= target:
                 return
         raise StorageBusy("the index changed faster than it could be written; ask again")
@@ -100,14 +99,11 @@ class PgvectorIndex:
     async def search(self, probe: Probe) -> Candidates:
         """The best of each arm."""
 
-        def ask(question: Question, state: State) -> Candidates:
-            return question.search(probe.vector, probe.limit, by_graph=bool(state.graph))
-
-        return await self._asked(probe, ask)
+        return await self._asked(probe, lambda question: question.search(probe.vector, probe.limit))
 
     async def score(self, ids: Ids, probe: Probe) -> Candidates:
         """Exact scores of chosen chunks."""
-        return await self._asked(probe, lambda question, _: question.score(ids, probe.vector))
+        return await self._asked(probe, lambda question: question.score(ids, probe.vector))
 
     async def check(self) -> Sequence[Disagreement]:
         """Compare every row with the records."""
@@ -138,9 +134,7 @@ class PgvectorIndex:
 
     async def close(self) -> None:
         """Stop building; the connections belong to the records."""
-        if self._background is not None:
-            self._background.cancel()
-            await asyncio.wait([self._background])
+        await self._renewing.close()
 
     async def _look(self) -> State:
         """The state as it is now."""
@@ -150,29 +144,17 @@ class PgvectorIndex:
         return self._state
 
     async def _tidy(self) -> None:
-        """Merge batches that others wrote who had no time for it."""
+        """Do what others who wrote had no time for."""
+        self._renewing.look(self._state)
         if self._state.version % MERGED_FROM == 0:
             await self._place.database.write(partial(_merge, self._place, self._state))
-
-    def _renew_if_due(self) -> None:
-        """Build anew beside all else what the changes have made unfit to go on with."""
-        busy = self._background is not None and not self._background.done()
-        if not busy and not self._place.is_sound(self._state) and self._state.rows >= self._renew_from:
-            self._background = asyncio.create_task(self._renew())
-
-    async def _renew(self) -> None:
-        try:
-            self._state = await self._building.build(self._identity, unless=self._place.is_sound)
-            self._failure = ""
-        except ConspectusError as fault:
-            self._failure, self._renew_from = str(fault), 2 * self._state.rows
 
     def _status(self, connection: Connection) -> IndexStatus:
         cursor = rows_of(connection)
         self._state = state = read_state(cursor, self._place.name, self._identity)
         size, batches, start = 0, 0, ""
         if state.generation:
-            tables = self._place.tables(state.generation)
+            tables = self._place.tables(state)
             start = tables.start
             cursor.execute(
                 "SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class"
@@ -181,8 +163,9 @@ class PgvectorIndex:
             )
             size = (cursor.fetchone() or (0,))[0]
             batches = (cursor.execute(f"SELECT count(*) FROM {tables.batches}").fetchone() or (0,))[0]
-        details = {"tables": start, "graph": "yes" if state.graph else "no"}
-        details |= {"failure": self._failure} if self._failure else {}
+        details = {"tables": start, "graph": "yes" if state.graph else "no", "loose": str(state.loose)}
+        details |= {"building": "yes"} if self._renewing.runs else {}
+        details |= {"failure": self._renewing.failure} if self._renewing.failure else {}
         return IndexStatus(state.total, state.vectors, size, batches, state.applied, details)
 
     async def _asked(self, probe: Probe, ask: _Ask) -> Candidates:
@@ -197,6 +180,7 @@ class PgvectorIndex:
             except CollectionGone:
                 continue
             if self._state.applied >= promised:
+                self._renewing.look(self._state)
                 return answer
             await self._keep(promised)
         raise StorageBusy("the index was built anew faster than it could be asked; ask again")
@@ -212,7 +196,7 @@ class PgvectorIndex:
     def _told(
         self, cursor: Rows, state: State, probe: Probe, terms: Sequence[str], *, ask: _Ask
     ) -> Candidates:
-        tables = self._place.tables(state.generation)
+        tables = self._place.tables(state)
         view, found = empty_view(state), dict[bytes, Posting]()
         if state.generation:
             view = self._views.of(cursor, tables, state)
@@ -220,7 +204,7 @@ class PgvectorIndex:
         words = Words.of(view, self._place.bm25, terms, found)
         allowed = Allowed(cursor, tables, view, probe.where, listings=self._listings)
         question = Question(cursor, tables, words, allowed)
-        return ask(question, state) if state.generation else question.score(np.zeros(0, np.int64), None)
+        return ask(question) if state.generation else question.score(np.zeros(0, np.int64), None)
 
     async def _keep(self, promised: int) -> None:
         """See the records up to there again, should the index have been deleted, or an older one restored."""
@@ -238,7 +222,7 @@ def commit_draft(place: Place, seen: State, connection: Connection, *, draft: Dr
     state = read_state(cursor, place.name, seen.identity)
     if state.generation != seen.generation or not base <= state.applied < draft.applied:
         return state
-    tables = place.tables(state.generation)
+    tables = place.tables(state)
     state = write(cursor, tables, state, draft)
     write_state(cursor, place.name, state)
     return state
@@ -254,7 +238,7 @@ def _merge(place: Place, seen: State, connection: Connection) -> None:
     cursor = rows_of(connection)
     lock(cursor, f"write {place.name}")
     if seen.generation == read_state(cursor, place.name, seen.identity).generation > 0:
-        merge(cursor, place.tables(seen.generation))
+        merge(cursor, place.tables(seen))
 
 
 def _is_there(state: State) -> bool:

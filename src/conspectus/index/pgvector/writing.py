@@ -45,12 +45,12 @@ def write(cursor: Rows, tables: Tables, state: State, draft: Draft) -> State:
     gone = [each.row for each in old.values() if each.row not in numbered]
     if gone:
         cursor.execute(f"INSERT INTO {tables.dead} SELECT %s, unnest(%s::integer[])", (version, gone))
-    _put_vectors(cursor, tables, numbered, old)
+    loose = _put_vectors(cursor, tables, numbered, old, version=version)
     _copy(cursor, tables.rows, [KINDS[name] for name in COLUMNS], _table_rows(numbered), COLUMNS)
     if fresh:
         _put_words(cursor, tables, fresh, end)
     _put_values(cursor, tables, draft.rows.values())
-    return _counted(state, draft, old.values(), version, end)
+    return replace(_counted(state, draft, old.values(), version, end), loose=state.loose + loose)
 
 
 def merge(cursor: Rows, tables: Tables) -> None:
@@ -114,17 +114,20 @@ def _numbered(draft: Draft, old: Mapping[int, _Old], end: int) -> tuple[dict[int
 
 
 def _put_vectors(
-    cursor: Rows, tables: Tables, numbered: Mapping[int, Prepared], old: Mapping[int, _Old]
-) -> None:
+    cursor: Rows, tables: Tables, numbered: Mapping[int, Prepared], old: Mapping[int, _Old], *, version: int
+) -> int:
+    """Write what is new, and say how many that were."""
     if not tables.dimensions:
-        return
+        return 0
     stored = {each.row: each.vector for each in old.values() if each.vector is not None}
     wanted = {row: each.columns["vector"] for row, each in numbered.items() if each.vector is not None}
     gone = [row for row, vector in stored.items() if wanted.get(row) != vector]
     if gone:
         cursor.execute(f"DELETE FROM {tables.vectors} WHERE row = ANY(%s::integer[])", (gone,))
-    fresh = [(row, sent(numbered[row].vector or b"")) for row in wanted if stored.get(row) != wanted[row]]
-    _copy(cursor, tables.vectors, ["integer", "bytea"], fresh, ("row", "vector"))
+    changed = [row for row in wanted if stored.get(row) != wanted[row]]
+    fresh = [(row, version, sent(numbered[row].vector or b"")) for row in changed]
+    _copy(cursor, tables.vectors, ["integer", "bigint", "bytea"], fresh, ("row", "version", "vector"))
+    return len(fresh)
 
 
 def _put_words(cursor: Rows, tables: Tables, fresh: Mapping[int, Prepared], end: int) -> None:

@@ -1,0 +1,165 @@
+"""Vectors of the index in PostgreSQL that are linked to a graph, and those that came since."""
+
+import asyncio
+import itertools
+from functools import partial
+
+import numpy as np
+import psycopg
+import pytest
+from sqlalchemy import Connection, text
+from tests.pgvector_places import place_at
+from tests.waiting import until
+
+from conspectus.index.memory import MemoryIndex
+from conspectus.index.pgvector.database import rows_of
+from conspectus.index.pgvector.place import Place
+from conspectus.index.pgvector.store import PgvectorIndex
+from conspectus.index.pgvector.tables import Tables
+from conspectus.model.filter import EVERYTHING, Eq, Filter, Not
+from conspectus.ports import Probe, Vectors
+from conspectus.testing.journal import Journal, make_chunk, unit
+
+DIMENSIONS = 8
+FILTERS: tuple[Filter, ...] = (EVERYTHING, Eq(("n",), 1), Not(Eq("thread", "t")), Not(Eq(("n",), 1)))
+
+
+def vector(number: int) -> Vectors:
+    return unit(np.random.default_rng(number).standard_normal(DIMENSIONS))
+
+
+def put(journal: Journal, first: int, count: int, *, seed: int = 0) -> None:
+    """Chunks of which a few have no vector, and a few are more than SQL can judge."""
+    journal.put(
+        make_chunk(
+            number,
+            "a fox",
+            vector=None if number % 11 == 0 else vector(number + seed),
+            metadata={"n": number % 3},
+            thread="t" * 2_000 if number % 4 == 0 else "t" if number % 2 else None,
+        )
+        for number in range(first, first + count)
+    )
+
+
+async def catch_up(index: PgvectorIndex, journal: Journal, limit: int = 1_000) -> None:
+    while changes := await journal.changes_since(index.applied(), limit=limit):
+        await index.apply(changes)
+
+
+async def details(index: PgvectorIndex) -> tuple[str, str]:
+    """Whether there is a graph, and how many vectors came since."""
+    told = (await index.status()).details
+    return told["graph"], told["loose"]
+
+
+async def rests(index: PgvectorIndex) -> bool:
+    return "building" not in (await index.status()).details
+
+
+async def assert_right(index: PgvectorIndex, journal: Journal) -> None:
+    reference = MemoryIndex(journal, str.split)
+    await reference.apply(await journal.changes_since(0, limit=10**6))
+    for number, where in itertools.product(range(12), FILTERS):
+        probe = Probe(where, None, vector(10_000 + number), 10)
+        found, expected = await index.search(probe), await reference.search(probe)
+        assert found.ids.tolist() == expected.ids.tolist(), (number, where)
+        assert np.array_equal(found.cosine, expected.cosine, equal_nan=True)
+    assert await index.check() == []
+
+
+async def opened(place: Place, journal: Journal) -> PgvectorIndex:
+    return await PgvectorIndex.open(place, journal, str.split)
+
+
+async def test_what_came_since_is_found_beside_the_graph(postgres_url: str) -> None:
+    journal = Journal(batch=50)
+    async with place_at(postgres_url, DIMENSIONS, graph_from=100, most_listed=20) as place:
+        index = await opened(place, journal)
+        put(journal, 0, 200)
+        await catch_up(index, journal)
+        assert await details(index) == ("yes", "0")
+        put(journal, 200, 60)
+        await catch_up(index, journal)
+        put(journal, 5, 20, seed=1)
+        journal.remove(range(30, 40))
+        await catch_up(index, journal)
+        assert await details(index) == ("yes", str(60 - 5 + 20 - 2))
+        await assert_right(index, journal)
+        put(journal, 300, 40)
+        await catch_up(index, journal)
+        await until(partial(rests, index))
+        assert await details(index) == ("yes", "0")
+        await assert_right(index, journal)
+        await index.close()
+
+
+async def test_the_first_graph_is_made_behind_the_writers(postgres_url: str) -> None:
+    journal = Journal(batch=50)
+    async with place_at(postgres_url, DIMENSIONS, graph_from=100) as place:
+        index = await opened(place, journal)
+        put(journal, 0, 50)
+        await catch_up(index, journal)
+        assert await details(index) == ("no", "45")
+        put(journal, 50, 100)
+        await catch_up(index, journal)
+        await until(partial(rests, index))
+        assert await details(index) == ("yes", "0")
+        await assert_right(index, journal)
+        await index.close()
+
+
+async def test_writing_goes_on_while_several_link(postgres_url: str) -> None:
+    journal = Journal(batch=50)
+    async with (
+        place_at(postgres_url, DIMENSIONS, graph_from=10) as one,
+        place_at(postgres_url, DIMENSIONS, graph_from=10) as other,
+    ):
+        indexes = [await opened(one, journal), await opened(other, journal)]
+        for first in range(0, 600, 20):
+            put(journal, first, 20)
+            put(journal, first // 2, 3, seed=first)
+            journal.remove([first // 3])
+            await asyncio.gather(*(catch_up(index, journal, limit=7) for index in indexes))
+        for index in indexes:
+            await until(partial(rests, index))
+            await assert_right(index, journal)
+            await index.close()
+    with psycopg.connect(postgres_url) as connection:
+        count = "SELECT count(*) FROM pg_class WHERE relkind = 'r' AND relname ~ '^index_'"
+        assert connection.execute(count).fetchone() == (6,)
+
+
+async def test_an_index_of_an_older_format_is_built_anew(postgres_url: str) -> None:
+    journal = Journal()
+    put(journal, 0, 30)
+    async with place_at(postgres_url, DIMENSIONS) as place:
+        await catch_up(await opened(place, journal), journal)
+        with psycopg.connect(postgres_url) as connection:
+            connection.execute("UPDATE conspectus_indexes SET format = 1")
+            connection.execute("ALTER TABLE conspectus_indexes DROP COLUMN loose")
+        index = await opened(place, journal)
+        assert index.applied() == 0
+        await catch_up(index, journal)
+        await assert_right(index, journal)
+
+
+@pytest.mark.parametrize("graph", [0, 1])
+async def test_linking_needs_no_shared_memory(postgres_url: str, graph: int) -> None:
+    """Containers have little of it, and workers of one linking take as much as they may use, beforehand."""
+    tables = Tables("index_1", 1, DIMENSIONS, graph)
+
+    def link(connection: Connection) -> None:
+        cursor = rows_of(connection)
+        cursor.execute("CREATE EXTENSION vector")
+        tables.create(cursor)
+        numbers = f"SELECT i, 1, array_fill(i, '{{{DIMENSIONS}}}')::halfvec FROM generate_series(1, 5000) i"
+        cursor.execute(f"INSERT INTO {tables.vectors} {numbers}")
+        connection.execute(text("SET LOCAL min_parallel_table_scan_size = 0"))
+        connection.execute(text("SET LOCAL maintenance_work_mem = '1000GB'"))
+        tables.finish_vectors(cursor)
+        found = cursor.execute("SELECT count(*) FROM pg_indexes WHERE indexdef ~ 'hnsw'").fetchone()
+        assert found == (graph,)
+
+    async with place_at(postgres_url, DIMENSIONS) as place:
+        await place.database.write(link)
