@@ -62,9 +62,17 @@ def _indexed(*, with_vectors: bool) -> Select[*tuple[Any, ...]]:
     return chosen.where(documents.c.collection == bindparam("of"))
 
 
+# PostgreSQL would join all documents of the collection to a few chunks; what is asked of each it looks up.
+_COLLECTION = select(documents.c.collection).where(documents.c.number == chunks.c.document)
+_OF = _COLLECTION.scalar_subquery() == bindparam("of")
+_VECTOR = (
+    select(vectors.c.vector)
+    .where(vectors.c.chunk == chunks.c.id, vectors.c.space == bindparam("space"))
+    .scalar_subquery()
+)
 _BETWEEN = {
-    told: _indexed(with_vectors=told)
-    .where(chunks.c.id >= bindparam("first"), chunks.c.id <= bindparam("last"))
+    told: select(*CHUNK_COLUMNS, _VECTOR if told else null())
+    .where(chunks.c.id >= bindparam("first"), chunks.c.id <= bindparam("last"), _OF)
     .order_by(chunks.c.id)
     for told in (False, True)
 }
