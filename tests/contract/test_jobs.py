@@ -7,13 +7,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import quote
 
+import psycopg
 import pytest
 from dbos import DBOS
 
 from conspectus.ingest.job_runner import InProcessJobs
 from conspectus.model.ids import JobId
 from conspectus.ports.jobs import Jobs
-from conspectus.providers.dbos_jobs import SHARED_LOOK, DbosJobs, Sharing, claimed
+from conspectus.providers.dbos_jobs import POLL, SCHEMA, SHARED_LOOK, TABLES, DbosJobs, Sharing, claimed
 from conspectus.records.turns import FileHold
 from conspectus.testing.jobs_contract import LONG, WORKERS, JobsContract, OpenJobs, Site
 
@@ -105,6 +106,21 @@ async def test_what_an_executor_left_behind_is_run_when_it_is_known_to_be_gone(p
     turns.held["first"] = False
     await later.until(lambda: later.ended["slow"] == 1)
     await second.close(grace=LONG)
+
+
+async def test_tables_are_made_by_one_executor_while_the_others_wait(postgres_url: str) -> None:
+    turns, site = Turns(), Site()
+    turns.held[TABLES] = True
+    jobs = share(postgres_url, turns)
+    starting = asyncio.create_task(jobs.start(site.run))
+    await asyncio.sleep(4 * POLL)
+    with psycopg.connect(postgres_url) as connection:
+        told = connection.execute("SELECT count(*) FROM pg_namespace WHERE nspname = %s", [SCHEMA])
+        assert told.fetchone() == (0,)
+    assert not starting.done()
+    turns.held[TABLES] = False
+    await starting
+    await jobs.close(grace=0.0)
 
 
 async def test_a_second_instance_in_one_process_is_declined(tmp_path: Path) -> None:

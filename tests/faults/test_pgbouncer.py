@@ -1,4 +1,4 @@
-"""Records through PgBouncer in transaction mode: each transaction may run on another connection."""
+"""Through PgBouncer in transaction mode, records and jobs: each transaction may run on another connection."""
 
 import asyncio
 import os
@@ -7,10 +7,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
+import httpx
 import psycopg
 import pytest
 
@@ -20,6 +22,8 @@ from conspectus.model.ids import DocumentId
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.testing.postgres_server import PostgresProcess
 from conspectus.testing.samples import SHELF, SPACE, notes, prepared, shelf, vector
+from tests.faults.test_workers_shared import LONG, worker
+from tests.web.test_serve import Process, serving
 
 pytestmark = pytest.mark.slow
 SETTINGS = """
@@ -30,16 +34,19 @@ pool_mode = transaction
 auth_type = any
 listen_addr =
 unix_socket_dir = {folder}
-default_pool_size = 2
+default_pool_size = {connections}
 server_check_query =
 query_wait_timeout = 5
 """
 TRIES = 200
+JOBS = 4
+PARTS = "abc"
+WORKERS = ("one", "two", "three")
 
 
-@pytest.fixture
-def pooled_url(postgres: PostgresProcess, postgres_url: str) -> Iterator[str]:
-    """A fresh database behind a pooler that has two connections to it, whoever asks."""
+@contextmanager
+def pooled(postgres: PostgresProcess, url: str, connections: int) -> Iterator[str]:
+    """Where a pooler answers for a database that has so many connections to it, whoever asks."""
     program = shutil.which("pgbouncer")
     if program is None:
         pytest.skip("pgbouncer is not installed")
@@ -47,18 +54,25 @@ def pooled_url(postgres: PostgresProcess, postgres_url: str) -> Iterator[str]:
     with TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
         settings = Path(folder) / "pgbouncer.ini"
-        settings.write_text(SETTINGS.format(server=postgres.host, folder=folder))
+        settings.write_text(SETTINGS.format(server=postgres.host, folder=folder, connections=connections))
         owner = postgres.folder.owner()
         as_owner = ["--user", owner] if os.geteuid() == 0 else []
         running = subprocess.Popen([program, "--quiet", *as_owner, str(settings)])
-        name = postgres_url.rpartition("/")[2].partition("?")[0]
+        name = url.rpartition("/")[2].partition("?")[0]
         try:
-            url = f"postgresql://postgres@/{name}?host={quote(folder, safe='')}&port=6432"
-            wait_for(url)
-            yield url
+            there = f"postgresql://postgres@/{name}?host={quote(folder, safe='')}&port=6432"
+            wait_for(there)
+            yield there
         finally:
             running.send_signal(signal.SIGINT)
             running.wait()
+
+
+@pytest.fixture
+def pooled_url(postgres: PostgresProcess, postgres_url: str) -> Iterator[str]:
+    """A fresh database behind a pooler that has two connections to it."""
+    with pooled(postgres, postgres_url, connections=2) as url:
+        yield url
 
 
 def wait_for(url: str) -> None:
@@ -126,3 +140,67 @@ async def test_a_pooler_without_a_free_connection_says_so(pooled_url: str) -> No
         each.close()
     assert await records.collections() == []
     await records.close()
+
+
+def kept_locks(url: str) -> list[tuple[object, ...]]:
+    """Locks of the database that no transaction ends; what it is asked with has none."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        return connection.execute(
+            "SELECT lock.objid, activity.query FROM pg_locks AS lock JOIN pg_stat_activity AS activity"
+            " USING (pid) WHERE lock.locktype = 'advisory' AND activity.state = 'idle'"
+            " AND activity.datname = current_database()"
+        ).fetchall()
+
+
+async def ended(client: httpx.AsyncClient, job: str) -> str:
+    """What became of a job."""
+    while (state := (await client.get(f"/jobs/{job}?wait=10")).json()["state"]) in {"queued", "running"}:
+        continue
+    return str(state)
+
+
+async def take_in(server: Process, name: str) -> None:
+    """Hand in files by jobs, and find what they say when these have ended."""
+    async with httpx.AsyncClient(base_url=f"{server.address}/api/v1", timeout=LONG) as client:
+        jobs = []
+        for number in range(JOBS):
+            files = [("files", (f"{name}{number}{part}.md", f"{name} {part}".encode())) for part in PARTS]
+            taken = await client.post("/collections/wiki/ingest/files", files=files)
+            jobs.append(taken.raise_for_status().json()["id"])
+        async with asyncio.timeout(LONG):
+            assert {await ended(client, job) for job in jobs} == {"succeeded"}
+        asked = {"text": name, "collection": "wiki", "limit": 100}
+        found = (await client.post("/search", json=asked)).json()["hits"]
+        assert len(found) == len(PARTS) * JOBS
+
+
+@pytest.fixture
+def served(postgres: PostgresProcess, tmp_path: Path) -> Iterator[tuple[str, str, Process]]:
+    """Where an empty database is, where a pooler before it, and a server of two processes there."""
+    quiet = {"background": "off", "log_level": "error", "cache": tmp_path / "cache"}
+    with (
+        postgres.fresh(empty=True) as direct,
+        pooled(postgres, direct, connections=4) as url,
+        serving(tmp_path, "--keyless", "--workers", "2", path=url, **quiet) as server,
+    ):
+        with server.client(None) as client:
+            client.post("/collections", json={"name": "wiki"}).raise_for_status()
+        yield direct, url, server
+
+
+async def test_servers_and_workers_share_jobs(served: tuple[str, str, Process], tmp_path: Path) -> None:
+    """Workers start together on tables that nobody has made; one dies, and all servers are replaced."""
+    direct, url, server = served
+    async with AsyncExitStack() as stack:
+        starting = [stack.enter_async_context(worker(url, tmp_path / name)) for name in WORKERS]
+        first, *others = await asyncio.gather(*starting)
+        await take_in(server, "heron")
+        first.kill()
+        server.process.send_signal(signal.SIGHUP)
+        await take_in(server, "egret")
+        for each in others:
+            each.send_signal(signal.SIGTERM)
+            assert await each.wait() == 0
+    assert server.end() == ""
+    assert server.process.returncode == 0
+    assert kept_locks(direct) == []

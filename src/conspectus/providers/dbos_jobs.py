@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from dbos import DBOS, DBOSClient, DBOSConfig, SetWorkflowID, WorkflowStatusString, error
+from dbos._migration import ensure_dbos_schema, run_dbos_migrations, should_migrate
 from sqlalchemy import Engine, create_engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -44,6 +45,10 @@ ENDED: Final = frozenset({"SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPT
 ENQUEUED: Final = WorkflowStatusString.ENQUEUED.value
 PENDING: Final = WorkflowStatusString.PENDING.value
 SCHEMA: Final = "conspectus_jobs"
+TABLES: Final = "tables of jobs"
+"""The turn of whoever makes or changes the tables of DBOS on a server."""
+LISTENING: Final = False
+"""A pooler gives the next transaction another connection than the one that listens."""
 CONNECTIONS: Final = 4
 SHARED_POLL: Final = 0.5
 SHARED_LOOK: Final = 2.0
@@ -82,7 +87,7 @@ def claimed(
         engine = _server(url)
         config["system_database_engine"] = engine
         config["dbos_system_schema"] = SCHEMA
-        config["use_listen_notify"] = False
+        config["use_listen_notify"] = LISTENING
     token = object()
     _quieten(logging.getLogger("dbos"))
     instance = _guarded(partial(DBOS, config=config))
@@ -240,6 +245,7 @@ class SharedDbosJobs(DbosJobs):
 
     async def start(self, run: Run) -> None:
         """Begin to run what is submitted, and what others leave behind. Called once. Raises StorageError."""
+        await self._make_tables()
         await super().start(run)
         self._inheriting = asyncio.create_task(self._inherit())
 
@@ -250,6 +256,20 @@ class SharedDbosJobs(DbosJobs):
             await asyncio.wait({self._inheriting})
         await super().close(grace=grace)
         await asyncio.to_thread(self._engine.dispose)
+
+    async def _make_tables(self) -> None:
+        """Bring the tables of DBOS up to date while nobody else does.
+
+        The launch would do so under a lock of its session. Behind a pooler that keeps nobody away who is
+        given the same connection, and whoever unlocks may be given another.
+        """
+        lacking = partial(should_migrate, self._engine, SCHEMA, LISTENING)
+        while await asyncio.to_thread(_guarded, lacking):
+            async with self._sharing.turns(TABLES) as mine:
+                if mine:
+                    await asyncio.to_thread(_guarded, partial(_migrate, self._engine))
+                    return
+            await asyncio.sleep(POLL)
 
     def _launch(self) -> None:
         super()._launch()
@@ -274,6 +294,11 @@ class SharedDbosJobs(DbosJobs):
         """The other executors that have begun something."""
         begun = DBOS.list_workflows(status=PENDING, load_input=False, load_output=False)
         return sorted({each.executor_id for each in begun if each.executor_id} - {self._sharing.executor})
+
+
+def _migrate(engine: Engine) -> None:
+    ensure_dbos_schema(engine, SCHEMA)
+    run_dbos_migrations(engine, SCHEMA, LISTENING)
 
 
 def _give_back(executor: str) -> None:
