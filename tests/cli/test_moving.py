@@ -50,3 +50,12 @@ def test_what_cannot_be_named(filled: Shell, tmp_path: Path) -> None:
     assert filled("backup", tmp_path / "a.zip", "--url", "http://x").code == 2
     assert filled("migrate", "--from", tmp_path / "data", "--to", "mysql://x").code == 2
     assert not nothing.exists()
+
+
+def test_what_is_left_of_a_move_whose_index_cannot_be_built_is_said(filled: Shell, tmp_path: Path) -> None:
+    away = {"CONSPECTUS_MILVUS_URI": "http://127.0.0.1:1", "CONSPECTUS_MILVUS_SECONDS": "1"}
+    new = tmp_path / "new"
+    moved = filled("migrate", "--from", tmp_path / "data", "--to", new, CONSPECTUS_INDEX="milvus", **away)
+    assert (moved.code, "everything is moved and compared" in moved.err) == (6, True)
+    assert filled("reindex", "--data", new).code == 0
+    assert filled("check", "--data", new).code == 0

@@ -15,8 +15,9 @@ from rich.text import Text
 from conspectus import sync
 from conspectus.bootstrap import backups, moving
 from conspectus.cli.options import Common
-from conspectus.cli.output import cell, plain, show
+from conspectus.cli.output import cell, note, plain, show
 from conspectus.cli.session import require_here
+from conspectus.errors import ConspectusError
 from conspectus.model.records import Json
 from conspectus.ports import Progress
 from conspectus.settings import Settings
@@ -43,7 +44,11 @@ def migrate(
     settings = Settings.from_environment()
     with _progress() as bars:
         receipt = moving.move(source, target, settings=settings, progress=bars)
-        indexed = _build_indexes(target, settings, bars) if index else []
+        try:
+            indexed = _build_indexes(target, settings, bars) if index else []
+        except ConspectusError:
+            note("everything is moved and compared; what is left is `conspectus reindex` for each collection")
+            raise
     show(_told(receipt, indexed), _picture(receipt, indexed), as_json=common.json)
 
 
