@@ -102,6 +102,15 @@ def test_a_damaged_store_gives_no_backup(store: Path, tmp_path: Path) -> None:
     assert [each.name for each in tmp_path.iterdir()] == ["store"]
 
 
+@pytest.mark.parametrize("place", [2**63, 2**64 - 1])
+def test_a_backup_whose_parts_are_said_to_lie_nowhere_is_damaged(archive: Path, place: int) -> None:
+    with zipfile.ZipFile(archive, "a") as given:
+        given.infolist()[0].header_offset = place
+        given.comment = b"has the list of parts written again"
+    with pytest.raises(UnreadableFile, match="is damaged"):
+        check_backup(archive, settings=SETTINGS)
+
+
 def test_only_an_empty_folder_is_restored_to(archive: Path, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()

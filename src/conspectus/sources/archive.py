@@ -3,7 +3,6 @@
 import io
 import posixpath
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +10,10 @@ from typing import Any
 from lxml import etree
 
 from conspectus.sources.extract import Oversized, Refused
+from conspectus.text.zips import DAMAGED
 
 MOST_PARTS = 20_000
-DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, OverflowError, OSError)
+FAULTS = (*DAMAGED, OSError)
 
 
 class Archive:
@@ -22,7 +22,7 @@ class Archive:
     def __init__(self, data: bytes, limit: int) -> None:
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(data))
-        except DAMAGED as error:
+        except FAULTS as error:
             raise Refused(f"a damaged ZIP archive: {error}") from None
         entries = self._zip.infolist()
         if len(entries) > MOST_PARTS:
@@ -48,7 +48,7 @@ class Archive:
         try:
             with self._zip.open(entry) as stream:
                 data = stream.read(self._left + 1)
-        except DAMAGED as error:
+        except FAULTS as error:
             raise Refused(f"a damaged ZIP archive: {entry.filename[:100]}: {error}") from None
         self._left -= len(data)
         if self._left < 0:

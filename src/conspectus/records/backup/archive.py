@@ -6,7 +6,6 @@ import os
 import re
 import stat
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from conspectus.errors import TooLarge, UnreadableFile
+from conspectus.text.zips import DAMAGED
 
 MANIFEST = "manifest.json"
 RECORDS = "records.sqlite"
@@ -23,7 +23,6 @@ MANIFEST_BYTES = 1 << 24
 LEVEL = 3
 _ENCRYPTED = 1
 _NAME = re.compile(r"records\.sqlite|secrets/[\w-]{1,200}|uploads/[\w-]{1,200}/\d{1,9}", re.ASCII)
-_DAMAGED = (zipfile.BadZipFile, zipfile.LargeZipFile, zlib.error, EOFError, NotImplementedError, UnicodeError)
 _OUTSIDE = "is no backup of conspectus"
 
 
@@ -157,7 +156,7 @@ def _require_listed(archive: zipfile.ZipFile, manifest: Manifest, path: Path) ->
 def _readable(path: Path) -> Iterator[None]:
     try:
         yield
-    except _DAMAGED as fault:
+    except DAMAGED as fault:
         raise UnreadableFile(str(path), f"is damaged or no backup: {fault}") from fault
     except FileNotFoundError as fault:
         raise UnreadableFile(str(path), "is not there") from fault

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from conspectus.errors import TooLarge, UnreadableFile
-from conspectus.sources.archive import DAMAGED
+from conspectus.sources.archive import FAULTS
 from conspectus.sources.chats.notices import Notices
 
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")
@@ -71,7 +71,7 @@ class Export:
         try:
             with part.open() as stream:
                 return stream.read(size)
-        except DAMAGED:
+        except FAULTS:
             return b""
 
     def read(self, part: Part) -> bytes | None:
@@ -81,7 +81,7 @@ class Export:
         try:
             with part.open() as stream:
                 data = stream.read(most + 1)
-        except DAMAGED:
+        except FAULTS:
             self._notices.damaged(UNREADABLE, part.name)
             return None
         if len(data) > limits.file_bytes:
@@ -125,7 +125,7 @@ def _zip(path: Path, limits: Limits) -> zipfile.ZipFile:
         raise TooLarge("file", size=size, limit=limits.file_bytes)
     try:
         return zipfile.ZipFile(path)
-    except DAMAGED as error:
+    except FAULTS as error:
         raise UnreadableFile(str(path), f"a damaged ZIP archive: {error}") from None
 
 
