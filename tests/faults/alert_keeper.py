@@ -7,11 +7,15 @@ output is the number of a caption that is stored.
 
 import asyncio
 import sys
+from asyncio.subprocess import Process
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
+from pathlib import Path
 
 import conspectus
 from conspectus.model.video import NewCaption
 from conspectus.settings import Settings
+from tests.programs import program, said
 
 SETTINGS = replace(
     Settings(), embedder="none", log_level="critical", fetch_allow="127.0.0.1", alert_poll_milliseconds=10,
@@ -23,6 +27,19 @@ STREAM = "cam"
 def caption(number: int) -> NewCaption:
     text = f"a fire, number {number}" if number % 3 == 0 else f"nothing, number {number}"
     return NewCaption(text, 60 * number, 60 * number + 1, index=number)
+
+
+def keeper(
+    store: Path | str, seed: int, count: int, cache: Path | str = ""
+) -> AbstractAsyncContextManager[Process]:
+    """The program, ready; killed at the end of the block."""
+    return program("-m", "tests.faults.alert_keeper", str(store), str(seed), str(count), str(cache))
+
+
+async def stored_by(running: Process, count: int) -> None:
+    """Wait until the program has stored so many captions more."""
+    for _ in range(count):
+        assert await said(running), "it has ended by itself"
 
 
 async def main(store: str, seed: str, count: str, cache: str = "") -> None:

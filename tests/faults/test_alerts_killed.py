@@ -3,11 +3,8 @@
 import asyncio
 import json
 import random
-import sys
-from asyncio.subprocess import PIPE, Process
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,12 +14,8 @@ import conspectus
 from conspectus import Engine
 from conspectus.model.video import AlertEvent, NewAlert, NewCaption
 from conspectus.testing.web_server import Answer, ScriptedServer
-from tests.faults.alert_keeper import SETTINGS, STREAM, caption
+from tests.faults.alert_keeper import SETTINGS, STREAM, caption, keeper, stored_by
 from tests.waiting import until
-
-KEEPER = Path(__file__).with_name("alert_keeper.py")
-PATIENCE = 120
-"""Seconds until a test gives up."""
 
 
 @pytest.fixture
@@ -31,44 +24,27 @@ async def server() -> AsyncIterator[ScriptedServer]:
         yield running
 
 
-@asynccontextmanager
-async def keeper(store: Path, seed: int, count: int) -> AsyncIterator[Process]:
-    """The program, ready; killed at the end of the block."""
-    command = [sys.executable, str(KEEPER), str(store), str(seed), str(count)]
-    running = await asyncio.create_subprocess_exec(*command, stdout=PIPE)
-    assert running.stdout is not None
-    assert await running.stdout.readline() == b"ready\n"
-    try:
-        yield running
-    finally:
-        if running.returncode is None:
-            running.kill()
-        await running.wait()
-
-
-async def stored_by(running: Process, count: int) -> None:
-    """Wait until so many captions are stored."""
-    assert running.stdout is not None
-    for _ in range(count):
-        assert await running.stdout.readline()
-
-
 async def set_alert(store: Path, server: ScriptedServer, name: str = "fire") -> None:
     async with conspectus.open(store, settings=SETTINGS) as engine:
         await engine.put_stream(STREAM)
         await engine.put_alert(NewAlert(name, "fire", webhook=f"{server.base}/hook"))
 
 
-async def delivered(engine: Engine) -> list[AlertEvent]:
-    """Every event, when all are delivered and no caption waits to be checked."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            await asyncio.sleep(0.05)
-            newest = (await engine.find_collection("default")).sequence
-            events = await engine.alert_events(limit=1_000)
-            checked = all(each.checked >= newest for each in await engine.alerts())
-            if checked and all(each.delivery == "delivered" for each in events):
-                return events
+async def delivered(engine: Engine, hooked: int = 1) -> list[AlertEvent]:
+    """Events of the first alerts, those with webhooks, when all are sent and no caption waits for a check."""
+    events: list[AlertEvent] = []
+
+    async def are_all() -> bool:
+        newest = (await engine.find_collection("default")).sequence
+        alerts = await engine.alerts()
+        if not all(each.checked >= newest for each in alerts):
+            return False
+        found = [await engine.alert_events(alert=each.id, limit=1_000) for each in alerts[:hooked]]
+        events[:] = [each for some in found for each in some]
+        return all(each.delivery == "delivered" for each in events)
+
+    await until(are_all)
+    return events
 
 
 def bodies(server: ScriptedServer) -> Counter[str]:
@@ -165,27 +141,13 @@ async def test_a_thousand_captions_at_once_against_twenty_alerts(
         ]
         random.Random(7).shuffle(captions)
         await engine.add_captions([*captions, *captions[:100]], stream=STREAM)
-        await delivered_by(engine, 2)
+        await delivered(engine, hooked=2)
         for alert in await engine.alerts():
             events = await engine.alert_events(alert=alert.id, limit=1_000)
             assert len(events) == 100
             assert all(alert.name in each.text for each in events)
     assert set(bodies(server).values()) == {1}
     assert len(bodies(server)) == 200
-
-
-async def delivered_by(engine: Engine, hooked: int) -> None:
-    """Wait until all is checked and all that has a webhook is delivered."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            await asyncio.sleep(0.05)
-            newest = (await engine.find_collection("default")).sequence
-            alerts = await engine.alerts()
-            if not all(each.checked >= newest for each in alerts):
-                continue
-            events = [await engine.alert_events(alert=each.id, limit=1_000) for each in alerts[:hooked]]
-            if all(each.delivery == "delivered" for some in events for each in some):
-                return
 
 
 async def test_a_slow_receiver_holds_up_nobody(tmp_path: Path, server: ScriptedServer) -> None:

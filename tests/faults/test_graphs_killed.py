@@ -2,9 +2,9 @@
 
 import asyncio
 import random
-import sys
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import Process
 from collections import Counter
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
@@ -13,25 +13,14 @@ import conspectus
 from conspectus import Engine
 from conspectus.model.graph import Walk
 from tests.faults.grapher import HUB, SETTINGS, SIZE, names
+from tests.programs import program, said, tell
 
-ROOT = Path(__file__).parents[2]
 EDGES = 2 * SIZE - 1
 
 
-async def started(store: Path, batches: int) -> Process:
-    """The program, ready to begin."""
-    command = [sys.executable, "-m", "tests.faults.grapher", str(store), str(batches)]
-    running = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, cwd=ROOT)
-    assert running.stdout is not None
-    assert await running.stdout.readline() == b"ready\n"
-    return running
-
-
-async def begin(running: Process) -> None:
-    assert running.stdin is not None
-    running.stdin.write(b"go\n")
-    await running.stdin.drain()
-    running.stdin.close()
+def adding(store: Path, batches: int) -> AbstractAsyncContextManager[Process]:
+    """The program, ready to begin when it is told; killed at the end of the block."""
+    return program("-m", "tests.faults.grapher", store, str(batches))
 
 
 async def stored(engine: Engine) -> tuple[Counter[str], Counter[str]]:
@@ -52,16 +41,13 @@ async def stored(engine: Engine) -> tuple[Counter[str], Counter[str]]:
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_a_batch_is_there_as_a_whole_or_not_at_all(tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
-    running = await started(tmp_path, 100)
-    assert running.stdout is not None
-    await begin(running)
-    said: list[tuple[str, str]] = []
-    for _ in range(chance.randrange(1, 9)):
-        kind, number = (await running.stdout.readline()).decode().split()
-        said.append((kind, f"{int(number):03}"))
-    await asyncio.sleep(chance.uniform(0, 0.15))
-    running.kill()
-    await running.wait()
+    heard: list[tuple[str, str]] = []
+    async with adding(tmp_path, 100) as running:
+        await tell(running, "go")
+        for _ in range(chance.randrange(1, 9)):
+            kind, number = (await said(running)).split()
+            heard.append((kind, f"{int(number):03}"))
+        await asyncio.sleep(chance.uniform(0, 0.15))
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
         assert await engine._core.records.check() == []
         await engine.graph()
@@ -69,17 +55,17 @@ async def test_a_batch_is_there_as_a_whole_or_not_at_all(tmp_path: Path, seed: i
         del nodes[HUB]
         assert set(nodes.values()) <= {SIZE}
         assert set(edges.values()) <= {EDGES}
-        assert {number for kind, number in said if kind == "edges"} <= set(nodes)
-        assert {number for kind, number in said if kind == "done"} <= set(edges)
+        assert {number for kind, number in heard if kind == "edges"} <= set(nodes)
+        assert {number for kind, number in heard if kind == "done"} <= set(edges)
 
 
 async def test_processes_that_add_the_same_at_once_have_it_once(tmp_path: Path) -> None:
-    running = [await started(tmp_path, 2) for _ in range(2)]
-    for each in running:
-        await begin(each)
-    for each in running:
-        output, _ = await each.communicate()
-        assert each.returncode == 0, output
+    async with adding(tmp_path, 2) as one, adding(tmp_path, 2) as other:
+        for each in (one, other):
+            await tell(each, "go")
+        for each in (one, other):
+            output, _ = await each.communicate()
+            assert each.returncode == 0, output
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
         nodes, edges = await stored(engine)
         assert nodes == {HUB: 1, "000": SIZE, "001": SIZE}

@@ -2,11 +2,8 @@
 
 import asyncio
 import signal
-import sys
 import threading
-from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,10 +21,11 @@ from conspectus.testing.embedders import HashedEmbedder
 from conspectus.testing.postgres_server import PostgresProcess, postgres_server
 from conspectus.testing.samples import shelf
 from conspectus.testing.web_server import Answer, ScriptedServer
-from tests.faults.alert_keeper import SETTINGS, STREAM, caption
+from tests.faults.alert_keeper import SETTINGS, STREAM, caption, keeper, stored_by
+from tests.programs import program, said, tell
+from tests.waiting import until
 
-KEEPER = Path(__file__).with_name("alert_keeper.py")
-PATIENCE, SHORT = 120, 0.3
+SHORT = 0.3
 
 
 @pytest.fixture
@@ -54,6 +52,7 @@ class Slow(HashedEmbedder):
 async def main():
     settings = replace(SETTINGS, cache=sys.argv[2])
     async with conspectus.open(sys.argv[1], settings=settings, embedder=Slow()) as engine:
+        print("ready", flush=True)
         await engine.add([NewDocument(f"text {number}", key=str(number)) for number in range(20)])
         await engine.settle()
         print("settled", flush=True)
@@ -69,27 +68,6 @@ def vectors_in(url: str) -> list[tuple[int, bytes]]:
         return connection.execute("SELECT chunk, vector FROM vectors ORDER BY chunk").fetchall()
 
 
-@asynccontextmanager
-async def keeper(url: str, cache: Path, seed: int, count: int) -> AsyncIterator[Process]:
-    """The program on the shared store, ready; killed at the end of the block."""
-    command = [sys.executable, str(KEEPER), url, str(seed), str(count), str(cache)]
-    running = await asyncio.create_subprocess_exec(*command, stdout=PIPE)
-    assert running.stdout is not None
-    assert await running.stdout.readline() == b"ready\n"
-    try:
-        yield running
-    finally:
-        if running.returncode is None:
-            running.kill()
-        await running.wait()
-
-
-async def stored_by(running: Process, count: int) -> None:
-    assert running.stdout is not None
-    for _ in range(count):
-        assert await running.stdout.readline()
-
-
 def holder_of(url: str, name: str) -> str:
     """Who has a lease, as people are told."""
     with psycopg.connect(url) as connection:
@@ -99,12 +77,13 @@ def holder_of(url: str, name: str) -> str:
 
 async def delivered(engine: Engine, count: int) -> list[AlertEvent]:
     """Every event, when so many are delivered."""
-    async with asyncio.timeout(PATIENCE):
-        while True:
-            events = await engine.alert_events(limit=1_000)
-            if sum(each.delivery == "delivered" for each in events) >= count:
-                return events
-            await asyncio.sleep(0.05)
+
+    async def are() -> bool:
+        events = await engine.alert_events(limit=1_000)
+        return sum(each.delivery == "delivered" for each in events) >= count
+
+    await until(are)
+    return list(await engine.alert_events(limit=1_000))
 
 
 async def test_who_stood_still_delivers_nothing_that_the_next_one_did(
@@ -114,7 +93,7 @@ async def test_who_stood_still_delivers_nothing_that_the_next_one_did(
     async with conspectus.open(postgres_url, settings=settings) as engine:
         await engine.put_stream(STREAM)
         await engine.put_alert(NewAlert("fire", "fire", webhook=f"{server.base}/hook"))
-        async with keeper(postgres_url, tmp_path, 0, 3) as first, keeper(postgres_url, tmp_path, 30, 3):
+        async with keeper(postgres_url, 0, 3, tmp_path) as first, keeper(postgres_url, 30, 3, tmp_path):
             await stored_by(first, 3)
             await delivered(engine, 2)
             frozen = first if holder_of(postgres_url, "alerts").endswith(f" {first.pid}") else None
@@ -133,25 +112,24 @@ async def test_who_stood_still_delivers_nothing_that_the_next_one_did(
 
 async def test_vectors_of_who_stood_still_take_the_place_of_none(postgres_url: str, tmp_path: Path) -> None:
     settings = replace(SETTINGS, cache=str(tmp_path))
-    async with conspectus.open(postgres_url, settings=settings, embedder=HashedEmbedder()) as engine:
-        command = [sys.executable, "-c", SLOW, postgres_url, str(tmp_path)]
-        frozen = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
-        assert frozen.stdin is not None
-        assert frozen.stdout is not None
-        assert await frozen.stdout.readline() == b"embedding\n"
+    async with (
+        conspectus.open(postgres_url, settings=settings, embedder=HashedEmbedder()) as engine,
+        program("-c", SLOW, postgres_url, tmp_path) as frozen,
+    ):
+        assert await said(frozen) == "embedding"
         assert holder_of(postgres_url, "embedding").endswith(f" {frozen.pid}")
         frozen.send_signal(signal.SIGSTOP)
         assert await engine.settle() == 20
         before = vectors_in(postgres_url)
         frozen.send_signal(signal.SIGCONT)
-        frozen.stdin.write(b"\n")
-        assert await frozen.stdout.readline() == b"embedded\n"
-        assert await frozen.stdout.readline() == b"settled\n"
+        await tell(frozen, "")
+        assert await said(frozen) == "embedded"
+        assert await said(frozen) == "settled"
         assert vectors_in(postgres_url) == before
         assert len(before) == 20
         assert (await engine.check()).clean
-        frozen.stdin.close()
-        assert await frozen.wait() == 0
+        await frozen.communicate(b"")
+        assert frozen.returncode == 0
 
 
 async def test_a_process_that_stops_in_the_middle_of_a_write_does_not_keep_others_from_writing(

@@ -2,8 +2,8 @@
 
 import asyncio
 import random
-import sys
-from asyncio.subprocess import PIPE, Process
+from asyncio.subprocess import Process
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 
 import pytest
@@ -12,8 +12,8 @@ import conspectus
 from conspectus.engine import Engine
 from conspectus.model.memory import MEMORY, Memory
 from tests.faults.companion import ANN, EACH, NAMED, ROUNDS, SETTINGS, TASKS, first_of
+from tests.programs import program, said, tell
 
-ROOT = Path(__file__).parents[2]
 MANY = 1_000
 
 
@@ -21,18 +21,17 @@ async def at_once(store: Path, what: str, processes: int = 2) -> None:
     """Let so many of the programs do the same at the same time, each to its end."""
     async with conspectus.open(store, settings=SETTINGS) as engine:
         await engine.remember("We begin.", scope=ANN)
-    running: list[Process] = []
-    for number in range(processes):
-        command = [sys.executable, "-m", "tests.faults.companion", str(store), what, "abc"[number]]
-        running.append(
-            await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, stderr=PIPE, cwd=ROOT)
-        )
-    for each in running:
-        assert each.stdout is not None
-        assert await each.stdout.readline() == b"ready\n"
-    ended = await asyncio.gather(*(each.communicate(b"go\n") for each in running))
-    for each, (_, said) in zip(running, ended, strict=True):
-        assert each.returncode == 0, said.decode()
+    async with AsyncExitStack() as stack:
+        running = [
+            await stack.enter_async_context(companion(store, what, each)) for each in "abc"[:processes]
+        ]
+        await asyncio.gather(*(each.communicate(b"go\n") for each in running))
+    assert [each.returncode for each in running] == [0] * processes
+
+
+def companion(store: Path, what: str, name: str) -> AbstractAsyncContextManager[Process]:
+    """The program, ready to begin when it is told; killed at the end of the block."""
+    return program("-m", "tests.faults.companion", store, what, name)
 
 
 async def all_said(engine: Engine) -> list[Memory]:
@@ -98,16 +97,10 @@ async def test_what_is_changed_and_forgotten_at_once_is_one_or_the_other(tmp_pat
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 async def test_a_reader_of_names_that_is_killed_is_gone_on_with(tmp_path: Path, seed: int) -> None:
-    command = [sys.executable, "-m", "tests.faults.companion", str(tmp_path), "name", "Ann"]
-    running = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE, cwd=ROOT)
-    assert running.stdin is not None
-    assert running.stdout is not None
-    assert await running.stdout.readline() == b"ready\n"
-    running.stdin.write(b"go\n")
-    assert await running.stdout.readline() == b"told\n"
-    await asyncio.sleep(random.Random(seed).uniform(0, 0.4))
-    running.kill()
-    await running.wait()
+    async with companion(tmp_path, "name", "Ann") as running:
+        await tell(running, "go")
+        assert await said(running) == "told"
+        await asyncio.sleep(random.Random(seed).uniform(0, 0.4))
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
         await engine.settle_names(collection=MEMORY)
         found = await engine.names(collection=MEMORY, begins="zol", limit=MANY)

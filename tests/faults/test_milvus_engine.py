@@ -1,8 +1,6 @@
 """A whole engine with its index in Milvus: over a server, over a file, with hostile strings everywhere."""
 
 import asyncio
-import sys
-from asyncio.subprocess import PIPE
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,14 +14,14 @@ from conspectus.errors import IndexDamaged, InvalidInput, StorageBusy
 from conspectus.index.milvus.server import MilvusServer
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.testing.milvus_server import MilvusProcess, milvus_server
+from tests.programs import program
 
 SETTINGS = replace(Settings(), index="milvus", chunk_size=200, chunk_overlap=0, milvus_seconds=20)
 HOLDER = """
 import sys
-from asyncio.subprocess import PIPE
 from pymilvus import MilvusClient
 client = MilvusClient(uri=sys.argv[1])
-print("held", flush=True)
+print("ready", flush=True)
 sys.stdin.readline()
 """
 
@@ -85,11 +83,10 @@ async def test_a_file_in_the_stores_folder(tmp_path: Path) -> None:
 
 
 async def test_a_file_is_for_one_process(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", HOLDER, str(tmp_path / "milvus.db")]
-    holder = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
-    assert holder.stdout is not None
-    assert await holder.stdout.readline() == b"held\n"
-    async with conspectus.open(tmp_path, settings=replace(SETTINGS, embedder="none")) as engine:
+    async with (
+        program("-c", HOLDER, tmp_path / "milvus.db") as holder,
+        conspectus.open(tmp_path, settings=replace(SETTINGS, embedder="none")) as engine,
+    ):
         await engine.create_collection("default")
         with pytest.raises(StorageBusy, match=r"open in another process, .*milvus-lite server"):
             await engine.retrieve("anything")

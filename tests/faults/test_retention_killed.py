@@ -1,8 +1,6 @@
 """Killed with -9 while memories go: each is there as a whole or gone as a whole, and the receipt is right."""
 
 import asyncio
-import sys
-from asyncio.subprocess import PIPE
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +12,8 @@ from conspectus.model.graph import Fact
 from conspectus.model.jobs import Job
 from conspectus.model.memory import Forgetting, NewMemory, Retention, Scope
 from tests.faults.forgetter import ANN, SETTINGS
+from tests.programs import program, said
 
-FORGETTER = Path(__file__).with_name("forgetter.py")
 MANY = 1_600
 """Several transactions of them."""
 STAY = 10
@@ -49,18 +47,13 @@ async def count(engine: Engine) -> int:
 async def killed_in_the_middle(store: Path, how: str, engine: Engine) -> None:
     """Let the program forget, and kill it when it has begun to."""
     before = await count(engine)
-    running = await asyncio.create_subprocess_exec(
-        sys.executable, str(FORGETTER), str(store), how, stdout=PIPE
-    )
-    assert running.stdout is not None
-    assert await running.stdout.readline() == b"ready\n"
-    for _ in range(PATIENCE):
-        if await count(engine) < before:
-            break
-        await asyncio.sleep(0.002)
-    running.kill()
-    await running.wait()
-    assert await running.stdout.read() == b"", "it was through before it was killed"
+    async with program("-m", "tests.faults.forgetter", store, how) as running:
+        for _ in range(PATIENCE):
+            if await count(engine) < before:
+                break
+            await asyncio.sleep(0.002)
+        running.kill()
+        assert await said(running) == "", "it was through before it was killed"
 
 
 async def require_whole(engine: Engine, left: int) -> None:

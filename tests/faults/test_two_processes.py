@@ -9,6 +9,7 @@ from pathlib import Path
 import conspectus
 from conspectus import NewDocument, Settings
 from conspectus.testing.embedders import HashedEmbedder
+from tests.programs import program, said, tell
 
 SETTINGS = replace(Settings(), chunk_size=200, chunk_overlap=0, tail_chunks=30)
 OTHER = """
@@ -42,21 +43,15 @@ WORDS = [f"word{first}{second}" for first in "abcdefgh" for second in "abcdefgh"
 
 async def say(other: Process, line: str) -> str:
     """Give the other process a line and wait for its answer."""
-    assert other.stdin is not None
-    assert other.stdout is not None
-    other.stdin.write(f"{line}\n".encode())
-    answer = await asyncio.wait_for(other.stdout.readline(), 60)
-    return answer.decode().strip()
+    await tell(other, line)
+    return await asyncio.wait_for(said(other), 60)
 
 
 async def test_each_sees_the_others_acknowledged_writes_at_once(tmp_path: Path) -> None:
-    other = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", OTHER, str(tmp_path), stdin=PIPE, stdout=PIPE
-    )
-    assert other.stdin is not None
-    assert other.stdout is not None
-    assert await other.stdout.readline() == b"ready\n"
-    async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
+    async with (
+        program("-c", OTHER, tmp_path) as other,
+        conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine,
+    ):
         for place, word in enumerate(WORDS):
             if place % 2:
                 await engine.add(NewDocument(text=f"{word} is here", key=word))
@@ -68,8 +63,8 @@ async def test_each_sees_the_others_acknowledged_writes_at_once(tmp_path: Path) 
             expected = [] if place % 2 else [f"{word} is here"]
             assert [hit.chunk.text for hit in found.hits if word in hit.chunk.text] == expected
         assert (await engine.check()).clean
-    other.stdin.close()
-    assert await other.wait() == 0
+        await other.communicate(b"")
+        assert other.returncode == 0
 
 
 async def test_two_processes_may_make_one_new_store_at_the_same_time(tmp_path: Path) -> None:
