@@ -9,6 +9,7 @@ from typing import Any
 from conspectus.errors import InvalidInput
 from conspectus.settings_file import read_settings
 
+LEVELS = ("debug", "info", "warning", "error", "critical")
 PREFIX = "CONSPECTUS_"
 CONFIG = "CONSPECTUS_CONFIG"
 TOKEN_LIMIT = "CONTEXT_TOKEN_LIMIT"
@@ -162,6 +163,11 @@ class Settings:
     key: str = field(default="", repr=False)
     answer_seconds: int = 90
     max_answer_bytes: int = 200_000_000
+
+    def __post_init__(self) -> None:
+        """Refuse a level that no log has, which nobody else looks at before there is a log."""
+        if self.log_level.lower() not in LEVELS:
+            raise InvalidInput("log_level", f"{self.log_level!r} is not debug, info, warning or error")
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "Settings":
