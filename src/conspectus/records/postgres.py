@@ -95,6 +95,10 @@ class PostgresDatabase:
         """Whether the server undid it for another; once also where its connection was found dead."""
         return isinstance(fault, Undone) or (isinstance(fault, Lost) and undone and attempt == 1)
 
+    def told(self, fault: StorageError, *, undone: bool) -> StorageError:
+        """The fault, with what nobody knows where no answer came to what ends a transaction."""
+        return fault.at_the_end() if isinstance(fault, Lost) and not undone else fault
+
 
 def unfit(encoding: str, number: int) -> str | None:
     """Why a database of this encoding, on a server of this version's number, cannot hold a store."""

@@ -62,6 +62,10 @@ class Database(Protocol):
         """
         ...
 
+    def told(self, fault: StorageError, *, undone: bool) -> StorageError:
+        """The fault as the caller is told of it, with `undone` as above."""
+        ...
+
 
 class Transactions:
     """Runs functions of a connection in a transaction each, off the event loop."""
@@ -161,7 +165,7 @@ def transact(database: Database, engine: Engine, work: Callable[[Connection], Re
             return result
         except StorageError as fault:
             if attempt == ATTEMPTS or not database.may_repeat(fault, attempt=attempt, undone=undone):
-                raise
+                raise database.told(fault, undone=undone) from fault.__cause__
             # The other one, for whose sake this was undone, needs a moment to go first.
             time.sleep(PAUSE_SECONDS * (attempt - 1))
     raise AssertionError("the last attempt returns or raises")
