@@ -1,12 +1,13 @@
 """What all tests share: Hypothesis profiles and the place of the evaluation data."""
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from conspectus.index.milvus.server import MilvusServer
 from conspectus.testing.milvus_server import MilvusProcess, milvus_server
 from conspectus.testing.postgres_server import PostgresProcess, postgres_server
 from tests.repetitions import IN_FULL
@@ -54,3 +55,18 @@ def milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusProcess]:
     """A Milvus server for all tests of this process; none of them stops it."""
     with milvus_server(tmp_path_factory.mktemp("milvus") / "data") as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def own_milvus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusProcess]:
+    """A Milvus server for the tests of one module, which may count what is in it."""
+    with milvus_server(tmp_path_factory.mktemp("milvus") / "data") as running:
+        yield running
+
+
+@pytest.fixture
+async def milvus_client(own_milvus: MilvusProcess) -> AsyncIterator[MilvusServer]:
+    """A connection to the module's Milvus server."""
+    opened = MilvusServer(own_milvus.uri, seconds=20)
+    yield opened
+    await opened.close()

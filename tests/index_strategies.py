@@ -5,11 +5,12 @@ from datetime import UTC, datetime, timedelta, timezone
 import numpy as np
 from hypothesis import strategies as st
 
+from conspectus.index.memory import MemoryIndex
 from conspectus.model.filter import And, Between, Eq, Exists, In, Not, Or, Overlaps
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Period
-from conspectus.ports import Candidates, Probe
-from conspectus.testing.journal import make_chunk, unit
+from conspectus.ports import Candidates, Index, Probe
+from conspectus.testing.journal import Journal, make_chunk, unit
 
 DIMENSIONS = 6
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
@@ -87,6 +88,52 @@ probes = st.builds(
     | st.integers(0, 9).map(lambda seed: unit(np.random.default_rng(seed).standard_normal(DIMENSIONS))),
     st.integers(0, 12),
 )
+
+
+def operations(*others: str) -> st.SearchStrategy[tuple[str, object]]:
+    """Steps of a history: what is written, how much of it is applied, and what else is done to the index."""
+    return st.one_of(
+        st.tuples(st.just("put"), st.lists(chunks, min_size=1, max_size=12)),
+        st.tuples(st.just("remove"), st.lists(st.integers(0, 60), min_size=1, max_size=12)),
+        st.tuples(st.just("apply"), st.integers(1, 30)),
+        st.tuples(st.sampled_from(others), st.none()),
+    )
+
+
+async def perform(index: Index, journal: Journal, name: str, value: object) -> None:
+    """Take a step; to open the index again is left to those who know how."""
+    match name, value:
+        case "put", list():
+            journal.put(value)
+        case "remove", list():
+            journal.remove(value)
+        case "apply", int():
+            await index.apply(await journal.changes_since(index.applied(), limit=value))
+        case "flush", _:
+            await index.flush()
+        case "rebuild", _:
+            await index.rebuild()
+        case "purge", _:
+            await index.purge()
+
+
+async def catch_up(index: Index, journal: Journal) -> None:
+    """Apply all that is new, at once."""
+    await index.apply(await journal.changes_since(index.applied(), limit=10**6))
+
+
+async def assert_as_exact(index: Index, journal: Journal, asked: list[Probe]) -> None:
+    """When it has caught up it finds, scores and counts as the exact index does."""
+    reference = MemoryIndex(journal, str.split)
+    await catch_up(index, journal)
+    await catch_up(reference, journal)
+    for probe in asked:
+        assert_same(await index.search(probe), await reference.search(probe))
+        wanted = np.arange(0, 60, 3)
+        assert_same(await index.score(wanted, probe), await reference.score(wanted, probe))
+    assert await index.check() == []
+    status, expected = await index.status(), await reference.status()
+    assert (status.chunks, status.vectors) == (expected.chunks, expected.vectors)
 
 
 def assert_same(first: Candidates, second: Candidates) -> None:

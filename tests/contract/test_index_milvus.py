@@ -1,6 +1,6 @@
 """The index in Milvus, held to the contract against a real server."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -13,19 +13,13 @@ from conspectus.testing import index_recall
 from conspectus.testing.index_contract import DIMENSIONS, IndexContract, OpenIndex
 from conspectus.testing.index_recall import IndexRecall
 from conspectus.testing.journal import Journal
-from conspectus.testing.milvus_server import MilvusProcess, milvus_server
+from conspectus.testing.milvus_server import MilvusProcess
 from conspectus.text.words import Analyzer
 
 
-@pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusProcess]:
-    with milvus_server(tmp_path_factory.mktemp("milvus") / "data") as running:
-        yield running
-
-
 @pytest.fixture
-async def server(process: MilvusProcess) -> AsyncIterator[MilvusServer]:
-    opened = MilvusServer(process.uri, seconds=20)
+async def server(own_milvus: MilvusProcess) -> AsyncIterator[MilvusServer]:
+    opened = MilvusServer(own_milvus.uri, seconds=20)
     yield opened
     for name in await opened.collections():
         await opened.drop(name)

@@ -1,7 +1,6 @@
 """A whole engine with its index in Milvus: over a server, over a file, with hostile strings everywhere."""
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from conspectus.bootstrap.milvus import index_name
 from conspectus.errors import IndexDamaged, InvalidInput, StorageBusy
 from conspectus.index.milvus.server import MilvusServer
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.milvus_server import MilvusProcess, milvus_server
+from conspectus.testing.milvus_server import MilvusProcess
 from tests.programs import program
 
 SETTINGS = replace(Settings(), index="milvus", chunk_size=200, chunk_overlap=0, milvus_seconds=20)
@@ -26,19 +25,15 @@ sys.stdin.readline()
 """
 
 
-@pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusProcess]:
-    with milvus_server(tmp_path_factory.mktemp("milvus") / "data") as running:
-        yield running
+def settings_for(own_milvus: MilvusProcess) -> Settings:
+    return replace(SETTINGS, milvus_uri=own_milvus.uri)
 
 
-def settings_for(process: MilvusProcess) -> Settings:
-    return replace(SETTINGS, milvus_uri=process.uri)
-
-
-async def test_from_adding_to_forgetting(tmp_path: Path, process: MilvusProcess) -> None:
-    server = MilvusServer(process.uri)
-    async with conspectus.open(tmp_path, settings=settings_for(process), embedder=HashedEmbedder()) as engine:
+async def test_from_adding_to_forgetting(tmp_path: Path, own_milvus: MilvusProcess) -> None:
+    server = MilvusServer(own_milvus.uri)
+    async with conspectus.open(
+        tmp_path, settings=settings_for(own_milvus), embedder=HashedEmbedder()
+    ) as engine:
         await engine.add([NewDocument(f"the fox number {n}", key=str(n)) for n in range(30)], wait=True)
         found = await engine.retrieve("fox number 7", limit=5)
         assert found.hits[0].document.key == "7"
@@ -57,8 +52,8 @@ async def test_from_adding_to_forgetting(tmp_path: Path, process: MilvusProcess)
     await server.close()
 
 
-async def test_two_engines_at_once(tmp_path: Path, process: MilvusProcess) -> None:
-    chosen = replace(settings_for(process), embedder="none")
+async def test_two_engines_at_once(tmp_path: Path, own_milvus: MilvusProcess) -> None:
+    chosen = replace(settings_for(own_milvus), embedder="none")
     async with (
         conspectus.open(tmp_path, settings=chosen) as first,
         conspectus.open(tmp_path, settings=chosen) as second,
@@ -113,9 +108,9 @@ async def lose(server: MilvusServer, ending: str) -> None:
             await server.drop(name)
 
 
-async def test_records_outlive_an_index_that_is_lost(tmp_path: Path, process: MilvusProcess) -> None:
-    chosen = replace(settings_for(process), embedder="none", milvus_prefix="lost")
-    server = MilvusServer(process.uri)
+async def test_records_outlive_an_index_that_is_lost(tmp_path: Path, own_milvus: MilvusProcess) -> None:
+    chosen = replace(settings_for(own_milvus), embedder="none", milvus_prefix="lost")
+    server = MilvusServer(own_milvus.uri)
     async with conspectus.open(tmp_path, settings=chosen) as engine:
         await engine.add(NewDocument("still here", key="a"))
         await lose(server, "")

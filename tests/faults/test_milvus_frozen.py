@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
 
 import pytest
@@ -20,7 +20,7 @@ from conspectus.model.ids import ChunkId
 from conspectus.ports import Probe
 from conspectus.records.turns import FileHold
 from conspectus.testing.journal import Journal, make_chunk
-from conspectus.testing.milvus_server import MilvusProcess, milvus_server
+from conspectus.testing.milvus_server import MilvusProcess
 from tests.index_histories import DIMENSIONS, assert_right, catch_up, history
 
 
@@ -43,19 +43,6 @@ def everybodys_turn(server: MilvusServer, name: str) -> Place:
     return Place(server, name, lambda work: nullcontext(FileHold(mine=True)), DIMENSIONS)
 
 
-@pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusProcess]:
-    with milvus_server(tmp_path_factory.mktemp("milvus") / "data") as running:
-        yield running
-
-
-@pytest.fixture
-async def server(process: MilvusProcess) -> AsyncIterator[MilvusServer]:
-    opened = MilvusServer(process.uri, seconds=20)
-    yield opened
-    await opened.close()
-
-
 async def begun(index: MilvusIndex, journal: Journal, place: Place) -> tuple[Notes, Writer]:
     """A writer of an index that others write too."""
     await catch_up(index, journal)
@@ -65,8 +52,8 @@ async def begun(index: MilvusIndex, journal: Journal, place: Place) -> tuple[Not
 
 
 @pytest.mark.parametrize("stopped", ["before writing", "before the state", "after the state"])
-async def test_a_writer_that_wakes_late(server: MilvusServer, stopped: str) -> None:
-    journal, place = history(7, size=40), everybodys_turn(server, "late_" + stopped.replace(" ", "_"))
+async def test_a_writer_that_wakes_late(milvus_client: MilvusServer, stopped: str) -> None:
+    journal, place = history(7, size=40), everybodys_turn(milvus_client, "late_" + stopped.replace(" ", "_"))
     index = await MilvusIndex.open(place, journal, str.split)
     notes, frozen = await begun(index, journal, place)
     before = await notes.read()
@@ -90,8 +77,8 @@ async def test_a_writer_that_wakes_late(server: MilvusServer, stopped: str) -> N
     await assert_right(await MilvusIndex.open(place, journal, str.split), journal)
 
 
-async def test_a_writer_of_a_generation_that_is_gone(server: MilvusServer) -> None:
-    journal, place = history(8, size=40), everybodys_turn(server, "gone")
+async def test_a_writer_of_a_generation_that_is_gone(milvus_client: MilvusServer) -> None:
+    journal, place = history(8, size=40), everybodys_turn(milvus_client, "gone")
     index = await MilvusIndex.open(place, journal, str.split)
     notes, frozen = await begun(index, journal, place)
     draft = await frozen.begin(await notes.read())
@@ -103,8 +90,8 @@ async def test_a_writer_of_a_generation_that_is_gone(server: MilvusServer) -> No
     await assert_right(index, journal)
 
 
-async def test_values_that_came_too_late_are_stored_again(server: MilvusServer) -> None:
-    journal, place = history(12, size=20), everybodys_turn(server, "values")
+async def test_values_that_came_too_late_are_stored_again(milvus_client: MilvusServer) -> None:
+    journal, place = history(12, size=20), everybodys_turn(milvus_client, "values")
     index = await MilvusIndex.open(place, journal, str.split)
     notes, frozen = await begun(index, journal, place)
     asked = Probe(Between(("price",), 700, 800), "fox", None, 10)
@@ -123,9 +110,11 @@ async def test_values_that_came_too_late_are_stored_again(server: MilvusServer) 
     await assert_right(index, journal)
 
 
-async def test_two_that_both_believe_it_is_their_turn(server: MilvusServer, process: MilvusProcess) -> None:
-    journal, hesitant = history(9, size=40), Hesitant(process.uri, seconds=20)
-    first = await MilvusIndex.open(everybodys_turn(server, "both"), journal, str.split)
+async def test_two_that_both_believe_it_is_their_turn(
+    milvus_client: MilvusServer, own_milvus: MilvusProcess
+) -> None:
+    journal, hesitant = history(9, size=40), Hesitant(own_milvus.uri, seconds=20)
+    first = await MilvusIndex.open(everybodys_turn(milvus_client, "both"), journal, str.split)
     await catch_up(first, journal)
     second = await MilvusIndex.open(everybodys_turn(hesitant, "both"), journal, str.split)
     behind = asyncio.create_task(asyncio.sleep(0))

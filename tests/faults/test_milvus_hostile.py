@@ -1,9 +1,6 @@
 """Hostile strings in every place of a filter, and values Milvus has no room for, are data and no more."""
 
-from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-
-import pytest
 
 from conspectus.index.milvus.server import MilvusServer
 from conspectus.index.milvus.store import MilvusIndex
@@ -11,7 +8,6 @@ from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, m
 from conspectus.model.records import Json
 from conspectus.ports import Probe
 from conspectus.testing.journal import Journal, make_chunk
-from conspectus.testing.milvus_server import MilvusProcess, milvus_server
 from tests.milvus_places import place_in
 
 HOSTILE = [
@@ -38,19 +34,6 @@ HOSTILE = [
 ]
 
 
-@pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusProcess]:
-    with milvus_server(tmp_path_factory.mktemp("milvus") / "data") as running:
-        yield running
-
-
-@pytest.fixture
-async def server(process: MilvusProcess) -> AsyncIterator[MilvusServer]:
-    opened = MilvusServer(process.uri, seconds=20)
-    yield opened
-    await opened.close()
-
-
 async def opened(server: MilvusServer, folder: Path, journal: Journal) -> MilvusIndex:
     index = await MilvusIndex.open(place_in(server, folder, 0), journal, str.split)
     await index.apply(await journal.changes_since(0, limit=100_000))
@@ -74,14 +57,14 @@ def everywhere(text: str) -> list[Filter]:
     ]
 
 
-async def test_hostile_strings_are_values_only(tmp_path: Path, server: MilvusServer) -> None:
+async def test_hostile_strings_are_values_only(tmp_path: Path, milvus_client: MilvusServer) -> None:
     journal = Journal()
     for number, text in enumerate(HOSTILE):
         metadata: dict[str, Json] = {"tag": text, "tags": ["no", text], "paths": {text: {text: 1}}}
         names = dict.fromkeys(("author", "thread", "role", "parent", "source"), text)
         chunk = make_chunk(number, "fox", metadata=metadata, id=text, **names)
         journal.put([chunk])
-    index = await opened(server, tmp_path, journal)
+    index = await opened(milvus_client, tmp_path, journal)
     for number, text in enumerate(HOSTILE):
         for where in everywhere(text):
             assert await admitted(index, where) == [number], where
@@ -90,13 +73,13 @@ async def test_hostile_strings_are_values_only(tmp_path: Path, server: MilvusSer
     assert await index.check() == []
 
 
-async def test_rows_beyond_what_milvus_holds(tmp_path: Path, server: MilvusServer) -> None:
+async def test_rows_beyond_what_milvus_holds(tmp_path: Path, milvus_client: MilvusServer) -> None:
     journal = Journal()
     many: dict[str, Json] = {f"path{number}": number for number in range(5_000)}
     journal.put([make_chunk(1, "fox", metadata=many), make_chunk(2, "fox", metadata={"path7": 8})])
     journal.put([make_chunk(3, "fox", sequence=2**80), make_chunk(4, "fox", author="z" * 5_000)])
     journal.put([make_chunk(5, "fox " * 70_000 + " ".join(map(str, range(20_000))))])
-    index = await opened(server, tmp_path, journal)
+    index = await opened(milvus_client, tmp_path, journal)
     for where in (
         Eq(("path4999",), 4_999),
         Between(("path7",), 7, 9),

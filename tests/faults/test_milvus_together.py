@@ -1,7 +1,7 @@
 """Questions, writers and builders at the same time over one index in Milvus, each with its own connection."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -9,20 +9,14 @@ import pytest
 from conspectus.index.milvus.server import MilvusServer
 from conspectus.index.milvus.store import MilvusIndex
 from conspectus.testing.journal import Journal, make_chunk
-from conspectus.testing.milvus_server import MilvusProcess, milvus_server
+from conspectus.testing.milvus_server import MilvusProcess
 from tests.index_histories import Versions, assert_every_answer_is_one_version
 from tests.milvus_places import place_in
 
 
-@pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusProcess]:
-    with milvus_server(tmp_path_factory.mktemp("milvus") / "data") as running:
-        yield running
-
-
 @pytest.fixture
-async def servers(process: MilvusProcess) -> AsyncIterator[list[MilvusServer]]:
-    opened = [MilvusServer(process.uri, seconds=20) for _ in range(2)]
+async def servers(own_milvus: MilvusProcess) -> AsyncIterator[list[MilvusServer]]:
+    opened = [MilvusServer(own_milvus.uri, seconds=20) for _ in range(2)]
     yield opened
     for server in opened:
         await server.close()

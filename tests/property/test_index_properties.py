@@ -2,17 +2,15 @@
 
 import asyncio
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.index_strategies import DIMENSIONS, assert_same, chunks, filters, probes, rows
+from tests.index_strategies import DIMENSIONS, assert_as_exact, filters, operations, perform, probes, rows
 from tests.repetitions import tries
 
 from conspectus.index.bm25 import Bm25, Corpus, best
-from conspectus.index.memory import MemoryIndex
 from conspectus.index.segments.build import Options
 from conspectus.index.segments.choose import Chooser, Weighted
 from conspectus.index.segments.columns import Columns, ColumnWriter
@@ -21,7 +19,7 @@ from conspectus.index.segments.store import SegmentsIndex
 from conspectus.index.segments.view import View
 from conspectus.model.filter import And, Between, Eq, Exists, Filter, Or, matches
 from conspectus.model.index import IndexedChunk
-from conspectus.ports import Index, Probe
+from conspectus.ports import Probe
 from conspectus.testing.journal import Journal, make_chunk
 
 
@@ -39,41 +37,9 @@ def test_columns_mean_what_matches_means(stored: list[IndexedChunk], asked: list
         assert columns.mask(condition).tolist() == expected, condition
 
 
-operations = st.one_of(
-    st.tuples(st.just("put"), st.lists(chunks, min_size=1, max_size=12)),
-    st.tuples(st.just("remove"), st.lists(st.integers(0, 60), min_size=1, max_size=12)),
-    st.tuples(st.just("apply"), st.integers(1, 30)),
-    st.tuples(st.sampled_from(["flush", "rebuild", "purge", "reopen"]), st.none()),
-)
-
-
-def analyse(text: str) -> Sequence[str]:
-    return text.split()
-
-
 async def open_segments(directory: Path, journal: Journal, tail_chunks: int) -> SegmentsIndex:
     options = Options(tail_chunks=tail_chunks)
-    return await SegmentsIndex.open(directory, journal, analyse, dimensions=DIMENSIONS, options=options)
-
-
-async def perform(index: SegmentsIndex, journal: Journal, name: str, value: object) -> None:
-    match name, value:
-        case "put", list():
-            journal.put(value)
-        case "remove", list():
-            journal.remove(value)
-        case "apply", int():
-            await index.apply(await journal.changes_since(index.applied(), limit=value))
-        case "flush", _:
-            await index.flush()
-        case "rebuild", _:
-            await index.rebuild()
-        case "purge", _:
-            await index.purge()
-
-
-async def catch_up(index: Index, journal: Journal) -> None:
-    await index.apply(await journal.changes_since(index.applied(), limit=10**6))
+    return await SegmentsIndex.open(directory, journal, str.split, dimensions=DIMENSIONS, options=options)
 
 
 async def compare(steps: list[tuple[str, object]], asked: list[Probe], tail_chunks: int) -> None:
@@ -85,21 +51,12 @@ async def compare(steps: list[tuple[str, object]], asked: list[Probe], tail_chun
                 await index.close()
                 index = await open_segments(Path(name), journal, tail_chunks)
             await perform(index, journal, step, value)
-        reference = MemoryIndex(journal, analyse)
-        await catch_up(index, journal)
-        await catch_up(reference, journal)
-        for probe in asked:
-            assert_same(await index.search(probe), await reference.search(probe))
-            wanted = np.arange(0, 60, 3)
-            assert_same(await index.score(wanted, probe), await reference.score(wanted, probe))
-        assert await index.check() == []
-        status, expected = await index.status(), await reference.status()
-        assert (status.chunks, status.vectors) == (expected.chunks, expected.vectors)
+        await assert_as_exact(index, journal, asked)
         await index.close()
 
 
 @given(
-    st.lists(operations, max_size=25),
+    st.lists(operations("flush", "rebuild", "purge", "reopen"), max_size=25),
     st.lists(probes, min_size=1, max_size=4),
     st.sampled_from([1, 5, 10**6]),
 )
@@ -114,7 +71,7 @@ def long_tailed(size: int, seed: int) -> list[Row]:
     ranks = np.minimum(random.zipf(1.3, lengths.sum()), 5_000)
     texts = np.split(ranks, np.cumsum(lengths)[:-1])
     stored = (make_chunk(i, " ".join(map(str, text)), metadata={"n": i % 10}) for i, text in enumerate(texts))
-    return analysed(stored, analyse)
+    return analysed(stored, str.split)
 
 
 VIEW = View(segment_in_memory(long_tailed(3_000, 1), Shape(0, Bm25(), 10**6)))

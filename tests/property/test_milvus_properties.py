@@ -2,53 +2,45 @@
 
 import asyncio
 import tempfile
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tests.index_strategies import DIMENSIONS, assert_same, chunks, filters, probes, rows
+from tests.index_strategies import (
+    DIMENSIONS,
+    assert_as_exact,
+    catch_up,
+    filters,
+    operations,
+    perform,
+    probes,
+    rows,
+)
 from tests.milvus_places import TakenForAServer, place_in
 from tests.repetitions import tries
 
 from conspectus.index.bm25 import Bm25
-from conspectus.index.memory import MemoryIndex
 from conspectus.index.milvus.facts import fact_word, facts_of
 from conspectus.index.milvus.server import MilvusServer
 from conspectus.index.milvus.store import MilvusIndex
 from conspectus.index.milvus.weights import Weights
 from conspectus.model.filter import Between, Eq, Exists, Filter, matches
 from conspectus.model.index import IndexedChunk
-from conspectus.ports import Index, Probe
+from conspectus.ports import Probe
 from conspectus.testing.journal import Journal, make_chunk
-from conspectus.testing.milvus_server import MilvusProcess, milvus_server
+from conspectus.testing.milvus_server import MilvusProcess
 
 LITE, ARRAYS = MilvusServer, TakenForAServer
 kinds = st.sampled_from([LITE, ARRAYS])
 LASTING = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-@pytest.fixture(scope="module")
-def process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MilvusProcess]:
-    with milvus_server(tmp_path_factory.mktemp("milvus") / "data") as running:
-        yield running
-
-
-def analyse(text: str) -> Sequence[str]:
-    return text.split()
-
-
-async def catch_up(index: Index, journal: Journal) -> None:
-    await index.apply(await journal.changes_since(index.applied(), limit=10**6))
-
-
 async def admitted(server: MilvusServer, stored: list[IndexedChunk], asked: list[Filter]) -> list[list[int]]:
     journal = Journal()
     journal.put(stored)
     with tempfile.TemporaryDirectory() as folder:
-        index = await MilvusIndex.open(place_in(server, Path(folder), 0), journal, analyse)
+        index = await MilvusIndex.open(place_in(server, Path(folder), 0), journal, str.split)
         await catch_up(index, journal)
         every = np.array([chunk.chunk.id for chunk in stored])
         found = [(await index.score(every, Probe(where, "fox", None, 1))).ids.tolist() for where in asked]
@@ -75,66 +67,40 @@ async def admitted(server: MilvusServer, stored: list[IndexedChunk], asked: list
     [make_chunk(1, "", sequence=2**70)], [Eq("sequence", 2**70), Between("sequence", 2**69)], MilvusServer
 )
 def test_filters_mean_what_matches_means(
-    process: MilvusProcess, stored: list[IndexedChunk], asked: list[Filter], kind: type[MilvusServer]
+    own_milvus: MilvusProcess, stored: list[IndexedChunk], asked: list[Filter], kind: type[MilvusServer]
 ) -> None:
     stored = list({chunk.chunk.id: chunk for chunk in stored}.values())
-    found = asyncio.run(admitted(kind(process.uri, seconds=20), stored, asked))
+    found = asyncio.run(admitted(kind(own_milvus.uri, seconds=20), stored, asked))
     for where, ids in zip(asked, found, strict=True):
         expected = sorted(chunk.chunk.id for chunk in stored if matches(where, chunk.row()))
         assert ids == expected, where
-
-
-operations = st.one_of(
-    st.tuples(st.just("put"), st.lists(chunks, min_size=1, max_size=12)),
-    st.tuples(st.just("remove"), st.lists(st.integers(0, 60), min_size=1, max_size=12)),
-    st.tuples(st.just("apply"), st.integers(1, 30)),
-    st.tuples(st.sampled_from(["rebuild", "purge", "reopen"]), st.none()),
-)
-
-
-async def perform(index: MilvusIndex, journal: Journal, name: str, value: object) -> None:
-    match name, value:
-        case "put", list():
-            journal.put(value)
-        case "remove", list():
-            journal.remove(value)
-        case "apply", int():
-            await index.apply(await journal.changes_since(index.applied(), limit=value))
-        case "rebuild", _:
-            await index.rebuild()
-        case "purge", _:
-            await index.purge()
 
 
 async def compare(server: MilvusServer, steps: list[tuple[str, object]], asked: list[Probe]) -> None:
     journal = Journal(batch=7)
     with tempfile.TemporaryDirectory() as folder:
         place = place_in(server, Path(folder), DIMENSIONS)
-        index, reference = await MilvusIndex.open(place, journal, analyse), MemoryIndex(journal, analyse)
+        index = await MilvusIndex.open(place, journal, str.split)
         for step, value in steps:
             if step == "reopen":
-                index = await MilvusIndex.open(place, journal, analyse)
+                index = await MilvusIndex.open(place, journal, str.split)
             await perform(index, journal, step, value)
-        await catch_up(index, journal)
-        await catch_up(reference, journal)
-        for probe in asked:
-            assert_same(await index.search(probe), await reference.search(probe))
-            wanted = np.arange(0, 60, 3)
-            assert_same(await index.score(wanted, probe), await reference.score(wanted, probe))
-        assert await index.check() == []
-        status, expected = await index.status(), await reference.status()
-        assert (status.chunks, status.vectors) == (expected.chunks, expected.vectors)
+        await assert_as_exact(index, journal, asked)
         for name in await server.collections():
             await server.drop(name)
     await server.close()
 
 
-@given(st.lists(operations, max_size=12), st.lists(probes, min_size=1, max_size=4), kinds)
+@given(
+    st.lists(operations("rebuild", "purge", "reopen"), max_size=12),
+    st.lists(probes, min_size=1, max_size=4),
+    kinds,
+)
 @settings(max_examples=tries(20), deadline=None, suppress_health_check=LASTING)
 def test_the_history_does_not_matter(
-    process: MilvusProcess, steps: list[tuple[str, object]], asked: list[Probe], kind: type[MilvusServer]
+    own_milvus: MilvusProcess, steps: list[tuple[str, object]], asked: list[Probe], kind: type[MilvusServer]
 ) -> None:
-    asyncio.run(compare(kind(process.uri, seconds=20), steps, asked))
+    asyncio.run(compare(kind(own_milvus.uri, seconds=20), steps, asked))
 
 
 @given(
