@@ -5,7 +5,7 @@ Both keep lists and metadata as JSON in texts and have functions for it, of othe
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlalchemy import (
     BigInteger,
@@ -62,83 +62,51 @@ def text_of(member: TableValuedAlias) -> ColumnElement[str]:
     return _TextOf(member.c.value, member.c.type)
 
 
-class _Listed(FunctionElement[str]):
+class _Construct(FunctionElement[str]):
+    """What each database writes for it; the arguments take the places of the numbers."""
+
+    sqlite: ClassVar[str]
+    postgresql: ClassVar[str]
+
+
+@compiles(_Construct)
+def _written(element: _Construct, compiler: SQLCompiler, **more: Any) -> str:
+    words = element.sqlite if compiler.dialect.name == "sqlite" else element.postgresql
+    return words.format(*(compiler.process(each, **more) for each in element.clauses))
+
+
+# PostgreSQL reads no JSON that speaks of a NUL, which metadata may do: they are kept as texts.
+_UNDER = r"(CAST(replace({0}, '\u0000', '\ufffd') AS json) -> {1})"
+
+
+class _Listed(_Construct):
     inherit_cache = True
+    sqlite = "json_each({0})"
+    postgresql = "json_array_elements_text(CAST({0} AS json))"
 
 
-class _Kind(FunctionElement[str]):
+class _Kind(_Construct):
     type = String()
     inherit_cache = True
-
-
-class _Members(FunctionElement[str]):
-    inherit_cache = True
-
-
-class _TextOf(FunctionElement[str]):
-    type = String()
-    inherit_cache = True
-
-
-def _parts(element: FunctionElement[Any], compiler: SQLCompiler, **more: Any) -> list[str]:
-    return [compiler.process(each, **more) for each in element.clauses]
-
-
-@compiles(_Listed, "sqlite")
-def _sqlite_listed(element: _Listed, compiler: SQLCompiler, **more: Any) -> str:
-    (values,) = _parts(element, compiler, **more)
-    return f"json_each({values})"
-
-
-@compiles(_Listed, "postgresql")
-def _postgres_listed(element: _Listed, compiler: SQLCompiler, **more: Any) -> str:
-    (values,) = _parts(element, compiler, **more)
-    return f"json_array_elements_text(CAST({values} AS json))"
-
-
-@compiles(_Kind, "sqlite")
-def _sqlite_kind(element: _Kind, compiler: SQLCompiler, **more: Any) -> str:
-    text, key = _parts(element, compiler, **more)
-    return f"json_type({text}, '$.' || {key})"
-
-
-@compiles(_Kind, "postgresql")
-def _postgres_kind(element: _Kind, compiler: SQLCompiler, **more: Any) -> str:
-    value = _under(*_parts(element, compiler, **more))
-    return (
-        f"CASE json_typeof({value}) WHEN 'boolean' THEN CAST({value} AS text)"
-        f" WHEN 'string' THEN 'text' ELSE json_typeof({value}) END"
+    sqlite = "json_type({0}, '$.' || {1})"
+    postgresql = (
+        f"CASE json_typeof({_UNDER}) WHEN 'boolean' THEN CAST({_UNDER} AS text)"
+        f" WHEN 'string' THEN 'text' ELSE json_typeof({_UNDER}) END"
     )
 
 
-@compiles(_Members, "sqlite")
-def _sqlite_members(element: _Members, compiler: SQLCompiler, **more: Any) -> str:
-    text, key = _parts(element, compiler, **more)
-    return f"json_each({text}, '$.' || {key})"
-
-
-@compiles(_Members, "postgresql")
-def _postgres_members(element: _Members, compiler: SQLCompiler, **more: Any) -> str:
-    value = _under(*_parts(element, compiler, **more))
-    return (
-        f"json_array_elements(CASE json_typeof({value}) WHEN 'array' THEN {value}"
-        f" WHEN 'object' THEN (SELECT json_agg(each.value) FROM json_each({value}) AS each)"
-        f" ELSE json_build_array({value}) END)"
+class _Members(_Construct):
+    inherit_cache = True
+    sqlite = "json_each({0}, '$.' || {1})"
+    postgresql = (
+        f"json_array_elements(CASE json_typeof({_UNDER}) WHEN 'array' THEN {_UNDER}"
+        f" WHEN 'object' THEN (SELECT json_agg(each.value) FROM json_each({_UNDER}) AS each)"
+        f" ELSE json_build_array({_UNDER}) END)"
     )
 
 
-@compiles(_TextOf, "sqlite")
-def _sqlite_text_of(element: _TextOf, compiler: SQLCompiler, **more: Any) -> str:
-    value, kind = _parts(element, compiler, **more)
-    return f"CASE {kind} WHEN 'text' THEN {value} END"
-
-
-@compiles(_TextOf, "postgresql")
-def _postgres_text_of(element: _TextOf, compiler: SQLCompiler, **more: Any) -> str:
-    value, _ = _parts(element, compiler, **more)
-    return f"CASE json_typeof({value}) WHEN 'string' THEN {value} #>> '{{}}' END"
-
-
-def _under(text: str, key: str) -> str:
-    # PostgreSQL reads no JSON that speaks of a NUL, which metadata may do: they are kept as texts.
-    return rf"(CAST(replace({text}, '\u0000', '\ufffd') AS json) -> {key})"
+class _TextOf(_Construct):
+    type = String()
+    inherit_cache = True
+    sqlite = "CASE {1} WHEN 'text' THEN {0} END"
+    postgresql = "CASE json_typeof({0}) WHEN 'string' THEN {0} #>> '{{}}' END"
