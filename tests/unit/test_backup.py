@@ -111,6 +111,15 @@ def test_a_backup_whose_parts_are_said_to_lie_nowhere_is_damaged(archive: Path, 
         check_backup(archive, settings=SETTINGS)
 
 
+def test_a_database_is_no_folder_to_restore_to(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidInput, match="migrate"):
+        restore(archive, Path("postgresql://localhost/x"), settings=SETTINGS)
+    assert not (tmp_path / "postgresql:").exists()
+
+
 def test_only_an_empty_folder_is_restored_to(archive: Path, tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     folder.mkdir()

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING
 
 from conspectus.bootstrap.moving import FILES
-from conspectus.bootstrap.places import RECORDS, place_of
+from conspectus.bootstrap.places import RECORDS, is_address, place_of
 from conspectus.errors import Conflict, InvalidInput, NotFound, StorageError, UnreadableFile
 from conspectus.ports import Progress
 from conspectus.settings import Settings
@@ -75,8 +75,11 @@ def check_backup(file: Path, *, settings: Settings, beside: Path | None = None) 
 def restore(file: Path, folder: Path, *, settings: Settings) -> BackupReceipt:
     """Make a backup a store in a new or empty folder, once all of it is found to be what was backed up.
 
-    Raises Conflict for a folder with anything in it, and what `check_backup` raises.
+    Raises Conflict for a folder with anything in it, InvalidInput for a database, and what `check_backup`
+    raises.
     """
+    if is_address(folder):
+        raise InvalidInput("to", "is a database; restore to a folder and `conspectus migrate` from there")
     folder = folder.expanduser().absolute()
     with _disk(folder), _empty_folder(folder) as work:
         manifest = _unpacked(file, work, settings)
