@@ -15,6 +15,7 @@ from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import DocumentId
 from conspectus.records.people import add_user
 from conspectus.records.postgres import unfit
+from conspectus.records.postgres_errors import translated_errors
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.testing.accounts_contract import a_user
 from conspectus.testing.postgres_server import PostgresProcess, postgres_server
@@ -271,6 +272,18 @@ async def test_a_server_without_the_tls_that_the_url_demands_is_not_asked_again(
         with pytest.raises(StorageError, match="refuses the connection") as raised:
             await open_records(f"postgresql://u@127.0.0.1:{port}/x?sslmode=require")
     assert not isinstance(raised.value, StorageBusy)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        psycopg.errors.ReadOnlySqlTransaction("cannot execute UPDATE in a read-only transaction"),
+        psycopg.errors.FeatureNotSupported("cannot set transaction read-write mode during recovery"),
+    ],
+)
+def test_a_standby_is_taken_for_one(said: psycopg.Error) -> None:
+    with pytest.raises(StorageError, match="name the server that writes"), translated_errors("x"):
+        raise said
 
 
 def bytes_of_tables(server: PostgresProcess) -> bytes:

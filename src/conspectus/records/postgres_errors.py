@@ -12,6 +12,9 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from conspectus.errors import Conflict, ConspectusError, InvalidInput, StorageBusy, StorageError
 
 _TAKEN: Final = "23505"
+_READ_ONLY: Final = "25006"
+_UNSUPPORTED: Final = "0A000"
+"""What a standby says to a transaction that is told at its beginning that it will write."""
 _UNDONE: Final = frozenset({"40001", "40P01"})
 _AWAY: Final = ("08", "57P", "25P03")
 _BUSY: Final[Mapping[str, str]] = {
@@ -22,7 +25,7 @@ _BUSY: Final[Mapping[str, str]] = {
 _BROKEN: Final[Mapping[str, str]] = {
     "53100": "has no space left; nothing was stored: make room and do it again",
     "42501": "does not let this user do that; grant it all rights on the schema and on what lies in it",
-    "25006": "only lets read; it may be a standby: name the server that writes",
+    _READ_ONLY: "only lets read; it may be a standby: name the server that writes",
 }
 _INVALID: Final[Mapping[str, tuple[str, str]]] = {
     "22003": ("number", "does not fit into 64 bits"),
@@ -82,6 +85,8 @@ def _translated(error: BaseException | None, name: str) -> ConspectusError:
         return Conflict("row", reason, "is there already")
     if state in _INVALID:
         return InvalidInput(*_INVALID[state])
+    if state == _UNSUPPORTED and "recovery" in reason:
+        state = _READ_ONLY
     if state in _BUSY:
         return StorageBusy(f"{name} {_BUSY[state]} ({reason})")
     if state in _BROKEN:
