@@ -1,11 +1,15 @@
 """A write that is sent twice with the same key is done once."""
 
 import asyncio
+import io
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +17,11 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
+from conspectus import bootstrap
 from conspectus.errors import ProviderUnavailable
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.web.app import application
+from conspectus.web.logs import logger
 from tests.web.conftest import SETTINGS, Live, OpenSite, People, Site, filled
 
 KEY = {"Idempotency-Key": "one"}
@@ -190,3 +198,15 @@ async def test_a_request_that_was_killed_can_be_sent_again(open_site: OpenSite, 
     claim_and_die(tmp_path / "data")
     async with open_site() as site, site.client() as api:
         assert (await add(api)).status_code == 201
+
+
+async def test_a_server_starts_although_others_hold_its_store(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = replace(SETTINGS, busy_seconds=1)
+    async with bootstrap.open(tmp_path / "data", settings=settings, embedder=HashedEmbedder()) as engine:
+        app = application(engine, settings, log=logger("critical", io.StringIO()))
+        with closing(sqlite3.connect(tmp_path / "data" / "records.sqlite")) as other:
+            other.execute("BEGIN IMMEDIATE")
+            async with app.router.lifespan_context(app):
+                assert "kept answers cannot be looked through now: storage_busy" in caplog.text

@@ -1,6 +1,7 @@
 """The application: an engine behind HTTP."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -64,6 +65,7 @@ from conspectus.web.routes import (
 )
 
 FORGETTING = 3_600.0
+work = logging.getLogger(__name__)
 MOST_FIELDS = 20
 GROUPS = (
     people, grants, ingest, jobs, sources, conversations, documents, asking,
@@ -147,21 +149,24 @@ class Running:
 
     async def begin(self) -> None:
         """Give back the keys of writes that a process which died left unanswered."""
-        await self.engine.replays.give_back(now())
-        await self._forget()
+        await self._tidy(now())
 
     async def go_on(self) -> None:
         """Delete kept answers when their time has come, and give back keys that died with other processes."""
         while True:
             await asyncio.sleep(FORGETTING)
             slowest = max(FORGETTING, self.settings.request_seconds)
-            await self.engine.replays.give_back(now() - timedelta(seconds=slowest))
-            await self._forget()
+            await self._tidy(now() - timedelta(seconds=slowest))
 
-    async def _forget(self) -> None:
-        await self.engine.replays.forget(now() - timedelta(hours=self.settings.keep_answers_hours))
-        if self.engine.spoken is not None:
-            await self.engine.spoken.forget(older=FORGETTING)
+    async def _tidy(self, unanswered: datetime) -> None:
+        """What a store that is away keeps from being done is done the next time."""
+        try:
+            await self.engine.replays.give_back(unanswered)
+            await self.engine.replays.forget(now() - timedelta(hours=self.settings.keep_answers_hours))
+            if self.engine.spoken is not None:
+                await self.engine.spoken.forget(older=FORGETTING)
+        except ConspectusError as fault:
+            work.warning("kept answers cannot be looked through now: %s", fault.code)
 
 
 @asynccontextmanager
