@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, event, text
 
-from conspectus.errors import InvalidInput, StorageBusy, StorageError
+from conspectus.errors import InvalidInput, StorageBusy, StorageError, WriteUnknown
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import DocumentId
 from conspectus.records.people import add_user
@@ -111,7 +111,7 @@ async def test_a_commit_without_an_answer_is_not_run_again(records: SqlRecords, 
         add_user(connection, a_user("anna"))
         event.listen(database.writing, "commit", lambda each: terminate(postgres_url, each), once=True)
 
-    with pytest.raises(StorageBusy, match="may or may not have been stored") as raised:
+    with pytest.raises(WriteUnknown, match="may or may not have been stored") as raised:
         await records.transactions.write(work)
     assert len(runs) == 1
     assert raised.value.__cause__ is not None
@@ -251,6 +251,18 @@ async def test_a_database_that_stores_other_than_utf_8_is_refused(
     with pytest.raises(StorageError, match=f"stores text as {encoding}; make it anew with ENCODING 'UTF8'"):
         await open_records(postgres.url(name))
     postgres.run(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def test_a_database_with_tables_of_something_else_is_left_alone(postgres: PostgresProcess) -> None:
+    with postgres.fresh(empty=True) as url:
+        name = url.rpartition("/")[2].partition("?")[0]
+        postgres.run("CREATE TABLE users (name text)", name)
+        with pytest.raises(StorageError, match="holds users of something else; give the store a database"):
+            await open_records(url)
+        with psycopg.connect(url) as connection:
+            assert connection.execute(
+                "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"
+            ).fetchone() == (1,)
 
 
 def test_a_server_that_is_too_old_is_named() -> None:

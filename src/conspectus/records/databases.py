@@ -9,7 +9,7 @@ from sqlalchemy import Connection, inspect, text
 from conspectus.errors import InvalidInput, MissingExtra, StorageError, StorageTooNew
 from conspectus.records import newest
 from conspectus.records.sqlite import SqliteDatabase
-from conspectus.records.tables import VERSION
+from conspectus.records.tables import VERSION, schema
 from conspectus.records.transactions import Database, guarded, transact
 
 READERS = 4
@@ -71,6 +71,12 @@ def bytes_of_database(connection: Connection) -> int:
     return int(connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one())
 
 
+def _require_room(connection: Connection, name: str) -> None:
+    """Raise StorageError where something else has tables that are called as ours are."""
+    if taken := sorted(set(inspect(connection).get_table_names()) & set(schema.tables)):
+        raise StorageError(f"{name} holds {taken[0]} of something else; give the store a database of its own")
+
+
 def _migrate(database: Database) -> None:
     """Under a lock, unless another process did it while this one waited for it."""
     with database.migrating() as connection:
@@ -82,6 +88,7 @@ def _migrate(database: Database) -> None:
         if stored is not None and stored > VERSION:
             raise StorageTooNew(database.name, stored)
         if stored is None:
+            _require_room(connection, database.name)
             newest.make(connection)
             return
         # Alembic takes longer to import than everything else here, and is needed once per version.
