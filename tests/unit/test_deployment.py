@@ -154,7 +154,8 @@ def test_a_service_of_the_compose_file_waits_for_a_healthy_database_with_a_passw
     file = compose()
     database = file["services"]["postgres"]
     assert database["image"].startswith("pgvector/pgvector:pg")
-    assert database["healthcheck"]["test"][1] == "pg_isready"
+    assert database["healthcheck"]["test"][1:3] == ["pg_isready", "--host=127.0.0.1"]
+    assert database["shm_size"] == "1gb"
     assert database["volumes"] == ["postgres:/var/lib/postgresql"]
     assert "postgres" in file["volumes"]
     for service in file["services"].values():
