@@ -130,7 +130,7 @@ async def test_a_reader_who_is_cancelled_ends_a_call_that_hangs(opened: Opening)
 
 async def test_without_a_model_the_sources_are_still_told(opened: Opening) -> None:
     async with opened() as engine:
-        assert not engine.chat_ready()
+        assert engine.chat_model is None
         await engine.add(HERON, wait=True)
         sources, failure = await events(engine, ChatRequest("heron", floor=None))
     assert isinstance(sources, Sources)

@@ -191,11 +191,6 @@ def range_query(within: CaptionRange) -> dict[str, Json]:
     return {**told, "contains": within.contains or None}
 
 
-def range_json(within: CaptionRange) -> Json:
-    """A range as JSON."""
-    return encoded(within)
-
-
 def question_json(question: VideoQuestion) -> dict[str, Json]:
     """A question as the server takes it."""
     return {

@@ -48,10 +48,6 @@ class _Given:
 class Chatting(Conversing):
     """Answers in whole sentences."""
 
-    def chat_ready(self) -> bool:
-        """Whether a chat model is set."""
-        return self._parts.chat_model is not None
-
     @property
     def chat_model(self) -> str | None:
         """The name of the chat model, `vendor:model`, where one is set."""

@@ -322,11 +322,6 @@ class Streaming(Chatting):
             raise NotFound("stream", stream)
         return place, found
 
-    async def _stream_place(self, stream: str, collection: str) -> tuple[Stream, Place]:
-        """The same with how far its captions go."""
-        place, source = await self._stream_source(stream, collection)
-        return await self._as_stream(place, source), place
-
     async def _as_stream(self, place: Place, source: Source) -> Stream:
         return stream_of(source, await self._sight.extent(place, source))
 

@@ -104,11 +104,6 @@ def learnt_from(turns: Sequence[ChatTurn], titles: Sequence[str]) -> Learnt:
     return Learnt(shares, unlikely - likely)
 
 
-def by_string(titles: Sequence[str]) -> "StringMatch":
-    """Exact titles, whatever their case: what linking has to be better than."""
-    return StringMatch(titles)
-
-
 class StringMatch:
     """The plain way: whole words that are a title, the longest first, whatever their case."""
 
