@@ -367,6 +367,12 @@ class StorageBusy(StorageError):
     code = "storage_busy"
 
 
+class WriteUnknown(StorageBusy):
+    """The answer to the end of a write was lost: it may or may not have been stored."""
+
+    code = "write_unknown"
+
+
 class TurnLost(StorageBusy):
     """This process was not heard of for so long that another one does its work by now."""
 

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 import conspectus
-from conspectus import Eq, RemoteEngine, Settings, bootstrap
+from conspectus import Eq, NewDocument, RemoteEngine, Settings, bootstrap
 from conspectus.client.channel import Channel, Limits
 from conspectus.errors import (
     Conflict,
@@ -22,6 +22,7 @@ from conspectus.errors import (
     StorageBusy,
     TooLarge,
     UnreadableFile,
+    WriteUnknown,
 )
 from conspectus.model.jobs import Upload
 from conspectus.model.patience import Patience
@@ -114,24 +115,39 @@ async def test_a_lost_answer_is_asked_for_again_with_the_same_key() -> None:
         assert server.requests[-1].headers["idempotency-key"] not in keys
 
 
-async def test_a_store_that_comes_back_is_not_noticed_and_is_asked_with_the_same_key() -> None:
-    made = {"id": "c", "name": "wiki", "space": None, "language": None, "created": "2024-05-01T00:00:00Z"}
-    away, waits = problem(StorageBusy("the database does not answer")), Waits()
-    async with remote({f"{API}/collections": [away, away, ok(made)]}, waits=waits) as (engine, server):
-        assert (await engine.create_collection("wiki")).id == "c"
+AWAY = problem(StorageBusy("the database does not answer"))
+
+
+async def test_a_store_that_comes_back_is_asked_again() -> None:
+    waits = Waits()
+    async with remote({ME: [AWAY, AWAY, ok(PERSON)]}, waits=waits) as (engine, server):
+        assert (await engine.whoami()).name == "alice"
         assert (server.count(), waits) == (3, [1.0, 1.0])
-        assert len({request.headers["idempotency-key"] for request in server.requests}) == 1
 
 
-async def test_a_store_that_stays_away_is_told_and_a_secret_is_not_asked_for_twice() -> None:
-    away = problem(StorageBusy("the database does not answer"))
-    async with remote({ME: away, f"{API}/keys": away}) as (engine, server):
+async def test_a_store_that_stays_away_is_told() -> None:
+    async with remote({ME: AWAY}) as (engine, server):
         with pytest.raises(StorageBusy, match="ask again"):
             await engine.whoami()
         assert server.count() == 4
+
+
+async def test_what_a_store_may_have_done_is_done_again_only_where_that_does_no_harm() -> None:
+    source = {"id": "s", "collection": "c", "name": "default", "kind": "manual"}
+    written = [{"id": "d", "outcome": "added", "chunks": 1}]
+    lost, documents = problem(WriteUnknown("the answer was lost")), f"{API}/sources/s/documents"
+    answers = {f"{API}/collections/default/sources": ok(source), documents: [lost, AWAY, ok(written)]}
+    async with remote({**answers, f"{API}/collections": lost, f"{API}/keys": AWAY}) as (engine, server):
+        with pytest.raises(WriteUnknown, match="may or may not"):
+            await engine.create_collection("wiki")
         with pytest.raises(StorageBusy):
             await engine.create_key()
-        assert server.count() == 5
+        assert server.count() == 2
+        await engine.add(["no key", NewDocument("a key", key="k")])
+        sent = [json.loads(each.body)["documents"] for each in server.requests if each.path == documents]
+    assert len(sent) == 3
+    assert sent[0] == sent[1] == sent[2]
+    assert [len(each["key"]) for each in sent[0]] == [36, 1]
 
 
 async def test_another_conflict_is_final_and_questions_have_no_key() -> None:

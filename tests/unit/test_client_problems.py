@@ -5,7 +5,7 @@ import pytest
 from conspectus import errors
 from conspectus.client.problems import error_of
 from conspectus.errors import ConspectusError, IndexDamaged, StorageError
-from conspectus.web.problems import problem_of
+from conspectus.web.problems import UNKNOWN, problem_of
 
 ERRORS = [
     errors.InvalidInput("where", "is odd"),
@@ -28,6 +28,7 @@ ERRORS = [
     errors.ProviderError("openai", "refused", status=400),
     errors.ProviderUnavailable("openai", "is busy", status=429, retry_after=7.0),
     errors.StorageBusy("the store is busy; ask again"),
+    errors.WriteUnknown(UNKNOWN),
 ]
 
 

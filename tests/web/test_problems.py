@@ -40,6 +40,7 @@ SAMPLES: list[tuple[ConspectusError, int]] = [
     (errors.ProviderError("cohere", "refused", status=400), 502),
     (errors.ProviderUnavailable("cohere", "is away", retry_after=3), 503),
     (errors.StorageBusy("held by another process"), 503),
+    (errors.WriteUnknown("lost"), 503),
     (errors.IndexDamaged("/srv/secret/place", "is torn"), 500),
     (errors.StorageTooNew("/srv/secret/place", "9"), 500),
 ]

@@ -1,6 +1,7 @@
 """Collections and sources of a server."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from conspectus.client.desk import Desk
@@ -71,7 +72,8 @@ class Catalog(Desk):
         """The source of that name, made if it is new; `metadata`, where given, replaces what it has."""
         told = None if metadata is None else metadata_json(metadata)
         body = given(name=name, metadata=told, kind=kind)
-        return await self._made(collection, Source, post(in_collection(collection, "sources"), body))
+        request = replace(post(in_collection(collection, "sources"), body), repeatable=True)
+        return await self._made(collection, Source, request)
 
     async def sources(self, *, collection: str = "default") -> Sequence[Source]:
         """The sources of a collection that can be seen, by name."""

@@ -31,7 +31,7 @@ REPEATED: Final = "idempotency key"
 """The kind of a Conflict that says that an earlier sending of the same request is still being answered."""
 PATIENCE: Final = Patience(attempts=4, first_wait=0.5)
 PASSING: Final = (ServerUnavailable, Overloaded, StorageBusy)
-"""What is worth asking again, if the server answers so."""
+"""What is worth asking again where that cannot do anything twice."""
 OWN_FAULTS: Final = frozenset({"internal", "not_ready", "request_timeout", "timeout"})
 """The codes of what goes wrong in the server itself, not in what was asked of it."""
 
@@ -179,8 +179,8 @@ class Channel:
         if response.is_success:
             return self._json(body) if body else None
         error = self._error(response, body)
-        # A store that was lost in the middle may have done what was asked of it, which only a key tells it.
-        passing = (ServerUnavailable, Overloaded) if request.once else PASSING
+        # A store that was lost in the middle may have done a part of what was asked of it.
+        passing = PASSING if request.repeatable or not request.writes else (ServerUnavailable, Overloaded)
         unavailable = response.status_code in BUSY and isinstance(error, passing)
         if unavailable or (isinstance(error, Conflict) and error.kind == REPEATED):
             raise _Again(error, _seconds(response.headers.get("Retry-After")))

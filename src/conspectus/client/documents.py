@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+from uuid import uuid4
 
 from conspectus.client.catalog import Catalog, in_collection
 from conspectus.client.encode import changes_json, document_json, encoded
@@ -165,9 +166,11 @@ class Documents(Catalog):
         return await self._channel.one(Receipt, work(in_collection(collection, "documents", "delete"), body))
 
     async def _write(self, batch: Sequence[NewDocument], source: Source) -> Sequence[Written]:
-        body: Json = {"documents": [document_json(each) for each in batch]}
-        path = path_of("sources", ("source", source.id), "documents")
-        return await self._channel.several(Written, post(path, body))
+        # With keys it is no matter how often a batch arrives.
+        keyed = [each if each.key is not None else replace(each, key=str(uuid4())) for each in batch]
+        body: Json = {"documents": [document_json(each) for each in keyed]}
+        request = post(path_of("sources", ("source", source.id), "documents"), body)
+        return await self._channel.several(Written, replace(request, repeatable=True))
 
 
 def _path(document: str, *parts: str) -> str:

@@ -23,7 +23,8 @@ class Request:
     """One request. `writes` says that it changes something: it goes with a key under which it is done once.
 
     `once` is a write whose answer is not given twice, so that it is not sent again where that was lost;
-    an `unhurried` one may take as long as it takes.
+    a `repeatable` one does nothing more when it is done again, key or not; an `unhurried` one may take as
+    long as it takes.
     """
 
     method: Method
@@ -34,6 +35,7 @@ class Request:
     uploads: Sequence[Upload] = ()
     writes: bool = False
     once: bool = False
+    repeatable: bool = False
     unhurried: bool = False
 
 

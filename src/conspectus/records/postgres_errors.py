@@ -9,7 +9,7 @@ import psycopg
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from conspectus.errors import Conflict, ConspectusError, InvalidInput, StorageBusy, StorageError
+from conspectus.errors import Conflict, ConspectusError, InvalidInput, StorageBusy, StorageError, WriteUnknown
 
 _TAKEN: Final = "23505"
 _READ_ONLY: Final = "25006"
@@ -38,11 +38,6 @@ _REFUSED: Final = re.compile(
     r"(?!.*(the database system is|recovery|too many|connection slots|terminating|connect failed|query_wait))"
 )
 _MISSPELT: Final = re.compile(r"invalid (connection option|port number|\w+ value)")
-_REST: Final = "what was acknowledged is stored; do the rest again"
-_OPEN: Final = (
-    "this write may or may not have been stored; documents that have keys of their own can be written again,"
-    " for others look first"
-)
 
 
 class Undone(StorageBusy):
@@ -52,13 +47,16 @@ class Undone(StorageBusy):
 class Lost(StorageBusy):
     """There was no connection, or it broke: what was not committed is undone."""
 
-    def __init__(self, name: str, reason: str, *, undone: bool = True) -> None:
-        super().__init__(f"{name} does not answer ({reason}); {_REST if undone else _OPEN}")
-        self._name, self._reason = name, reason
+    def __init__(self, fault: str) -> None:
+        super().__init__(f"{fault}; what was acknowledged is stored; do the rest again")
+        self._fault = fault
 
-    def at_the_end(self) -> "Lost":
+    def at_the_end(self) -> WriteUnknown:
         """The same where what was lost is the answer to the end of a transaction."""
-        return Lost(self._name, self._reason, undone=False)
+        return WriteUnknown(
+            f"{self._fault}; this write may or may not have been stored;"
+            " documents that have keys of their own can be written again, for others look first"
+        )
 
 
 @contextmanager
@@ -105,7 +103,7 @@ def _unanswered(error: BaseException | None, state: str, name: str, reason: str)
             return StorageError(
                 f"{name} refuses the connection; check user, password, name and TLS ({reason})"
             )
-        return Lost(name, reason)
+        return Lost(f"{name} does not answer ({reason})")
     if isinstance(error, psycopg.DataError):
         return InvalidInput("text", f"cannot be stored: {reason}")
     return StorageError(f"{name}: {reason}")

@@ -70,6 +70,7 @@ FOR_GOOD = {errors.ChatNotConfigured.code, errors.ChatAuthFailed.code, errors.Ch
 """Codes after which it does not help to ask again, which clients of OpenAI do by themselves."""
 
 BUSY = "the store is busy; ask again"
+UNKNOWN = "the store went away at the end of this write, which may or may not have been done; look first"
 BROKEN = "the store could not do its work; the server's log says why"
 FIELD = re.compile(r"[a-z_]+|[0-9]+", re.ASCII)
 RESERVED = {"type", "title", "status", "detail", "code"}
@@ -120,10 +121,10 @@ def problem_of(error: ConspectusError) -> Problem:
     """The problem that an error of ours is. What a store says may name its files, so it is not repeated."""
     status = status_of(type(error))
     if isinstance(error, StorageError):
-        busy = isinstance(error, errors.StorageBusy)
-        passing = status == HTTPStatus.SERVICE_UNAVAILABLE
+        unknown, busy = isinstance(error, errors.WriteUnknown), isinstance(error, errors.StorageBusy)
+        passing = status == HTTPStatus.SERVICE_UNAVAILABLE and not unknown
         headers = {"Retry-After": "1"} if passing else {}
-        return Problem(status, error.code, BUSY if busy else BROKEN, headers=headers)
+        return Problem(status, error.code, UNKNOWN if unknown else BUSY if busy else BROKEN, headers=headers)
     if isinstance(error, ChatError):
         return failed(Failure(error.code, error.told))
     headers = {}
