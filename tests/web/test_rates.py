@@ -15,9 +15,9 @@ from sqlalchemy import select
 
 from conspectus import bootstrap
 from conspectus.errors import Conflict
+from conspectus.records.allowances import MINUTE, SqlAllowances
 from conspectus.records.database_time import DatabaseTime
 from conspectus.records.replays import SqlReplays
-from conspectus.records.sharing import MINUTE, SqlAllowances
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.web.app import application
 from conspectus.web.rates import portion_of

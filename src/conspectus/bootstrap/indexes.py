@@ -8,11 +8,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
-from conspectus.bootstrap.milvus import MilvusIndexes, NamedTurn
+from conspectus.bootstrap.milvus import MilvusIndexes
 from conspectus.bootstrap.places import Place
 from conspectus.errors import IndexDamaged, InvalidInput, NotFound
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
+from conspectus.ports.turns import Turns
 from conspectus.records.transactions import Transactions
 from conspectus.settings import Settings
 from conspectus.text.words import Analyzer
@@ -51,13 +52,13 @@ def chosen_index(place: Place, settings: Settings) -> IndexKind:
             raise InvalidInput("index", f"{other!r} is not auto, segments, pgvector or milvus")
 
 
-def indexes_of(place: Place, settings: Settings, transactions: Transactions, turns: NamedTurn) -> Indexes:
+def indexes_of(place: Place, settings: Settings, transactions: Transactions, turns: Turns) -> Indexes:
     """The indexes that the settings name, over the transactions and in the turns of the store."""
     match chosen_index(place, settings):
         case "segments":
             return EmbeddedIndexes(place, settings)
         case "milvus":
-            return MilvusIndexes(place.folder, settings, turn=turns if place.is_shared else None)
+            return MilvusIndexes(place.folder, settings, turns)
         case "pgvector":
             from conspectus.bootstrap.pgvector import PgvectorIndexes
 

@@ -1,19 +1,17 @@
-"""The indexes of a store in Milvus: one connection, a name for each collection and space, turns by locks."""
+"""The indexes of a store in Milvus: one connection, and a name for each collection and space."""
 
 import asyncio
 import hashlib
 import re
-from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
-from conspectus.ports.turns import Hold
-from conspectus.records.turns import turn
+from conspectus.ports.turns import Hold, Turns
 from conspectus.settings import Settings
 from conspectus.text.words import Analyzer
 
@@ -21,23 +19,19 @@ if TYPE_CHECKING:
     from conspectus.index.milvus.asking import Place
     from conspectus.index.milvus.server import MilvusServer
 
-NamedTurn: TypeAlias = Callable[[str], AbstractAsyncContextManager[Hold]]
 LITE = "milvus.db"
 _PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
 class MilvusIndexes:
-    """Opens indexes in Milvus; what many processes do to one, they do in turn.
+    """Opens indexes in Milvus; what many processes do to one, they do in turn."""
 
-    Without `turn` they are those that have the folder, and take turns by locks of files in it.
-    """
-
-    def __init__(self, folder: Path, settings: Settings, *, turn: NamedTurn | None = None) -> None:
+    def __init__(self, folder: Path, settings: Settings, turns: Turns) -> None:
         if not _PREFIX.fullmatch(settings.milvus_prefix):
             raise InvalidInput("milvus_prefix", "must be a letter or _, then at most 63 letters, digits or _")
         self._folder = folder
         self._settings = settings
-        self._turn = turn or partial(_turn_in, folder)
+        self._turns = turns
         self._server: MilvusServer | None = None
         self._opening = asyncio.Lock()
 
@@ -68,7 +62,7 @@ class MilvusIndexes:
 
         name = index_name(self._settings.milvus_prefix, collection, space)
         dimensions = space.dimensions if space else 0
-        return Place(self._server, name, partial(_turn_for, self._turn, name), dimensions)
+        return Place(self._server, name, partial(_turn_for, self._turns, name), dimensions)
 
 
 def index_name(prefix: str, collection: Collection, space: EmbeddingSpace | None) -> str:
@@ -87,9 +81,5 @@ def _connection(folder: Path, settings: Settings) -> "MilvusServer":
     return MilvusServer(uri, token=settings.milvus_token, seconds=float(settings.milvus_seconds))
 
 
-def _turn_for(turn: NamedTurn, name: str, work: str) -> AbstractAsyncContextManager[Hold]:
-    return turn(f"{name}.{work}")
-
-
-def _turn_in(folder: Path, name: str) -> AbstractAsyncContextManager[Hold]:
-    return turn(folder / f"{name}.lock")
+def _turn_for(turns: Turns, name: str, work: str) -> AbstractAsyncContextManager[Hold]:
+    return turns(f"{name}.{work}")

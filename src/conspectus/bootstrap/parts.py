@@ -6,8 +6,8 @@ import importlib.metadata
 import os
 import shutil
 import socket
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache, partial
 from pathlib import Path
@@ -29,7 +29,7 @@ from conspectus.ports.allowances import Allowances
 from conspectus.ports.captions import CaptionReader
 from conspectus.ports.chat import SpokenAnswers
 from conspectus.ports.jobs import JobFiles, Jobs, Replays
-from conspectus.ports.turns import Hold, Turn
+from conspectus.ports.turns import Hold, Turn, Turns
 from conspectus.ports.web import Connector, Fetcher
 from conspectus.settings import Settings
 
@@ -48,9 +48,6 @@ UPLOADS = "uploads"
 COPIES = "wikis"
 UNHEARD = timedelta(minutes=10)
 """So long after its time limit a request is taken to have died with its process."""
-
-Turns = Callable[[str], AbstractAsyncContextManager[Hold]]
-"""Opens turns by the names of what is done in them."""
 
 
 async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
@@ -130,7 +127,7 @@ def _replays(place: Place, settings: Settings, transactions: "Transactions") -> 
 
 
 def _allowances(transactions: "Transactions") -> Allowances:
-    from conspectus.records.sharing import SqlAllowances
+    from conspectus.records.allowances import SqlAllowances
 
     return SqlAllowances(transactions)
 

@@ -28,3 +28,6 @@ Turn: TypeAlias = Callable[[], AbstractAsyncContextManager[Hold]]
 What runs in a block whose turn is lost is cancelled, and the block raises TurnLost; where nobody can say
 whose turn it is, opening it raises StorageError.
 """
+
+Turns: TypeAlias = Callable[[str], AbstractAsyncContextManager[Hold]]
+"""Opens turns by the names of what is done in them."""

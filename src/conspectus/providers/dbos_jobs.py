@@ -14,7 +14,7 @@ import asyncio
 import logging
 import sqlite3
 from collections.abc import Callable, Coroutine
-from contextlib import AbstractAsyncContextManager, closing
+from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -27,7 +27,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from conspectus.errors import StorageError
 from conspectus.model.ids import JobId
 from conspectus.ports.jobs import Run
-from conspectus.ports.turns import Hold
+from conspectus.ports.turns import Turns
 
 Result = TypeVar("Result")
 
@@ -63,7 +63,7 @@ class Sharing:
     """
 
     executor: str
-    turns: Callable[[str], AbstractAsyncContextManager[Hold]]
+    turns: Turns
 
 
 def claimed(
