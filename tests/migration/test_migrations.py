@@ -17,30 +17,13 @@ from conspectus.errors import StorageTooNew
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId
 from conspectus.model.records import EmbeddingSpace
-from conspectus.records import (
-    account_tables,
-    alert_tables,
-    graph_tables,
-    job_tables,
-    memory_tables,
-    migrate,
-    name_tables,
-    newest,
-)
+from conspectus.records import migrate, newest
 from conspectus.records.sqlite import migrating, sqlite_engine
 from conspectus.records.store import open_records
 from conspectus.records.tables import VERSION, schema
 from conspectus.testing.samples import vector
 from tests.migration.first_version import FIRST_VERSION_ROWS
 
-EVERY_TABLE = (
-    account_tables.users,
-    alert_tables.alerts,
-    graph_tables.graph_nodes,
-    job_tables.jobs,
-    memory_tables.retentions,
-    name_tables.mentions,
-)
 MIGRATIONS = Path(migrate.__file__).with_name("migrations")
 OPEN = "import asyncio, sys; from conspectus.records.store import open_records; from pathlib import Path\n\
 async def main():\n    await (await open_records(Path(sys.argv[1]))).close()\n\

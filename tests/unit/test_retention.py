@@ -22,7 +22,6 @@ from conspectus.model.memory import NewMemory, Retention, RetentionRule, Scope
 PATIENCE = 6_000
 NAMES = st.none() | st.sampled_from(["a", "b", "*", "a/b", "%2A", "ü"])
 SCOPES = st.builds(Scope, NAMES, NAMES, NAMES)
-RULES = st.builds(Retention, st.integers(0, 9), st.none() | st.integers(0, 9))
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ _COLLECTIONS = select(
 
 @dataclass(frozen=True, slots=True)
 class Chunks:
-    """The numbers of chunks from one to another, both of them too."""
+    """Chunks whose numbers are from one to another, both included."""
 
     first: int
     last: int
