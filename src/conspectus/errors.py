@@ -20,19 +20,15 @@ ConspectusError
 ├── MissingExtra            an optional dependency is not installed
 ├── ProviderError           a model provider refused
 │   ├── ProviderUnavailable the provider may answer later
-│   └── ChatError           a chat model gave no answer, or no more of it
-│       ├── ChatNotConfigured     no chat model is set
-│       ├── ChatAuthFailed        the provider refused the key
-│       ├── ChatRateLimited       the provider has had too many requests
-│       ├── ChatUnreachable       the provider could not be reached, or broke off
-│       ├── ChatTimedOut          the provider took too long
-│       ├── ChatModelUnknown      the provider has no such model
-│       ├── ChatTooLong           the prompt and the answer are longer than the model's window
-│       └── ChatBadAnswer         what the provider sent cannot be understood
+│   └── ChatError           a chat model gave no answer, or no more of it: ChatNotConfigured, ChatAuthFailed,
+│                           ChatRateLimited, ChatUnreachable, ChatTimedOut, ChatModelUnknown, ChatTooLong,
+│                           ChatBadAnswer
 └── StorageError            a store could not do its work
     ├── StorageTooNew       the data were written by a newer version
     ├── StorageBusy         another process holds the store
+    │   ├── WriteUnknown    nobody knows whether it was stored
     │   └── TurnLost        another process does this work now
+    ├── CollectionGone      the index was built anew meanwhile
     └── IndexDamaged        derived data cannot be read and has to be rebuilt
 """
 
