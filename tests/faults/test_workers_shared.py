@@ -1,13 +1,15 @@
 """Workers of one database: they share the jobs, and what one leaves behind another one does, once."""
 
 import asyncio
+import json
 import os
 import signal
+import sqlite3
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -142,3 +144,17 @@ async def test_a_worker_that_stood_still_ends_no_job_that_another_took(
                 assert await first.wait() == 0
                 assert ([await engine.job(each) for each in jobs], await stored(engine)) == before
         await verify(engine, jobs)
+
+
+async def test_what_a_worker_has_to_say_is_a_line_of_json(tmp_path: Path) -> None:
+    async with conspectus.open(tmp_path / "data", settings=SETTINGS):
+        pass
+    async with worker(str(tmp_path / "data"), tmp_path / "cache") as process:
+        assert process.stderr is not None
+        with closing(sqlite3.connect(tmp_path / "data" / "records.sqlite")) as other:
+            other.execute("ALTER TABLE collections RENAME TO gone")
+            async with asyncio.timeout(LONG):
+                said = json.loads(await process.stderr.readline())
+        assert said["level"] == "warning"
+        assert said["logger"].startswith("conspectus.")
+        assert {"timestamp", "event"} <= said.keys()

@@ -24,8 +24,7 @@ import pytest
 from conspectus import sync
 from conspectus.model.jobs import Job
 from conspectus.testing.web_server import Answer, ScriptedServer
-from conspectus.web.logs import logger
-from conspectus.web.serve import forwarded
+from conspectus.web.logs import forwarded, logger
 from tests.web.conftest import SETTINGS
 
 PROGRAM = [sys.executable, "-c", "from conspectus.cli.main import main; main()", "serve", "--port", "0"]

@@ -1,7 +1,7 @@
 """worker."""
 
 import asyncio
-import logging
+import importlib
 import signal
 from dataclasses import replace
 
@@ -13,6 +13,8 @@ from conspectus.engine.background import keep_working, start_work
 from conspectus.errors import InvalidInput
 from conspectus.settings import Settings
 
+LOGS = "conspectus.web.logs"
+
 
 def worker(common: Common) -> None:
     """Do what nobody waits for, and answer nobody: jobs, vectors, names, alerts, watched wikis, retention."""
@@ -20,12 +22,9 @@ def worker(common: Common) -> None:
     if common.collection is not None:
         raise InvalidInput("collection", "a worker works for all collections")
     settings = replace(Settings.from_environment(), background="on")
-    told = logging.StreamHandler()
-    told.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
-    # What other libraries say may hold content.
-    logging.getLogger("conspectus").addHandler(told)
-    logging.getLogger("conspectus").setLevel(settings.log_level.upper())
-    asyncio.run(_work(common, settings))
+    logs = importlib.import_module(LOGS)
+    with logs.forwarded(logs.logger(settings.log_level)):
+        asyncio.run(_work(common, settings))
 
 
 async def _work(common: Common, settings: Settings) -> None:

@@ -1,8 +1,11 @@
 """One line of JSON for every request, without content and without secrets."""
 
+import logging
 import re
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from time import perf_counter
 from typing import Any, TextIO
 from uuid import uuid4
@@ -34,6 +37,30 @@ def logger(level: str, stream: TextIO | None = None) -> FilteringBoundLogger:
         wrapper_class=structlog.make_filtering_bound_logger(level),
     )
     return made
+
+
+class Forwarding(logging.Handler):
+    """Passes on what libraries have to say, in our form; only our own words are said to hold no content."""
+
+    def __init__(self, log: FilteringBoundLogger) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line."""
+        ours = record.name.startswith("conspectus")
+        self._log.log(record.levelno, record.getMessage() if ours else str(record.msg), logger=record.name)
+
+
+@contextmanager
+def forwarded(log: FilteringBoundLogger) -> Iterator[None]:
+    """Have what libraries say written to the log."""
+    handler = Forwarding(log)
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
 
 
 def fault_facts(error: BaseException) -> dict[str, Any]:

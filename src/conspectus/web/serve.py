@@ -1,7 +1,6 @@
 """Running the application: where it listens, who may come in, and how it ends."""
 
 import asyncio
-import logging
 import signal
 import socket
 import threading
@@ -13,7 +12,6 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from structlog.typing import FilteringBoundLogger
 
 from conspectus import bootstrap
 from conspectus.engine import Engine
@@ -25,7 +23,7 @@ from conspectus.settings import Settings
 from conspectus.web.app import application
 from conspectus.web.auth import is_loopback
 from conspectus.web.health import Readiness
-from conspectus.web.logs import logger
+from conspectus.web.logs import forwarded, logger
 
 HEAD_BYTES = 65_536
 KEEP_ALIVE_SECONDS = 15
@@ -224,27 +222,3 @@ class Server(uvicorn.Server):
 
     def _end(self) -> None:
         self.should_exit = True
-
-
-class Forwarding(logging.Handler):
-    """Passes on what libraries have to say, in our form; only our own words are said to hold no content."""
-
-    def __init__(self, log: FilteringBoundLogger) -> None:
-        super().__init__(logging.WARNING)
-        self._log = log
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Write one line."""
-        ours = record.name.startswith("conspectus")
-        self._log.log(record.levelno, record.getMessage() if ours else str(record.msg), logger=record.name)
-
-
-@contextmanager
-def forwarded(log: FilteringBoundLogger) -> Iterator[None]:
-    """Have what libraries say written to the log."""
-    handler = Forwarding(log)
-    logging.getLogger().addHandler(handler)
-    try:
-        yield
-    finally:
-        logging.getLogger().removeHandler(handler)

@@ -11,9 +11,9 @@ from conspectus import bootstrap
 from conspectus.engine.background import start_work
 from conspectus.errors import ConspectusError
 from conspectus.web.app import application
-from conspectus.web.logs import fault_facts, logger
+from conspectus.web.logs import fault_facts, forwarded, logger
 from conspectus.web.orders import ALIVE, LEAVE, READY, SERVING, Order
-from conspectus.web.serve import Listening, Server, forwarded
+from conspectus.web.serve import Listening, Server
 
 PULSE: Final = 1.0
 FAILED: Final = 1

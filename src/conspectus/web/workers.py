@@ -18,10 +18,10 @@ from structlog.typing import FilteringBoundLogger
 from conspectus import bootstrap
 from conspectus.errors import StorageError
 from conspectus.settings import Settings
-from conspectus.web.logs import logger
+from conspectus.web.logs import forwarded, logger
 from conspectus.web.metrics import FOLDER, forget_process
 from conspectus.web.orders import ALIVE, LEAVE, READY, SERVING, STOP, Order, command
-from conspectus.web.serve import Opened, address_of, bound, first_key, forwarded
+from conspectus.web.serve import Opened, address_of, bound, first_key
 
 START_SECONDS: Final = 120.0
 """One that does not serve after so long is taken for one that never will."""
