@@ -50,7 +50,7 @@ BEST = 10
 SLOW = 10.0
 REST = 6.0
 """Seconds after which an index takes it that no more is written."""
-POLL = 0.5
+POLL = 5.0
 FIGURE = Path(__file__).resolve().parents[1] / "docs" / "figures" / "stores.svg"
 
 
