@@ -167,7 +167,7 @@ class Settings:
     def __post_init__(self) -> None:
         """Refuse a level that no log has, which nobody else looks at before there is a log."""
         if self.log_level.lower() not in LEVELS:
-            raise InvalidInput("log_level", f"{self.log_level!r} is not debug, info, warning or error")
+            raise InvalidInput("log_level", f"{self.log_level!r} is none of {', '.join(LEVELS)}")
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "Settings":
