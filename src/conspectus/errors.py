@@ -21,8 +21,7 @@ ConspectusError
 ├── ProviderError           a model provider refused
 │   ├── ProviderUnavailable the provider may answer later
 │   └── ChatError           a chat model gave no answer, or no more of it: ChatNotConfigured, ChatAuthFailed,
-│                           ChatRateLimited, ChatUnreachable, ChatTimedOut, ChatModelUnknown, ChatTooLong,
-│                           ChatBadAnswer
+│       ChatRateLimited, ChatUnreachable, ChatTimedOut, ChatModelUnknown, ChatTooLong, ChatBadAnswer
 └── StorageError            a store could not do its work
     ├── StorageTooNew       the data were written by a newer version
     ├── StorageBusy         another process holds the store
