@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from tests.index_strategies import DIMENSIONS, assert_same, chunks, filters, probes, rows
+from tests.index_strategies import (
+    DIMENSIONS,
+    assert_same,
+    catch_up,
+    filters,
+    operations,
+    perform,
+    probes,
+    rows,
+)
 from tests.pgvector_places import place_at
 from tests.repetitions import tries
 
@@ -19,7 +28,7 @@ from conspectus.index.pgvector.place import Place
 from conspectus.index.pgvector.store import PgvectorIndex
 from conspectus.model.filter import Between, Eq, Exists, Filter, In, Not, matches
 from conspectus.model.index import IndexedChunk
-from conspectus.ports import Index, Probe
+from conspectus.ports import Probe
 from conspectus.testing.journal import Journal, make_chunk
 from conspectus.testing.postgres_server import PostgresProcess
 
@@ -45,10 +54,6 @@ async def place(
     async with place_at(url, dimensions, graph_from=graph_from, most_listed=most_listed) as here:
         await here.database.write(lambda connection: forget(connection, here.name))
         yield here
-
-
-async def catch_up(index: Index, journal: Journal) -> None:
-    await index.apply(await journal.changes_since(index.applied(), limit=10**6))
 
 
 async def admitted(url: str, stored: list[IndexedChunk], asked: list[Filter]) -> list[list[int]]:
@@ -88,30 +93,20 @@ def test_filters_mean_what_matches_means(url: str, stored: list[IndexedChunk], a
         assert ids == expected, where
 
 
-operations = st.one_of(
-    st.tuples(st.just("put"), st.lists(chunks, min_size=1, max_size=12)),
-    st.tuples(st.just("remove"), st.lists(st.integers(0, 60), min_size=1, max_size=12)),
-    st.tuples(st.just("apply"), st.integers(1, 30)),
-    st.tuples(st.just("many"), st.integers(1, 2)),
-    st.tuples(st.sampled_from(["rebuild", "purge", "reopen", "search"]), st.none()),
+steps_of_a_history = st.one_of(
+    operations("rebuild", "purge", "reopen", "search"), st.tuples(st.just("many"), st.integers(1, 2))
 )
 
 
-async def perform(index: PgvectorIndex, journal: Journal, name: str, value: object) -> None:
+async def take(index: PgvectorIndex, journal: Journal, name: str, value: object) -> None:
     match name, value:
-        case "put", list():
-            journal.put(value)
-        case "remove", list():
-            journal.remove(value)
-        case "apply", int():
-            await index.apply(await journal.changes_since(index.applied(), limit=value))
         case "many", int():
             while changes := await journal.changes_since(index.applied(), limit=value):
                 await index.apply(changes)
         case "search", _:
             await index.search(Probe(Exists(("group",)), "fox sun", None, 5))
-        case "rebuild" | "purge", _:
-            await (index.rebuild() if name == "rebuild" else index.purge())
+        case _:
+            await perform(index, journal, name, value)
 
 
 async def compare(
@@ -124,7 +119,7 @@ async def compare(
             if step == "reopen":
                 await index.close()
                 index = await PgvectorIndex.open(here, journal, analyse)
-            await perform(index, journal, step, value)
+            await take(index, journal, step, value)
         await catch_up(index, journal)
         await catch_up(reference, journal)
         again = await PgvectorIndex.open(here, journal, analyse)
@@ -140,13 +135,13 @@ async def compare(
         await again.close()
 
 
-@given(st.lists(operations, max_size=15), st.lists(probes, min_size=1, max_size=4))
+@given(st.lists(steps_of_a_history, max_size=15), st.lists(probes, min_size=1, max_size=4))
 @settings(max_examples=tries(40), deadline=None, suppress_health_check=LASTING)
 def test_the_history_does_not_matter(url: str, steps: list[tuple[str, object]], asked: list[Probe]) -> None:
     asyncio.run(compare(url, steps, asked, graph_from=20_000, most_listed=10_000))
 
 
-@given(st.lists(operations, max_size=15), st.lists(probes, min_size=1, max_size=4))
+@given(st.lists(steps_of_a_history, max_size=15), st.lists(probes, min_size=1, max_size=4))
 @settings(max_examples=tries(40), deadline=None, suppress_health_check=LASTING)
 def test_nor_does_a_graph_nor_that_rows_are_not_listed(
     url: str, steps: list[tuple[str, object]], asked: list[Probe]
