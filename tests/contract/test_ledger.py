@@ -12,7 +12,13 @@ from conspectus.records.ledger import SqlLedger
 from conspectus.records.replays import SqlReplays
 from conspectus.records.request_log import SqlRequestLog
 from conspectus.records.store import SqlRecords, open_records
-from conspectus.testing.ledger_contract import LedgerContract, ReplaysContract, RequestLogContract, job
+from conspectus.testing.ledger_contract import (
+    LedgerContract,
+    ReplaysContract,
+    RequestLogContract,
+    Store,
+    job,
+)
 from conspectus.testing.memory_jobs import MemoryLedger, MemoryReplays, MemoryRequestLog
 from conspectus.testing.samples import SHELF, shelf
 
@@ -82,11 +88,22 @@ class TestMemoryReplays(ReplaysContract):
     def replays(self) -> Replays:
         return MemoryReplays()
 
+    @pytest.fixture
+    def store(self, replays: MemoryReplays) -> Store:
+        return replays.store
+
 
 class TestSqlReplays(ReplaysContract):
     @pytest.fixture
     def replays(self, records: SqlRecords) -> Replays:
         return SqlReplays(records.transactions)
+
+    @pytest.fixture
+    def store(self, records: SqlRecords) -> Store:
+        async def stored() -> None:
+            await records.transactions.write(lambda _: None)
+
+        return stored
 
 
 class TestPostgresReplays(OnPostgres, TestSqlReplays):

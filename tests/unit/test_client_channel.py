@@ -24,6 +24,7 @@ from conspectus.errors import (
     UnreadableFile,
     WriteUnknown,
 )
+from conspectus.model.conversation import NewMessage
 from conspectus.model.jobs import Upload
 from conspectus.model.patience import Patience
 from conspectus.testing.web_server import (
@@ -132,12 +133,20 @@ async def test_a_store_that_stays_away_is_told() -> None:
         assert server.count() == 4
 
 
-async def test_what_a_store_may_have_done_is_done_again_only_where_that_does_no_harm() -> None:
+def keys_of(server: ScriptedServer, path: str) -> set[str]:
+    """All idempotency keys with which something was sent there."""
+    return {each.headers["idempotency-key"] for each in server.requests if each.path == path}
+
+
+async def test_what_a_store_may_have_done_is_asked_for_again_under_its_key() -> None:
+    """Documents have keys, and of messages a server does nothing twice."""
     source = {"id": "s", "collection": "c", "name": "default", "kind": "manual"}
     written = [{"id": "d", "outcome": "added", "chunks": 1}]
     lost, documents = problem(WriteUnknown("the answer was lost")), f"{API}/sources/s/documents"
     answers = {f"{API}/collections/default/sources": ok(source), documents: [lost, AWAY, ok(written)]}
-    async with remote({**answers, f"{API}/collections": lost, f"{API}/keys": AWAY}) as (engine, server):
+    async with remote(
+        {**answers, f"{API}/collections": lost, f"{API}/keys": AWAY, f"{API}/messages": lost}
+    ) as (engine, server):
         with pytest.raises(WriteUnknown, match="may or may not"):
             await engine.create_collection("wiki")
         with pytest.raises(StorageBusy):
@@ -145,6 +154,10 @@ async def test_what_a_store_may_have_done_is_done_again_only_where_that_does_no_
         assert server.count() == 2
         await engine.add(["no key", NewDocument("a key", key="k")])
         sent = [json.loads(each.body)["documents"] for each in server.requests if each.path == documents]
+        with pytest.raises(WriteUnknown):
+            await engine.post(NewMessage("once"), channel="harbour")
+        assert len(keys_of(server, f"{API}/messages")) == 1
+        assert server.count(f"{API}/messages") == 4
     assert len(sent) == 3
     assert sent[0] == sent[1] == sent[2]
     assert [len(each["key"]) for each in sent[0]] == [36, 1]

@@ -19,9 +19,10 @@ from fastapi import FastAPI
 
 from conspectus import bootstrap
 from conspectus.errors import ProviderUnavailable
-from conspectus.testing.embedders import HashedEmbedder
+from conspectus.testing.embedders import HashedEmbedder, LockedEmbedder
 from conspectus.web.app import application
 from conspectus.web.logs import logger
+from tests.files import holding
 from tests.web.conftest import SETTINGS, Live, OpenSite, People, Site, filled
 
 KEY = {"Idempotency-Key": "one"}
@@ -112,6 +113,33 @@ def fail_once(app: FastAPI, faults: list[Exception]) -> None:
     app.add_api_route("/api/v1/fail", fail, methods=["POST"])
 
 
+def written(key: str | None) -> list[tuple[str, str, dict[str, Any]]]:
+    """Whatever may be stored without a key: where it is sent, and the collection that it is then in."""
+    text = {"text": "The ferry leaves at noon.", "key": key}
+    return [
+        ("/collections/wiki/documents", "wiki", {"documents": [text]}),
+        ("/messages", "pier", {"collection": "pier", "channel": "general", "messages": [text]}),
+        ("/memories", "memory", {"user": "ann", "memories": [text], "collection": "memory"}),
+    ]
+
+
+@pytest.mark.parametrize("key", [None, "ferry"])
+async def test_what_was_stored_before_a_fault_is_not_stored_twice(tmp_path: Path, key: str | None) -> None:
+    """What has a key of its own is there once however often it is sent."""
+    async with bootstrap.open(tmp_path, settings=SETTINGS, embedder=LockedEmbedder()) as engine:
+        site = Site(application(engine, SETTINGS), engine, SETTINGS)
+        async with site.client() as api:
+            for name in ("wiki", "pier"):
+                await api.post("/collections", json={"name": name})
+            for number, (path, home, body) in enumerate(written(key)):
+                header = {"Idempotency-Key": f"k{number}"}
+                sent = [await api.post(path, json={**body, "wait": True}, headers=header) for _ in range(2)]
+                told = [(each.status_code, each.json()["code"]) for each in sent]
+                refused = (502, "provider_error")
+                assert told == [refused, refused if key else (503, "write_unknown")], path
+                assert await count(api, home) == 1
+
+
 async def test_long_answers_are_not_kept(site: Site, api: httpx.AsyncClient) -> None:
     site.app.add_api_route("/api/v1/long", lambda: "x" * 1_000_001, methods=["POST"])
     for _ in range(2):
@@ -125,8 +153,7 @@ async def test_a_secret_is_kept_nowhere(site: Site, people: People, tmp_path: Pa
     secret = first.json()["secret"]
     assert (second.status_code, second.headers["idempotent-replayed"]) == (409, "true")
     assert len((await people.alice.get("/keys")).json()) == 2
-    stored = b"".join(path.read_bytes() for path in (tmp_path / "data").rglob("*") if path.is_file())
-    assert secret.rpartition("_")[2].encode() not in stored
+    assert holding(tmp_path / "data", secret.rpartition("_")[2]) == []
 
 
 @pytest.mark.parametrize("key", ["", " ", "a b", "x" * 256, "\u00e9"])

@@ -180,7 +180,8 @@ class Channel:
             return self._json(body) if body else None
         error = self._error(response, body)
         # A store that was lost in the middle may have done a part of what was asked of it.
-        passing = PASSING if request.repeatable or not request.writes else (ServerUnavailable, Overloaded)
+        again = request.repeatable or request.noted or not request.writes
+        passing = PASSING if again else (ServerUnavailable, Overloaded)
         unavailable = response.status_code in BUSY and isinstance(error, passing)
         if unavailable or (isinstance(error, Conflict) and error.kind == REPEATED):
             raise _Again(error, _seconds(response.headers.get("Retry-After")))

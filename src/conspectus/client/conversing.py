@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Unpack
@@ -54,7 +55,8 @@ class Conversing(Work):
                 "messages": [_message_json(each) for each in batch],
                 "link": how.get("link", True),
             }
-            written += await self._channel.several(Written, work("/messages", body))
+            request = replace(work("/messages", body), noted=True)
+            written += await self._channel.several(Written, request)
             if progress is not None:
                 progress("writing", len(written), 0)
         if how.get("wait", False):

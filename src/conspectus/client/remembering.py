@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, Final, Unpack
 from urllib.parse import quote
 
@@ -154,7 +154,8 @@ class Remembering(Naming):
         told: list[Json] = [
             _fields_json({each.name: getattr(new, each.name) for each in fields(new)}) for new in batch
         ]
-        return await self._channel.several(Remembered, work("/memories", {**where, "memories": told}))
+        request = replace(work("/memories", {**where, "memories": told}), noted=True)
+        return await self._channel.several(Remembered, request)
 
 
 def scope_query(scope: Scope, collection: str) -> dict[str, object]:

@@ -23,8 +23,8 @@ class Request:
     """One request. `writes` says that it changes something: it goes with a key under which it is done once.
 
     `once` is a write whose answer is not given twice, so that it is not sent again where that was lost;
-    a `repeatable` one does nothing more when it is done again, key or not; an `unhurried` one may take as
-    long as it takes.
+    a `repeatable` one does nothing more when it is done again, key or not; of a `noted` one a server stores
+    nothing twice under one key, whatever becomes of it; an `unhurried` one may take as long as it takes.
     """
 
     method: Method
@@ -36,6 +36,7 @@ class Request:
     writes: bool = False
     once: bool = False
     repeatable: bool = False
+    noted: bool = False
     unhurried: bool = False
 
 

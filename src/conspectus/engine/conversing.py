@@ -74,8 +74,7 @@ class Conversing(Following):
             said = await self._said_before(place, target, batch) if guesses else ()
             documents = await asyncio.to_thread(threading.documents, batch, stored, said)
             written += await self._write(documents, target, stored=list(stored.values()))
-            if embedder is not None:
-                self._core.backfill.wake(place.collection, embedder)
+            self._begin_embedding(place.collection, embedder)
             if progress is not None:
                 progress("writing", len(written), 0)
         await self._embed_in(place, wait=how.get("wait", False), progress=progress)

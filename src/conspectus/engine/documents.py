@@ -67,8 +67,7 @@ class Documents(Catalog):
         written: list[Written] = []
         for batch in batches(NewDocument(text=each) if isinstance(each, str) else each for each in given):
             written += await self._write(batch, target)
-            if embedder is not None:
-                self._core.backfill.wake(place.collection, embedder)
+            self._begin_embedding(place.collection, embedder)
             if progress is not None:
                 progress("writing", len(written), 0)
         await self._embed_in(place, wait=wait, progress=progress)

@@ -71,8 +71,7 @@ class Remembering(Stating):
             for run in runs(batch):
                 done += await self._remember_batch(home, place, scope, run)
             embedder = await self._embedder(place.collection)
-            if embedder is not None:
-                self._core.backfill.wake(place.collection, embedder)
+            self._begin_embedding(place.collection, embedder)
             if progress is not None:
                 progress("remembering", len(done), 0)
         if wait:

@@ -115,8 +115,7 @@ class Streaming(Chatting):
         for batch in batches(given):
             documents = await asyncio.to_thread(_documents, batch, target, clock)
             written += await self._write_captions(place, target, documents, replacing=replace)
-            if embedder is not None:
-                self._core.backfill.wake(place.collection, embedder)
+            self._begin_embedding(place.collection, embedder)
             if progress is not None:
                 progress("writing", len(written), 0)
         await self._embed_in(place, wait=wait, progress=progress)

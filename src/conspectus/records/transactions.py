@@ -6,12 +6,13 @@ cost that for every statement.
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from copy import copy
 from functools import partial
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeAlias, TypeVar
 
 from sqlalchemy import Connection, Engine
 
@@ -19,6 +20,7 @@ from conspectus.errors import StorageError
 from conspectus.records import row_security
 
 Result = TypeVar("Result")
+Finish: TypeAlias = Callable[[Connection], None]
 
 
 class Database(Protocol):
@@ -76,7 +78,8 @@ class Transactions:
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="records-write")
         self._beside = ThreadPoolExecutor(1, thread_name_prefix="records-beside")
 
-        self._finish: Callable[[Connection], None] | None = None
+        self._finish: Finish | None = None
+        self._noted: ContextVar[Finish | None] = ContextVar("noted", default=None)
         self._walled = False
         self._person: str | None = None
 
@@ -99,13 +102,23 @@ class Transactions:
         seen = work if self._person is None else partial(_as_person, self._person, work)
         return await self._run(self._readers, partial(transact, self.database, self.database.reading, seen))
 
-    def before_commit(self, finish: Callable[[Connection], None]) -> None:
+    def before_commit(self, finish: Finish) -> None:
         """Do this, too, at the end of each transaction that writes, which it may still undo."""
         self._finish = finish
 
+    @contextmanager
+    def noting(self, note: Finish) -> Iterator[None]:
+        """Do the same in what this block, and whatever it starts, writes: to be known exactly if it was."""
+        token = self._noted.set(note)
+        try:
+            yield
+        finally:
+            self._noted.reset(token)
+
     async def write(self, work: Callable[[Connection], Result]) -> Result:
         """Run with the write lock; committed when this returns, undone when it raises."""
-        whole = work if self._finish is None else partial(_finished, work, self._finish)
+        finishes = [each for each in (self._noted.get(), self._finish) if each is not None]
+        whole = partial(_finished, work, finishes) if finishes else work
         return await self._run(self._writer, partial(transact, self.database, self.database.writing, whole))
 
     async def beside(self, work: Callable[[Connection], Result]) -> Result:
@@ -146,10 +159,11 @@ PAUSE_SECONDS = 0.02
 
 
 def _finished(
-    work: Callable[[Connection], Result], finish: Callable[[Connection], None], connection: Connection
+    work: Callable[[Connection], Result], finishes: Sequence[Finish], connection: Connection
 ) -> Result:
     result = work(connection)
-    finish(connection)
+    for finish in finishes:
+        finish(connection)
     return result
 
 

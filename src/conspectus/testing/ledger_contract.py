@@ -4,13 +4,14 @@ Subclass a contract, give it its fixture, let pytest collect it.
 """
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeAlias
 
 import pytest
 
-from conspectus.errors import Conflict, InvalidInput, NotFound, TurnLost
+from conspectus.errors import Conflict, InvalidInput, NotFound, TurnLost, WriteUnknown
 from conspectus.model.ids import CollectionId, JobId, SourceId, UserId
 from conspectus.model.jobs import FINISHED, EmbeddingRequest, Job, JobRates
 from conspectus.model.wiki import Connection
@@ -21,6 +22,7 @@ OTHER = CollectionId("other")
 LETTERS = SourceId("letters")
 ANN, BOB = UserId("ann"), UserId("bob")
 MINUTE = timedelta(minutes=1)
+Store: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 
 
 def job(name: str, *, minute: int = 0, **fields: Any) -> Job:
@@ -199,7 +201,7 @@ class RequestLogContract:
 
 
 class ReplaysContract:
-    """The behaviour of every keeper of answers. Fixture to override: `replays`."""
+    """The behaviour of every keeper of answers. Fixtures: `replays`, and `store`, which stores something."""
 
     async def test_the_second_request_gets_the_first_ones_answer(self, replays: Replays) -> None:
         """By person and key; another request with the same key is a mistake."""
@@ -228,3 +230,59 @@ class ReplaysContract:
         assert await replays.forget(NOON + MINUTE) == 1
         assert await replays.begin("ann", "old", "g", at=NOON) is None
         assert await replays.begin("ann", "young", "f", at=NOON) == {}
+
+    async def test_who_died_unanswered_gives_the_key_back(self, replays: Replays) -> None:
+        """What is younger may still be answered, and what was answered is kept."""
+        for minute, key in enumerate(("answered", "old", "young")):
+            await replays.begin("ann", key, "f", at=NOON + minute * MINUTE)
+        await replays.finish("ann", "answered", {})
+        assert await replays.give_back(NOON + 2 * MINUTE) == 1
+        assert await replays.begin("ann", "old", "g", at=NOON) is None
+        assert await replays.begin("ann", "answered", "f", at=NOON) == {}
+        with pytest.raises(Conflict):
+            await replays.begin("ann", "young", "f", at=NOON)
+
+    @pytest.mark.parametrize("dies", [False, True])
+    async def test_what_stored_something_and_was_not_answered_is_not_done_again(
+        self, replays: Replays, store: Store, dies: bool
+    ) -> None:
+        """By whatever was begun in the block, too; not by what others store."""
+        for key in ("stored", "began", "other"):
+            await replays.begin("ann", key, "f", at=NOON)
+        with replays.noting("ann", "stored", at=NOON):
+            await store()
+            await store()
+        with replays.noting("ann", "began", at=NOON):
+            begun = asyncio.create_task(store())
+        await begun
+        await store()
+        if dies:
+            assert await replays.give_back(NOON + MINUTE) == 1
+        else:
+            for key in ("stored", "began", "other"):
+                await replays.finish("ann", key, None)
+        for key in ("stored", "began"):
+            with pytest.raises(WriteUnknown):
+                await replays.begin("ann", key, "f", at=NOON + MINUTE)
+            with pytest.raises(Conflict):
+                await replays.begin("ann", key, "another", at=NOON + MINUTE)
+        assert await replays.begin("ann", "other", "f", at=NOON + MINUTE) is None
+        assert await replays.forget(NOON + 1.5 * MINUTE) == 3
+        assert await replays.begin("ann", "stored", "f", at=NOON) is None
+
+    async def test_an_answer_counts_for_more_than_what_was_stored(
+        self, replays: Replays, store: Store
+    ) -> None:
+        """And what an earlier request goes on to store is not the next one's."""
+        await replays.begin("ann", "k", "f", at=NOON)
+        with replays.noting("ann", "k", at=NOON):
+            await store()
+        await replays.finish("ann", "k", {"status": 201})
+        assert await replays.begin("ann", "k", "f", at=NOON) == {"status": 201}
+        await replays.begin("ann", "again", "f", at=NOON)
+        with replays.noting("ann", "again", at=NOON):
+            await replays.finish("ann", "again", None)
+            await replays.begin("ann", "again", "f", at=NOON + MINUTE)
+            await store()
+        await replays.finish("ann", "again", None)
+        assert await replays.begin("ann", "again", "f", at=NOON) is None

@@ -2,7 +2,9 @@
 
 import asyncio
 import hashlib
-from typing import Annotated
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from typing import Annotated, TypeAlias
 
 from fastapi import Depends, Header, Path, Query, Request, Response
 from pydantic import BaseModel
@@ -70,6 +72,28 @@ Limit = Annotated[int, Query(ge=1, le=1_000, description="Most of them on a page
 Purge = Annotated[bool, Query(description="Answer when no file holds them any more.")]
 IfMatch = Annotated[str | None, Header(max_length=LONGEST_TAGS, description="The ETag that was read.")]
 IfNoneMatch = Annotated[str | None, Header(max_length=LONGEST_TAGS, description="An ETag held already.")]
+
+
+Noting: TypeAlias = Callable[[Iterable[str | None]], AbstractContextManager[None]]
+"""Opens a block for things with these keys: without one they would be there twice if stored twice.
+
+Its idempotency key is not given back once anything of it is stored.
+"""
+
+
+def _noting(request: Request, engine: EngineOf) -> Noting:
+    claim = getattr(request.state, "claim", None)
+
+    def noting(keys: Iterable[str | None]) -> AbstractContextManager[None]:
+        if claim is None or None not in keys:
+            return nullcontext()
+        person, key, at = claim
+        return engine.replays.noting(person, key, at=at)
+
+    return noting
+
+
+NotingOf = Annotated[Noting, Depends(_noting)]
 
 
 def tagged(shown: BaseModel) -> str:

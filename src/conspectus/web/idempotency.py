@@ -42,7 +42,7 @@ class Idempotency:
         self._endings = endings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, unless its answer is kept. Raises Conflict or InvalidInput."""
+        """Pass a request on, unless its answer is kept. Raises Conflict, InvalidInput or WriteUnknown."""
         person = scope.get("state", {}).get("person")
         key = Headers(scope=scope).get(HEADER) if scope["type"] == "http" else None
         if person is None or key is None or not changes_something(scope):
@@ -55,11 +55,13 @@ class Idempotency:
             fingerprint = await body.taken_in(scope)
             claim = (person.id, key)
             await self._endings.catch_up(claim)
-            kept = await self._replays.begin(*claim, fingerprint, at=self._clock())
+            at = self._clock()
+            kept = await self._replays.begin(*claim, fingerprint, at=at)
             if kept is not None:
                 await again(kept)(scope, receive, send)
                 return
             answer = Kept(send)
+            scope["state"]["claim"] = (*claim, at)
             try:
                 await self._app(scope, body.receive, answer.send)
             finally:

@@ -19,9 +19,14 @@ LEAVE: Final = b"leave\n"
 """Take no new connection, and end when those that are there fall silent."""
 STOP: Final = b"stop\n"
 """Stop as a whole server does."""
-CHILD: Final = (
-    "import os, sys; os.environ['{variable}'] = sys.argv[1]; from conspectus.web.worker import main; main()"
-)
+CHILD: Final = """
+import os, sys
+os.environ['{variable}'] = sys.argv[1]
+from conspectus.web.loading import for_good
+with for_good():
+    from conspectus.web.worker import main
+main()
+"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,10 @@ FOR_GOOD = {errors.ChatNotConfigured.code, errors.ChatAuthFailed.code, errors.Ch
 """Codes after which it does not help to ask again, which clients of OpenAI do by themselves."""
 
 BUSY = "the store is busy; ask again"
-UNKNOWN = "the store went away at the end of this write, which may or may not have been done; look first"
+UNKNOWN = (
+    "this write may or may not have been done, or in part, as its answer was lost; sent again with the same"
+    " Idempotency-Key nothing is done twice, and where this is said again, look what is there"
+)
 BROKEN = "the store could not do its work; the server's log says why"
 FIELD = re.compile(r"[a-z_]+|[0-9]+", re.ASCII)
 RESERVED = {"type", "title", "status", "detail", "code"}

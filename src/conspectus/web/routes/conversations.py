@@ -8,7 +8,7 @@ from fastapi import File, Form, Query, UploadFile
 
 from conspectus.model.conversation import ArchiveKind, Chain, ChannelWindow, ImportReport, Said
 from conspectus.model.records import Document, Receipt, Written
-from conspectus.web.deps import DocumentId, EngineOf, Purge, Unhurried
+from conspectus.web.deps import DocumentId, EngineOf, NotingOf, Purge, Unhurried
 from conspectus.web.documented import Section, problems
 from conspectus.web.schemas.base import NAME
 from conspectus.web.schemas.conversations import (
@@ -34,12 +34,13 @@ Collection = Annotated[str, Query(min_length=1, max_length=NAME)]
     responses=problems(),
     dependencies=[Unhurried],
 )
-async def post_messages(body: MessagesBody, engine: EngineOf) -> Sequence[Written]:
+async def post_messages(body: MessagesBody, engine: EngineOf, noting: NotingOf) -> Sequence[Written]:
     """Store messages in a channel, which is made if it is new."""
-    messages = [each.message() for each in body.messages]
-    return await engine.post(
-        messages, channel=body.channel, collection=body.collection, link=body.link, wait=body.wait
-    )
+    messages, home = [each.message() for each in body.messages], body.collection
+    with noting(each.key for each in messages):
+        return await engine.post(
+            messages, channel=body.channel, collection=home, link=body.link, wait=body.wait
+        )
 
 
 @router.get("/messages", response_model=list[SaidAnswer], responses=problems())

@@ -17,6 +17,7 @@ from conspectus.web.deps import (
     IfMatch,
     IfNoneMatch,
     Limit,
+    NotingOf,
     Purge,
     Selected,
     Unhurried,
@@ -63,12 +64,13 @@ async def list_documents(
     dependencies=[Unhurried],
 )
 async def add_documents(
-    collection: CollectionName, body: DocumentsBody, engine: EngineOf
+    collection: CollectionName, body: DocumentsBody, engine: EngineOf, noting: NotingOf
 ) -> Sequence[Written]:
     """Store documents in order, in batches that are each written whole or not at all."""
     home = await engine.find_collection(collection)
     documents = [each.document() for each in body.documents]
-    return await engine.add(documents, source=body.source, collection=home.id, wait=body.wait)
+    with noting(each.key for each in documents):
+        return await engine.add(documents, source=body.source, collection=home.id, wait=body.wait)
 
 
 @router.post(f"{IN_COLLECTION}/count", response_model=CountAnswer, responses=problems())

@@ -24,6 +24,7 @@ from conspectus.web.deps import (
     IfMatch,
     IfNoneMatch,
     Limit,
+    NotingOf,
     Purge,
     Selected,
     Unhurried,
@@ -77,10 +78,11 @@ class Part:
     responses=problems(),
     dependencies=[Unhurried],
 )
-async def remember(body: MemoriesBody, engine: EngineOf) -> Sequence[Remembered]:
+async def remember(body: MemoriesBody, engine: EngineOf, noting: NotingOf) -> Sequence[Remembered]:
     """Store memories, word for word; they can be recalled at once."""
-    memories = [each.memory() for each in body.memories]
-    return await engine.remember(memories, scope=body.scope(), collection=body.collection, wait=body.wait)
+    memories, scope = [each.memory() for each in body.memories], body.scope()
+    with noting(each.key for each in memories):
+        return await engine.remember(memories, scope=scope, collection=body.collection, wait=body.wait)
 
 
 @router.get(MEMORIES, response_model=MemoryPageAnswer, responses=problems())

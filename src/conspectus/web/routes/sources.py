@@ -14,6 +14,7 @@ from conspectus.web.deps import (
     IfMatch,
     IfNoneMatch,
     Limit,
+    NotingOf,
     Purge,
     Selected,
     SourceId,
@@ -92,9 +93,10 @@ async def list_documents_of_source(
     dependencies=[Unhurried],
 )
 async def add_documents_to_source(
-    source: SourceId, body: DocumentsOfSource, engine: EngineOf
+    source: SourceId, body: DocumentsOfSource, engine: EngineOf, noting: NotingOf
 ) -> Sequence[Written]:
     """Store documents in the source, in order."""
     found = await engine.find_source(source)
     documents = [each.document() for each in body.documents]
-    return await engine.add(documents, source=found.id, collection=found.collection, wait=body.wait)
+    with noting(each.key for each in documents):
+        return await engine.add(documents, source=found.id, collection=found.collection, wait=body.wait)
