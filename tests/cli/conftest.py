@@ -1,11 +1,14 @@
 """A command line on a store of its own, with real files to take in."""
 
 import json
+import sys
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from conspectus.cli.main import build_app
@@ -25,6 +28,12 @@ class Outcome:
         return json.loads(self.out)
 
 
+@cache
+def program() -> Any:
+    """All commands; reading their signatures takes longer than most of them."""
+    return get_command(build_app())
+
+
 @dataclass(frozen=True)
 class Shell:
     """Runs commands in one folder."""
@@ -34,10 +43,12 @@ class Shell:
     def __call__(self, *arguments: str | Path, typed: str | bytes | None = None, **settings: str) -> Outcome:
         environment = {"CONSPECTUS_PATH": str(self.folder / "data"), "CONSPECTUS_EMBEDDER": "none"}
         runner = CliRunner(env={**environment, "COLUMNS": "160", **settings})
-        result = runner.invoke(build_app(), list(map(str, arguments)), input=typed)
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return Outcome(result.exit_code, result.stdout, result.stderr)
+        with runner.isolation(input=typed) as (out, err, _):
+            with pytest.raises(SystemExit) as ended:
+                program().main(list(map(str, arguments)))
+            sys.stdout.flush()
+            sys.stderr.flush()
+            return Outcome(ended.value.code, out.getvalue().decode(), err.getvalue().decode())
 
 
 @pytest.fixture

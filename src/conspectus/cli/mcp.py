@@ -18,6 +18,7 @@ from conspectus.cli.output import dump, note
 from conspectus.errors import InvalidInput
 from conspectus.model.memory import Scope
 from conspectus.settings import Settings
+from conspectus.web.loading import for_good
 
 if TYPE_CHECKING:
     from conspectus.mcp.offer import AnyEngine, Options
@@ -122,7 +123,8 @@ def _listen(common: Common, listening: Listening, settings: Settings, options: "
         sys.stdout.flush()
         note(f"listening on {opened.address}/mcp")
 
-    server = importlib.import_module(SERVER)
+    with for_good():
+        server = importlib.import_module(SERVER)
     asyncio.run(
         server.serve(
             chosen, path=common.data, keyless=listening.keyless, announce=announce, only_models=options

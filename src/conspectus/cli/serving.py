@@ -16,6 +16,7 @@ from conspectus.cli.options import Common
 from conspectus.cli.output import dump, note
 from conspectus.cli.session import require_here
 from conspectus.settings import Settings
+from conspectus.web.loading import for_good
 
 if TYPE_CHECKING:
     from conspectus.web.serve import Opened
@@ -55,7 +56,8 @@ def serve(
         background="off" if no_jobs else given.background,
     )
 
-    server = importlib.import_module(SERVER if settings.workers <= 1 else SERVERS)
+    with for_good():
+        server = importlib.import_module(SERVER if settings.workers <= 1 else SERVERS)
     serving = server.serve if settings.workers <= 1 else server.serve_many
     asyncio.run(
         serving(settings, path=common.data, keyless=keyless, announce=partial(_announce, as_json=common.json))

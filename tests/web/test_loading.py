@@ -1,0 +1,24 @@
+"""Loading what stays: it is not looked at for garbage, and later garbage still is."""
+
+import gc
+
+import pytest
+
+from conspectus.web.loading import for_good
+
+
+def test_what_was_loaded_is_never_looked_at_again() -> None:
+    before = gc.get_freeze_count()
+    with for_good():
+        assert not gc.isenabled()
+        made: list[object] = []
+        made.append(made)
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > before
+    assert not any(each is made for each in gc.get_objects())
+
+
+def test_garbage_is_looked_for_after_a_fault_too() -> None:
+    with pytest.raises(ImportError), for_good():
+        raise ImportError
+    assert gc.isenabled()
