@@ -213,7 +213,7 @@ def main() -> None:
         arguments.minutes, arguments.clients, arguments.servers = 0.12, 16, 2
     with TemporaryDirectory(prefix="conspectus-fleet-") as name:
         folder = Path(name)
-        with postgres_server(folder / "data") as server, server.fresh() as url:
+        with postgres_server(folder) as server, server.fresh() as url:
             fleet = asyncio.run(loaded(arguments, url, folder))
         sys.exit(judged(fleet, folder))
 

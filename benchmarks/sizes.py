@@ -53,7 +53,7 @@ def _in_a_folder(arguments: argparse.Namespace, folder: Path) -> None:
 
 def _in_a_database(arguments: argparse.Namespace, folder: Path) -> None:
     with (
-        postgres_server(folder / "server") as server,
+        postgres_server(folder) as server,
         server.fresh() as url,
         psycopg.connect(url, autocommit=True) as connection,
     ):

@@ -100,7 +100,7 @@ def placed(stack: ExitStack, store: str, folder: Path) -> Place:
     if index == "milvus":
         settings = replace(settings, milvus_uri=stack.enter_context(milvus_server(folder / "milvus")).uri)
     if records == "postgresql":
-        server = stack.enter_context(postgres_server(folder / "postgres"))
+        server = stack.enter_context(postgres_server(folder))
         # The server of the tests does not wait for the disk; one that keeps anything does.
         for name in ("fsync", "synchronous_commit", "full_page_writes"):
             server.run(f"ALTER SYSTEM SET {name} = on")
@@ -112,7 +112,7 @@ def placed(stack: ExitStack, store: str, folder: Path) -> Place:
 
 
 async def fill(place: Place, cell: Cell, texts: Sequence[str], known: Mapping[str, Vectors]) -> None:
-    """Take the texts in, first by words, then with vectors."""
+    """Take the texts in, while vectors come in behind them, and wait for the rest of these."""
     documents = (
         NewDocument(
             text=text,
@@ -121,9 +121,7 @@ async def fill(place: Place, cell: Cell, texts: Sequence[str], known: Mapping[st
         )
         for number, text in enumerate(texts)
     )
-    async with replace(place, settings=replace(place.settings, background="off")).opened(
-        Given(known)
-    ) as engine:
+    async with place.opened(Given(known)) as engine:
         start = time.perf_counter()
         await engine.add(documents)
         await engine.retrieve(texts[-1][:200], arms=("words",), limit=1)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.files import holding
 
 import conspectus
 from conspectus import Budget, Engine, Eq, NewDocument, Not, Query, Settings
@@ -113,9 +114,7 @@ async def test_purged_text_is_in_no_file(engine: Engine, tmp_path: Path) -> None
     written = await engine.add([secret, "something else"], wait=True)
     await engine.retrieve("secret")
     await engine.delete(written[0].id, purge=True)
-    for file in tmp_path.rglob("*"):
-        if file.is_file():
-            assert b"4711" not in file.read_bytes(), file
+    assert holding(tmp_path, "4711") == []
     assert (await engine.retrieve("something else")).outcome == "found"
 
 

@@ -1,7 +1,6 @@
 """What a worker does with what others stored, also where the embedder refuses."""
 
 import asyncio
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,23 +11,13 @@ import conspectus
 from conspectus import Engine, Settings
 from conspectus.engine.background import keep_working
 from conspectus.errors import ProviderError
-from conspectus.ports import Vectors
-from conspectus.testing.embedders import HashedEmbedder
+from conspectus.ingest.workers import GATHERING_SECONDS
+from conspectus.model.conversation import NewMessage
+from conspectus.model.memory import Scope
+from conspectus.model.video import NewCaption
+from conspectus.testing.embedders import HashedEmbedder, LockedEmbedder
 
 SETTINGS = replace(Settings(), names="rules")
-
-
-class LockedEmbedder(HashedEmbedder):
-    """Refuses everything until it has a valid key."""
-
-    locked = True
-
-    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Unit rows. Raises ProviderError without the key."""
-        vectors = await super().embed_documents(texts)
-        if self.locked:
-            raise ProviderError("hashed", "does not know the key", status=401)
-        return vectors
 
 
 async def has_all(engine: Engine) -> bool:
@@ -65,3 +54,22 @@ async def test_what_another_process_stored_is_embedded_by_a_worker(tmp_path: Pat
         await until(lambda: has_all(writer))
         working.cancel()
         assert await asyncio.wait({working}) == ({working}, set())
+
+
+async def test_who_leaves_the_work_to_others_makes_no_vector_and_finds_no_name(tmp_path: Path) -> None:
+    embedder = HashedEmbedder()
+    settings = replace(SETTINGS, background="off")
+    async with conspectus.open(tmp_path, settings=settings, embedder=embedder) as engine:
+        await engine.add("Ada Lovelace sails from London")
+        await engine.keep_names()
+        await engine.add("Alan Turing sails from Dover")
+        await engine.remember("Grace Hopper likes Ada Lovelace", scope=Scope("grace"))
+        await engine.post(NewMessage("Is Grace Hopper there?", author="Ada"), channel="harbour")
+        await engine.put_stream("cam")
+        await engine.add_captions([NewCaption("Ada Lovelace walks by", 1, 2)], stream="cam")
+        await asyncio.sleep(5 * GATHERING_SECONDS)
+        assert embedder.calls == 0
+        assert not await engine.names()
+        await engine.settle()
+        assert embedder.calls
+        assert await engine.names()

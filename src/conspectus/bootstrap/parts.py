@@ -20,7 +20,7 @@ from conspectus.bootstrap.models import Models
 from conspectus.bootstrap.names import extractor_of
 from conspectus.bootstrap.places import Place, place_of
 from conspectus.engine import Parts
-from conspectus.engine.parts import AlertParts, NameParts, WorkParts
+from conspectus.engine.parts import AlertParts, EmbeddingParts, NameParts, WorkParts
 from conspectus.errors import InvalidInput, StorageError
 from conspectus.model.wiki import Connection
 from conspectus.ports import CountTokens
@@ -71,7 +71,7 @@ async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
         archives=local_archives(settings),
         captions=_local_captions(settings),
         clock=now,
-        turn=partial(turns, EMBEDDING),
+        embedding=_embedding(place, turns),
         open_index=indexes.open,
         embedder_named=models.embedders.named,
         embedder_for=models.embedders.of,
@@ -202,7 +202,7 @@ def _turns(place: Place, settings: Settings, transactions: "Transactions") -> Tu
 def _work_parts(place: Place, settings: Settings, transactions: "Transactions", turns: Turns) -> WorkParts:
     from conspectus.records.ledger import SqlLedger
 
-    allow, folder = _allowed(settings), place.folder
+    allow, folder, shared = _allowed(settings), place.folder, _if_shared(place, turns)
     executor = f"{JOBS} of {socket.gethostname()} {os.getpid()} {uuid4().hex}"
 
     def make_fetcher() -> Fetcher:
@@ -225,7 +225,7 @@ def _work_parts(place: Place, settings: Settings, transactions: "Transactions", 
         ledger=SqlLedger(transactions),
         files=_job_files(place, transactions),
         turn=partial(turns, executor if place.is_shared else JOBS),
-        alone=lambda job: turns(f"job {job}") if place.is_shared else _unshared(),
+        alone=lambda job: shared(f"job {job}"),
         open_jobs=partial(_open_jobs, place, settings.job_workers, executor=executor, turns=turns),
         make_fetcher=make_fetcher,
         connector_for=connector_for,
@@ -244,9 +244,20 @@ def _job_files(place: Place, transactions: "Transactions") -> JobFiles:
     return LocalJobFiles(place.folder)
 
 
+def _embedding(place: Place, turns: Turns) -> EmbeddingParts:
+    """One process of a machine embeds, as a model takes all of a machine's cores."""
+    turn = f"{EMBEDDING} {socket.gethostname()} {place.folder}" if place.is_shared else EMBEDDING
+    return EmbeddingParts(partial(turns, turn), _if_shared(place, turns))
+
+
+def _if_shared(place: Place, turns: Turns) -> Turns:
+    """The turns where many processes share the parts of one work; where one does all, each is its own."""
+    return turns if place.is_shared else _unshared
+
+
 @asynccontextmanager
-async def _unshared() -> AsyncIterator[Hold]:
-    """The turn of a job where one process runs all of them."""
+async def _unshared(_name: str) -> AsyncIterator[Hold]:
+    """A turn that nobody else asks for."""
     from conspectus.records.turns import FileHold
 
     yield FileHold(mine=True)

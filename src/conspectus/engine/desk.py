@@ -43,7 +43,7 @@ class Desk:
             home = await self._core.shelves.keep_up(source.collection)
         else:
             self._core.shelves.follow(home.id)
-        if home.names:
+        if home.names and self._does_background_work:
             self._core.names.wake(home.id)
         return written
 
@@ -55,6 +55,16 @@ class Desk:
         space = collection.space
         return None if space is None else self._parts.embedder_for(space)
 
+    @property
+    def _does_background_work(self) -> bool:
+        """Whether this process does what nobody waits for, and does not leave it to others."""
+        return self._parts.settings.background != "off"
+
+    def _begin_embedding(self, collection: Collection, embedder: Embedder | None) -> None:
+        """Have what was written embedded while the caller goes on."""
+        if embedder is not None and self._does_background_work:
+            self._core.backfill.wake(collection, embedder)
+
     async def _embed(
         self,
         collection: Collection,
@@ -64,7 +74,7 @@ class Desk:
         rested: float = 0.0,
     ) -> None:
         """Have it embedded, and names found; not where an error ended that less than `rested` seconds ago."""
-        if not wait and self._parts.settings.background == "off":
+        if not wait and not self._does_background_work:
             return
         if collection.names:
             await self._find_names(collection, wait=wait, progress=progress)

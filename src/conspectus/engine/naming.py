@@ -29,7 +29,7 @@ class Naming(Graphing):
         place = await self._sight.place(collection)
         place.require("manager", "keep the names in a collection")
         await self._parts.names.rows.keep(place.collection.id, on)
-        if on:
+        if on and self._does_background_work:
             self._core.names.wake(place.collection.id)
         return (await self._sight.place_of(place.collection.id)).shown
 

@@ -25,7 +25,7 @@ from conspectus.ports.graphs import Extractor, Graphs, Names
 from conspectus.ports.jobs import JobFiles, JobTurn, Ledger, Replays, RequestLog
 from conspectus.ports.memories import Memories
 from conspectus.ports.summaries import Summaries
-from conspectus.ports.turns import Turn
+from conspectus.ports.turns import Turn, Turns
 from conspectus.ports.web import Connector, Fetcher, Reranker
 from conspectus.settings import Settings
 from conspectus.streams.standing import AlertService
@@ -49,6 +49,14 @@ class WorkParts:
     make_fetcher: Callable[[], Fetcher]
     connector_for: Callable[[Connection, Fetcher], Connector]
     forget_connection: Callable[[Connection], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingParts:
+    """What embedding needs; `turn` is held by a process that embeds, with one of the `portions` at a time."""
+
+    turn: Turn
+    portions: Turns
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +88,9 @@ class Parts:
     """The adapters and functions behind an engine; `bootstrap` chooses, tests may choose otherwise.
 
     `embedder_named` makes the embedder of a setting, `embedder_for` the one of a space (None: it cannot
-    be had here), `size` says how many bytes the store takes, `forget_index` deletes a space's index; `turn`
-    is held by the process that embeds, `keeping` by the one that carries retentions out; `release` is
-    awaited when all work has stopped and the stores are still open.
+    be had here), `size` says how many bytes the store takes, `forget_index` deletes a space's index;
+    `keeping` is held by the process that carries retentions out; `release` is awaited when all work has
+    stopped and the stores are still open.
     """
 
     path: str
@@ -94,7 +102,7 @@ class Parts:
     archives: Archives
     captions: CaptionReader
     clock: Clock
-    turn: Turn
+    embedding: EmbeddingParts
     open_index: OpenIndex
     embedder_named: Callable[[str], Embedder | None]
     embedder_for: Callable[[EmbeddingSpace], Embedder | None]
@@ -126,7 +134,8 @@ class Core:
         self.keys = Keys(parts.accounts, parts.clock)
         self.versions = Versions(parts.memories)
         self.shelves = Shelves(parts.records, parts.open_index)
-        self.backfill = Backfill(parts.records, parts.turn, self.shelves.follow)
+        turn, portions = parts.embedding.turn, parts.embedding.portions
+        self.backfill = Backfill(parts.records, turn, portions, follow=self.shelves.follow)
         self.names = NameReader(parts.names.rows, parts.names.turn, parts.names.make_extractor)
         work = parts.work
         self.jobs = JobService(

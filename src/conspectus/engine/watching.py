@@ -159,7 +159,7 @@ class Watching(Chores):
 
     async def _begin_jobs(self) -> None:
         """Run jobs here, unless that is left to other processes."""
-        if self._parts.settings.background != "off":
+        if self._does_background_work:
             await self.start_jobs()
 
     async def _stoppable(self, job: str, action: str) -> Job:

@@ -1,24 +1,28 @@
 """Filling in vectors behind the writers: one worker per collection, restartable at any moment.
 
-What is left to do is read from Records each time, so a killed worker loses at most one batch of work.
+What is left to do is read from Records each time, so a killed worker loses at most one batch of work. Where
+several processes do it, each has portions of the chunks to itself.
 """
 
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Final
 
 import numpy as np
 
 from conspectus.errors import ConspectusError, ProviderError
-from conspectus.ingest.workers import Chore, Work, Workers
+from conspectus.ingest.workers import POLL_SECONDS, Chore, Work, Workers
 from conspectus.model.ids import ChunkId, CollectionId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Collection
 from conspectus.ports import Embedder, Progress, Records, Vectors
-from conspectus.ports.turns import Turn
+from conspectus.ports.turns import Turn, Turns
 
 BATCH = 288
 """Three times what a hosted model takes at once, so that no rest waits for texts to share its batch."""
+PORTION: Final = 4 * BATCH
+"""Documents that end within so many chunks are embedded by one process; another takes the next ones."""
 
 
 def packed(vectors: Vectors) -> list[bytes]:
@@ -39,10 +43,15 @@ async def embed_pending(
 
 
 async def _embed_batch(
-    records: Records, collection: Collection, embedder: Embedder, *, report: Callable[[int], None]
+    records: Records,
+    collection: Collection,
+    embedder: Embedder,
+    *,
+    report: Callable[[int], None],
+    among: range | None = None,
 ) -> int:
     """Embed what waits longest; how many texts were tried, 0 when none waits."""
-    batch = await records.unembedded(collection.id, embedder.space, limit=BATCH)
+    batch = await records.unembedded(collection.id, embedder.space, limit=BATCH, among=among)
     if not batch:
         return 0
     try:
@@ -88,9 +97,15 @@ async def _store(
 class Backfill:
     """Starts, watches and stops the embedding workers of one engine."""
 
-    def __init__(self, records: Records, turn: Turn, follow: Callable[[CollectionId], None]) -> None:
-        """`follow` has the index of a collection take in what was stored."""
+    def __init__(
+        self, records: Records, turn: Turn, portions: Turns, *, follow: Callable[[CollectionId], None]
+    ) -> None:
+        """Work is done in a `turn`, and on each of the `portions` in the turn of its name.
+
+        `follow` has the index of a collection take in what was stored.
+        """
         self._records = records
+        self._portions = portions
         self._workers = Workers(turn, "embedding")
         self._follow = follow
 
@@ -120,10 +135,35 @@ class Backfill:
         await self._workers.close()
 
     async def _embed_all(self, collection: Collection, embedder: Embedder, work: Work) -> None:
+        """Portion by portion, until no chunk lacks a vector, those included that other processes embed."""
+        start = 0
+        while True:
+            oldest = await self._records.oldest_unembedded(collection.id, embedder.space, start=start)
+            if oldest is not None:
+                first = oldest // PORTION * PORTION
+                portion = range(first, first + PORTION)
+                mine = await self._embed_portion(portion, collection, embedder, work=work)
+                start = 0 if mine else portion.stop
+            elif start:
+                await asyncio.sleep(POLL_SECONDS)
+                start = 0
+            else:
+                return
+
+    async def _embed_portion(
+        self, portion: range, collection: Collection, embedder: Embedder, *, work: Work
+    ) -> bool:
+        """Embed what waits of the documents that end in a portion; False if another process does."""
+
         def report(stored: int) -> None:
             work.done += stored
 
-        while tried := await _embed_batch(self._records, collection, embedder, report=report):
-            if tried < BATCH:
-                self._follow(collection.id)
-                await work.gathering()
+        async with self._portions(f"embedding {collection.id} {portion.start}") as mine:
+            if not mine:
+                return False
+            embed = partial(_embed_batch, self._records, collection, embedder, report=report, among=portion)
+            while tried := await embed():
+                if tried < BATCH:
+                    self._follow(collection.id)
+                    await work.gathering()
+        return True

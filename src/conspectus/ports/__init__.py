@@ -291,9 +291,18 @@ class Records(Timelines, Protocol):
         ...
 
     async def unembedded(
-        self, collection: CollectionId, space: EmbeddingSpace, *, limit: int
+        self, collection: CollectionId, space: EmbeddingSpace, *, limit: int, among: range | None = None
     ) -> Sequence[IndexedChunk]:
-        """Chunks without a vector in the space, oldest first, of documents that are not in error."""
+        """Chunks without a vector in the space, oldest first, of documents that are not in error.
+
+        With `among` only of documents whose last chunk's id it holds.
+        """
+        ...
+
+    async def oldest_unembedded(
+        self, collection: CollectionId, space: EmbeddingSpace, *, start: int
+    ) -> ChunkId | None:
+        """The id of the last chunk of the oldest document of those, none before `start`."""
         ...
 
     async def count_unembedded(self, collection: CollectionId, space: EmbeddingSpace) -> int:

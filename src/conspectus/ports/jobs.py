@@ -1,7 +1,7 @@
 """The ports of long work: who keeps its rows, who runs it, and who logs calls to providers."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -163,12 +163,17 @@ class Replays(Protocol):
     ) -> Mapping[str, Any] | None:
         """Claim a key (None), or the answer that was kept for it.
 
-        Raises Conflict if the key was used for another request, or if its first request is still running.
+        Raises Conflict if the key was used for another request, or if its first request is still running;
+        WriteUnknown if that ended without an answer to keep, and something of it was stored.
         """
         ...
 
+    def noting(self, person: str, key: str, *, at: datetime) -> AbstractContextManager[None]:
+        """A block in which whatever is stored counts as stored for the request that claimed the key then."""
+        ...
+
     async def finish(self, person: str, key: str, answer: Mapping[str, Any] | None) -> None:
-        """Keep the answer, or with None give the key back."""
+        """Keep the answer; with None give the key back, unless something was stored."""
         ...
 
     async def forget(self, before: datetime) -> int:
@@ -176,5 +181,8 @@ class Replays(Protocol):
         ...
 
     async def give_back(self, before: datetime) -> int:
-        """Give back the keys of older requests that were never answered, as their process died; how many."""
+        """Give back the keys of older requests that were never answered, as their process died; how many.
+
+        Those of which something was stored are kept as such.
+        """
         ...

@@ -48,13 +48,30 @@ _ERROR = documents.c.status == "error"
 
 
 def unembedded(
-    connection: Connection, collection: CollectionId, *, space: EmbeddingSpace, limit: int
+    connection: Connection,
+    collection: CollectionId,
+    *,
+    space: EmbeddingSpace,
+    limit: int,
+    among: range | None = None,
 ) -> list[IndexedChunk]:
     """Chunks without a vector in the space, oldest first, of documents that are not in error."""
     chosen = _lacking(connection, collection, space=space).add_columns(*CHUNK_COLUMNS, null())
+    if among is not None:
+        chosen = chosen.where(documents.c.last_chunk >= among.start, documents.c.last_chunk < among.stop)
     ordered = chosen.order_by(documents.c.last_chunk, chunks.c.position).limit(limit)
     rows = connection.execute(ordered).all()
     return to_indexed(rows, documents_by_number(connection, {row[1] for row in rows}))
+
+
+def oldest_unembedded(
+    connection: Connection, collection: CollectionId, *, space: EmbeddingSpace, start: int
+) -> ChunkId | None:
+    """The last chunk of the oldest document that `unembedded` has to give, none before `start`."""
+    chosen = _lacking(connection, collection, space=space).add_columns(documents.c.last_chunk)
+    ordered = chosen.where(documents.c.last_chunk >= start).order_by(documents.c.last_chunk).limit(1)
+    found: ChunkId | None = connection.execute(ordered).scalar()
+    return found
 
 
 def count_unembedded(connection: Connection, collection: CollectionId, *, space: EmbeddingSpace) -> int:

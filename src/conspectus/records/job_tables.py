@@ -68,5 +68,6 @@ replays = Table(
     Column("fingerprint", String, nullable=False),
     Column("answer", Text),
     Column("created", Number, nullable=False),
+    Column("stored", Integer, nullable=False, server_default="0"),
     Index(None, "created"),
 )

@@ -212,10 +212,17 @@ class SqlRecords:
         return await self._read(partial(catalog.state, collection=collection))
 
     async def unembedded(
-        self, collection: CollectionId, space: EmbeddingSpace, *, limit: int
+        self, collection: CollectionId, space: EmbeddingSpace, *, limit: int, among: range | None = None
     ) -> Sequence[IndexedChunk]:
         """Chunks without a vector in the space, oldest first. Raises NotFound."""
-        work = partial(embedding.unembedded, collection=collection, space=space, limit=limit)
+        work = partial(embedding.unembedded, collection=collection, space=space, limit=limit, among=among)
+        return await self._read(work)
+
+    async def oldest_unembedded(
+        self, collection: CollectionId, space: EmbeddingSpace, *, start: int
+    ) -> ChunkId | None:
+        """The last chunk of the oldest document that lacks a vector, none before `start`. Raises NotFound."""
+        work = partial(embedding.oldest_unembedded, collection=collection, space=space, start=start)
         return await self._read(work)
 
     async def count_unembedded(self, collection: CollectionId, space: EmbeddingSpace) -> int:

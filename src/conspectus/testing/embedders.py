@@ -56,6 +56,19 @@ class HashedEmbedder:
         return unit
 
 
+class LockedEmbedder(HashedEmbedder):
+    """Refuses everything until it has a valid key."""
+
+    locked = True
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Unit rows. Raises ProviderError without the key."""
+        vectors = await super().embed_documents(texts)
+        if self.locked:
+            raise ProviderError("hashed", "does not know the key", status=401)
+        return vectors
+
+
 class PickyEmbedder(HashedEmbedder):
     """Refuses any text that holds `poison`, and is away for the first `away` calls."""
 

@@ -1,13 +1,15 @@
 """The ports of long work in memory: what every adapter of them must agree with."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
-from conspectus.errors import Conflict, InvalidInput, NotFound, TurnLost
+from conspectus.errors import Conflict, InvalidInput, NotFound, TurnLost, WriteUnknown
 from conspectus.model.ids import CollectionId, JobId
 from conspectus.model.jobs import (
     FINISHED,
@@ -127,40 +129,77 @@ class MemoryRequestLog:
         return [_totals(list(same)) for _, same in groupby(ordered, key=lambda each: (each.kind, each.model))]
 
 
+@dataclass(slots=True)
+class _Claim:
+    """What is known of a request with a key."""
+
+    fingerprint: str
+    at: datetime
+    answer: Mapping[str, Any] | None = None
+    stored: bool = False
+    over: bool = False
+
+
 class MemoryReplays:
-    """The `Replays` port."""
+    """The `Replays` port. `store` stands for whatever requests store."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, str], tuple[str, Mapping[str, Any] | None, datetime]] = {}
+        self._claims: dict[tuple[str, str], _Claim] = {}
+        self._noted: ContextVar[_Claim | None] = ContextVar("noted", default=None)
 
     async def begin(
         self, person: str, key: str, fingerprint: str, *, at: datetime
     ) -> Mapping[str, Any] | None:
-        """Claim a key (None), or the answer that was kept for it. Raises Conflict."""
-        kept = self._kept.get((person, key))
+        """Claim a key (None), or the answer that was kept for it. Raises Conflict, WriteUnknown."""
+        kept = self._claims.get((person, key))
         if kept is None:
-            self._kept[person, key] = (fingerprint, None, at)
+            self._claims[person, key] = _Claim(fingerprint, at)
             return None
-        if kept[0] != fingerprint:
+        if kept.fingerprint != fingerprint:
             raise Conflict("idempotency key", key, "was used for another request")
-        if kept[1] is None:
+        if kept.over and kept.answer is None:
+            raise WriteUnknown("something of this request was stored")
+        if kept.answer is None:
             raise Conflict("idempotency key", key, "belongs to a request that is still being answered")
-        return kept[1]
+        return kept.answer
+
+    @contextmanager
+    def noting(self, person: str, key: str, *, at: datetime) -> Iterator[None]:
+        """A block in which whatever is stored counts as stored for the request that claimed the key then."""
+        claim = self._claims.get((person, key))
+        token = self._noted.set(claim if claim is not None and claim.at == at else None)
+        try:
+            yield
+        finally:
+            self._noted.reset(token)
+
+    async def store(self) -> None:
+        """Store something."""
+        if (claim := self._noted.get()) is not None:
+            claim.stored = True
 
     async def finish(self, person: str, key: str, answer: Mapping[str, Any] | None) -> None:
-        """Keep the answer, or with None give the key back."""
-        if answer is None:
-            self._kept.pop((person, key), None)
-        elif (person, key) in self._kept:
-            fingerprint, _, at = self._kept[person, key]
-            self._kept[person, key] = (fingerprint, answer, at)
+        """Keep the answer; with None give the key back, unless something was stored."""
+        claim = self._claims.get((person, key))
+        if claim is None:
+            return
+        claim.answer, claim.over = answer, True
+        if answer is None and not claim.stored:
+            del self._claims[person, key]
 
     async def forget(self, before: datetime) -> int:
         """Delete what is older; how many."""
-        old = [key for key, (_, _, at) in self._kept.items() if at < before]
-        for key in old:
-            del self._kept[key]
+        old = [name for name, claim in self._claims.items() if claim.at < before]
+        for name in old:
+            del self._claims[name]
         return len(old)
+
+    async def give_back(self, before: datetime) -> int:
+        """Give back the keys of older requests that were never answered; how many."""
+        old = [name for name, claim in self._claims.items() if claim.at < before and claim.answer is None]
+        for name in old:
+            await self.finish(*name, None)
+        return sum(name not in self._claims for name in old)
 
 
 def _in_scope(job: Job, scope: JobScope) -> bool:

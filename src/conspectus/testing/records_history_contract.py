@@ -158,6 +158,29 @@ class HistoryContract:
         with pytest.raises(InvalidInput):
             await records.put_vectors(SPACE, [(first.chunk.id, vector(1, dimensions=3))])
 
+    async def test_those_without_a_vector_among_some(self, records: Records, stocked: None) -> None:
+        """By where their documents end, from the start of a range to before its stop."""
+        await records.write([prepared("a", "one ", "two"), prepared("b", "three"), prepared("c", "four")])
+        first, second, third, fourth = [
+            each.chunk.id for each in await records.unembedded(SHELF, SPACE, limit=4)
+        ]
+
+        async def among(start: int, stop: int, limit: int = 9) -> list[int]:
+            found = await records.unembedded(SHELF, SPACE, limit=limit, among=range(start, stop))
+            return [each.chunk.id for each in found]
+
+        async def oldest(start: int) -> int | None:
+            return await records.oldest_unembedded(SHELF, SPACE, start=start)
+
+        assert await among(0, fourth + 1) == [first, second, third, fourth]
+        assert await among(0, second) == await among(second, second) == []
+        assert await among(second, third) == [first, second]
+        assert await among(second, fourth, limit=2) == [first, second]
+        assert [await oldest(start) for start in (0, second, third)] == [second, second, third]
+        await records.put_vectors(SPACE, [(first, vector(1)), (third, vector(3))])
+        assert await among(0, fourth + 1) == [second, fourth]
+        assert [await oldest(start) for start in (0, third, fourth + 1)] == [second, fourth, None]
+
     async def test_vectors_of_one_space_are_no_change_for_another(
         self, records: Records, stocked: None
     ) -> None:

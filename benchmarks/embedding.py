@@ -1,0 +1,137 @@
+"""Many machines that embed one collection: python benchmarks/embedding.py --machines 1 2 4 8.
+
+Texts wait in one collection on PostgreSQL. Processes, each with a cache as on a machine of its own,
+make their vectors with a model elsewhere: its answer to a batch takes `--answer` seconds and none of the two
+cores here. Measured is the time until no text waits, and whether any was asked for twice.
+"""
+
+import argparse
+import asyncio
+import shutil
+import sys
+import time
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+import conspectus
+from conspectus import NewDocument, Settings
+from conspectus.ports import Vectors
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.testing.postgres_server import postgres_server
+
+DIMENSIONS = 384
+SETTINGS = replace(Settings(), background="off", log_level="critical")
+
+
+class Elsewhere(HashedEmbedder):
+    """A model that answers after a while; how many texts it was asked for is kept."""
+
+    def __init__(self, answer: float) -> None:
+        super().__init__(DIMENSIONS)
+        self._answer = answer
+        self.texts = 0
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Unit rows."""
+        self.texts += len(texts)
+        ready = time.monotonic() + self._answer
+        rows = await super().embed_documents(texts)
+        await asyncio.sleep(ready - time.monotonic())
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One number of machines: seconds, and how often a text was asked for on average."""
+
+    machines: int
+    seconds: float
+    asked: float
+
+
+async def work(url: str, cache: str, answer: float) -> None:
+    """What one machine does: it says when it is ready, begins when it is told, and says what it asked for."""
+    model = Elsewhere(answer)
+    async with conspectus.open(url, settings=replace(SETTINGS, cache=cache), embedder=model) as engine:
+        print("ready", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+        await engine.settle()
+        print(model.texts, flush=True)
+
+
+async def measured(url: str, folder: Path, machines: int, texts: int, *, answer: float) -> Measured:
+    """Fill the store, let so many machines embed it, and look how long they took."""
+    filling = conspectus.open(
+        url, settings=replace(SETTINGS, cache=str(folder / "filling")), embedder=Elsewhere(0.0)
+    )
+    async with filling as engine:
+        await engine.add(NewDocument(f"Text {number} of many.", key=str(number)) for number in range(texts))
+    command = [sys.executable, __file__, "--answer", str(answer), "--work", url]
+    running = [
+        await asyncio.create_subprocess_exec(*command, str(folder / str(number)), stdin=PIPE, stdout=PIPE)
+        for number in range(machines)
+    ]
+    for each in running:
+        await said(each)
+    start = time.perf_counter()
+    for each in running:
+        each.stdin.write(b"go\n")
+    asked = [int(await said(each)) for each in running]
+    seconds = time.perf_counter() - start
+    for each in running:
+        await each.communicate()
+    return Measured(machines, seconds, sum(asked) / texts)
+
+
+async def said(running: Process) -> str:
+    """The next line of a process."""
+    return (await running.stdout.readline()).decode().strip()
+
+
+def measure(arguments: argparse.Namespace) -> list[Measured]:
+    """Every number of machines, on a database of its own."""
+    folder = arguments.path / "embedding"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    found = []
+    with postgres_server(folder) as server:
+        server.run("ALTER SYSTEM SET fsync = on")
+        server.run("SELECT pg_reload_conf()")
+        for machines in arguments.machines:
+            caches = folder / f"caches-{machines}"
+            with server.fresh() as url:
+                one = measured(url, caches, machines, arguments.texts, answer=arguments.answer)
+                found.append(asyncio.run(one))
+    return found
+
+
+def show(found: Sequence[Measured], texts: int) -> None:
+    """Print the table, each beside the first."""
+    table = Table("machines", "texts a second", "of the first", "each text asked for")
+    for each in found:
+        rate, ratio = texts / each.seconds, found[0].seconds / each.seconds
+        table.add_row(str(each.machines), f"{rate:,.0f}", f"{ratio:.2f}", f"{each.asked:.2f} times")
+    Console().print(table)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--machines", type=int, nargs="+", default=[1, 2, 4, 8])
+    parser.add_argument("--texts", type=int, default=20_000)
+    parser.add_argument("--answer", type=float, default=1.0, help="seconds until a batch of 288 comes back")
+    parser.add_argument("--path", type=Path, default=Path(".benchmarks"))
+    parser.add_argument("--work", nargs=2, metavar=("URL", "CACHE"), help="be one of the machines")
+    arguments = parser.parse_args()
+    if arguments.work:
+        asyncio.run(work(*arguments.work, arguments.answer))
+    else:
+        show(measure(arguments), arguments.texts)
+
+
+if __name__ == "__main__":
+    main()
