@@ -7,25 +7,38 @@ UV_VERSION := 0.13.9
 # What the image of a server has beside the base: see Dockerfile.
 SERVER := --extra postgresql --extra hosted --extra openai
 FULL := --extra anthropic --extra google --extra cohere --extra bedrock --extra milvus
+# Tests that no slow machine hurries.
+PATIENT := tests/property tests/cli tests/congruence tests/migration
 
 export DATA QUESTIONS
 # Otherwise each of the many programs that tests start would compile this one anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test lint bench bench-peers lock clean
+.PHONY: demo test lint behaviour types style patient bench bench-peers lock clean
 
 demo: $(READY)  ## ingest real text, ask three questions, show the windows; DATA=dir, QUESTIONS="a? | b?"
 	@$(BIN)/python scripts/demo.py
 
-test: lint  ## everything CI checks
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" --ignore=tests/style
+test: $(READY)  ## everything CI checks
+	@$(MAKE) --no-print-directory --jobs=3 behaviour types style patient
 
-lint: $(READY)  ## style, types, imports and the style budget
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q tests/style
+lint: types style  ## style, types, imports and the style budget
+
+behaviour: $(READY)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(PATIENT:%=--ignore=%) --ignore=tests/style
+
+# Beside tests that wait for servers and clocks; being nice, these take little more than what is idle.
+types: $(READY)
+	nice -n 19 $(BIN)/mypy
+
+style: $(READY)
+	nice -n 19 $(BIN)/ruff check .
+	nice -n 19 $(BIN)/ruff format --check .
+	nice -n 19 $(BIN)/lint-imports
+	nice -n 19 $(BIN)/python -m pytest -q tests/style
+
+patient: $(READY)
+	nice -n 19 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" $(PATIENT)
 
 bench: $(READY)  ## the slow tests, all examples of those that chance makes, the benchmarks (see docs/benchmarks.md)
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m "slow or hypothesis"
@@ -53,10 +66,11 @@ $(VENV)/lock/bin/uv --no-config pip compile --quiet --universal --python-version
 	pyproject.toml $(2) --output-file $(1)
 endef
 
+# Python compiles what is used when it is used; compiling everything would take as long as the rest.
 $(READY): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 

@@ -1,6 +1,8 @@
 """What all tests share: Hypothesis profiles and the place of the evaluation data."""
 
+import gc
 import os
+import signal
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -23,6 +25,25 @@ settings.register_profile("ci", parent=settings.get_profile("dev"), derandomize=
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") else "dev"))
 
 
+def pytest_configure() -> None:
+    """Let programs that tests start inherit nothing that they would stumble over."""
+    # PostgreSQL is started by a fork, as another user; gRPC would hold that up, or end the child.
+    os.environ["GRPC_ENABLE_FORK_SUPPORT"] = "0"
+    # A shell has what it starts in the background ignore interrupts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collectstart() -> None:
+    """While nothing but modules and tests is made, there is no garbage worth looking for."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Tests and modules stay until the end."""
+    gc.freeze()
+    gc.enable()
+
+
 @pytest.fixture(scope="session")
 def evaluation() -> Callable[[str], Path]:
     """The folder of a named evaluation set; the test is skipped where it is not on this machine."""
@@ -37,9 +58,9 @@ def evaluation() -> Callable[[str], Path]:
 
 
 @pytest.fixture(scope="session")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresProcess]:
+def postgres() -> Iterator[PostgresProcess]:
     """A PostgreSQL server for all tests of this process; none of them stops it."""
-    with postgres_server(tmp_path_factory.mktemp("postgres") / "data") as running:
+    with postgres_server() as running:
         yield running
 
 

@@ -1,13 +1,15 @@
 """A program that moves a store in one process after the other, each killed somewhere but the last.
 
-    mover.py SOURCE TARGET SEED KILLS
+    mover.py SOURCE TARGET SEED KILLS [LARGEST]
 
-It prints what each process was ended by, and what the last one did.
+No file may grow beyond LARGEST bytes, if that is given. It prints what each process was ended by, and what
+the last one did.
 """
 
 import json
 import os
 import random
+import resource
 import signal
 import sys
 from collections.abc import Callable
@@ -52,5 +54,13 @@ def ended(work: Callable[[], object]) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
+def bound(largest: int) -> None:
+    """Let every write beyond a file's size fail, as on a full disk."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (largest, largest))
+
+
 if __name__ == "__main__":
+    for largest in sys.argv[5:]:
+        bound(int(largest))
     main(sys.argv[1], sys.argv[2], random.Random(int(sys.argv[3])), int(sys.argv[4]))

@@ -15,6 +15,7 @@ import conspectus
 from conspectus.engine import Engine
 from conspectus.testing.web_server import Answer, ScriptedServer
 from tests.faults.job_taker import SECRET, SETTINGS, text_of
+from tests.files import holding
 
 TAKER = Path(__file__).with_name("job_taker.py")
 EACH = 40
@@ -64,10 +65,9 @@ async def verify(engine: Engine, accepted: dict[str, int]) -> None:
 
 def kept_secrets(path: Path) -> set[str]:
     """The jobs whose secret is still kept; in no other file may one be found."""
-    files = [each for each in path.rglob("*") if each.is_file()]
-    holding = [each for each in files if SECRET.encode() in each.read_bytes()]
-    assert {each.parent.name for each in holding} <= {"secrets"}
-    return {each.name for each in holding}
+    files = holding(path, SECRET)
+    assert {each.parent.name for each in files} <= {"secrets"}
+    return {each.name for each in files}
 
 
 @asynccontextmanager

@@ -2,11 +2,9 @@
 
 import asyncio
 import json
-import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -30,10 +28,11 @@ ASIDE = frozenset({"job_secrets", "job_files"})
 
 
 def mover(
-    source: Path | str, target: Path | str, kills: int = 0, before: Callable[[], None] | None = None
+    source: Path | str, target: Path | str, kills: int = 0, *, largest: int | None = None
 ) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", MOVER, str(source), str(target), "7", str(kills)]
-    return subprocess.run(command, capture_output=True, text=True, preexec_fn=before, check=False)
+    bound = [] if largest is None else [str(largest)]
+    return subprocess.run(command + bound, capture_output=True, text=True, check=False)
 
 
 def full_store(folder: Path, rows: int) -> Path:
@@ -69,12 +68,7 @@ def test_a_move_that_is_killed_again_and_again_goes_on(
 def test_without_room_the_source_is_untouched_and_the_reason_said(tmp_path: Path) -> None:
     source = full_store(tmp_path / "source", 60)
     before = everything(str(source / RECORDS))
-
-    def bound() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (700_000, 700_000))
-
-    failed = mover(source, tmp_path / "target", before=bound)
+    failed = mover(source, tmp_path / "target", largest=700_000)
     assert failed.returncode == 1
     assert "StorageError" in failed.stderr
     assert everything(str(source / RECORDS)) == before

@@ -107,8 +107,8 @@ async def test_closing_stops_what_is_built_beside(postgres_url: str) -> None:
 
 
 @pytest.fixture
-def process(tmp_path: Path) -> Iterator[PostgresProcess]:
-    with postgres_server(tmp_path / "data") as running:
+def process() -> Iterator[PostgresProcess]:
+    with postgres_server() as running:
         yield running
 
 

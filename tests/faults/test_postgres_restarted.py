@@ -28,9 +28,9 @@ QUICK = {"busy_seconds": 10, "lease_seconds": 3, "job_wait_milliseconds": 50, "l
 
 
 @pytest.fixture(scope="module")
-def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresProcess]:
+def postgres() -> Iterator[PostgresProcess]:
     """A server that the tests here may kill."""
-    with postgres_server(tmp_path_factory.mktemp("killed") / "data") as running:
+    with postgres_server() as running:
         yield running
 
 

@@ -16,6 +16,7 @@ from conspectus.index.segments.store import SegmentsIndex
 from conspectus.model.filter import EVERYTHING
 from conspectus.ports import Probe
 from conspectus.testing.journal import Journal, make_chunk
+from tests.files import holding
 from tests.index_histories import DIMENSIONS, assert_right, history, kept_at
 from tests.programs import program
 
@@ -175,12 +176,12 @@ async def test_removed_content_leaves_the_files(tmp_path: Path) -> None:
     journal = history(9, size=60)
     journal.put([make_chunk(1_000, "xyzzysecret", metadata={"who": "plughsecret"})])
     await built(tmp_path / "index", journal)
-    assert any(b"secret" in path.read_bytes() for path in (tmp_path / "index").rglob("*.bin"))
+    assert holding(tmp_path / "index", "secret", "*.bin") != []
     journal.remove([1_000])
     index = await opened(tmp_path / "index", journal)
     await index.apply(await journal.changes_since(index.applied(), limit=10))
     await index.purge()
-    assert not any(b"secret" in path.read_bytes() for path in (tmp_path / "index").rglob("*.*"))
+    assert holding(tmp_path / "index", "secret") == []
     await assert_right(index, journal)
     await index.close()
 

