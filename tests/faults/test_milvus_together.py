@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from pymilvus import DataType, MilvusClient
 
 from conspectus.index.milvus.server import MilvusServer
 from conspectus.index.milvus.store import MilvusIndex
@@ -44,3 +45,20 @@ async def test_what_one_has_applied_the_other_need_not(tmp_path: Path, servers: 
     await first.apply(await journal.changes_since(first.applied(), limit=1_000))
     assert len((await second.search(Versions.every)).ids) == 99
     assert await second.check() == await first.check() == []
+
+
+async def test_many_may_drop_the_same_collection(
+    servers: list[MilvusServer], own_milvus: MilvusProcess
+) -> None:
+    """As where one deletes an index that another is just building anew."""
+    schema, indexes = MilvusClient.create_schema(), MilvusClient.prepare_index_params()
+    schema.add_field("key", DataType.VARCHAR, is_primary=True, max_length=64)
+    schema.add_field("vector", DataType.FLOAT_VECTOR, dim=2)
+    indexes.add_index("vector", index_type="FLAT", metric_type="COSINE")
+    await servers[0].create("dropped", schema, indexes)
+    # With so much to remove that one is at it while the other begins.
+    for number in range(400):
+        (own_milvus.folder / "collections" / "dropped" / str(number)).mkdir()
+    await asyncio.gather(*[server.drop("dropped") for server in servers for _ in range(4)])
+    assert await servers[0].collections() == []
+    await servers[0].drop("dropped")

@@ -38,6 +38,8 @@ _LONGEST_REASON = 300
 _CLOSED = "closed channel"
 _DROPPED = "WAL already closed"
 """What Milvus Lite says where a collection is dropped while it is written to."""
+_UNTIL_DROPPED = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6)
+"""Seconds between the attempts to drop a collection that something else has its hands on."""
 _OWN_CONNECTION = {
     "grpc.use_local_subchannel_pool": 1,
     "grpc.max_reconnect_backoff_ms": 1_000,
@@ -121,14 +123,18 @@ class MilvusServer:
 
     async def drop(self, name: str) -> None:
         """Delete a collection with all its data. Nothing happens if there is none."""
-        try:
-            await self._call("drop_collection", collection_name=name)
-        except StorageBusy:
-            raise
-        except StorageError:
-            # Milvus Lite also fails where another drops it at the same moment, or still writes to it.
-            if await self._call("has_collection", collection_name=name):
+        for pause in _UNTIL_DROPPED:
+            try:
                 await self._call("drop_collection", collection_name=name)
+                return
+            except StorageBusy:
+                raise
+            except StorageError:
+                # Milvus Lite fails where another drops it at the same moment, or still writes to it.
+                if not await self._call("has_collection", collection_name=name):
+                    return
+                await asyncio.sleep(pause)
+        await self._call("drop_collection", collection_name=name)
 
     async def upsert(self, name: str, rows: Sequence[Row]) -> None:
         """Add rows, or replace those of the same key."""
