@@ -1,9 +1,12 @@
 """Every executor of jobs, held to the contract, and what only DBOS has to show."""
 
 import asyncio
+import gc
+import sqlite3
 import threading
+import warnings
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from urllib.parse import quote
 
@@ -141,6 +144,59 @@ async def test_nothing_is_left_running(tmp_path: Path, capfd: pytest.CaptureFixt
     left = {thread.name for thread in threading.enumerate()} - before
     assert [name for name in left if not name.startswith("asyncio_")] == []
     assert capfd.readouterr() == ("", "")
+
+
+async def test_a_job_taken_from_the_queue_during_the_close_runs_at_the_next_start(tmp_path: Path) -> None:
+    jobs, site = claim(tmp_path / "jobs.sqlite"), Site()
+    await jobs.start(site.run)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        job = await closed_while_taking(jobs, tmp_path / "jobs.sqlite")
+        gc.collect()
+    assert [str(each.message) for each in told] == []
+    assert site.started[job] == 0
+    jobs = claim(tmp_path / "jobs.sqlite")
+    site.let_go.set()
+    await jobs.start(site.run)
+    await site.until(lambda: site.ended[job] == 1)
+    await jobs.close(grace=LONG)
+
+
+async def closed_while_taking(jobs: DbosJobs, path: Path) -> JobId:
+    """Close while the thread that takes jobs from the queue waits to write that it has taken one."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for number in range(100):
+            job = JobId(f"job {number}")
+            await jobs.submit(job)
+            connection.execute("BEGIN IMMEDIATE")
+            row = "SELECT status FROM workflow_status WHERE workflow_uuid = ?"
+            if connection.execute(row, [job]).fetchone() == ("ENQUEUED",):
+                break
+            connection.execute("ROLLBACK")
+        await asyncio.sleep(3 * POLL)
+        ending = asyncio.create_task(jobs.close(grace=0.0))
+        await asyncio.sleep(3 * POLL)
+        connection.execute("ROLLBACK")
+        await ending
+    return job
+
+
+async def test_the_close_waits_until_the_end_of_a_job_is_written_down(tmp_path: Path) -> None:
+    jobs, site = claim(tmp_path / "jobs.sqlite"), Site()
+    await jobs.start(site.run)
+    await jobs.submit(JobId("slow"))
+    await site.until(lambda: site.running == {"slow"})
+    with closing(sqlite3.connect(tmp_path / "jobs.sqlite", isolation_level=None)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        site.let_go.set()
+        await site.until(lambda: site.ended["slow"] == 1)
+        ending = asyncio.create_task(jobs.close(grace=LONG))
+        await asyncio.sleep(5 * POLL)
+        assert not ending.done()
+        connection.execute("ROLLBACK")
+        await ending
+        told = connection.execute("SELECT status FROM workflow_status").fetchall()
+    assert told == [("SUCCESS",)]
 
 
 async def test_what_has_ended_is_forgotten_at_the_next_start(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ it was taken from.
 import asyncio
 import logging
 import sqlite3
+import threading
+import time
 from collections.abc import Callable, Coroutine
 from contextlib import closing
 from dataclasses import dataclass
@@ -35,10 +37,15 @@ logger = logging.getLogger(__name__)
 
 NAME: Final = "conspectus"
 QUEUE: Final = "conspectus-jobs"
+TAKING: Final = f"queue-worker-{QUEUE}"
+WRITING: Final = "dbos-executor-"
+"""How DBOS calls the thread that takes jobs from the queue, and how all those that write begin."""
 VERSION: Final = "1"
 """Of what is written to the database, not of the program: a new release goes on with the old jobs."""
 POLL: Final = 0.1
 """Seconds between two looks into the queue, and between two of a thread that a close waits for."""
+STOPPING: Final = 5.0
+"""Seconds that a close waits at most for threads of DBOS, as while its server is away."""
 PAUSE: Final = 1.0
 """Seconds before a job whose run failed from outside, as for a busy store, is run again."""
 ENDED: Final = frozenset({"SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"})
@@ -94,9 +101,9 @@ def claimed(
     if vars(instance).setdefault("claimed_by", token) is not token:
         return None
     if engine is not None and sharing is not None:
-        return SharedDbosJobs(pause, max(1, workers), engine, sharing)
+        return SharedDbosJobs(instance, pause, max(1, workers), engine, sharing)
     _guarded(partial(_make_queue, url, max(1, workers)))
-    return DbosJobs(pause)
+    return DbosJobs(instance, pause)
 
 
 def _server(url: str) -> Engine:
@@ -136,7 +143,8 @@ class DbosJobs:
     alone = True
     """Whether nobody else takes jobs from the queue."""
 
-    def __init__(self, pause: float) -> None:
+    def __init__(self, instance: DBOS, pause: float) -> None:
+        self._instance = instance
         self._pause = pause
         self._closing = False
         self._waiting: set[JobId] = set()
@@ -188,7 +196,7 @@ class DbosJobs:
         for task in list(self._running.values()):
             task.cancel()
             await asyncio.wait({task})
-        await asyncio.to_thread(DBOS.destroy)
+        await asyncio.to_thread(_stop, self._instance)
 
     def _enqueue(self, job: JobId) -> bool:
         """Whether it is in the queue now. What another run of it left behind there is replaced.
@@ -236,8 +244,8 @@ class SharedDbosJobs(DbosJobs):
 
     alone = False
 
-    def __init__(self, pause: float, workers: int, engine: Engine, sharing: Sharing) -> None:
-        super().__init__(pause)
+    def __init__(self, instance: DBOS, pause: float, workers: int, engine: Engine, sharing: Sharing) -> None:
+        super().__init__(instance, pause)
         self._workers = workers
         self._engine = engine
         self._sharing = sharing
@@ -299,6 +307,30 @@ class SharedDbosJobs(DbosJobs):
 def _migrate(engine: Engine) -> None:
     ensure_dbos_schema(engine, SCHEMA)
     run_dbos_migrations(engine, SCHEMA, LISTENING)
+
+
+def _stop(instance: DBOS) -> None:
+    """Destroy the instance when nothing is taken from the queue any more and what has ended is written down.
+
+    It would end its loop first and wait for none of its threads. One that takes a job just then would give it
+    to that loop: an error there, or a wait without end. One that writes down an end would do so for nobody,
+    and hold a connection that is being closed.
+    """
+    until = time.monotonic() + STOPPING
+    for event in instance.background_thread_stop_events:
+        event.set()
+    _join(TAKING, until)
+    while instance._workflow_tasks and time.monotonic() < until:
+        time.sleep(POLL / 10)
+    DBOS.destroy()
+    _join(WRITING, until)
+
+
+def _join(name: str, until: float) -> None:
+    """Wait for the threads of that name to end."""
+    for thread in threading.enumerate():
+        if thread.name.startswith(name):
+            thread.join(max(0.0, until - time.monotonic()))
 
 
 def _give_back(executor: str) -> None:
