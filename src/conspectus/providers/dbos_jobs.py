@@ -319,18 +319,19 @@ def _stop(instance: DBOS) -> None:
     until = time.monotonic() + STOPPING
     for event in instance.background_thread_stop_events:
         event.set()
-    _join(TAKING, until)
-    while instance._workflow_tasks and time.monotonic() < until:
-        time.sleep(POLL / 10)
+    _wait_while(lambda: _is_alive(TAKING) or bool(instance._workflow_tasks), until)
     DBOS.destroy()
-    _join(WRITING, until)
+    _wait_while(lambda: _is_alive(WRITING), until)
 
 
-def _join(name: str, until: float) -> None:
-    """Wait for the threads of that name to end."""
-    for thread in threading.enumerate():
-        if thread.name.startswith(name):
-            thread.join(max(0.0, until - time.monotonic()))
+def _wait_while(busy: Callable[[], bool], until: float) -> None:
+    while busy() and time.monotonic() < until:
+        time.sleep(POLL / 10)
+
+
+def _is_alive(name: str) -> bool:
+    """Whether there is a thread whose name begins so; one that is just starting cannot be joined yet."""
+    return any(thread.name.startswith(name) for thread in threading.enumerate())
 
 
 def _give_back(executor: str) -> None:
