@@ -7,6 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.waiting import until
 from tests.web.conftest import OpenSite, People, Site, filled
 
 SECRETS = ("Zanzibar", "Quetzal", "hunter2")
@@ -138,7 +139,7 @@ async def test_ready_means_that_every_index_follows_the_records(open_site: OpenS
     index.write_text("in the way", encoding="utf-8")
     async with open_site() as site, site.client() as api:
         failed = asyncio.create_task(site.app.state.readiness.replay())
-        await asyncio.wait({failed}, timeout=1)
+        await until(lambda: bool(site.lines))
         assert site.lines[0]["event"] == "not ready"
         assert (await api.get("http://localhost/health/ready")).status_code == 503
         index.unlink()
