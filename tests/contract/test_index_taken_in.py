@@ -1,7 +1,7 @@
 """What a transaction writes into records in PostgreSQL is in their index when it is committed."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -12,9 +12,11 @@ from conspectus.errors import NotFound
 from conspectus.index.memory import MemoryIndex
 from conspectus.ingest.sync import catch_up
 from conspectus.model.filter import EVERYTHING
-from conspectus.model.ids import DocumentId, SourceId
+from conspectus.model.ids import ChunkId, DocumentId, SourceId
+from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Collection
 from conspectus.ports import Index, Probe, Reader
+from conspectus.records.collection_reader import CollectionReader
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.settings import Settings
 from conspectus.testing.samples import SPACE, notes, prepared, shelf, vector
@@ -74,7 +76,7 @@ async def test_each_write_is_in_the_index_at_once(shop: Shop) -> None:
     chunks = [chunk.chunk.id for chunk in await shop.records.document_chunks(written[0].id)]
     await shop.records.put_vectors(SPACE, [(chunk, vector(1.0)) for chunk in chunks])
     assert not await shop.behind()
-    await shop.records.delete([DocumentId("document-first")])
+    await shop.records.delete([DocumentId("first")])
     assert not await shop.behind()
     assert await shop.is_right()
 
@@ -120,3 +122,17 @@ async def test_many_write_and_ask_at_once(shop: Shop) -> None:
 
     await asyncio.gather(*map(write, range(4)), shop.index.rebuild())
     assert await shop.is_right()
+
+
+async def test_nothing_is_built_of_a_collection_that_is_deleted_meanwhile(shop: Shop) -> None:
+    class Deleted(CollectionReader):
+        async def scan(self, after: ChunkId | None = None) -> AsyncIterator[Sequence[IndexedChunk]]:
+            async for batch in super().scan(after):
+                yield batch
+            await shop.records.delete_collection(shop.collection.id)
+
+    reader = Deleted(shop.records.transactions, shop.collection.id, SPACE)
+    before = (await shop.index.status()).details["tables"]
+    with pytest.raises(NotFound):
+        await (await shop.indexes.open(shop.collection, SPACE, reader)).rebuild()
+    assert (await shop.index.status()).details["tables"] == before

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 
 import psycopg
@@ -13,6 +13,8 @@ from conspectus.index.pgvector.building import forget
 from conspectus.index.pgvector.place import Place
 from conspectus.index.pgvector.store import PgvectorIndex
 from conspectus.model.filter import EVERYTHING
+from conspectus.model.ids import ChunkId
+from conspectus.model.index import IndexedChunk
 from conspectus.ports import Probe
 from conspectus.testing.journal import Journal, make_chunk
 from conspectus.testing.postgres_server import PostgresProcess, postgres_server
@@ -84,6 +86,30 @@ async def test_several_apply_at_once(postgres_url: str) -> None:
             await assert_right(index, journal)
             await index.close()
     assert len(tables(postgres_url)) == 6
+
+
+async def test_deleting_waits_for_nobody_who_builds(postgres_url: str) -> None:
+    """Building may take longer than anybody waits, and what it makes is of no use any more."""
+    begun, go_on = asyncio.Event(), asyncio.Event()
+
+    class Slow(Journal):
+        async def scan(self, after: ChunkId | None = None) -> AsyncIterator[Sequence[IndexedChunk]]:
+            begun.set()
+            await go_on.wait()
+            async for batch in super().scan(after):
+                yield batch
+
+    async with place_at(postgres_url, DIMENSIONS) as one, place_at(postgres_url, DIMENSIONS) as other:
+        journal = history(9, size=20)
+        await catch_up(await PgvectorIndex.open(other, journal, str.split), journal)
+        building = asyncio.create_task((await PgvectorIndex.open(one, Slow(), str.split)).rebuild())
+        await begun.wait()
+        async with asyncio.timeout(20):
+            await other.database.write(lambda connection: forget(connection, other.name))
+        go_on.set()
+        with pytest.raises(StorageBusy):
+            await building
+        assert tables(postgres_url) == []
 
 
 async def test_every_answer_is_one_version(postgres_url: str) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 
 from conspectus.index.pgvector.database import Run, require_vectors, rows_of
 from conspectus.index.pgvector.place import Place
-from conspectus.index.pgvector.state import STATES, State, lock, make_states, read_state, write_state
+from conspectus.index.pgvector.state import STATES, State, lock, make_states, read_state, stop, write_state
 from conspectus.index.pgvector.tables import Tables, drop_all_but
 from conspectus.index.pgvector.taking import CHANGES, Drafting, Taking
 from conspectus.index.pgvector.writing import Draft, merge, write
@@ -123,10 +123,11 @@ class Building:
         return written
 
     async def _caught_up(self, run: Run, tables: Tables, state: State) -> State:
-        """With what changed meanwhile."""
+        """With what changed meanwhile. Raises NotFound if the collection was deleted."""
         while changes := await self._reader.changes_since(state.applied, limit=CHANGES):
             draft = await self._taking.draft(changes)
             state = await run(partial(_written, tables, state, draft))
+        await self._reader.last_sequence()
         return state
 
     def _swept(self, connection: Connection) -> None:
@@ -141,8 +142,9 @@ class Building:
 
 
 def forget(connection: Connection, name: str) -> None:
-    """Delete an index with all its tables."""
+    """Delete an index with all its tables; who builds it at that moment is stopped."""
     cursor = rows_of(connection)
+    stop(cursor, f"build {name}")
     lock(cursor, f"build {name}")
     lock(cursor, f"write {name}")
     make_states(cursor)

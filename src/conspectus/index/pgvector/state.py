@@ -11,6 +11,13 @@ STATES: Final = "conspectus_indexes"
 _TRY = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
 
+_STOP = """
+SELECT pg_terminate_backend(a.pid) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND a.datname = current_database()
+AND a.usename = current_user AND a.pid <> pg_backend_pid()
+AND (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended(%s, 0)
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class State:
@@ -85,3 +92,8 @@ def is_free(cursor: Rows, what: str) -> bool:
 def lock(cursor: Rows, what: str) -> None:
     """Let no one else do the same until the transaction ends."""
     cursor.execute(_LOCK, (f"conspectus {what}",))
+
+
+def stop(cursor: Rows, what: str) -> None:
+    """Break the connections of those who do it or wait to do it: nothing that they began stays."""
+    cursor.execute(_STOP, (f"conspectus {what}",))
