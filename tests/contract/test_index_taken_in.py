@@ -124,6 +124,25 @@ async def test_many_write_and_ask_at_once(shop: Shop) -> None:
     assert await shop.is_right()
 
 
+async def test_many_are_built_at_once_over_few_connections(postgres_url: str) -> None:
+    """Each holds one connection and reads over another."""
+    records = await open_records(postgres_url, busy_seconds=1, connections=3)
+    indexes = PgvectorIndexes(records.transactions, Settings())
+    readers = {}
+    for number in range(6):
+        collection = await records.create_collection(shelf(str(number)))
+        await records.put_source(notes(str(number), collection.id))
+        source, key = SourceId(str(number)), f"in {number}"
+        await records.write([prepared(key, "a fox", collection=collection.id, source=source)])
+        reader = records.reader(collection.id, SPACE)
+        readers[reader] = await indexes.open(collection, SPACE, reader)
+    await asyncio.gather(*(catch_up(index, reader, 1) for reader, index in readers.items()))
+    for index in readers.values():
+        assert len((await index.search(FOX)).ids) == 1
+    await indexes.close()
+    await records.close()
+
+
 async def test_nothing_is_built_of_a_collection_that_is_deleted_meanwhile(shop: Shop) -> None:
     class Deleted(CollectionReader):
         async def scan(self, after: ChunkId | None = None) -> AsyncIterator[Sequence[IndexedChunk]]:

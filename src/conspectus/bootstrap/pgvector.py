@@ -36,6 +36,8 @@ class IndexTransactions:
         self._database = transactions.database
         self._engine = transactions.database.writing.execution_options(**{WRITES: False})
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="index-write")
+        # Each holds a connection and reads over others: holding all of them, none would get on.
+        self._lasting = asyncio.Semaphore(max(transactions.database.readers // 2, 1))
 
     async def read(self, work: Callable[[Connection], Result]) -> Result:
         """Run with one unchanging view of the data."""
@@ -48,14 +50,20 @@ class IndexTransactions:
     @asynccontextmanager
     async def lasting(self) -> AsyncIterator["Run"]:
         """One such transaction over many steps, in a thread of its own: others may wait for its locks."""
+        async with self._lasting, self._connected() as (thread, connection):
+            run = partial(self._step, thread, connection)
+            await run(Connection.begin)
+            yield run
+            await run(Connection.commit)
+
+    @asynccontextmanager
+    async def _connected(self) -> AsyncIterator[tuple[ThreadPoolExecutor, Connection]]:
+        """A connection with a thread for it."""
         thread = ThreadPoolExecutor(1, thread_name_prefix="index-build")
         try:
             connection = await _run(thread, partial(guarded, self._database, self._engine.connect))
             try:
-                run = partial(self._step, thread, connection)
-                await run(Connection.begin)
-                yield run
-                await run(Connection.commit)
+                yield thread, connection
             finally:
                 # What was committed is, whatever becomes of the connection; what was not has its own fault.
                 with suppress(ConspectusError):
