@@ -130,6 +130,23 @@ async def test_writing_goes_on_while_several_link(postgres_url: str) -> None:
         assert connection.execute(count).fetchone() == (6,)
 
 
+async def test_what_was_deleted_hides_nothing_that_is_farther(postgres_url: str) -> None:
+    """The graph offers what is deleted too, and stops when it has no memory left for more."""
+    journal = Journal(batch=1_000)
+    near, far = vector(1), vector(2)
+    scarce = f"{postgres_url}&options=-cwork_mem%3D64kB"
+    async with place_at(scarce, DIMENSIONS, graph_from=100) as place:
+        index = await opened(place, journal)
+        journal.put(make_chunk(number, "a fox", vector=near) for number in range(800))
+        journal.put(make_chunk(number, "a fox", vector=far) for number in range(800, 1_000))
+        await catch_up(index, journal)
+        journal.remove(range(800))
+        await catch_up(index, journal)
+        assert await details(index) == ("yes", "0")
+        found = await index.search(Probe(EVERYTHING, None, near, 10))
+        assert found.ids.tolist() == list(range(800, 810))
+
+
 async def test_an_index_of_an_older_format_is_built_anew(postgres_url: str) -> None:
     journal = Journal()
     put(journal, 0, 30)

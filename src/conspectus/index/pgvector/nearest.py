@@ -59,7 +59,8 @@ class Near:
         self._set(limit)
         if allowed.condition.admits_all:
             self.cursor.execute(f"{self._ordered()} LIMIT {limit}", {"query": as_literal(self.query)})
-            return np.array([row for (row,) in self.cursor], np.int64)
+            rows = np.array([row for (row,) in self.cursor], np.int64)
+            return rows if len(rows) == limit else None
         kept = np.zeros(0, np.int64)
         for offered in self._offered(limit):
             kept = np.concatenate([kept, allowed.among(offered)])
