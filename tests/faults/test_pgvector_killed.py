@@ -2,12 +2,16 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any, TypeVar
 
 import psycopg
 import pytest
+from sqlalchemy import Connection
 
+from conspectus.bootstrap.pgvector import IndexTransactions
 from conspectus.errors import StorageBusy, StorageError, StorageTooNew
 from conspectus.index.pgvector.building import forget
 from conspectus.index.pgvector.place import Place
@@ -16,6 +20,8 @@ from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import IndexedChunk
 from conspectus.ports import Probe
+from conspectus.records.databases import DatabaseAccess, database_at
+from conspectus.records.transactions import Transactions
 from conspectus.testing.journal import Journal, make_chunk
 from conspectus.testing.postgres_server import PostgresProcess, postgres_server
 from tests.index_histories import (
@@ -31,6 +37,7 @@ from tests.index_histories import (
 from tests.pgvector_places import place_at
 from tests.programs import program
 
+Result = TypeVar("Result")
 EVERY_FOX = Probe(EVERYTHING, "fox", None, 1_000)
 WRITER = """
 import asyncio, sys
@@ -117,6 +124,41 @@ async def test_every_answer_is_one_version(postgres_url: str) -> None:
     async with place_at(postgres_url, 0) as one, place_at(postgres_url, 0) as other:
         indexes = [await PgvectorIndex.open(place, versions.journal, str.split) for place in (one, other)]
         await assert_every_answer_is_one_version(versions, indexes, replacements=25, rebuilds=3)
+
+
+class Overtaken(IndexTransactions):
+    """The next reading begins, and goes on when something else was done."""
+
+    first: Coroutine[Any, Any, None] | None = None
+
+    async def read(self, work: Callable[[Connection], Result]) -> Result:
+        """Do the other thing between the snapshot and the work."""
+        loop, first = asyncio.get_running_loop(), self.first
+        self.first = None
+
+        def late(connection: Connection) -> Result:
+            if first is not None:
+                asyncio.run_coroutine_threadsafe(first, loop).result()
+            return work(connection)
+
+        return await super().read(late)
+
+
+async def test_an_index_tells_of_itself_while_it_is_built_anew(postgres_url: str) -> None:
+    journal, transactions = history(10, size=20), Transactions(database_at(postgres_url, DatabaseAccess()))
+    overtaken = Overtaken(transactions)
+    async with place_at(postgres_url, DIMENSIONS) as other:
+        builder = await PgvectorIndex.open(other, journal, str.split)
+        await catch_up(builder, journal)
+        index = await PgvectorIndex.open(replace(other, database=overtaken), journal, str.split)
+        overtaken.first = builder.rebuild()
+        assert (await index.status()).details["tables"] in tables(postgres_url)[0]
+        overtaken.first = builder.rebuild()
+        assert await index.check() == []
+        overtaken.first = builder.rebuild()
+        assert len((await index.search(EVERY_FOX)).ids) > 0
+    await overtaken.close()
+    await transactions.close()
 
 
 async def test_closing_stops_what_is_built_beside(postgres_url: str) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TypeAlias
 
@@ -14,7 +15,7 @@ from conspectus.index.bm25 import Analyse, question_terms
 from conspectus.index.pgvector.allowed import Allowed, Listings
 from conspectus.index.pgvector.building import Building
 from conspectus.index.pgvector.checking import differences, stored
-from conspectus.index.pgvector.database import Rows, rows_of
+from conspectus.index.pgvector.database import Result, rows_of
 from conspectus.index.pgvector.facts import encoded
 from conspectus.index.pgvector.place import Place
 from conspectus.index.pgvector.postings import Posting, Postings
@@ -29,6 +30,7 @@ from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
 
 _ATTEMPTS = 20
+_TOO_FAST = "the index was built anew faster than it could be asked; ask again"
 _SAMPLE = (
     "The 1st naïve café's HTTP_404 parseURL v2.3.1 a@b.example running ΣΊΣΥΦΟΣ Straße 東京都 ไทย don't C++"
     " 👩‍👩‍👧 1,000.5 __init__ re-open"
@@ -107,9 +109,7 @@ class PgvectorIndex:
 
     async def check(self) -> Sequence[Disagreement]:
         """Compare every row with the records."""
-        held = await self._place.database.read(
-            lambda connection: stored(connection, self._place, self._identity)
-        )
+        held = await self._read(lambda connection: stored(connection, self._place, self._identity))
         self._state = held.state
         return await differences(held, self._reader)
 
@@ -130,7 +130,7 @@ class PgvectorIndex:
 
     async def status(self) -> IndexStatus:
         """Sizes and counts."""
-        return await self._place.database.read(self._status)
+        return await self._read(self._status)
 
     async def close(self) -> None:
         """Stop building; the connections belong to the records."""
@@ -175,27 +175,16 @@ class PgvectorIndex:
         terms = question_terms(probe.words, self._analyse)
         promised = self._state.applied
         for _ in range(_ATTEMPTS):
-            try:
-                answer = await self._place.database.read(partial(self._answer, probe, terms, ask))
-            except CollectionGone:
-                continue
+            answer = await self._read(partial(self._answer, probe, terms, ask))
             if self._state.applied >= promised:
                 self._renewing.look(self._state)
                 return answer
             await self._keep(promised)
-        raise StorageBusy("the index was built anew faster than it could be asked; ask again")
+        raise StorageBusy(_TOO_FAST)
 
     def _answer(self, probe: Probe, terms: Sequence[str], ask: _Ask, connection: Connection) -> Candidates:
         cursor = rows_of(connection)
         self._state = state = read_state(cursor, self._place.name, self._identity)
-        try:
-            return self._told(cursor, state, probe, terms, ask=ask)
-        except errors.UndefinedTable as fault:
-            raise CollectionGone(str(fault)) from fault
-
-    def _told(
-        self, cursor: Rows, state: State, probe: Probe, terms: Sequence[str], *, ask: _Ask
-    ) -> Candidates:
         tables = self._place.tables(state)
         view, found = empty_view(state), dict[bytes, Posting]()
         if state.generation:
@@ -206,6 +195,13 @@ class PgvectorIndex:
         question = Question(cursor, tables, words, allowed)
         return ask(question) if state.generation else question.score(np.zeros(0, np.int64), None)
 
+    async def _read(self, work: Callable[[Connection], Result]) -> Result:
+        """Read the tables of one state; where others dropped them meanwhile, those of a newer one."""
+        for _ in range(_ATTEMPTS):
+            with suppress(CollectionGone):
+                return await self._place.database.read(partial(_of_one_state, work))
+        raise StorageBusy(_TOO_FAST)
+
     async def _keep(self, promised: int) -> None:
         """See the records up to there again, should the index have been deleted, or an older one restored."""
         while self._state.applied < promised:
@@ -213,6 +209,13 @@ class PgvectorIndex:
             if not changes:
                 break
             await self.apply(changes)
+
+
+def _of_one_state(work: Callable[[Connection], Result], connection: Connection) -> Result:
+    try:
+        return work(connection)
+    except errors.UndefinedTable as fault:
+        raise CollectionGone(str(fault)) from fault
 
 
 def commit_draft(place: Place, seen: State, connection: Connection, *, draft: Draft, base: int) -> State:
