@@ -101,3 +101,16 @@ async def test_nothing_is_said_on_standard_error(
         await server.query("no_such_collection", "chunk > 0", ["chunk"])
     await server.close()
     assert capfd.readouterr() == ("", "")
+
+
+def test_the_server_is_found_where_no_environment_is_active(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or all tests with Milvus would be left out without a word."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CI", raising=False)
+    try:
+        with milvus_server(tmp_path / "data") as running:
+            assert running.uri
+    except pytest.skip.Exception:
+        pytest.fail("milvus-lite is there, and yet it was not looked for where it is")

@@ -1,13 +1,13 @@
 """A real Milvus server for tests: `milvus-lite server` in a process that can be killed and started again."""
 
 import os
-import shutil
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -52,7 +52,7 @@ class MilvusProcess:
 @contextmanager
 def milvus_server(folder: Path) -> Iterator[MilvusProcess]:
     """A server that runs for the block. Skips the test where Milvus Lite is missing, but not under CI."""
-    if shutil.which("milvus-lite") is None and os.environ.get("CI") != "true":
+    if find_spec("milvus_lite") is None and os.environ.get("CI") != "true":
         pytest.skip("milvus-lite is not installed")
     server = MilvusProcess(folder)
     server.start()
