@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from pymilvus import DataType, MilvusClient
 
+from conspectus.errors import NotFound
+from conspectus.index.milvus.building import forget
+from conspectus.index.milvus.rows import notes_layout
 from conspectus.index.milvus.server import MilvusServer
 from conspectus.index.milvus.store import MilvusIndex
 from conspectus.testing.journal import Journal, make_chunk
@@ -15,12 +18,23 @@ from tests.index_histories import Versions, assert_every_answer_is_one_version
 from tests.milvus_places import place_in
 
 
+class Deleted(Journal):
+    """The records of a collection that is deleted while its index is built."""
+
+    async def last_sequence(self) -> int:
+        raise NotFound("collection", "deleted")
+
+
 @pytest.fixture
 async def servers(own_milvus: MilvusProcess) -> AsyncIterator[list[MilvusServer]]:
     opened = [MilvusServer(own_milvus.uri, seconds=20) for _ in range(2)]
     yield opened
     for server in opened:
         await server.close()
+
+
+async def names(server: MilvusServer, start: str) -> list[str]:
+    return [name for name in await server.collections() if name.startswith(start)]
 
 
 async def test_every_answer_is_one_version(tmp_path: Path, servers: list[MilvusServer]) -> None:
@@ -45,6 +59,22 @@ async def test_what_one_has_applied_the_other_need_not(tmp_path: Path, servers: 
     await first.apply(await journal.changes_since(first.applied(), limit=1_000))
     assert len((await second.search(Versions.every)).ids) == 99
     assert await second.check() == await first.check() == []
+
+
+async def test_what_is_deleted_while_it_is_built_leaves_nothing(
+    tmp_path: Path, servers: list[MilvusServer]
+) -> None:
+    place = place_in(servers[0], tmp_path, 0, "deleted")
+    async with place.turn("build"):
+        deleting = asyncio.create_task(forget(place_in(servers[1], tmp_path, 0, "deleted")))
+        await asyncio.sleep(0.2)
+        await servers[0].create("deleted_half_notes", *notes_layout())
+    await deleting
+    assert await names(servers[0], "deleted") == []
+    await servers[0].create("deleted_late_notes", *notes_layout())
+    with pytest.raises(NotFound):
+        await (await MilvusIndex.open(place, Deleted(), str.split)).rebuild()
+    assert await names(servers[0], "deleted") == []
 
 
 async def test_many_may_drop_the_same_collection(

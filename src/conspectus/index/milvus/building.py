@@ -111,11 +111,12 @@ class Building:
 
 
 async def forget(place: Place) -> None:
-    """Delete an index with all its collections."""
-    await place.server.point(place.name, None)
-    for name in await place.server.collections():
-        if name == place.name or name.startswith(f"{place.name}_"):
-            await place.server.drop(name)
+    """Delete an index with all its collections, when nobody builds it any more."""
+    async with my_turn(place.turn, "build"):
+        await place.server.point(place.name, None)
+        for name in await place.server.collections():
+            if name == place.name or name.startswith(f"{place.name}_"):
+                await place.server.drop(name)
 
 
 def _mean_length(chunks: Sequence[IndexedChunk], analyse: Analyse) -> float:

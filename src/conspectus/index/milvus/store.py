@@ -6,10 +6,10 @@ import random
 from collections.abc import Sequence
 from contextlib import suppress
 
-from conspectus.errors import CollectionGone, IndexDamaged, InvalidInput, StorageBusy, TurnLost
+from conspectus.errors import CollectionGone, IndexDamaged, InvalidInput, NotFound, StorageBusy, TurnLost
 from conspectus.index.bm25 import Analyse, question_terms
 from conspectus.index.milvus.asking import Ask, Asking, Place
-from conspectus.index.milvus.building import Building, needs_building
+from conspectus.index.milvus.building import Building, forget, needs_building
 from conspectus.index.milvus.checking import differences
 from conspectus.index.milvus.state import FORMAT, Notes, State
 from conspectus.index.milvus.terms import Terms
@@ -142,9 +142,14 @@ class MilvusIndex:
             writer = self._new_writer()
             writer.flush_from = _FLUSH_UNSEEN_FROM
             building = Building(self._place, self._notes, writer, reader=self._reader, analyse=self._analyse)
-            with suppress(CollectionGone, TurnLost):
+            try:
                 return await building.build(self._identity, progress, only_if_needed=only_if_needed)
-            await asyncio.sleep(random.uniform(0.0, _LONGEST_PAUSE))
+            except NotFound:
+                # Deleted, and its index with it; but that may have been before we woke in the midst of this.
+                await forget(self._place)
+                raise
+            except (CollectionGone, TurnLost):
+                await asyncio.sleep(random.uniform(0.0, _LONGEST_PAUSE))
         raise StorageBusy("others build this index over and over; ask again")
 
     async def _taken_in(self, changes: Sequence[Change]) -> State:
