@@ -1,7 +1,8 @@
 """Moving all rows of a store into another, between every two kinds of database."""
 
+import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -172,16 +173,35 @@ def test_of_two_runs_the_later_one_goes_on(empty: Make, kind: str) -> None:
     moved(source, target)
 
 
+@contextmanager
+def impatient(of: Database) -> Iterator[Database]:
+    """The same database, where locks, and servers with a silent transaction, are waited for a second."""
+    address = of.reading.url.render_as_string(hide_password=False).replace("+psycopg", "")
+    path = address.removeprefix("sqlite:///")
+    opened = database_at(path, DatabaseAccess(busy_seconds=1, connections=4))
+    yield opened
+    opened.reading.dispose()
+
+
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 def test_writers_wait_for_the_last_round_and_for_no_other(empty: Make, kind: str) -> None:
     source, target = filled(empty(kind)), empty(kind)
-    address = source.reading.url.render_as_string(hide_password=False).replace("+psycopg", "")
-    path = address.removeprefix("sqlite:///")
-    impatient = database_at(path, DatabaseAccess(busy_seconds=1, connections=1))
 
     def write() -> None:
-        with pytest.raises(StorageBusy):
-            transact(impatient, impatient.writing, lambda connection: None)
+        with impatient(source) as writer, pytest.raises(StorageBusy):
+            transact(writer, writer.writing, lambda connection: None)
 
     moved(source, target, write)
-    impatient.reading.dispose()
+
+
+def test_no_side_gives_up_while_the_other_is_read_or_written(empty: Make) -> None:
+    pauses = {"what came since": [0.6, 0.6], "comparing": [1.3]}
+
+    def progress(what: str, done: int, total: int) -> None:
+        if pauses.get(what):
+            time.sleep(pauses[what].pop())
+
+    with impatient(filled(empty("postgresql"))) as source, impatient(empty("postgresql")) as target:
+        Move(source, Target(target), progress=progress).run(origin="here", at_last=lambda: None)
+        assert everything(target, without=NOT_MOVED) == everything(source, without=NOT_MOVED)
+    assert not any(pauses.values())

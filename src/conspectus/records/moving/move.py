@@ -14,7 +14,7 @@ from conspectus.records.databases import UNFINISHED, version_of
 from conspectus.records.moving.following import FOLLOWED, Chunks, View, changed_since
 from conspectus.records.moving.pages import EVERYTHING, FIRST_ROWS, KeyedTable, KeyRange
 from conspectus.records.moving.sums import Sum
-from conspectus.records.moving.target import Target, check_references, moved_tables
+from conspectus.records.moving.target import Target, check_references, moved_tables, see_all
 from conspectus.records.tables import VERSION
 from conspectus.records.transactions import Database
 
@@ -112,10 +112,10 @@ class Move:
             resumed = self._target.begin(origin)
             rounds, written = self._rounds()
             with ExitStack() as stack:
-                with self._source.writing.begin():
+                with self._source.writing.begin() as lock:
                     began = time.monotonic()
                     view = stack.enter_context(_snapshot(self._source))
-                    written += self._round(view)
+                    written += self._round(view, lock)
                     at_last()
                     moment, held = datetime.now(UTC), time.monotonic() - began
                 sequence = View.of(view).sequence
@@ -133,14 +133,14 @@ class Move:
             total, rounds = total + brought, rounds + 1
         return rounds, total
 
-    def _round(self, view: Connection) -> int:
+    def _round(self, view: Connection, lock: Connection | None = None) -> int:
         """Make the target what the source is in one view of it; how many rows were stored or deleted."""
         is_first = self._view is None
         changed = None if self._view is None else changed_since(self._view, view)
         self._view = View.of(view)
         # Counting reads whole tables, for which no writer should wait.
         total = sum(move.table.count(view) for move in self._tables) if is_first else self._rows
-        counted = self._counted("moving" if is_first else "what came since", total)
+        counted = self._counted("moving" if is_first else "what came since", total, lock)
         return sum(
             move.bring(view, self._target, changed if move.table.name in FOLLOWED else None, read=counted)
             for move in self._tables
@@ -165,13 +165,16 @@ class Move:
         """How many rows the source had when it was last looked at."""
         return sum(move.rows for move in self._tables)
 
-    def _counted(self, what: str, total: int) -> Callable[[int], None]:
+    def _counted(self, what: str, total: int, lock: Connection | None = None) -> Callable[[int], None]:
         """What tells the progress of reading rows, for each page."""
         done = 0
 
         def read(rows: int) -> None:
             nonlocal done
             done += rows
+            if lock is not None:
+                # A server takes the lock from a transaction that says nothing for too long.
+                lock.exec_driver_sql("SELECT 1")
             if self._progress is not None:
                 self._progress(what, min(done, total), total)
 
@@ -182,6 +185,7 @@ class Move:
 def _snapshot(database: Database) -> Iterator[Connection]:
     """One unchanging view of all rows, for as long as the block lasts."""
     with database.reading.connect() as connection, connection.begin():
+        see_all(connection)
         version_of(connection)
         yield connection
 

@@ -32,6 +32,11 @@ from conspectus.records.transactions import Database
 
 Constraint = UniqueConstraint | ForeignKeyConstraint
 
+_WHOLE = (
+    "SELECT set_config('statement_timeout', '0', true),"
+    " set_config('idle_in_transaction_session_timeout', '0', true)"
+)
+
 NOT_MOVED = frozenset({"leases", "allowances"})
 """Tables of what only processes at work say to each other."""
 
@@ -79,6 +84,7 @@ class Target:
     def reading(self) -> Iterator[Connection]:
         """One unchanging view of it."""
         with self.database.translated(), self.database.reading.connect() as connection, connection.begin():
+            see_all(connection)
             yield connection
 
     def make_equal(self, table: KeyedTable, page: Page) -> int:
@@ -96,8 +102,8 @@ class Target:
     def end(self) -> None:
         """Put constraints and indexes back, and let it be opened, all at once."""
         with self.writing() as connection:
+            see_all(connection)
             if connection.dialect.name == "postgresql":
-                connection.execute(text("SET LOCAL statement_timeout = 0"))
                 _constrain(connection)
                 _count_on(connection)
             for index in _indexes():
@@ -128,6 +134,12 @@ class Target:
         if version_of(connection) != UNFINISHED:
             return None
         return connection.execute(select(state.c.run)).scalar()
+
+
+def see_all(connection: Connection) -> None:
+    """Have a server show every row for the rest of a transaction, however long the other side takes."""
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(_WHOLE))
 
 
 def check_references(connection: Connection) -> None:
