@@ -10,6 +10,7 @@ from sqlalchemy import Connection, text
 from tests.moving_places import contents, database, fill, shape
 
 from conspectus.errors import Conflict, NotFound, StorageBusy, StorageError, StorageTooNew
+from conspectus.records import row_security
 from conspectus.records.databases import DatabaseAccess, bring_up_to_date, database_at
 from conspectus.records.moving.move import Move, Moved
 from conspectus.records.moving.target import NOT_MOVED, Target
@@ -205,3 +206,25 @@ def test_no_side_gives_up_while_the_other_is_read_or_written(empty: Make) -> Non
         Move(source, Target(target), progress=progress).run(origin="here", at_last=lambda: None)
         assert everything(target, without=NOT_MOVED) == everything(source, without=NOT_MOVED)
     assert not any(pauses.values())
+
+
+@pytest.fixture
+def stranger(postgres: PostgresProcess) -> Iterator[str]:
+    """A user of the server who owns nothing."""
+    postgres.run("CREATE ROLE stranger LOGIN")
+    yield "stranger"
+    postgres.run("DROP ROLE stranger")
+
+
+def test_rows_that_are_hidden_from_the_user_are_not_left_behind(
+    postgres: PostgresProcess, tmp_path: Path, stranger: str
+) -> None:
+    with postgres.fresh() as url, database(url) as owned, database(str(tmp_path / "there")) as target:
+        with owned.writing.begin() as connection:
+            row_security.install(connection)
+            connection.execute(text(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {stranger}"))
+        with (
+            database(url.replace("postgres@", f"{stranger}@")) as source,
+            pytest.raises(StorageError, match="row-level security"),
+        ):
+            moved(source, target)

@@ -33,7 +33,7 @@ from conspectus.records.transactions import Database
 Constraint = UniqueConstraint | ForeignKeyConstraint
 
 _WHOLE = (
-    "SELECT set_config('statement_timeout', '0', true),"
+    "SELECT set_config('row_security', 'off', true), set_config('statement_timeout', '0', true),"
     " set_config('idle_in_transaction_session_timeout', '0', true)"
 )
 
@@ -137,7 +137,10 @@ class Target:
 
 
 def see_all(connection: Connection) -> None:
-    """Have a server show every row for the rest of a transaction, however long the other side takes."""
+    """Have a server show every row or none for the rest of a transaction, however long the other side takes.
+
+    Row security would hide rows from a user who does not own them, and what is hidden on both sides is equal.
+    """
     if connection.dialect.name == "postgresql":
         connection.execute(text(_WHOLE))
 
