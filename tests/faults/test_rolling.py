@@ -4,16 +4,18 @@ import asyncio
 import os
 import re
 import signal
+import subprocess
+import sys
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.web.test_serve import Process, serving
+from tests.web.test_serve import PROGRAM, Process, environment, serving
 
 QUIET = {"log_level": "error", "busy_seconds": 60}
 WORKERS = 2
@@ -136,3 +138,73 @@ def test_readiness_goes_before_the_server_does(tmp_path: Path) -> None:
         with server.client(None) as client:
             assert client.get("/me").status_code == 200
         assert server.process.wait(60) == 0
+
+
+@contextmanager
+def starting(folder: Path, *, python: str = sys.executable) -> Iterator[subprocess.Popen[str]]:
+    """A server that has started its processes, none of which can be asked yet."""
+    temporary = folder / "temporary"
+    temporary.mkdir()
+    given = {**environment(folder), "TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [python, *PROGRAM[1:], "--keyless", "--workers", str(WORKERS)]
+    with subprocess.Popen(command, env=given, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            until(lambda: len(children(process.pid)) == WORKERS)
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                process.kill()
+
+
+def read_to(process: subprocess.Popen[str], word: str) -> str:
+    """The next line that has a word in it."""
+    assert process.stderr is not None
+    line = process.stderr.readline()
+    while word not in line:
+        assert line, f"ended without {word}"
+        line = process.stderr.readline()
+    return line
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_server_that_is_still_starting_ends_with_all_its_processes(tmp_path: Path, number: int) -> None:
+    with starting(tmp_path) as process:
+        workers = children(process.pid)
+        process.send_signal(number)
+        assert (process.communicate(timeout=LONG)[1], process.returncode) == ("", 0)
+        assert not any(Path(f"/proc/{each}").exists() for each in workers)
+        assert not list((tmp_path / "temporary").iterdir())
+
+
+def test_a_process_that_was_killed_while_others_still_start_is_replaced(tmp_path: Path) -> None:
+    with starting(tmp_path) as process:
+        slow, quick = sorted(children(process.pid))
+        os.kill(slow, signal.SIGSTOP)
+        assert f'"worker": {quick}' in read_to(process, '"ready"')
+        os.kill(quick, signal.SIGKILL)
+        until(lambda: quick not in children(process.pid))
+        os.kill(slow, signal.SIGCONT)
+        read_to(process, "listening on")
+        until(lambda: len(children(process.pid)) == WORKERS)
+
+
+def test_a_wish_for_new_processes_is_heard_at_any_time(tmp_path: Path) -> None:
+    with starting(tmp_path) as process:
+        process.send_signal(signal.SIGHUP)
+        for word in ("listening on", "replacing workers"):
+            read_to(process, word)
+        process.send_signal(signal.SIGHUP)
+        for word in ("workers replaced", "replacing workers"):
+            read_to(process, word)
+
+
+def test_a_process_that_cannot_be_started_is_tried_again(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.symlink_to(sys.executable)
+    with starting(tmp_path, python=str(python)) as process:
+        read_to(process, "listening on")
+        python.unlink()
+        os.kill(min(children(process.pid)), signal.SIGKILL)
+        assert "No such file" in read_to(process, "a worker could not be started")
+        python.symlink_to(sys.executable)
+        until(lambda: len(children(process.pid)) == WORKERS)

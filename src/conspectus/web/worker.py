@@ -20,10 +20,16 @@ FAILED: Final = 1
 
 
 def main() -> None:
-    """Serve as the first line of standard input says, and then do what the next ones say."""
+    """Serve as the first line of standard input says, and then do what the next ones say.
+
+    Where there is none, whoever should have written it is gone.
+    """
     # A buffer would hold back what comes after it.
     with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as unbuffered:
-        order = Order.read(unbuffered.readline())
+        line = unbuffered.readline()
+    if not line:
+        return
+    order = Order.read(line)
     log = logger(order.settings.log_level).bind(worker=os.getpid())
     with forwarded(log):
         try:

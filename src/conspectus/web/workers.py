@@ -9,6 +9,7 @@ import signal
 from asyncio.subprocess import Process
 from collections.abc import Callable
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -18,7 +19,7 @@ from structlog.typing import FilteringBoundLogger
 from conspectus import bootstrap
 from conspectus.errors import StorageError
 from conspectus.settings import Settings
-from conspectus.web.logs import forwarded, logger
+from conspectus.web.logs import fault_facts, forwarded, logger
 from conspectus.web.metrics import FOLDER, forget_process
 from conspectus.web.orders import ALIVE, LEAVE, READY, SERVING, STOP, Order, command
 from conspectus.web.serve import Opened, address_of, bound, first_key
@@ -40,19 +41,14 @@ async def serve_many(
     SIGHUP replaces them one after the other. Raises StorageError where one cannot be started.
     """
     log = logger(settings.log_level)
-    with (
-        forwarded(log),
-        closing(bound(settings.host, settings.port)) as listener,
-        TemporaryDirectory(prefix="conspectus-", ignore_cleanup_errors=True) as counted,
-    ):
+    with forwarded(log), closing(bound(settings.host, settings.port)) as listener:
         async with bootstrap.open(path, settings=settings) as engine:
             key = await first_key(engine, settings, keyless=keyless)
         listener.listen()
-        order = Order(settings, None if path is None else str(path), listener.fileno(), counted)
-        crew = Crew(order, log)
-        await crew.start()
-        announce(Opened(address_of(listener, settings.host), key))
-        await crew.run()
+        opened = Opened(address_of(listener, settings.host), key)
+        with TemporaryDirectory(prefix="conspectus-", ignore_cleanup_errors=True) as counted:
+            order = Order(settings, None if path is None else str(path), listener.fileno(), counted)
+            await Crew(order, log).run(partial(announce, opened))
 
 
 class Worker:
@@ -68,17 +64,25 @@ class Worker:
 
     @classmethod
     async def start(cls, order: Order) -> "Worker":
-        """Start one; it serves when `serving` returns."""
-        process = await asyncio.create_subprocess_exec(
-            *command(FOLDER, Path(order.counted)),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            pass_fds=(order.listener,),
-            start_new_session=True,
-        )
+        """Start one. Raises StorageError where the system has no room for it, or has lost the program."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command(FOLDER, Path(order.counted)),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                pass_fds=(order.listener,),
+                start_new_session=True,
+            )
+        except OSError as fault:
+            raise StorageError(f"no process could be started: {fault}") from fault
         made = cls(process, float(order.settings.lease_seconds))
         await made.tell(order.written())
         return made
+
+    @property
+    def serves(self) -> bool:
+        """Whether it has come as far as that."""
+        return SERVING in self._said
 
     async def says(self, word: bytes) -> bool:
         """Wait until it has said that; false if it ended before."""
@@ -116,7 +120,7 @@ class Worker:
         line = ALIVE
         while line and self.process.stdout is not None:
             try:
-                async with asyncio.timeout(self._silence if SERVING in self._said else START_SECONDS):
+                async with asyncio.timeout(self._silence if self.serves else START_SECONDS):
                     line = await self.process.stdout.readline()
             except TimeoutError:
                 self.kill()
@@ -133,44 +137,63 @@ class Crew:
         self._present: list[Worker] = []
         self._watches: set[asyncio.Task[None]] = set()
         self._stopping = asyncio.Event()
-        self._renewing: asyncio.Task[None] | None = None
+        self._outdated = asyncio.Event()
         self._pause = FIRST_PAUSE
         settings = order.settings
         self._limit = settings.drain_seconds + 2.0 * settings.job_grace_seconds + MARGIN
 
-    async def start(self) -> None:
-        """Start all of them. Raises StorageError where one ends instead of serving."""
-        started = [await Worker.start(self._order) for _ in range(self._order.settings.workers)]
-        for each in started:
-            self._admit(each)
-        serving = [await each.says(SERVING) for each in started]
-        if not all(serving):
-            await self._stop()
-            raise StorageError("a process of the server ended before it could serve; its log says why")
-        for each in started:
-            each.wanted = True
+    async def run(self, begun: Callable[[], None]) -> None:
+        """Start all, call `begun`, and keep as many as there should be, until this process is asked to stop.
 
-    async def run(self) -> None:
-        """Keep as many as there should be, until this process is asked to stop."""
+        Raises StorageError where one ends instead of serving.
+        """
         loop = asyncio.get_running_loop()
         for each in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(each, self._ask_to_stop)
-        loop.add_signal_handler(signal.SIGHUP, self._ask_to_renew)
+        loop.add_signal_handler(signal.SIGHUP, self._outdated.set)
         try:
+            await self._start()
+            if not self._stopping.is_set():
+                begun()
+            renewing = asyncio.create_task(self._renew_when_outdated())
             await self._stopping.wait()
+            renewing.cancel()
+            await asyncio.wait({renewing})
         finally:
-            loop.remove_signal_handler(signal.SIGHUP)
+            self._stopping.set()
             await self._stop()
 
+    async def _start(self) -> None:
+        """Start all of them. Raises StorageError where one ends instead of serving."""
+        started: list[Worker] = []
+        while len(started) < self._order.settings.workers and not self._stopping.is_set():
+            started.append(await Worker.start(self._order))
+            self._admit(started[-1])
+        serving = await asyncio.gather(*(self._serves(each) for each in started))
+        if not (all(serving) or self._stopping.is_set()):
+            raise StorageError("a process of the server ended before it could serve; its log says why")
+
+    async def _serves(self, worker: Worker) -> bool:
+        """Whether a worker comes to serve; from then on it is missed."""
+        worker.wanted = await worker.says(SERVING)
+        return worker.wanted
+
     def _ask_to_stop(self) -> None:
-        if self._stopping.is_set():
-            for each in self._present:
+        """End those at once that nobody can have asked yet; asked a second time, all of them."""
+        for each in self._present:
+            if self._stopping.is_set() or not each.serves:
                 each.kill()
         self._stopping.set()
 
-    def _ask_to_renew(self) -> None:
-        if self._renewing is None or self._renewing.done():
-            self._renewing = asyncio.create_task(self._renew())
+    async def _renew_when_outdated(self) -> None:
+        """Again where that is asked while it is being done: what is new may have come in between."""
+        while True:
+            await self._outdated.wait()
+            self._outdated.clear()
+            try:
+                await self._renew()
+            except StorageError as fault:
+                self._log.error("a new worker was not ready; the others stay", **fault_facts(fault))
 
     async def _renew(self) -> None:
         """Replace each by a new one when that is ready; none where the new one cannot be."""
@@ -189,10 +212,6 @@ class Crew:
         self._log.info("workers replaced")
 
     async def _stop(self) -> None:
-        self._stopping.set()
-        if self._renewing is not None:
-            self._renewing.cancel()
-            await asyncio.wait({self._renewing})
         while self._watches:
             present, watches = tuple(self._present), tuple(self._watches)
             for each in present:
@@ -216,13 +235,24 @@ class Crew:
             return
         self._log.error("a worker ended and is replaced", worker=worker.process.pid, code=code)
         if not await worker.says(READY):
-            await self._rest(self._pause)
-            self._pause = min(2 * self._pause, LONGEST_PAUSE)
-        if not self._stopping.is_set():
-            new = await Worker.start(self._order)
-            new.wanted = True
-            self._admit(new)
+            await self._rest()
+        await self._replace()
 
-    async def _rest(self, seconds: float) -> None:
+    async def _replace(self) -> None:
+        """Start one in the place of another, as soon as that can be done."""
+        while not self._stopping.is_set():
+            try:
+                new = await Worker.start(self._order)
+            except StorageError as fault:
+                self._log.error("a worker could not be started", **fault_facts(fault))
+                await self._rest()
+            else:
+                new.wanted = True
+                self._admit(new)
+                return
+
+    async def _rest(self) -> None:
+        """Wait, the next time for longer."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), seconds)
+            await asyncio.wait_for(self._stopping.wait(), self._pause)
+        self._pause = min(2 * self._pause, LONGEST_PAUSE)
