@@ -9,7 +9,7 @@ from sqlalchemy import Column, Connection, Float, Integer, LargeBinary, Table, d
 from conspectus.records import newest
 from conspectus.records.databases import DatabaseAccess, database_at
 from conspectus.records.tables import schema
-from conspectus.records.transactions import Database
+from conspectus.records.transacting import Database
 
 assert newest.EVERY
 LETTERS = "Straße 日本語 \U0001f600 e\u0301 'quoted' \\ %s \x01\x7f"

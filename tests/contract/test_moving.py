@@ -14,7 +14,7 @@ from conspectus.records import row_security
 from conspectus.records.databases import DatabaseAccess, bring_up_to_date, database_at
 from conspectus.records.moving.move import Move, Moved
 from conspectus.records.moving.target import NOT_MOVED, Target
-from conspectus.records.transactions import Database, transact
+from conspectus.records.transacting import Database, transact
 from conspectus.testing.postgres_server import PostgresProcess
 
 PAIRS = [(a, b) for a in ("sqlite", "postgresql") for b in ("sqlite", "postgresql")]

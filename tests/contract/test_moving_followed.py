@@ -14,7 +14,7 @@ from conspectus.model.ids import CollectionId
 from conspectus.model.records import EmbeddingSpace
 from conspectus.records import embedding
 from conspectus.records.tables import collections
-from conspectus.records.transactions import transact
+from conspectus.records.transacting import transact
 from conspectus.settings import Settings
 from conspectus.sync import BlockingEngine
 from conspectus.testing.embedders import HashedEmbedder

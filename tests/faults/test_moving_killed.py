@@ -16,7 +16,7 @@ from conspectus.bootstrap.moving import move
 from conspectus.bootstrap.places import RECORDS
 from conspectus.records.databases import bring_up_to_date
 from conspectus.records.moving.target import NOT_MOVED
-from conspectus.records.transactions import transact
+from conspectus.records.transacting import transact
 from conspectus.settings import Settings
 from conspectus.testing.postgres_server import PostgresProcess
 from tests.moving_places import contents, database, fill

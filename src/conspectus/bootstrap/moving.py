@@ -19,7 +19,7 @@ from conspectus.settings import Settings
 
 if TYPE_CHECKING:
     from conspectus.records.moving.move import Moved
-    from conspectus.records.transactions import Database
+    from conspectus.records.transacting import Database
 
 FILES = ("secrets", "uploads")
 """What running jobs have beside the records, in folders of a store."""

@@ -14,7 +14,8 @@ from conspectus.bootstrap.taking_in import TakingIn
 from conspectus.errors import ConspectusError
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
-from conspectus.records.transactions import Transactions, guarded, transact
+from conspectus.records.transacting import guarded, transact
+from conspectus.records.transactions import Transactions
 from conspectus.settings import Settings
 from conspectus.text.words import Analyzer
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from sqlalchemy import Connection, select
 
 from conspectus.model.records import Change, Collection
-from conspectus.records.changes import changes_since
+from conspectus.records.changes import changes_since, made_by
 from conspectus.records.reading import chunks_between
 from conspectus.records.rows import COLLECTION_COLUMNS, to_collection
 from conspectus.records.tables import collections
@@ -18,12 +18,6 @@ Open: TypeAlias = "Callable[[Collection], AtOnce]"
 
 MOST_CHUNKS = 200
 """Other writers wait meanwhile; what is more is taken in afterwards, by whoever asks first."""
-_NEWEST = """
-SELECT transaction
-FROM (SELECT transaction, xmin AS made FROM changes ORDER BY sequence DESC LIMIT 1) AS newest
-WHERE made = pg_current_xact_id_if_assigned()::xid
-"""
-_CHANGED = "SELECT DISTINCT collection FROM changes WHERE sequence >= %(begun)s"
 
 
 class TakingIn:
@@ -34,13 +28,12 @@ class TakingIn:
 
     def __call__(self, connection: Connection) -> None:
         """Do so just before the transaction is committed."""
-        begun = connection.exec_driver_sql(_NEWEST).scalar()
-        if begun is None:
+        made = made_by(connection)
+        if not made:
             return
-        changed = connection.exec_driver_sql(_CHANGED, {"begun": begun}).scalars().all()
-        chosen = select(*COLLECTION_COLUMNS).where(collections.c.id.in_(changed)).order_by(collections.c.id)
+        chosen = select(*COLLECTION_COLUMNS).where(collections.c.id.in_(made)).order_by(collections.c.id)
         for collection in map(to_collection, connection.execute(chosen).all()):
-            self._take(connection, collection, begun)
+            self._take(connection, collection, made[collection.id])
 
     def _take(self, connection: Connection, collection: Collection, begun: int) -> None:
         index = self._open(collection)

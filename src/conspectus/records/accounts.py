@@ -27,7 +27,7 @@ class SqlAccounts:
 
     async def delete_user(self, user: UserId, *, heir: UserId | None = None) -> None:
         """Delete it; what it owns goes to the heir. Raises NotFound or Conflict."""
-        await self._write(partial(people.delete_user, user=user, heir=heir))
+        await self._write(partial(people.delete_user, user=user, heir=heir), long=True)
 
     async def users(self) -> Sequence[User]:
         """All users by name."""

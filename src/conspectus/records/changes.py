@@ -1,8 +1,8 @@
 """The history that indexes follow: numbers that grow as commits do, and what happened to which chunks."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Final, Literal
 
 from sqlalchemy import Connection, bindparam, select, update
 
@@ -12,6 +12,8 @@ from conspectus.records.inserting import insert_rows
 from conspectus.records.rows import to_change
 from conspectus.records.tables import changes, collections, counters
 
+MADE: Final = "conspectus_made"
+"""The option of a connection that says what its transaction appended."""
 _COLUMNS = (changes.c.sequence, changes.c.operation, changes.c.first, changes.c.last, changes.c.space)
 _TAKE = update(counters).where(counters.c.name == bindparam("counter"))
 _TAKEN = select(counters.c.value).where(counters.c.name == bindparam("counter"))
@@ -62,7 +64,7 @@ def allocate(connection: Connection, counter: str, amount: int) -> int:
 
 
 def append(connection: Connection, steps: Sequence[Step]) -> None:
-    """Write a transaction's steps down; call it once per transaction, with everything it did."""
+    """Write the steps of a work down; call it once, with everything that it did."""
     merged = _merged(steps)
     if not merged:
         return
@@ -80,15 +82,23 @@ def append(connection: Connection, steps: Sequence[Step]) -> None:
         for sequence, step in enumerate(merged, start=begun)
     ]
     insert_rows(connection, changes, rows)
-    for collection, newest in {step.collection: begun + place for place, step in enumerate(merged)}.items():
+    newest = {step.collection: begun + place for place, step in enumerate(merged)}
+    for collection, sequence in newest.items():
         row = update(collections).where(collections.c.id == collection)
-        connection.execute(row.values(sequence=newest))
+        connection.execute(row.values(sequence=sequence))
+    connection.execution_options(**{MADE: {**dict.fromkeys(newest, begun), **made_by(connection)}})
+
+
+def made_by(connection: Connection) -> Mapping[CollectionId, int]:
+    """The collections that a transaction has appended to, each with a number below which nothing of it is."""
+    made: Mapping[CollectionId, int] = connection.get_execution_options().get(MADE, {})
+    return made
 
 
 def changes_since(
     connection: Connection, collection: CollectionId, *, space: str | None, sequence: int, limit: int
 ) -> list[Change]:
-    """At least one whole transaction after `sequence` where there is one, and about `limit` changes.
+    """At least all changes of one work after `sequence` where there are any, and about `limit` changes.
 
     What only concerns another space comes as a change of no chunk, so that an index passes it by.
     """

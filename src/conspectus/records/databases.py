@@ -10,7 +10,7 @@ from conspectus.errors import InvalidInput, MissingExtra, StorageError, StorageT
 from conspectus.records import newest
 from conspectus.records.sqlite import SqliteDatabase
 from conspectus.records.tables import VERSION, schema
-from conspectus.records.transactions import Database, guarded, transact
+from conspectus.records.transacting import Database, guarded, transact
 
 READERS = 4
 SCHEMES = ("postgresql://", "postgres://")

@@ -25,7 +25,7 @@ from conspectus.records import (
     graph_walking,
     graph_writing,
 )
-from conspectus.records.transactions import Transactions
+from conspectus.records.transactions import FEW, Transactions
 
 
 class SqlGraphs:
@@ -38,7 +38,8 @@ class SqlGraphs:
 
     async def add(self, adding: Adding) -> Sequence[GraphWritten]:
         """Store nodes, then edges, all or nothing. Raises NotFound and DanglingEdges."""
-        return await self._write(partial(graph_writing.add, adding=adding))
+        long = len(adding.nodes) + len(adding.edges) > FEW
+        return await self._write(partial(graph_writing.add, adding=adding), long=long)
 
     async def nodes_by_id(self, graphs: Sequence[SourceId], ids: Sequence[str]) -> Sequence[Node]:
         """Those nodes that exist, in the order asked; of one id in several graphs each."""
@@ -88,11 +89,13 @@ class SqlGraphs:
 
     async def delete_nodes(self, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
         """Delete nodes with their edges; unknown ids count 0."""
-        return await self._write(partial(graph_deleting.delete_nodes, graph=graph, ids=ids))
+        return await self._write(partial(graph_deleting.delete_nodes, graph=graph, ids=ids), long=True)
 
     async def delete_edges(self, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
         """Delete edges by id; unknown ids count 0."""
-        return await self._write(partial(graph_deleting.delete_edges, graph=graph, ids=ids))
+        return await self._write(
+            partial(graph_deleting.delete_edges, graph=graph, ids=ids), long=len(ids) > FEW
+        )
 
     async def resting_on(self, documents: Sequence[DocumentId]) -> int:
         """How many edges have no evidence but these documents."""

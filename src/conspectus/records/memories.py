@@ -33,7 +33,7 @@ from conspectus.records.memory_tables import deleted_memories, retentions
 from conspectus.records.reading import texts_of
 from conspectus.records.rows import DOCUMENT_COLUMNS, SOURCE_COLUMNS, blocks, to_document, to_source
 from conspectus.records.tables import REMEMBERED, VERSIONED, chunks, documents, sources
-from conspectus.records.transactions import Transactions
+from conspectus.records.transactions import FEW, Transactions
 from conspectus.text.times import from_microseconds, to_microseconds
 
 PAGE = 500
@@ -133,7 +133,7 @@ class SqlMemories:
         work = partial(
             memory_leaving.forget, memories=memories, pinned=pinned, now=now, preview=preview, job=job
         )
-        return await (self._read(work) if preview else self._write(work))
+        return await (self._read(work) if preview else self._write(work, long=len(memories) > FEW))
 
     async def histories(self, memories: Sequence[DocumentId]) -> Mapping[DocumentId, Texts]:
         """Memories with their versions before them."""

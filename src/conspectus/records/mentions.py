@@ -32,7 +32,7 @@ from conspectus.records.name_tables import mentions
 from conspectus.records.parting import one_of, parted, rare
 from conspectus.records.rows import blocks
 from conspectus.records.tables import chunks, collections, documents
-from conspectus.records.transactions import Transactions
+from conspectus.records.transactions import FEW, Transactions
 
 BEYOND = chr(0x10FFFF)
 
@@ -124,7 +124,7 @@ class SqlNames:
 
     async def put(self, found: Mapping[ChunkId, Sequence[Found]]) -> int:
         """Store what passages mention in the place of what they did, and say how many names that is."""
-        return await self._write(partial(_put, found=found))
+        return await self._write(partial(_put, found=found), long=len(found) > FEW)
 
     async def unread(self, collection: CollectionId, *, limit: int) -> Sequence[Unread]:
         """Passages in which no name was looked for yet, oldest first."""

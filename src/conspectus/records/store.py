@@ -38,7 +38,8 @@ from conspectus.records import (
 )
 from conspectus.records.collection_reader import CollectionReader
 from conspectus.records.databases import DatabaseAccess, bring_up_to_date, database_at
-from conspectus.records.transactions import Transactions, guarded
+from conspectus.records.transacting import guarded
+from conspectus.records.transactions import FEW, Transactions
 
 
 async def open_records(
@@ -99,7 +100,7 @@ class SqlRecords:
 
     async def delete_collection(self, collection: CollectionId) -> Receipt:
         """Delete it with everything in it. Raises NotFound."""
-        return await self._write(partial(deleting.delete_collection, collection=collection))
+        return await self._write(partial(deleting.delete_collection, collection=collection), long=True)
 
     async def put_source(self, source: Source) -> Source:
         """Store it, or replace the metadata of the stored one of that name. Raises NotFound."""
@@ -113,7 +114,7 @@ class SqlRecords:
 
     async def delete_source(self, source: SourceId) -> Receipt:
         """Delete it with everything in it. Raises NotFound."""
-        return await self._write(partial(deleting.delete_source, source=source))
+        return await self._write(partial(deleting.delete_source, source=source), long=True)
 
     async def sources(
         self, collection: CollectionId, *, called: Sequence[str] | None = None
@@ -123,7 +124,7 @@ class SqlRecords:
 
     async def write(self, documents: Sequence[PreparedDocument]) -> Sequence[Written]:
         """Add or replace documents, all or none. Raises NotFound, Conflict or InvalidInput."""
-        return await self._write(partial(writing.write, batch=documents))
+        return await self._write(partial(writing.write, batch=documents), long=len(documents) > FEW)
 
     async def documents(self, ids: Sequence[DocumentId]) -> Sequence[Document]:
         """Those documents that exist, in the order asked."""
@@ -154,7 +155,7 @@ class SqlRecords:
 
     async def delete(self, ids: Sequence[DocumentId], *, now: datetime | None = None) -> Receipt:
         """Delete documents with children, chunks and vectors; unknown ids count 0."""
-        return await self._write(partial(deleting.delete_documents, ids=ids, now=now))
+        return await self._write(partial(deleting.delete_documents, ids=ids, now=now), long=len(ids) > FEW)
 
     async def hydrate(self, ids: Sequence[ChunkId]) -> Sequence[StoredChunk]:
         """Those chunks that exist, in the order asked, with their neighbours."""
@@ -231,7 +232,8 @@ class SqlRecords:
 
     async def put_vectors(self, space: EmbeddingSpace, vectors: Sequence[tuple[ChunkId, bytes]]) -> int:
         """Store float16 vectors and say how many. Raises InvalidInput for one of another size."""
-        return await self._write(partial(embedding.put_vectors, space=space, pairs=vectors))
+        work = partial(embedding.put_vectors, space=space, pairs=vectors)
+        return await self._write(work, long=len(vectors) > FEW)
 
     async def fail(self, document: DocumentId, error: str) -> None:
         """Mark a document as impossible to embed; one that is gone meanwhile is left alone."""
@@ -239,7 +241,8 @@ class SqlRecords:
 
     async def switch_space(self, collection: CollectionId, space: EmbeddingSpace) -> int:
         """Let the space answer and delete the vectors of all others. Raises NotFound."""
-        return await self._write(partial(embedding.switch_space, collection=collection, space=space))
+        work = partial(embedding.switch_space, collection=collection, space=space)
+        return await self._write(work, long=True)
 
     def reader(self, collection: CollectionId, space: EmbeddingSpace | None) -> Reader:
         """The narrow view an index gets."""

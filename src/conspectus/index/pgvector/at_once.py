@@ -10,7 +10,7 @@ from conspectus.index.changes import Range, put_ranges
 from conspectus.index.pgvector.database import rows_of
 from conspectus.index.pgvector.place import Place
 from conspectus.index.pgvector.state import State, is_free, read_state
-from conspectus.index.pgvector.store import commit_draft, identity_of
+from conspectus.index.pgvector.store import identity_of, write_draft
 from conspectus.index.pgvector.taking import Drafting
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Change
@@ -25,10 +25,12 @@ class AtOnce:
         self._drafting = Drafting(analyse, place.dimensions)
 
     def state(self, connection: Connection) -> State | None:
-        """Where the index is; None if there is none, or someone else writes it."""
+        """Where the index is until this transaction writes it; None if there is none, or others write it."""
         cursor = rows_of(connection)
+        if not is_free(cursor, f"write {self._place.name}"):
+            return None
         state = read_state(cursor, self._place.name, self._identity)
-        return state if state.generation and is_free(cursor, f"write {self._place.name}") else None
+        return state if state.generation else None
 
     def wanted(self, changes: Sequence[Change]) -> list[Range]:
         """The chunks to read for these changes."""
@@ -45,7 +47,7 @@ class AtOnce:
         draft = self._drafting.draft(changes, chunks)
         attempt = connection.begin_nested()
         try:
-            commit_draft(self._place, state, connection, draft=draft, base=state.applied)
+            write_draft(rows_of(connection), self._place, state, draft)
         except psycopg.Error:
             attempt.rollback()
             return False

@@ -15,7 +15,7 @@ from conspectus.index.bm25 import Analyse, question_terms
 from conspectus.index.pgvector.allowed import Allowed, Listings
 from conspectus.index.pgvector.building import Building
 from conspectus.index.pgvector.checking import differences, stored
-from conspectus.index.pgvector.database import Result, rows_of
+from conspectus.index.pgvector.database import Result, Rows, rows_of
 from conspectus.index.pgvector.facts import encoded
 from conspectus.index.pgvector.place import Place
 from conspectus.index.pgvector.postings import Posting, Postings
@@ -218,21 +218,25 @@ def _of_one_state(work: Callable[[Connection], Result], connection: Connection) 
         raise CollectionGone(str(fault)) from fault
 
 
-def commit_draft(place: Place, seen: State, connection: Connection, *, draft: Draft, base: int) -> State:
+def _commit_draft(place: Place, seen: State, connection: Connection, *, draft: Draft, base: int) -> State:
     """The state with a draft, which has all changes after `base`; without it where that is out of date."""
     cursor = rows_of(connection)
     lock(cursor, f"write {place.name}")
     state = read_state(cursor, place.name, seen.identity)
     if state.generation != seen.generation or not base <= state.applied < draft.applied:
         return state
-    tables = place.tables(state)
-    state = write(cursor, tables, state, draft)
+    return write_draft(cursor, place, state, draft)
+
+
+def write_draft(cursor: Rows, place: Place, state: State, draft: Draft) -> State:
+    """The state with a draft that follows it; nobody else may write meanwhile."""
+    state = write(cursor, place.tables(state), state, draft)
     write_state(cursor, place.name, state)
     return state
 
 
 def _commit_and_merge(place: Place, seen: State, connection: Connection, *, draft: Draft, base: int) -> State:
-    state = commit_draft(place, seen, connection, draft=draft, base=base)
+    state = _commit_draft(place, seen, connection, draft=draft, base=base)
     _merge(place, state, connection)
     return state
 

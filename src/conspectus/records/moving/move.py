@@ -16,7 +16,7 @@ from conspectus.records.moving.pages import EVERYTHING, FIRST_ROWS, KeyedTable, 
 from conspectus.records.moving.sums import Sum
 from conspectus.records.moving.target import Target, check_references, moved_tables, see_all
 from conspectus.records.tables import VERSION
-from conspectus.records.transactions import Database
+from conspectus.records.transacting import Database
 
 LAST_ROWS = 1_000
 MOST_ROUNDS = 10

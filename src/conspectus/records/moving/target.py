@@ -28,7 +28,7 @@ from conspectus.records import newest
 from conspectus.records.databases import UNFINISHED, version_of
 from conspectus.records.moving.pages import Key, KeyedTable, Page
 from conspectus.records.tables import VERSION, schema
-from conspectus.records.transactions import Database
+from conspectus.records.transacting import Database
 
 Constraint = UniqueConstraint | ForeignKeyConstraint
 
