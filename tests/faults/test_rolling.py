@@ -1,11 +1,13 @@
 """A server of several processes: none of its clients notices that one is replaced, and a dead one is."""
 
 import asyncio
+import json
 import os
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -148,10 +150,13 @@ def starting(folder: Path, *, python: str = sys.executable) -> Iterator[subproce
     given = {**environment(folder), "TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join(sys.path)}
     command = [python, *PROGRAM[1:], "--keyless", "--workers", str(WORKERS)]
     with subprocess.Popen(command, env=given, stderr=subprocess.PIPE, text=True) as process:
+        late = threading.Timer(LONG, process.kill)
+        late.start()
         try:
             until(lambda: len(children(process.pid)) == WORKERS)
             yield process
         finally:
+            late.cancel()
             with suppress(ProcessLookupError):
                 process.kill()
 
@@ -171,7 +176,9 @@ def test_a_server_that_is_still_starting_ends_with_all_its_processes(tmp_path: P
     with starting(tmp_path) as process:
         workers = children(process.pid)
         process.send_signal(number)
-        assert (process.communicate(timeout=LONG)[1], process.returncode) == ("", 0)
+        said = process.communicate(timeout=LONG)[1]
+        assert {json.loads(line)["event"] for line in said.splitlines()} <= {"ready"}
+        assert process.returncode == 0
         assert not any(Path(f"/proc/{each}").exists() for each in workers)
         assert not list((tmp_path / "temporary").iterdir())
 
