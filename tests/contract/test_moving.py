@@ -134,7 +134,7 @@ def test_a_target_that_holds_anything_else_is_refused(empty: Make, kind: str) ->
     with newer.writing.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     before = everything(stored)
-    for target, reason in ((stored, "a store"), (strange, "something else"), (newer, "a store")):
+    for target, reason in ((stored, "a store"), (strange, "other tables"), (newer, "a store")):
         with pytest.raises(Conflict, match=reason):
             moved(source, target)
     assert everything(stored) == before

@@ -121,8 +121,9 @@ class Target:
             connection.execute(insert(state), {"origin": origin, "version": VERSION, "run": self._run})
             return False
         if state.name not in tables or version_of(connection) != UNFINISHED:
-            what = "holds a store" if newest.history.name in tables else "holds tables of something else"
-            raise Conflict("target", self.database.name, f"{what}; move to one that is empty")
+            what = "has been opened as a store" if newest.history.name in tables else "holds other tables"
+            reason = f"{what}; move to a folder or database that nothing was opened in or written to yet"
+            raise Conflict("target", self.database.name, reason)
         begun = connection.execute(select(state.c.origin, state.c.version)).one()
         if (begun.origin, begun.version) != (origin, VERSION):
             reason = f"a move of {begun.origin} (version {begun.version}) into it has not ended"
