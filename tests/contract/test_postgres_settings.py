@@ -1,0 +1,69 @@
+"""A store in a database with settings of its own that change what PostgreSQL reads and says."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sqlalchemy import literal, select
+from tests.stores import SETTINGS
+
+import conspectus
+from conspectus.model.filter import Between, Eq
+from conspectus.model.query import Query
+from conspectus.model.records import NewDocument
+from conspectus.records.dialects import kind_of
+from conspectus.records.store import open_records
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.testing.postgres_server import PostgresProcess
+
+UNUSUAL = (
+    "standard_conforming_strings = off",
+    "backslash_quote = off",
+    "array_nulls = off",
+    "transform_null_equals = on",
+    "bytea_output = escape",
+    "DateStyle = 'German, DMY'",
+    "IntervalStyle = iso_8601",
+    "TimeZone = 'Pacific/Kiritimati'",
+    "extra_float_digits = -15",
+    "default_transaction_isolation = serializable",
+    "enable_indexscan = off",
+    "plan_cache_mode = force_generic_plan",
+)
+
+
+@pytest.fixture
+def unusual(postgres: PostgresProcess) -> Iterator[str]:
+    with postgres.fresh() as url:
+        name = url.partition("@/")[2].partition("?")[0]
+        for setting in UNUSUAL:
+            postgres.run(f"ALTER DATABASE {name} SET {setting}")
+        yield url
+
+
+async def test_a_store_is_written_asked_and_checked(unusual: str, tmp_path: Path) -> None:
+    settings = replace(SETTINGS, index="pgvector", cache=str(tmp_path))
+    told = {"kind": "it's a \\ sign", "weight": 0.1}
+    async with conspectus.open(unusual, settings=settings, embedder=HashedEmbedder()) as engine:
+        await engine.create_collection("c")
+        kept, gone = await engine.add(
+            [NewDocument("the quick fox\\ 'quoted'", metadata=told), NewDocument("another fox")],
+            collection="c",
+            wait=True,
+        )
+        for where in (Eq(("kind",), told["kind"]), Between(("kind",), "it", "iu"), Eq(("weight",), 0.1)):
+            query = Query("fox", collection="c", where=where, arms=("words",))
+            assert [hit.document.id for hit in (await engine.retrieve(query)).hits] == [kept.id]
+        await engine.delete(gone.id, purge=True)
+        (hit,) = (await engine.retrieve("fox", collection="c")).hits
+        assert (hit.document.metadata, hit.chunk.text) == (told, "the quick fox\\ 'quoted'")
+        report = await engine.check()
+        assert (report.records, report.index) == ((), {"c": ()})
+
+
+async def test_json_that_speaks_of_a_nul_is_read(unusual: str) -> None:
+    kind = select(kind_of(literal('{"name": "\\u0000"}'), "name"))
+    records = await open_records(unusual)
+    assert await records.transactions.read(lambda connection: connection.scalar(kind)) == "text"
+    await records.close()
