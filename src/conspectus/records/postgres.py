@@ -78,8 +78,10 @@ class PostgresDatabase:
     def problems(self, connection: Connection) -> list[str]:
         """What the server finds wrong with the schema: constraints and indexes that do not hold."""
         broken = connection.exec_driver_sql(
-            "SELECT c.relname FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
-            " WHERE NOT i.indisvalid AND c.relnamespace = current_schema()::regnamespace"
+            "SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname)"
+            " FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
+            " JOIN pg_namespace n ON n.oid = c.relnamespace"
+            " WHERE NOT i.indisvalid AND n.nspname = ANY (current_schemas(false))"
         )
         return [f"the index {name} is not valid; run REINDEX INDEX {name}" for (name,) in broken]
 

@@ -14,15 +14,21 @@ _READERS: Final = """
 SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
 AND age(backend_xmin) >= age(CAST('{}' AS xid))
 """
-_TABLES: Final = """
-SELECT CAST(oid AS bigint), quote_ident(relname), pg_relation_filenode(oid) FROM pg_class
-WHERE relkind = 'r' AND relnamespace = CAST(current_schema() AS regnamespace)
-AND pg_has_role(relowner, 'USAGE')
+_OURS: Final = """
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind = 'r' AND n.nspname = ANY (current_schemas(false)) AND pg_table_is_visible(c.oid)
+AND pg_has_role(c.relowner, 'USAGE')
+"""
+"""The tables that names mean, in whichever schema of the search path: the first may hold none of them."""
+_TABLES: Final = f"""
+SELECT CAST(c.oid AS bigint),
+    quote_ident(n.nspname) || '.' || quote_ident(c.relname), pg_relation_filenode(c.oid)
+{_OURS}
 """
 _FILE: Final = "SELECT pg_relation_filenode({})"
-_CLEAR: Final = """
+_CLEAR: Final = f"""
 SELECT pg_clear_attribute_stats(schemaname, tablename, attname, inherited) FROM pg_stats
-WHERE schemaname = current_schema()
+WHERE (schemaname, tablename) IN (SELECT n.nspname, c.relname {_OURS})
 """
 
 

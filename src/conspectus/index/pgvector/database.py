@@ -15,7 +15,10 @@ Run: TypeAlias = Callable[[Callable[[Connection], Any]], Awaitable[Any]]
 """Runs a function of a connection in a transaction that others before it may have begun."""
 
 OLDEST = (0, 8)
-_VERSION = "SELECT extversion FROM pg_extension WHERE extname = 'vector'"
+_VERSION = """
+SELECT e.extversion, n.nspname = ANY (current_schemas(true)), quote_ident(n.nspname)
+FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'
+"""
 _LINE = "have someone who may run: CREATE EXTENSION vector"
 _REFUSED = (errors.InsufficientPrivilege, errors.FeatureNotSupported, errors.UndefinedFile)
 
@@ -56,6 +59,12 @@ def require_vectors(cursor: Rows) -> None:
             reason = str(fault).partition("\n")[0]
             raise StorageError(f"the database has no pgvector ({reason}); {_LINE}") from fault
         cursor.execute(_VERSION)
-        found = cursor.fetchone() or ("0.0",)
-    if tuple(int(part) for part in found[0].split(".")[:2]) < OLDEST:
-        raise StorageError(f"pgvector {found[0]} is too old, 0.8 is needed: ALTER EXTENSION vector UPDATE")
+        found = cursor.fetchone() or ("0.0", True, "")
+    version, is_found, schema = found
+    if tuple(int(part) for part in version.split(".")[:2]) < OLDEST:
+        raise StorageError(f"pgvector {version} is too old, 0.8 is needed: ALTER EXTENSION vector UPDATE")
+    if not is_found:
+        raise StorageError(
+            f"pgvector is in the schema {schema}, which is not in the search path; add it there after the"
+            " store's own (ALTER ROLE … SET search_path) and let this user use it (GRANT USAGE ON SCHEMA)"
+        )
