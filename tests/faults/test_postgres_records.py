@@ -211,6 +211,29 @@ async def test_who_may_not_is_told_so(postgres: PostgresProcess, postgres_url: s
     postgres.run("DROP ROLE stranger")
 
 
+async def test_who_finds_no_connection_left_is_told_so(postgres: PostgresProcess, postgres_url: str) -> None:
+    name = postgres_url.partition("@/")[2].partition("?")[0]
+    postgres.run(f"ALTER DATABASE {name} CONNECTION LIMIT 0")
+    postgres.run("DROP ROLE IF EXISTS visitor")
+    postgres.run("CREATE ROLE visitor LOGIN")
+    with pytest.raises(StorageBusy, match="has no connection left; ask again"):
+        await open_records(postgres_url.replace("postgres@", "visitor@"))
+    postgres.run("DROP ROLE visitor")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "FATAL:  sorry, too many clients already",
+        "FATAL:  remaining connection slots are reserved for roles with the SUPERUSER attribute",
+        "FATAL:  no more connections allowed (max_client_conn)",
+    ],
+)
+def test_every_way_to_say_that_no_connection_is_left_is_known(said: str) -> None:
+    with pytest.raises(StorageBusy, match="has no connection left"), translated_errors("x"):
+        raise psycopg.OperationalError(f'connection failed: connection to server at "h" failed: {said}')
+
+
 async def test_a_wrong_password_is_told_without_it(mortal: PostgresProcess) -> None:
     rules = mortal.folder / "pg_hba.conf"
     plain = await asyncio.to_thread(rules.read_text)

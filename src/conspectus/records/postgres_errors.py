@@ -13,6 +13,7 @@ from conspectus.errors import Conflict, ConspectusError, InvalidInput, StorageBu
 
 _TAKEN: Final = "23505"
 _READ_ONLY: Final = "25006"
+_NO_CONNECTION: Final = "53300"
 _UNSUPPORTED: Final = "0A000"
 """What a standby says to a transaction that is told at its beginning that it will write."""
 _UNDONE: Final = frozenset({"40001", "40P01"})
@@ -20,7 +21,7 @@ _AWAY: Final = ("08", "57P", "25P03")
 _BUSY: Final[Mapping[str, str]] = {
     "55P03": "was held by others for too long; ask again",
     "57014": "took too long over one statement and stopped it; ask again, or for less",
-    "53300": "has no connection left; ask again, or have fewer of them in each process",
+    _NO_CONNECTION: "has no connection left; ask again, or have fewer of them in each process",
 }
 _BROKEN: Final[Mapping[str, str]] = {
     "53100": "has no space left; nothing was stored: make room and do it again",
@@ -35,8 +36,10 @@ _INVALID: Final[Mapping[str, tuple[str, str]]] = {
 }
 _REFUSED: Final = re.compile(
     r"no password|not support SSL|certificate|FATAL: "
-    r"(?!.*(the database system is|recovery|too many|connection slots|terminating|connect failed|query_wait))"
+    r"(?!.*(the database system is|recovery|terminating|connect failed|query_wait))"
 )
+_FULL: Final = re.compile(r"FATAL: .*(too many|connection slots|no more connections allowed)")
+"""What a server or a pooler says to one who would connect, in words alone: the driver tells no state then."""
 _MISSPELT: Final = re.compile(r"invalid (connection option|port number|\w+ value)")
 
 
@@ -85,6 +88,8 @@ def _translated(error: BaseException | None, name: str) -> ConspectusError:
         return InvalidInput(*_INVALID[state])
     if state == _UNSUPPORTED and "recovery" in reason:
         state = _READ_ONLY
+    if not state and _FULL.search(str(error)):
+        state = _NO_CONNECTION
     if state in _BUSY:
         return StorageBusy(f"{name} {_BUSY[state]} ({reason})")
     if state in _BROKEN:
