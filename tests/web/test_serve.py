@@ -25,6 +25,7 @@ from conspectus import sync
 from conspectus.model.jobs import Job
 from conspectus.testing.web_server import Answer, ScriptedServer
 from conspectus.web.logs import forwarded, logger
+from conspectus.web.workers import MOST
 from tests.web.conftest import SETTINGS
 
 PROGRAM = [sys.executable, "-c", "from conspectus.cli.main import main; main()", "serve", "--port", "0"]
@@ -154,6 +155,16 @@ def test_a_place_where_it_cannot_listen(tmp_path: Path, host: str) -> None:
     code, told = refused(tmp_path, "--host", host)
     assert (code, "Traceback" in told) == (2, False)
     assert not KEY.search(told)
+
+
+def test_more_processes_than_a_machine_could_run_are_refused(tmp_path: Path) -> None:
+    """The address is not this machine's, so that without the limit nothing would start either."""
+    code, told = refused(tmp_path, "--workers", str(MOST + 1), "--host", "203.0.113.1")
+    assert (code, told) == (
+        2,
+        f"error: workers: {MOST + 1} processes are too many: at most {MOST} answer at one address\n",
+    )
+    assert not (tmp_path / "data").exists()
 
 
 def test_a_port_that_is_taken_costs_no_key(tmp_path: Path) -> None:

@@ -17,13 +17,15 @@ from typing import Final
 from structlog.typing import FilteringBoundLogger
 
 from conspectus import bootstrap
-from conspectus.errors import StorageError
+from conspectus.errors import InvalidInput, StorageError
 from conspectus.settings import Settings
 from conspectus.web.logs import fault_facts, forwarded, logger
 from conspectus.web.metrics import FOLDER, forget_process
 from conspectus.web.orders import ALIVE, LEAVE, READY, SERVING, STOP, Order, command
 from conspectus.web.serve import Opened, address_of, bound, first_key
 
+MOST: Final = 256
+"""Their pipes fit into the 1,024 files that a process may usually have open."""
 START_SECONDS: Final = 120.0
 """One that does not serve after so long is taken for one that never will."""
 FIRST_PAUSE: Final = 0.5
@@ -38,8 +40,13 @@ async def serve_many(
 ) -> None:
     """Serve the store by `workers` processes until this one is asked to stop; see `serve`.
 
-    SIGHUP replaces them one after the other. Raises StorageError where one cannot be started.
+    SIGHUP replaces them one after the other. Raises StorageError where one cannot be started, and
+    InvalidInput as `serve` does and for more than `MOST`.
     """
+    if settings.workers > MOST:
+        raise InvalidInput(
+            "workers", f"{settings.workers} processes are too many: at most {MOST} answer at one address"
+        )
     log = logger(settings.log_level)
     with forwarded(log), closing(bound(settings.host, settings.port)) as listener:
         async with bootstrap.open(path, settings=settings) as engine:
