@@ -53,7 +53,7 @@ WORKDIR /data
 VOLUME /data
 EXPOSE 8642
 STOPSIGNAL SIGTERM
-# A worker listens on no port: where it runs, its health is that it runs (`healthcheck: disable` in compose.yaml).
+# A worker listens on no port: where it runs, the age of its pulse is asked instead, as in compose.yaml.
 HEALTHCHECK --interval=10s --timeout=6s --start-period=60s --retries=3 CMD ["python", "-c", "\
 import os, sys, http.client; \
 asked = http.client.HTTPConnection('127.0.0.1', int(os.environ['CONSPECTUS_PORT']), timeout=5); \

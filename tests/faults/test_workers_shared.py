@@ -38,11 +38,13 @@ def text_of(number: int) -> str:
 
 
 @asynccontextmanager
-async def worker(url: str, cache: Path) -> AsyncIterator[Process]:
+async def worker(url: str, cache: Path, *arguments: str) -> AsyncIterator[Process]:
     """A `conspectus worker` that works."""
     chosen = replace(SETTINGS, path=url, cache=str(cache), background="on")
     given = {f"CONSPECTUS_{name.upper()}": str(value) for name, value in asdict(chosen).items()}
-    process = await asyncio.create_subprocess_exec(*PROGRAM, env={**os.environ, **given}, stderr=PIPE)
+    process = await asyncio.create_subprocess_exec(
+        *PROGRAM, *arguments, env={**os.environ, **given}, stderr=PIPE
+    )
     assert process.stderr is not None
     try:
         said = await process.stderr.readline()

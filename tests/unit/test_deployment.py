@@ -22,6 +22,7 @@ from tests.deployed import (
 )
 
 from conspectus.cli.main import build_app
+from conspectus.cli.working import PULSE
 from conspectus.settings import CONFIG, PREFIX, Settings
 from conspectus.web.routes.server import router
 from conspectus.web.workers import MARGIN
@@ -71,11 +72,11 @@ def configured(container: dict[str, Any]) -> dict[str, str]:
     return found | {each["name"]: each["value"] for each in container.get("env", ())}
 
 
-def probes() -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def probes(kind: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     for _, _, pod in pods():
         for container in pod["containers"]:
-            named = [name for name in container if name.endswith("Probe")]
-            yield from ((container, container[name]["httpGet"]) for name in named)
+            found = [probe for name, probe in container.items() if name.endswith("Probe")]
+            yield from ((container, probe[kind]) for probe in found if kind in probe)
 
 
 def test_the_image_is_run_by_a_numeric_user_who_is_not_root() -> None:
@@ -200,12 +201,22 @@ def test_pods_run_commands_with_settings_that_exist() -> None:
 
 
 def test_probes_ask_routes_at_the_port_that_is_served() -> None:
-    asked = list(probes())
+    asked = list(probes("httpGet"))
     assert {get["path"] for _, get in asked} == {"/healthz", "/readyz"}
     for container, get in asked:
         ports = {each["name"]: each["containerPort"] for each in container["ports"]}
         assert get["path"] in ROUTES
         assert str(ports[get["port"]]) == configured(container)["CONSPECTUS_PORT"]
+
+
+def test_workers_are_asked_for_the_pulse_that_they_have() -> None:
+    worker = compose()["services"]["worker"]
+    ((container, probe),) = probes("exec")
+    assert worker["healthcheck"]["test"] == ["CMD", *probe["command"]]
+    *_, file, age = probe["command"]
+    assert worker["command"] == container["args"] == ["worker", "--pulse", file]
+    assert float(age) >= 30 * PULSE
+    assert all("livenessProbe" in each for _, _, pod in pods() for each in pod["containers"])
 
 
 def test_pods_may_do_nothing_that_they_need_not() -> None:

@@ -8,13 +8,14 @@ import os
 import re
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,7 @@ from conspectus.model.jobs import Job
 from conspectus.testing.web_server import Answer, ScriptedServer
 from conspectus.web.logs import forwarded, logger
 from conspectus.web.workers import MOST
+from tests.waiting import PATIENCE
 from tests.web.conftest import SETTINGS
 
 PROGRAM = [sys.executable, "-c", "from conspectus.cli.main import main; main()", "serve", "--port", "0"]
@@ -72,6 +74,17 @@ def said_by(process: subprocess.Popen[str]) -> str:
         return ""
     finally:
         os.set_blocking(process.stdout.fileno(), True)
+
+
+def said_in_time(process: subprocess.Popen[str], words: str) -> str:
+    """The next line of its log that holds these words."""
+    assert process.stderr is not None
+    waiting = threading.Timer(PATIENCE, process.kill)
+    waiting.start()
+    try:
+        return next(line for line in iter(process.stderr.readline, "") if words in line)
+    finally:
+        waiting.cancel()
 
 
 @contextmanager
@@ -251,6 +264,21 @@ def test_what_cannot_be_finished_is_left_for_the_next_start(tmp_path: Path) -> N
             assert server.process.returncode == 0
             assert "Traceback" not in log
         assert stored(tmp_path, job).state in {"queued", "running"}
+
+
+def test_work_in_the_background_does_not_end_in_silence(tmp_path: Path) -> None:
+    with serving(tmp_path, "--keyless") as server, server.client(None) as client:
+        assert client.post("/collections", json={"name": "wiki"}).status_code == 201
+        with closing(sqlite3.connect(tmp_path / "data" / "records.sqlite")) as other, other:
+            other.execute(
+                "INSERT INTO connections SELECT 'c', id, owner, 'c', 'git', '{', NULL, 'idle', NULL, NULL "
+                "FROM collections"
+            )
+        said = json.loads(said_in_time(server.process, "work in the background ended"))
+        assert client.get("/me").status_code == 200
+        server.end()
+        assert server.process.returncode == 0
+    assert said["error"] == "JSONDecodeError"
 
 
 def test_a_second_interrupt_ends_it_at_once(tmp_path: Path) -> None:

@@ -28,6 +28,13 @@ async def start_work(engine: Engine, settings: Settings) -> None:
         await engine.start_keeping()
 
 
+async def watch_work(engine: Engine, settings: Settings) -> None:
+    """Raise what ended any of what `start_work` began, which nothing foreseen does."""
+    while True:
+        await start_work(engine, settings)
+        await asyncio.sleep(LOOK_SECONDS)
+
+
 async def keep_working(engine: Engine) -> None:
     """Have vectors made and names found for whatever any process stores, until this is cancelled."""
     while True:

@@ -150,10 +150,10 @@ class Core:
         self._keeper: Keeper | None = None
 
     def follow(self, followers: Followers) -> None:
-        """Keep followers running until the store is closed; the first ones given stay."""
+        """Keep followers running until the store is closed; the first ones stay. Raises what ended them."""
         if self._followers is None:
             self._followers = followers
-            followers.start()
+        self._followers.start()
 
     def alert(self, make: Callable[[], AlertService]) -> None:
         """Keep alerts checked until the store is closed; the first service stays. Raises what ended it."""
@@ -162,7 +162,7 @@ class Core:
         self._alerting.start()
 
     def keep(self, make: Callable[[], Keeper]) -> None:
-        """Keep retentions carried out until the store is closed; the first keeper stays."""
+        """Keep retentions carried out until the store is closed; the first stays. Raises what ended it."""
         if self._keeper is None:
             self._keeper = make()
         self._keeper.start()

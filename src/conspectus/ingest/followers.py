@@ -27,9 +27,11 @@ class Followers:
         self._tending: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin, if it has not begun."""
+        """Begin, if it has not begun. Raises what ended it."""
         if self._tending is None:
             self._tending = asyncio.create_task(self._tend())
+        if self._tending.done():
+            self._tending.result()
 
     async def close(self) -> None:
         """Stop following everything."""

@@ -4,18 +4,20 @@ import asyncio
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import uvicorn
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from structlog.typing import FilteringBoundLogger
 
 from conspectus import bootstrap
 from conspectus.engine import Engine
-from conspectus.engine.background import start_work
+from conspectus.engine.background import start_work, watch_work
 from conspectus.errors import InvalidInput
 from conspectus.mcp.offer import Options
 from conspectus.model.query import EVERYWHERE
@@ -23,7 +25,7 @@ from conspectus.settings import Settings
 from conspectus.web.app import application
 from conspectus.web.auth import is_loopback
 from conspectus.web.health import Readiness
-from conspectus.web.logs import forwarded, logger
+from conspectus.web.logs import fault_facts, forwarded, logger
 
 HEAD_BYTES = 65_536
 KEEP_ALIVE_SECONDS = 15
@@ -59,11 +61,33 @@ async def serve(
     with forwarded(log), closing(bound(settings.host, settings.port)) as listener:
         async with bootstrap.open(path, settings=settings) as engine:
             key = await first_key(engine, settings, keyless=keyless)
-            await start_work(engine, settings)
             app = application(engine, settings, log=log, only_models=only_models)
-            listener.listen()
-            announce(Opened(address_of(listener, settings.host), key))
-            await Server(app, settings).serve(sockets=[listener])
+            async with at_work(engine, settings, log):
+                listener.listen()
+                announce(Opened(address_of(listener, settings.host), key))
+                await Server(app, settings).serve(sockets=[listener])
+
+
+@asynccontextmanager
+async def at_work(engine: Engine, settings: Settings, log: FilteringBoundLogger) -> AsyncIterator[None]:
+    """Work in the background as the settings say, during the block; what ends that is told in the log.
+
+    The block goes on: who answers questions is not missed for a job.
+    """
+    await start_work(engine, settings)
+    watching = asyncio.create_task(watch_work(engine, settings))
+    watching.add_done_callback(partial(_tell_end, log))
+    try:
+        yield
+    finally:
+        watching.cancel()
+        await asyncio.wait({watching})
+
+
+def _tell_end(log: FilteringBoundLogger, watching: asyncio.Task[None]) -> None:
+    fault = None if watching.cancelled() else watching.exception()
+    if fault is not None:
+        log.error("work in the background ended", **fault_facts(fault))
 
 
 async def first_key(engine: Engine, settings: Settings, *, keyless: bool) -> str | None:

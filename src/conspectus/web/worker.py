@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Final
 
 from conspectus import bootstrap
-from conspectus.engine.background import start_work
 from conspectus.errors import ConspectusError
 from conspectus.web.app import application
 from conspectus.web.logs import fault_facts, forwarded, logger
 from conspectus.web.orders import ALIVE, LEAVE, READY, SERVING, Order
-from conspectus.web.serve import Listening, Server
+from conspectus.web.serve import Listening, Server, at_work
 
 PULSE: Final = 1.0
 FAILED: Final = 1
@@ -43,7 +42,6 @@ async def _work(order: Order) -> None:
     settings = order.settings
     log = logger(settings.log_level).bind(worker=os.getpid())
     async with bootstrap.open(order.path, settings=settings) as engine:
-        await start_work(engine, settings)
         app = application(engine, settings, log=log, counted=Path(order.counted))
         server = Server(app, settings)
         beside = [
@@ -53,7 +51,8 @@ async def _work(order: Order) -> None:
             asyncio.create_task(_live()),
         ]
         try:
-            await server.serve(sockets=[Listening(fileno=order.listener)])
+            async with at_work(engine, settings, log):
+                await server.serve(sockets=[Listening(fileno=order.listener)])
         finally:
             for each in beside:
                 each.cancel()
