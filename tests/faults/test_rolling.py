@@ -121,12 +121,19 @@ def test_a_process_that_stands_still_is_replaced(tmp_path: Path) -> None:
         assert server.process.returncode == 0
 
 
-def test_workers_end_with_the_server_that_was_killed(tmp_path: Path) -> None:
+def test_workers_end_with_the_server_that_was_killed_and_leave_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("TMPDIR", str(temporary))
     with serving(tmp_path, "--keyless", "--workers", str(WORKERS)) as server:
         workers = children(server.process.pid)
+        assert list(temporary.iterdir())
         server.process.kill()
         server.process.wait()
         until(lambda: not any(Path(f"/proc/{each}").exists() for each in workers))
+        assert not list(temporary.iterdir())
 
 
 def test_readiness_goes_before_the_server_does(tmp_path: Path) -> None:

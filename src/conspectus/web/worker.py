@@ -2,8 +2,10 @@
 
 import asyncio
 import os
+import shutil
 import sys
 from collections.abc import Awaitable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -30,22 +32,22 @@ def main() -> None:
         return
     order = Order.read(line)
     log = logger(order.settings.log_level).bind(worker=os.getpid())
-    with forwarded(log):
+    with forwarded(log), ExitStack() as ending:
         try:
-            asyncio.run(_work(order))
+            asyncio.run(_work(order, ending))
         except ConspectusError as error:
             log.error("a worker could not go on", **fault_facts(error))
             sys.exit(FAILED)
 
 
-async def _work(order: Order) -> None:
+async def _work(order: Order, ending: ExitStack) -> None:
     settings = order.settings
     log = logger(settings.log_level).bind(worker=os.getpid())
     async with bootstrap.open(order.path, settings=settings) as engine:
         app = application(engine, settings, log=log, counted=Path(order.counted))
         server = Server(app, settings)
         beside = [
-            asyncio.create_task(_obey(server)),
+            asyncio.create_task(_obey(server, order, ending)),
             asyncio.create_task(_tell_when(server.begun(), SERVING)),
             asyncio.create_task(_tell_when(app.state.readiness.begun(), READY)),
             asyncio.create_task(_live()),
@@ -59,14 +61,19 @@ async def _work(order: Order) -> None:
             await asyncio.gather(*beside, return_exceptions=True)
 
 
-async def _obey(server: Server) -> None:
-    """Do what standard input says, and stop where it ends, as whoever wrote it is gone then."""
+async def _obey(server: Server, order: Order, ending: ExitStack) -> None:
+    """Do what standard input says, and stop where it ends, as whoever wrote it is gone then.
+
+    Nobody else clears away what that one left.
+    """
     lines = asyncio.StreamReader()
     loop = asyncio.get_running_loop()
     transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(lines), sys.stdin)
     try:
-        while await lines.readline() == LEAVE:
+        while (line := await lines.readline()) == LEAVE:
             server.leave()
+        if not line:
+            ending.callback(shutil.rmtree, order.counted, ignore_errors=True)
         server.stop()
     finally:
         transport.close()
