@@ -258,6 +258,7 @@ async def test_a_wrong_password_is_told_without_it(mortal: PostgresProcess) -> N
         ("postgresql://u:TOPSECRET@/x?what=1", InvalidInput),
         ("postgresql://u:TOPSECRET@/x?sslmode=perhaps", InvalidInput),
         ("postgresql://u:top@TOPSECRET@localhost/x", InvalidInput),
+        ("postgresql://u:top@127.0.0.1/TOPSECRET@localhost/x", InvalidInput),
     ],
 )
 async def test_a_url_that_is_none_is_refused_without_what_it_says(url: str, fault: type[Exception]) -> None:

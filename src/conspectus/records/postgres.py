@@ -118,7 +118,7 @@ def _engine(url: str, busy_seconds: float, connections: int) -> Engine:
         address = make_url(url).set(drivername=DRIVER)
     except (ArgumentError, ValueError) as fault:
         raise InvalidInput("path", "is no URL of PostgreSQL; postgresql://USER@HOST:PORT/NAME is") from fault
-    if "@" in (address.host or ""):
+    if "@" in f"{address.host}{address.database}":
         raise InvalidInput("path", "has an @ in the password: write %40 for it, or set PGPASSWORD instead")
     engine = create_engine(
         address,
