@@ -179,7 +179,7 @@ def test_what_the_compose_file_asks_for_is_in_the_example() -> None:
     example = (ROOT / ".env.example").read_text(encoding="utf-8")
     offered = dict(re.findall(r"^#?([A-Z_]+)=(.*)$", example, re.MULTILINE))
     assert set(offered) <= asked
-    assert offered["POSTGRES_PASSWORD"] == ""
+    assert offered["POSTGRES_PASSWORD"] == "''"
 
 
 def test_every_manifest_is_applied_but_the_example_of_a_secret() -> None:
