@@ -1,5 +1,7 @@
 """migrate, backup and restore, as they are typed."""
 
+import json
+import zipfile
 from pathlib import Path
 
 from tests.cli.conftest import Shell
@@ -38,6 +40,18 @@ def test_a_backup_is_made_checked_and_restored(filled: Shell, tmp_path: Path) ->
     file.write_bytes(file.read_bytes()[:-100])
     assert filled("backup", "--check", file).code == 2
     assert filled("restore", file, "--to", tmp_path / "other").code == 2
+
+
+def test_what_a_backup_says_of_itself_steers_no_terminal(filled: Shell, tmp_path: Path) -> None:
+    filled("backup", tmp_path / "a.zip")
+    hostile = tmp_path / "b.zip"
+    with zipfile.ZipFile(tmp_path / "a.zip") as given, zipfile.ZipFile(hostile, "w") as made:
+        manifest = {**json.loads(given.read("manifest.json")), "program": "\x9b2J\u202e\x7f\x1b[31m"}
+        made.writestr("records.sqlite", given.read("records.sqlite"))
+        made.writestr("manifest.json", json.dumps(manifest))
+    checked = filled("backup", "--check", hostile, "--json")
+    assert checked.json["program"] == manifest["program"]
+    assert checked.out.replace("\n", "").isprintable()
 
 
 def test_what_cannot_be_named(filled: Shell, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from rich.text import Text
 from conspectus import sync
 from conspectus.bootstrap import backups, moving
 from conspectus.cli.options import Common
-from conspectus.cli.output import cell, note, plain, show
+from conspectus.cli.output import cell, note, plain, printable, show
 from conspectus.cli.session import require_here
 from conspectus.errors import ConspectusError
 from conspectus.model.records import Json
@@ -103,9 +103,9 @@ def _backup_picture(receipt: "BackupReceipt", done: str = "") -> RenderableType:
     found = receipt.manifest
     table = Table("table", "rows", "hash", box=None)
     for name, each in found.tables.items():
-        table.add_row(cell(name), f"{each.rows:,}", each.hash)
+        table.add_row(cell(name), f"{each.rows:,}", cell(each.hash))
     held = f"{receipt.file}: {receipt.bytes:,} bytes, sound; the data as they were at {found.moment}. {done}"
-    return Group(table, "", Text(held.strip()))
+    return Group(table, "", Text(printable(held.strip())))
 
 
 def _build_indexes(target: str, settings: Settings, bars: Progress | None) -> list[str]:
@@ -151,7 +151,7 @@ def _picture(receipt: "MoveReceipt", indexed: list[str]) -> RenderableType:
         f"{receipt.target} is what {receipt.source} was at {moment}.",
         f"Writers waited {moved.held_seconds:.2f} s. Indexes built: {', '.join(indexed) or 'none'}.",
     ]
-    return Group(table, "", *(Text(line) for line in lines))
+    return Group(table, "", *(Text(printable(line)) for line in lines))
 
 
 class _Speed(ProgressColumn):

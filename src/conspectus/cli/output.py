@@ -40,14 +40,19 @@ def plain(value: object) -> Json:
 
 def dump(value: object) -> None:
     """Print one JSON document."""
-    ascii_only = "utf" not in (sys.stdout.encoding or "").lower()
-    print(json.dumps(plain(value), ensure_ascii=ascii_only, indent=2))
+    print(_document(value, indent=2))
 
 
 def dump_line(value: object) -> None:
     """Print one JSON document on a line of its own, at once."""
+    print(_document(value), flush=True)
+
+
+def _document(value: object, *, indent: int | None = None) -> str:
+    """The value as JSON, in which what could steer a terminal is written as JSON's own escapes."""
     ascii_only = "utf" not in (sys.stdout.encoding or "").lower()
-    print(json.dumps(plain(value), ensure_ascii=ascii_only), flush=True)
+    written = json.dumps(plain(value), ensure_ascii=ascii_only, indent=indent)
+    return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
 
 
 def show(value: object, picture: RenderableType, *, as_json: bool) -> None:
