@@ -18,6 +18,7 @@ from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId
 from conspectus.model.records import EmbeddingSpace
 from conspectus.records import migrate, newest
+from conspectus.records.backup.copying import checked
 from conspectus.records.sqlite import migrating, sqlite_engine
 from conspectus.records.store import open_records
 from conspectus.records.tables import VERSION, schema
@@ -96,6 +97,16 @@ def test_the_newest_migration_is_the_version_that_the_program_knows() -> None:
     assert scripts.get_heads() == [VERSION]
     history = [step.revision for step in scripts.walk_revisions()]
     assert history == sorted(history, reverse=True)
+
+
+def test_a_backup_of_every_version_holds_what_is_expected(tmp_path: Path) -> None:
+    scripts = ScriptDirectory(str(MIGRATIONS))
+    for version in sorted(step.revision for step in scripts.walk_revisions()):
+        made = tmp_path / version
+        migrate_to(made, version)
+        run_sql(made, "INSERT OR REPLACE INTO counters VALUES ('change', 5); ANALYZE")
+        found, sums = checked(made)
+        assert (found, sums["counters"].rows >= 3) == (version, True)
 
 
 async def test_a_database_of_the_first_version_still_opens(tmp_path: Path) -> None:

@@ -170,12 +170,26 @@ def spoil(_: dict[str, bytes], manifest: dict[str, Any]) -> None:
     manifest["tables"]["documents"]["rows"] += 1
 
 
-def with_trigger(members: dict[str, bytes], manifest: dict[str, Any]) -> None:
-    connection = sqlite3.connect(":memory:")
-    connection.deserialize(members["records.sqlite"])
-    connection.execute("CREATE TRIGGER harm AFTER INSERT ON documents BEGIN DELETE FROM users; END")
-    put("records.sqlite", connection.serialize())(members, manifest)
-    connection.close()
+def with_schema(*statements: str) -> Callable[[dict[str, bytes], dict[str, Any]], None]:
+    def change(members: dict[str, bytes], manifest: dict[str, Any]) -> None:
+        connection = sqlite3.connect(":memory:", isolation_level=None)
+        connection.deserialize(members["records.sqlite"])
+        for statement in statements:
+            connection.execute(statement)
+        put("records.sqlite", connection.serialize())(members, manifest)
+        connection.close()
+
+    return change
+
+
+def in_the_schema(statement: str, name: str) -> Callable[[dict[str, bytes], dict[str, Any]], None]:
+    """With a statement for a name as SQLite itself would never write it down."""
+    written = f"UPDATE sqlite_master SET sql = '{statement}' WHERE name = '{name}'"
+    return with_schema("PRAGMA writable_schema = ON", written)
+
+
+def listed_twice(members: dict[str, bytes], manifest: dict[str, Any]) -> None:
+    manifest["members"][MANIFEST] = {"bytes": 1, "sha256": ""}
 
 
 HOSTILE = {
@@ -185,11 +199,32 @@ HOSTILE = {
     "a file of another name": put("index/segment", b"x"),
     "no database": put("records.sqlite", b"nothing of a database" * 1000),
     "an empty database": put("records.sqlite", b""),
-    "a trigger": with_trigger,
+    "a trigger": with_schema("CREATE TRIGGER harm AFTER INSERT ON documents BEGIN DELETE FROM users; END"),
+    "a view": with_schema("CREATE VIEW harm AS SELECT zeroblob(900000000)"),
+    "a view in the place of a table": with_schema(
+        "DROP TABLE allowances", "CREATE VIEW allowances AS SELECT 1 AS name, 2 AS minute, 3 AS taken"
+    ),
+    "a generated column": with_schema(
+        "DROP TABLE allowances",
+        "CREATE TABLE allowances (name VARCHAR, taken AS (zeroblob(90000)))",
+        "INSERT INTO allowances VALUES ('a')",
+    ),
+    "a check that calls": with_schema("CREATE TABLE job (id INTEGER CHECK (load_extension('x') IS NULL))"),
+    "a default that calls": with_schema("ALTER TABLE users ADD COLUMN hash BLOB DEFAULT (randomblob(9))"),
+    "an index that calls": with_schema("CREATE INDEX ix_keys_kind ON keys (zeroblob(90000))"),
+    "a virtual table": with_schema("CREATE VIRTUAL TABLE harm USING fts5(text)"),
+    "a virtual table in disguise": in_the_schema("CREATE/**/VIRTUAL TABLE members USING fts5(x)", "members"),
+    "a schema that cannot be read": in_the_schema("CREATE TABLE members (", "members"),
     "a table with other rows": spoil,
     "another format": lie(format=2),
     "no members": lie(members={}),
     "members that are none": lie(members=[1, 2]),
+    "the manifest as a member": listed_twice,
+    "a manifest of many levels": lie(tables=json.loads("[" * 900 + "]" * 900)),
+    "more rows than any number": lie(tables={"documents": {"rows": float("inf"), "hash": ""}}),
+    "rows that are no number": lie(tables={"documents": {"rows": float("nan"), "hash": ""}}),
+    "a moment that steers a terminal": lie(moment="2026-01-31 \x1b]0;mine\x07"),
+    "a moment that is none": lie(moment=None),
     "a negative size": lie(members={"records.sqlite": {"bytes": -1, "sha256": ""}}),
     "a newer version": lie(version="9999"),
 }
@@ -219,6 +254,32 @@ def test_a_link_in_a_backup_is_refused(archive: Path, tmp_path: Path) -> None:
             made.writestr(each, given.read(each.filename))
     with pytest.raises(UnreadableFile, match="no plain file"):
         restore(hostile, tmp_path / "r", settings=SETTINGS)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_what_is_packed_as_no_backup_is_is_not_unpacked(archive: Path, tmp_path: Path, method: int) -> None:
+    hostile = archive.with_name("packed.zip")
+    with zipfile.ZipFile(archive) as given, zipfile.ZipFile(hostile, "w") as made:
+        for each in given.infolist():
+            made.writestr(each, given.read(each.filename), method if each.filename == MANIFEST else None)
+    with pytest.raises(UnreadableFile, match="packed as no backup is"):
+        check_backup(hostile, settings=SETTINGS)
+
+
+def test_a_manifest_that_is_encrypted_is_refused(archive: Path) -> None:
+    hostile = bytearray(archive.read_bytes())
+    for sign, place in ((b"PK\x01\x02", 8), (b"PK\x03\x04", 6)):
+        hostile[hostile.rindex(sign) + place] |= 1
+    archive.write_bytes(hostile)
+    with pytest.raises(UnreadableFile, match="no plain file"):
+        check_backup(archive, settings=SETTINGS)
+
+
+def test_a_member_that_is_there_twice_is_refused(archive: Path) -> None:
+    with zipfile.ZipFile(archive, "a") as given, pytest.warns(UserWarning, match="Duplicate"):
+        given.writestr("uploads/job-1/0", b"x")
+    with pytest.raises(UnreadableFile, match="not those of its manifest"):
+        check_backup(archive, settings=SETTINGS)
 
 
 def test_every_cut_and_most_flipped_bits_are_found(archive: Path, tmp_path: Path) -> None:

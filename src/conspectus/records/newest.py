@@ -55,15 +55,15 @@ history = Table(
 
 def make(connection: Connection) -> None:
     """Make every table and its first rows inside the connection's open transaction."""
-    for statement in _statements(connection.dialect.name):
+    for statement in statements(connection.dialect.name):
         connection.exec_driver_sql(statement)
     connection.execute(insert(counters), [{"name": name, "value": 0} for name in COUNTED])
     connection.execute(insert(history), {"version_num": VERSION})
 
 
 @cache
-def _statements(dialect: str) -> tuple[str, ...]:
-    """What makes the tables; compiling it takes longer than running it."""
+def statements(dialect: str) -> tuple[str, ...]:
+    """What makes the tables and their indexes; compiling it takes longer than running it."""
     made: list[str] = []
 
     def keep(statement: Any, *_: Any, **__: Any) -> None:

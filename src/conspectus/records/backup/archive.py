@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
 
@@ -22,6 +23,7 @@ BLOCK = 1 << 20
 MANIFEST_BYTES = 1 << 24
 LEVEL = 3
 _ENCRYPTED = 1
+_METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 _NAME = re.compile(r"records\.sqlite|secrets/[\w-]{1,200}|uploads/[\w-]{1,200}/\d{1,9}", re.ASCII)
 _OUTSIDE = "is no backup of conspectus"
 
@@ -87,6 +89,8 @@ def opened(path: Path, *, most_bytes: int) -> Iterator[tuple[zipfile.ZipFile, Ma
     Raises UnreadableFile, or TooLarge for more than `most_bytes` unpacked.
     """
     with _readable(path), zipfile.ZipFile(path) as archive:
+        for each in archive.infolist():
+            _require_plain(each, path)
         manifest = _manifest(archive, path)
         _require_listed(archive, manifest, path)
         if manifest.size > most_bytes:
@@ -119,7 +123,7 @@ def _manifest(archive: zipfile.ZipFile, path: Path) -> Manifest:
         raise UnreadableFile(str(path), "its manifest is too large")
     try:
         return _read_manifest(json.loads(written))
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as fault:
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as fault:
         raise UnreadableFile(str(path), f"{_OUTSIDE} that this program can read") from fault
 
 
@@ -134,22 +138,29 @@ def _read_manifest(given: Any) -> Manifest:
     }
     if RECORDS not in members or any(each.bytes < 0 for each in members.values()):
         raise ValueError("no records")
-    return Manifest(str(given["program"]), str(given["version"]), str(given["moment"]), tables, members)
+    moment = datetime.fromisoformat(given["moment"]).isoformat()
+    return Manifest(str(given["program"]), str(given["version"]), moment, tables, members)
+
+
+def _require_plain(listed: zipfile.ZipInfo, path: Path) -> None:
+    """Raise UnreadableFile for what is no plain file, or is packed as no backup is."""
+    mode = stat.S_IFMT(listed.external_attr >> 16)
+    if mode not in (0, stat.S_IFREG) or listed.is_dir() or listed.flag_bits & _ENCRYPTED:
+        raise UnreadableFile(str(path), f"{listed.filename!r} is no plain file")
+    if listed.compress_type not in _METHODS:
+        raise UnreadableFile(str(path), f"{listed.filename!r} is packed as no backup is")
 
 
 def _require_listed(archive: zipfile.ZipFile, manifest: Manifest, path: Path) -> None:
-    """Raise UnreadableFile for members that the manifest does not have so, or that are no plain files."""
+    """Raise UnreadableFile for members that the manifest does not have so, or that have no place there."""
     names = [each.filename for each in archive.infolist()]
     if sorted(names) != sorted([*manifest.members, MANIFEST]):
         raise UnreadableFile(str(path), "its files are not those of its manifest")
-    for each in archive.infolist():
-        mode = stat.S_IFMT(each.external_attr >> 16)
-        if each.filename != MANIFEST and not _NAME.fullmatch(each.filename):
-            raise UnreadableFile(str(path), f"{each.filename!r} has no place in a store")
-        if mode not in (0, stat.S_IFREG) or each.is_dir() or each.flag_bits & _ENCRYPTED:
-            raise UnreadableFile(str(path), f"{each.filename!r} is no plain file")
-        if each.filename != MANIFEST and each.file_size != manifest.members[each.filename].bytes:
-            raise UnreadableFile(str(path), f"{each.filename!r} has another size than its manifest says")
+    for name, expected in manifest.members.items():
+        if not _NAME.fullmatch(name):
+            raise UnreadableFile(str(path), f"{name!r} has no place in a store")
+        if archive.getinfo(name).file_size != expected.bytes:
+            raise UnreadableFile(str(path), f"{name!r} has another size than its manifest says")
 
 
 @contextmanager

@@ -3,18 +3,19 @@
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from itertools import chain
 from pathlib import Path
 from urllib.parse import quote
 
 from conspectus.errors import StorageBusy, StorageError, StorageTooNew
 from conspectus.ports import Progress
+from conspectus.records.backup.expected import is_expected
 from conspectus.records.databases import UNFINISHED
-from conspectus.records.moving.sums import Sum, hash_of, sum_of, written_out
+from conspectus.records.moving.sums import Sum, hash_in_parts
 from conspectus.records.tables import VERSION
 
 PAGES = 4_096
-ROWS = 10_000
-_STRANGE = "SELECT name FROM sqlite_master WHERE type IN ('trigger', 'view') OR sql LIKE 'CREATE VIRTUAL%'"
+_SCHEMA = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite@_%' ESCAPE '@'"
 
 
@@ -60,11 +61,12 @@ def checked(path: Path) -> tuple[str, Mapping[str, Sum]]:
 
 
 def _require_sound(connection: sqlite3.Connection, path: Path) -> None:
-    for (name,) in connection.execute(_STRANGE):
-        raise StorageError(f"{path}: {name!r} is no table or index of a store")
-    pages = [row[0] for row in connection.execute("PRAGMA integrity_check") if row[0] != b"ok"]
-    broken = [b"a broken reference in " + row[0] for row in connection.execute("PRAGMA foreign_key_check")]
-    for problem in pages + broken:
+    for name, statement in connection.execute(_SCHEMA):
+        if not isinstance(statement, bytes) or not is_expected(statement.decode("utf-8", "replace")):
+            raise StorageError(f"{path}: {name!r} is no table or index of a store")
+    pages = (row[0] for row in connection.execute("PRAGMA integrity_check") if row[0] != b"ok")
+    broken = (b"a broken reference in " + row[0] for row in connection.execute("PRAGMA foreign_key_check"))
+    for problem in chain(pages, broken):
         raise StorageError(f"{path} is damaged: {problem.decode('utf-8', 'replace')}")
 
 
@@ -82,10 +84,9 @@ def _sums(connection: sqlite3.Connection) -> Iterator[tuple[str, Sum]]:
     names = [row[0].decode("utf-8", "replace") for row in connection.execute(_TABLES)]
     for name in sorted(names):
         quoted = name.replace('"', '""')
-        rows = connection.execute(f'SELECT * FROM "{quoted}"')
         found = Sum()
-        while some := rows.fetchmany(ROWS):
-            found += sum_of(hash_of(written_out(row)) for row in some)
+        for row in connection.execute(f'SELECT * FROM "{quoted}"'):
+            found += Sum(1, hash_in_parts(row))
         yield name, found
 
 

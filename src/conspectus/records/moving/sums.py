@@ -1,10 +1,11 @@
 """What rows are compared by: how many there are, and a hash that depends on no order."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
 BITS = 128
+PART = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +34,37 @@ def hash_of(written: bytes) -> int:
     return int.from_bytes(blake2b(written, digest_size=BITS // 8).digest(), "big")
 
 
+def hash_in_parts(row: Sequence[object]) -> int:
+    """The hash of a row with all of it never written out at once, however large its bytes are."""
+    digest = blake2b(digest_size=BITS // 8)
+    for part in _parts(row):
+        digest.update(part)
+    return int.from_bytes(digest.digest(), "big")
+
+
 def sum_of(hashes: Iterable[int]) -> Sum:
     """The sum of rows with these hashes."""
     found = tuple(hashes)
     return Sum(len(found), sum(found) % (1 << BITS))
+
+
+def _parts(row: Sequence[object]) -> Iterator[bytes]:
+    """The same bytes as `written_out`."""
+    yield b"("
+    for place, value in enumerate(row):
+        yield b", " if place else b""
+        if isinstance(value, bytes) and len(value) > PART:
+            yield from _parts_of_bytes(value)
+        else:
+            yield ascii(value).encode("ascii")
+    yield b",)" if len(row) == 1 else b")"
+
+
+def _parts_of_bytes(value: bytes) -> Iterator[bytes]:
+    quote, forcing = (b'"', b"'") if b"'" in value and b'"' not in value else (b"'", b"'\"")
+    end = len(ascii(forcing)) - len("b'")
+    yield b"b" + quote
+    for start in range(0, len(value), PART):
+        # What ends each part makes Python choose the same quotes for it as for all of them.
+        yield ascii(value[start : start + PART] + forcing)[2:-end].encode("ascii")
+    yield quote
