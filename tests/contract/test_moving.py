@@ -196,14 +196,17 @@ def test_writers_wait_for_the_last_round_and_for_no_other(empty: Make, kind: str
 
 
 def test_no_side_gives_up_while_the_other_is_read_or_written(empty: Make) -> None:
-    pauses = {"what came since": [0.6, 0.6], "comparing": [1.3]}
+    pauses = {"what came since": [0.6, 0.6], "comparing": [1.3], "files": [1.3]}
 
     def progress(what: str, done: int, total: int) -> None:
         if pauses.get(what):
             time.sleep(pauses[what].pop())
 
+    def carry() -> None:
+        progress("files", 1, 1)
+
     with impatient(filled(empty("postgresql"))) as source, impatient(empty("postgresql")) as target:
-        Move(source, Target(target), progress=progress).run(origin="here", at_last=lambda: None)
+        Move(source, Target(target), progress=progress).run(origin="here", at_last=carry)
         assert everything(target, without=NOT_MOVED) == everything(source, without=NOT_MOVED)
     assert not any(pauses.values())
 

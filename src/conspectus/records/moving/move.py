@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,6 +21,7 @@ from conspectus.records.transacting import Database
 
 LAST_ROWS = 1_000
 MOST_ROUNDS = 10
+SILENT_SECONDS = 0.25
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ class Move:
                     began = time.monotonic()
                     view = stack.enter_context(_snapshot(self._source))
                     written += self._round(view, lock)
-                    at_last()
+                    _run_beside(lock, at_last)
                     moment, held = datetime.now(UTC), time.monotonic() - began
                 sequence = View.of(view).sequence
                 tables = self._compared(view)
@@ -173,8 +175,7 @@ class Move:
             nonlocal done
             done += rows
             if lock is not None:
-                # A server takes the lock from a transaction that says nothing for too long.
-                lock.exec_driver_sql("SELECT 1")
+                _speak(lock)
             if self._progress is not None:
                 self._progress(what, min(done, total), total)
 
@@ -188,6 +189,20 @@ def _snapshot(database: Database) -> Iterator[Connection]:
         see_all(connection)
         version_of(connection)
         yield connection
+
+
+def _run_beside(lock: Connection, work: Callable[[], None]) -> None:
+    """Run it in another thread, for as long as it takes, with the lock kept."""
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(work)
+        while not wait([running], timeout=SILENT_SECONDS).done:
+            _speak(lock)
+        running.result()
+
+
+def _speak(lock: Connection) -> None:
+    """Say something: a server takes the lock from a transaction that is silent for too long."""
+    lock.exec_driver_sql("SELECT 1")
 
 
 def _require_newest(connection: Connection, name: str) -> None:
