@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from sqlalchemy import Column, Connection, Float, Integer, LargeBinary, Table, delete, insert, inspect
+from sqlalchemy import Column, Connection, Float, Integer, LargeBinary, Table, delete, insert, inspect, select
 
 from conspectus.records import newest
 from conspectus.records.databases import DatabaseAccess, database_at
-from conspectus.records.tables import schema
+from conspectus.records.job_tables import jobs
+from conspectus.records.tables import collections, schema
 from conspectus.records.transacting import Database
 
 assert newest.EVERY
@@ -36,6 +37,13 @@ def fill(connection: Connection, *, rows: int = 3, start: int = 1) -> None:
             continue
         made = [_row(table, number) for number in range(start, start + rows)]
         connection.execute(insert(table), made)
+
+
+def keep_job(connection: Connection, job: str, state: str) -> None:
+    """Put down a job in the first collection that there is."""
+    collection = connection.execute(select(collections.c.id)).scalars().first()
+    row = {**_row(jobs, 1), "id": job, "collection": collection, "state": state}
+    connection.execute(insert(jobs), row)
 
 
 def contents(connection: Connection, *, without: frozenset[str] = frozenset()) -> dict[str, list[Any]]:

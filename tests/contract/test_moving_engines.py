@@ -1,16 +1,22 @@
 """A store that was moved answers as before, and its documents are the same to the byte."""
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import psycopg
 import pytest
+from sqlalchemy import Connection
+from tests.moving_places import database, keep_job
 
 import conspectus
 from conspectus import Engine, NewDocument
 from conspectus.bootstrap.moving import move
+from conspectus.bootstrap.places import RECORDS
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import Upload
+from conspectus.records.transacting import transact
 from conspectus.settings import Settings
 from conspectus.sources.job_files import LocalJobFiles
 from conspectus.testing.embedders import HashedEmbedder
@@ -75,11 +81,23 @@ async def test_numbers_go_on_where_they_were(tmp_path: Path) -> None:
     assert ids[0] == ids[1] != []
 
 
+async def with_jobs(folder: Path, settings: Settings, states: Mapping[str, str]) -> LocalJobFiles:
+    """What jobs have in a new store that has these jobs."""
+    async with conspectus.open(folder, settings=settings) as engine:
+        await engine.add(NewDocument("a text"))
+
+    def keep(connection: Connection) -> None:
+        for job, state in states.items():
+            keep_job(connection, job, state)
+
+    with database(str(folder / RECORDS)) as opened:
+        await asyncio.to_thread(transact, opened, opened.writing, keep)
+    return LocalJobFiles(folder)
+
+
 async def test_files_of_running_jobs_come_along(tmp_path: Path, postgres: PostgresProcess) -> None:
     settings = Settings(embedder="none", cache=str(tmp_path / "cache"))
-    async with conspectus.open(tmp_path / "a", settings=settings):
-        pass
-    kept = LocalJobFiles(tmp_path / "a")
+    kept = await with_jobs(tmp_path / "a", settings, {"one": "queued", "two": "running"})
     await kept.keep_secret(JobId("one"), {"header": "value"})
     await kept.keep_files(JobId("two"), [Upload("a.bin", bytes(range(256)) * 9_000), Upload("b", b"")])
     with postgres.fresh(empty=True) as url:
@@ -90,6 +108,26 @@ async def test_files_of_running_jobs_come_along(tmp_path: Path, postgres: Postgr
     assert await found.secret(JobId("one")) == {"header": "value"}
     assert [each.read_bytes() for each in await found.files(JobId("two"))] == [bytes(range(256)) * 9_000, b""]
     assert set(await found.holders()) == {"one", "two"}
+
+
+async def test_files_of_jobs_that_have_ended_stay_and_may_go_away(
+    tmp_path: Path, postgres: PostgresProcess
+) -> None:
+    settings = Settings(embedder="none", cache=str(tmp_path / "cache"))
+    kept = await with_jobs(tmp_path / "a", settings, {"one": "running", "over": "failed"})
+    for job in ("one", "over", "unknown"):
+        await kept.keep_files(JobId(job), [Upload("a", b"first"), Upload("b", b"second")])
+    half_gone = tmp_path / "a" / "uploads" / "over" / "1"
+    half_gone.unlink()
+    half_gone.symlink_to(tmp_path / "nowhere")
+    with postgres.fresh(empty=True) as url:
+        await asyncio.to_thread(move, tmp_path / "a", url, settings=settings)
+        with psycopg.connect(url) as connection:
+            connection.execute("INSERT INTO job_files VALUES ('over', 0, 1, 'not from its beginning', 0)")
+        await asyncio.to_thread(move, url, tmp_path / "b", settings=settings)
+    found = LocalJobFiles(tmp_path / "b")
+    assert set(await found.holders()) == {"one"}
+    assert [each.read_bytes() for each in await found.files(JobId("one"))] == [b"first", b"second"]
 
 
 async def test_places_that_cannot_be_moved_from_or_to(tmp_path: Path) -> None:

@@ -14,11 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.moving_places import database, keep_job
 
 import conspectus
 from conspectus import NewDocument
+from conspectus.bootstrap import backups
 from conspectus.bootstrap.backups import back_up, check_backup, restore
+from conspectus.bootstrap.places import RECORDS
 from conspectus.errors import Conflict, ConspectusError, InvalidInput, NotFound, StorageError, UnreadableFile
+from conspectus.records.transacting import transact
 from conspectus.settings import Settings
 
 SETTINGS = Settings(embedder="none", busy_seconds=20)
@@ -30,6 +34,10 @@ async def store(tmp_path: Path) -> Path:
     folder = tmp_path / "store"
     async with conspectus.open(folder, settings=SETTINGS) as engine:
         await engine.add([NewDocument(f"note {n} about printers", key=f"k{n}") for n in range(20)])
+    with database(str(folder / RECORDS)) as opened:
+        await asyncio.to_thread(
+            transact, opened, opened.writing, lambda each: keep_job(each, "job-1", "running")
+        )
     (folder / "uploads" / "job-1").mkdir(parents=True)
     (folder / "uploads" / "job-1" / "0").write_bytes(bytes(range(256)) * 50)
     return folder
@@ -53,6 +61,33 @@ async def test_a_backup_restores_to_the_same_store(store: Path, archive: Path, t
             assert (await engine.check()).clean
             pages.append(await engine.list(limit=100))
     assert pages[0] == pages[1]
+
+
+@pytest.fixture
+def ended(store: Path) -> Path:
+    """The file of another job of the store, which has ended."""
+    with database(str(store / RECORDS)) as opened:
+        transact(opened, opened.writing, lambda each: keep_job(each, "job-0", "succeeded"))
+    (store / "uploads" / "job-0").mkdir()
+    (store / "uploads" / "job-0" / "0").write_bytes(b"done with")
+    return store / "uploads" / "job-0" / "0"
+
+
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_files_of_jobs_that_have_ended_are_left_out_and_may_go_away(
+    store: Path, ended: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_gone: bool
+) -> None:
+    take = backups._take
+
+    def drop_and_take(file: Path, taken: Path) -> None:
+        if is_gone:
+            shutil.rmtree(ended.parent, ignore_errors=True)
+        take(file, taken)
+
+    monkeypatch.setattr(backups, "_take", drop_and_take)
+    back_up(store, tmp_path / "a.zip", settings=SETTINGS)
+    found = check_backup(tmp_path / "a.zip", settings=SETTINGS).manifest.members
+    assert set(found) == {"records.sqlite", "uploads/job-1/0"}
 
 
 async def test_a_store_at_work_is_backed_up_whole(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import importlib.metadata
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -108,17 +108,19 @@ def _collected(
     folder: Path, work: Path, settings: Settings, progress: Progress | None
 ) -> tuple[dict[str, Path], datetime]:
     """A copy of all that belongs to a store, by its place in it, and when the store was so."""
-    from conspectus.records.backup.copying import copy_online
+    from conspectus.records.backup.copying import copy_online, unfinished_jobs
 
-    members, moments = {RECORDS: work / RECORDS}, []
+    found: dict[Path, Path] = {}
+    moments = []
 
     def take_files() -> None:
         moments.append(datetime.now(UTC))
-        found = [each for name in FILES for each in (folder / name).rglob("*") if each.is_file()]
-        for number, each in enumerate(sorted(found)):
+        for number, each in enumerate(_files(folder)):
             taken = work / f"file-{number}"
-            _take(each, taken)
-            members[each.relative_to(folder).as_posix()] = taken
+            # What goes away meanwhile is of a job that has ended.
+            with suppress(FileNotFoundError):
+                _take(each, taken)
+                found[each.relative_to(folder)] = taken
 
     copy_online(
         folder / RECORDS,
@@ -127,7 +129,15 @@ def _collected(
         at_moment=take_files,
         progress=progress,
     )
-    return members, moments[0]
+    jobs = frozenset(unfinished_jobs(work / RECORDS))
+    held = {place.as_posix(): taken for place, taken in found.items() if place.parts[1] in jobs}
+    return {RECORDS: work / RECORDS, **held}, moments[0]
+
+
+def _files(folder: Path) -> list[Path]:
+    """What jobs have in the folder of a store; some of it may be gone by now."""
+    walked = (found for name in FILES for found in os.walk(folder / name))
+    return sorted(Path(place) / name for place, _, names in walked for name in names)
 
 
 def _described(members: Mapping[str, Path], moment: datetime) -> "Manifest":

@@ -1,8 +1,7 @@
 """Moving a store to another place: its rows, and the files of jobs that are not done."""
 
 import asyncio
-from collections.abc import Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from conspectus.bootstrap.places import Place, place_of
 from conspectus.errors import Conflict, InvalidInput, NotFound, StorageError
+from conspectus.model.ids import JobId
 from conspectus.model.jobs import Upload
 from conspectus.ports import Progress
 from conspectus.ports.jobs import JobFiles
@@ -44,8 +44,10 @@ def move(
     Run again with the same places it goes on where it was killed. Indexes are not moved. Raises NotFound,
     InvalidInput, Conflict for a target that is not empty, StorageTooNew, StorageBusy, or StorageError.
     """
+    from conspectus.records.job_files import unfinished_jobs
     from conspectus.records.moving.move import Move
     from conspectus.records.moving.target import Target
+    from conspectus.records.transacting import transact
 
     here, there = place_of(source, settings), place_of(target, settings)
     if here.folder.resolve() == there.folder.resolve():
@@ -61,9 +63,10 @@ def move(
         def carry() -> None:
             if here.is_shared and there.is_shared:
                 return
+            # Only what a job has that ends later is complete, and stays for as long as the lock is held.
             with TemporaryDirectory() as copies:
                 held = [_job_files(*each, Path(copies)) for each in ((here, given), (there, taken))]
-                _finished(_carry(*held))
+                asyncio.run(_carry(*held, jobs=transact(given, given.reading, unfinished_jobs)))
 
         moved = Move(given, Target(taken), progress=progress, without=aside).run(origin=origin, at_last=carry)
         return MoveReceipt(given.name, taken.name, moved)
@@ -108,19 +111,12 @@ def _job_files(place: Place, database: "Database", copies: Path) -> JobFiles:
     return SqlJobFiles(Transactions(database), copies, lambda: datetime.now(UTC))
 
 
-async def _carry(given: JobFiles, taken: JobFiles) -> None:
-    """Copy all that jobs of one store have into another; what a move before this one copied goes."""
-    held = await given.holders()
+async def _carry(given: JobFiles, taken: JobFiles, *, jobs: Sequence[JobId]) -> None:
+    """Copy all that some jobs of one store have into another; what a move before this one copied goes."""
     for job in await taken.holders():
         await taken.drop(job)
-    for job in held:
+    for job in jobs:
         if (secret := await given.secret(job)) is not None:
             await taken.keep_secret(job, secret)
         if files := await given.files(job):
             await taken.keep_files(job, [Upload(path.name, path) for path in files])
-
-
-def _finished(work: Coroutine[None, None, None]) -> None:
-    """Run it to its end in a loop of its own, whatever this thread runs."""
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(asyncio.run, work).result()

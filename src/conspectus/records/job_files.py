@@ -19,10 +19,11 @@ from sqlalchemy import Connection, Table, delete, func, insert, select, union_al
 
 from conspectus.errors import StorageError, UnreadableFile
 from conspectus.model.ids import JobId
-from conspectus.model.jobs import Upload
+from conspectus.model.jobs import FINISHED, Upload
 from conspectus.model.records import Metadata
 from conspectus.ports import Clock
 from conspectus.records.job_file_tables import job_files, job_secrets
+from conspectus.records.job_tables import jobs
 from conspectus.records.transactions import Transactions
 from conspectus.text.times import from_microseconds, to_microseconds
 
@@ -97,6 +98,12 @@ class SqlJobFiles:
             return Path(mkdtemp(dir=self._folder))
         except OSError as fault:
             raise StorageError(f"files could not be copied to {self._folder}: {fault.strerror}") from fault
+
+
+def unfinished_jobs(connection: Connection) -> list[JobId]:
+    """The jobs that have not ended: only they need what was kept for them."""
+    chosen = select(jobs.c.id).where(jobs.c.state.not_in(FINISHED)).order_by(jobs.c.id)
+    return [JobId(job) for job in connection.scalars(chosen)]
 
 
 def _parts(upload: Upload) -> Iterator[bytes]:

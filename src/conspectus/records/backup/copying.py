@@ -1,13 +1,14 @@
 """A database file copied while others write to it, and what a copy is checked by."""
 
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from itertools import chain
 from pathlib import Path
 from urllib.parse import quote
 
 from conspectus.errors import StorageBusy, StorageError, StorageTooNew
+from conspectus.model.jobs import FINISHED
 from conspectus.ports import Progress
 from conspectus.records.backup.expected import is_expected
 from conspectus.records.databases import UNFINISHED
@@ -46,6 +47,15 @@ def copy_online(
         given.backup(taken, pages=PAGES, progress=report)
         given.execute("ROLLBACK")
         taken.execute("PRAGMA journal_mode = DELETE")
+
+
+def unfinished_jobs(path: Path) -> Sequence[str]:
+    """The jobs in a copy that have not ended: only they need files, and have them whole."""
+    with _errors(path), _opened(path, "rw", 0.0) as connection:
+        if not connection.execute(f"{_TABLES} AND name = 'jobs'").fetchone():
+            return ()
+        found = connection.execute("SELECT id, state FROM jobs").fetchall()
+    return [job for job, state in found if state not in FINISHED]
 
 
 def checked(path: Path) -> tuple[str, Mapping[str, Sum]]:
