@@ -1,7 +1,9 @@
 """Backups: whole or not at all, of a store that is used; nothing of a hostile file leaves its place."""
 
 import asyncio
+import errno
 import json
+import os
 import random
 import shutil
 import sqlite3
@@ -125,6 +127,27 @@ def test_what_cannot_be_backed_up(store: Path, archive: Path, tmp_path: Path) ->
         back_up(store, tmp_path / "no folder" / "x.zip", settings=SETTINGS)
     assert archive.read_bytes() == before
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.zip", "store"]
+
+
+def without_links(*_: Path) -> None:
+    raise PermissionError(errno.EPERM, "no links here")
+
+
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_file_that_appears_last_of_all_is_not_replaced(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_links: bool
+) -> None:
+    if not has_links:
+        monkeypatch.setattr(os, "link", without_links)
+    monkeypatch.setattr(backups, "_require_new", lambda file: None)
+    back_up(store, tmp_path / "a.zip", settings=SETTINGS)
+    assert stat.S_IMODE((tmp_path / "a.zip").stat().st_mode) == 0o600
+    check_backup(tmp_path / "a.zip", settings=SETTINGS)
+    (tmp_path / "b.zip").write_bytes(b"mine")
+    with pytest.raises(Conflict, match=r"b\.zip"):
+        back_up(store, tmp_path / "b.zip", settings=SETTINGS)
+    assert (tmp_path / "b.zip").read_bytes() == b"mine"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.zip", "b.zip", "store"]
 
 
 def test_a_damaged_store_gives_no_backup(store: Path, tmp_path: Path) -> None:

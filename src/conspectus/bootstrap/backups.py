@@ -56,8 +56,7 @@ def back_up(
         write_archive(made, members, manifest)
         members[RECORDS].unlink()
         check_backup(made, settings=settings, beside=Path(work))
-        _require_new(file)
-        made.rename(file)
+        _give_name(made, file)
         _settle(file.parent)
     return BackupReceipt(str(file), file.stat().st_size, manifest.size, manifest)
 
@@ -179,9 +178,7 @@ def _put_in_place(work: Path, folder: Path) -> None:
     for name in FILES:
         if (work / name).is_dir():
             (work / name).rename(folder / name)
-    if (folder / RECORDS).exists():
-        raise Conflict("folder", str(folder), "a store was made in it meanwhile")
-    (work / RECORDS).rename(folder / RECORDS)
+    _give_name(work / RECORDS, folder / RECORDS)
     _settle(folder)
     _settle(folder.parent)
 
@@ -206,6 +203,21 @@ def _take(file: Path, taken: Path) -> None:
 def _require_new(file: Path) -> None:
     if file.exists():
         raise Conflict("file", str(file), "is there already; give another name")
+
+
+def _give_name(made: Path, file: Path) -> None:
+    """Give it a name that no file has, however late one may have come. Raises Conflict."""
+    try:
+        try:
+            os.link(made, file)
+        except FileExistsError:
+            raise
+        except OSError:
+            # Not every file system has links: the name is taken first there, by an empty file.
+            file.touch(mode=0o600, exist_ok=False)
+            made.replace(file)
+    except FileExistsError as fault:
+        raise Conflict("file", str(file), "is there already; give another name") from fault
 
 
 def _settle(folder: Path) -> None:
