@@ -11,6 +11,7 @@ def test_a_folder_is_moved_to_another(filled: Shell, tmp_path: Path) -> None:
     before = filled("search", "backup", "--json").json
     moved = filled("migrate", "--from", tmp_path / "data", "--to", tmp_path / "new", "--json")
     assert moved.code == 0
+    assert f"everything is moved and compared, as it was at {moved.json['moment']}" in moved.err
     assert moved.json["indexed"] == ["default"]
     tables = {each["table"]: each for each in moved.json["tables"]}
     assert tables["documents"]["rows"] == 6

@@ -17,7 +17,6 @@ from conspectus.bootstrap import backups, moving
 from conspectus.cli.options import Common
 from conspectus.cli.output import cell, note, plain, printable, show
 from conspectus.cli.session import require_here
-from conspectus.errors import ConspectusError
 from conspectus.model.records import Json
 from conspectus.ports import Progress
 from conspectus.settings import Settings
@@ -44,11 +43,11 @@ def migrate(
     settings = Settings.from_environment()
     with _progress() as bars:
         receipt = moving.move(source, target, settings=settings, progress=bars)
-        try:
-            indexed = _build_indexes(target, settings, bars) if index else []
-        except ConspectusError:
-            note("everything is moved and compared; what is left is `conspectus reindex` for each collection")
-            raise
+        if index:
+            moment = receipt.moved.moment.isoformat()
+            note(f"everything is moved and compared, as it was at {moment}; what is left are the indexes,")
+            note("which `conspectus reindex` builds for each collection if this does not end")
+        indexed = _build_indexes(target, settings, bars) if index else []
     show(_told(receipt, indexed), _picture(receipt, indexed), as_json=common.json)
 
 
