@@ -106,6 +106,12 @@ def either(ids: Iterable[int]) -> str:
     return f"chunk in [{listed}]" if listed else NONE
 
 
+def one_of(keys: Iterable[str]) -> str:
+    """The rows of these keys, which Milvus finds without looking through the others."""
+    listed = ",".join(f'"{key}"' for key in keys)
+    return f"key in [{listed}]"
+
+
 def _joined(word: str, parts: Iterable[str], nothing: str) -> str:
     return word.join(f"({part})" for part in parts) or nothing
 

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from conspectus.index.bm25 import Bm25, Corpus, best, cosines
-from conspectus.index.milvus.filters import either
+from conspectus.index.milvus.filters import either, one_of
 from conspectus.index.milvus.rows import VECTORS, WORDS, collection_name, dense
 from conspectus.index.milvus.server import MOST_RESULTS, MilvusServer, Row
 from conspectus.index.milvus.state import State
@@ -140,8 +140,8 @@ class Question:
         view, fields = self._view, _TERMS if what == WORDS else _VECTOR
         if not rows or not (self._found_terms if what == WORDS else self._vector is not None):
             return {}
-        listed = ",".join(f'"{row["key"]}"' for row in rows)
-        found = await view.server.query(view.collection(what), f"key in [{listed}]", fields)
+        keys = one_of(row["key"] for row in rows)
+        found = await view.server.query(view.collection(what), keys, fields)
         return {row["chunk"]: row for row in found}
 
     def _words(self, rows: Sequence[Row]) -> Floats:

@@ -7,12 +7,12 @@ of a generation are a collection too, and an alias, the name of the index, says 
 
 import json
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from conspectus.errors import CollectionGone, StorageBusy, StorageTooNew
-from conspectus.index.milvus.filters import EVERY, either
+from conspectus.index.milvus.filters import EVERY, either, one_of
 from conspectus.index.milvus.rows import NOTES, collection_name
 from conspectus.index.milvus.server import MilvusServer, Row
 
@@ -186,16 +186,15 @@ class Notes:
         """The bodies of notes in the order asked; None if one is missing."""
         found: dict[str, str] = {}
         for start in range(0, len(keys), _NOTES_AT_ONCE):
-            listed = ",".join(f'"{key}"' for key in keys[start : start + _NOTES_AT_ONCE])
-            rows = await self.find(generation, f"key in [{listed}]", ["key", "body"])
+            listed = one_of(keys[start : start + _NOTES_AT_ONCE])
+            rows = await self.find(generation, listed, ["key", "body"])
             found |= {row["key"]: row["body"] for row in rows}
         return [found[key] for key in keys] if found.keys() >= set(keys) else None
 
-    async def drop(self, generation: str, keys: Iterable[str]) -> None:
+    async def drop(self, generation: str, keys: Sequence[str]) -> None:
         """Delete notes."""
-        listed = ",".join(f'"{key}"' for key in keys)
-        if listed:
-            await self.server.delete(self.collection(generation), f"key in [{listed}]")
+        if keys:
+            await self.server.delete(self.collection(generation), one_of(keys))
 
     async def bury(self, state: State, chunks: Sequence[int]) -> State:
         """The state with the list of chunks whose older rows are dead, which is written first."""

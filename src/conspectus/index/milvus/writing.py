@@ -12,7 +12,7 @@ from conspectus.errors import IndexDamaged, InvalidInput
 from conspectus.index.bm25 import Analyse, Bm25
 from conspectus.index.changes import Range, put_ranges, read, touched_ranges
 from conspectus.index.milvus.distinct import Distinct
-from conspectus.index.milvus.filters import either
+from conspectus.index.milvus.filters import either, one_of
 from conspectus.index.milvus.rows import (
     NOTES,
     VECTORS,
@@ -20,6 +20,7 @@ from conspectus.index.milvus.rows import (
     Prepared,
     Preparing,
     collection_name,
+    key_of,
     notes_layout,
     vectors_layout,
     words_layout,
@@ -41,7 +42,7 @@ _PER_REQUEST = 1_000
 FLUSH_FROM = 500
 """So many new rows Milvus Lite may hold in memory, where it searches one by one."""
 _NO_STATISTICS = "the statistics of the terms are missing"
-_SUPERSEDED = ("chunk", "length", "terms", "has_vector", "in_thread", "odd")
+_SUPERSEDED = ("key", "chunk", "length", "terms", "has_vector", "in_thread", "odd")
 
 
 @dataclass(slots=True)
@@ -134,7 +135,14 @@ class Writer:
         dead = await self._notes.dead(state)
         if dead is None:
             return None
-        await self._delete(state, dead, f"version < {state.version}")
+        for start in range(0, len(dead), LONGEST_STEP):
+            chunks = either(dead[start : start + LONGEST_STEP])
+            for name in self._collections(state):
+                await self._server.delete(name, f"version < {state.version} and {chunks}")
+        return await self._swept(state)
+
+    async def _swept(self, state: State) -> State:
+        """The state without the list of what it replaced, all of which is gone."""
         cleaned = replace(state, dead=0)
         await self._notes.write(cleaned)
         await self._notes.drop(state.generation, dead_keys(state))
@@ -181,8 +189,8 @@ class Writer:
         counted = await self._counted(draft)
         if counted is None:
             raise IndexDamaged(self._notes.name, _NO_STATISTICS)
-        state, dead, gone = counted
-        await self._delete(state, dead, f"version < {state.version}")
+        state, superseded, gone = counted
+        await self._delete(state, _keys(superseded))
         await self._notes.drop(state.generation, gone)
         return state
 
@@ -197,8 +205,8 @@ class Writer:
             if newest.same_rows(draft.before):
                 raise IndexDamaged(self._notes.name, _NO_STATISTICS)
             return newest
-        state, dead, gone = counted
-        state = await self._notes.bury(state, dead)
+        state, superseded, gone = counted
+        state = await self._notes.bury(state, sorted(row["chunk"] for row in superseded))
         await self._notes.write(state)
         self._last = state
         if not await self._notes.is_latest(state):
@@ -206,12 +214,13 @@ class Writer:
         await self._notes.drop(state.generation, gone)
         for name in self._collections(state) if draft.void else ():
             await self._server.delete(name, versions(draft.void))
-        if state.dead:
-            return await self.sweep(state) or state
-        return state
+        if not state.dead:
+            return state
+        await self._delete(state, _keys(superseded))
+        return await self._swept(state)
 
-    async def _counted(self, draft: Draft) -> tuple[State, list[int], list[str]] | None:
-        """The new state, the chunks whose older rows it replaces, and the notes it does without.
+    async def _counted(self, draft: Draft) -> tuple[State, list[Row], list[str]] | None:
+        """The new state, the older rows that it replaces, and the notes it does without.
 
         None if what the draft starts from is gone: another writer has gone on from it.
         """
@@ -222,7 +231,7 @@ class Writer:
             return None
         counted = _counted(draft, superseded)
         state, gone = await self._terms.add(counted, _change(draft, superseded), blocks)
-        return state, sorted(row["chunk"] for row in superseded), gone
+        return state, superseded, gone
 
     async def flush(self, state: State) -> None:
         """Have Milvus Lite write down and index all; it searches what is in memory row by row.
@@ -245,13 +254,13 @@ class Writer:
         again = ids[ids <= bounds[np.searchsorted(bounds[:, 0], ids, side="right") - 1, 1]].tolist()
         for number in again:
             del draft.added[number]
-        await self._delete(draft.before, again, f"version == {draft.version}")
+        await self._delete(draft.before, [key_of(number, draft.version) for number in again])
 
-    async def _delete(self, state: State, chunks: Sequence[int], where: str) -> None:
-        for start in range(0, len(chunks), LONGEST_STEP):
-            expression = f"{where} and {either(chunks[start : start + LONGEST_STEP])}"
+    async def _delete(self, state: State, keys: Sequence[str]) -> None:
+        """Delete rows by their keys: by anything else Milvus would first have to look for them."""
+        for start in range(0, len(keys), LONGEST_STEP):
             for name in self._collections(state):
-                await self._server.delete(name, expression)
+                await self._server.delete(name, one_of(keys[start : start + LONGEST_STEP]))
 
     async def _superseded(self, before: State, touched: Iterable[Range]) -> list[Row]:
         """The visible rows of the chunks in these ranges."""
@@ -296,6 +305,10 @@ def _counted(draft: Draft, superseded: Sequence[Row]) -> State:
         replaced=before.replaced + len(superseded),
         dead=0,
     )
+
+
+def _keys(rows: Sequence[Row]) -> list[str]:
+    return [row["key"] for row in rows]
 
 
 def _count(rows: Sequence[Row], name: str) -> int:
