@@ -33,6 +33,8 @@ PARTITIONS = 16
 _SCHEMES = ("http", "https", "tcp", "unix")
 _GONE, _NOT_LOADED = (100, 1600), 101
 _AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
+_PASSING = (8, 103, 401, 503, 901, 902, 905)
+"""What a cluster says beyond its rate, and while shards or nodes of it are replaced."""
 _REFUSED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 _LONGEST_REASON = 300
 _CLOSED = "closed channel"
@@ -200,7 +202,7 @@ class MilvusServer:
                 self._run("load_collection", {"collection_name": arguments["collection_name"]}, again=False)
             else:
                 error = self._translated(fault)
-                if isinstance(error, StorageBusy):
+                if _is_away(fault):
                     self._disconnect(client)
                 if not again or not self._is_worth_another(fault):
                     raise error from fault
@@ -249,10 +251,14 @@ class MilvusServer:
             return CollectionGone(reason)
         if code in _REFUSED:
             return StorageError(f"Milvus at {self.address} refuses the token; check CONSPECTUS_MILVUS_TOKEN")
-        if isinstance(fault, ValueError) or _is_away(fault):
+        if _is_away(fault):
             return StorageBusy(
                 f"Milvus at {self.address} does not answer within {self._seconds:g} s; nothing is lost:"
                 " start it, or check CONSPECTUS_MILVUS_URI, and ask again"
+            )
+        if isinstance(fault, MilvusException) and (fault.retriable or code in _PASSING):
+            return StorageBusy(
+                f"Milvus at {self.address} cannot answer yet ({reason}); nothing is lost: ask again"
             )
         return StorageError(f"Milvus at {self.address}: {reason}")
 
@@ -288,13 +294,18 @@ def _is_locked(path: Path) -> bool:
 
 
 def _code(fault: Exception) -> object:
-    if isinstance(fault, MilvusException):
-        return fault.code
-    return fault.code() if isinstance(fault, grpc.Call) else None
+    # Why it could not connect, the client tells in the cause alone.
+    rpc = fault if isinstance(fault, grpc.Call) else fault.__cause__
+    if isinstance(rpc, grpc.Call):
+        return rpc.code()
+    return fault.code if isinstance(fault, MilvusException) else None
 
 
 def _is_away(fault: Exception) -> bool:
-    return _code(fault) in _AWAY or "connecting to server" in _reason(fault)
+    """Whether there is no answer at all; a channel that another thread closed raises a ValueError."""
+    if isinstance(fault, ValueError) or _code(fault) in _AWAY:
+        return True
+    return "connecting to server" in _reason(fault)
 
 
 def _reason(fault: Exception) -> str:
