@@ -46,9 +46,11 @@ _OWN_CONNECTION = {
     "grpc.use_local_subchannel_pool": 1,
     "grpc.max_reconnect_backoff_ms": 1_000,
     "grpc.keepalive_permit_without_calls": 0,
+    "grpc.keepalive_time_ms": 360_000,
 }
 """Otherwise a new connection would inherit how long gRPC waits before it looks whether a server is back, and
-Milvus Lite would hang up on one that nobody uses, for the pings that the client sends by default.
+Milvus Lite would hang up for the pings that the client sends by default: on one that nobody uses, and in the
+midst of a call of three minutes. Less than five minutes between pings are too many for a server of gRPC.
 """
 _LOGGERS = ("pymilvus", "pymilvus.milvus_client", "pymilvus.bulk_writer", "milvus_lite")
 
