@@ -196,6 +196,16 @@ def test_options_may_stand_before_the_command(filled: Shell, tmp_path: Path) -> 
     assert not (tmp_path / "elsewhere").exists()
 
 
+def test_a_folder_without_data_is_none_and_stays_as_it_is(shell: Shell, tmp_path: Path) -> None:
+    """As a disk that is not mounted: a check that found nothing wrong there would hide it."""
+    (tmp_path / "empty").mkdir()
+    for command in (["check"], ["status"], ["search", "printers"], ["reindex"]):
+        asked = shell("--data", tmp_path / "empty", "--json", *command)
+        assert (command, asked.code) == (command, 3)
+        assert asked.json["error"]["kind"] == "data folder"
+    assert list((tmp_path / "empty").iterdir()) == []
+
+
 def test_evaluations_run(shell: Shell, tmp_path: Path) -> None:
     rows = [{"id": f"d{n}", "title": "", "text": text} for n, text in enumerate(["red fox", "blue whale"])]
     (tmp_path / "corpus.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
