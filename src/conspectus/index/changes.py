@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conspectus.model.ids import ChunkId
-from conspectus.model.index import IndexedChunk
+from conspectus.model.index import Disagreement, IndexedChunk
 from conspectus.model.records import Change
 from conspectus.ports import Reader
 
@@ -14,6 +14,7 @@ Range = tuple[int, int]
 
 _GAP = 64
 _STEP = 4_096
+_CHANGES = 50_000
 
 
 def merged(ranges: Iterable[Range], gap: int = 0) -> list[Range]:
@@ -44,6 +45,16 @@ def put_ranges(changes: Iterable[Change]) -> list[Range]:
 def touched_ranges(changes: Sequence[Change]) -> list[Range]:
     """Every id of which an older row is out of date once the changes are applied."""
     return merged([*put_ranges(changes), *((change.first, change.last) for change in changes)])
+
+
+async def untouched_since(sequence: int, found: Iterable[Disagreement], reader: Reader) -> list[Disagreement]:
+    """What no later change explains of what was found at this sequence, in the order of chunks."""
+    later: list[Range] = []
+    while changes := await reader.changes_since(sequence, limit=_CHANGES):
+        later = merged([*later, *touched_ranges(changes)])
+        sequence = changes[-1].sequence
+    left = (each for each in found if not any(first <= each.chunk <= last for first, last in later))
+    return sorted(left, key=lambda each: each.chunk)
 
 
 async def read(reader: Reader, ranges: Iterable[Range]) -> AsyncIterator[Sequence[IndexedChunk]]:

@@ -2,14 +2,13 @@
 
 from collections.abc import Sequence
 
-from conspectus.index.changes import Range, merged, touched_ranges
+from conspectus.index.changes import Range, untouched_since
 from conspectus.index.milvus.looking import View
 from conspectus.index.milvus.rows import VECTORS, WORDS, signed_checksum
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import Disagreement, IndexedChunk
 from conspectus.ports import Reader
 
-_CHANGES = 50_000
 _AT_ONCE = 2_000
 _BEYOND = 2**63 - 1
 
@@ -28,8 +27,7 @@ async def differences(view: View, where: str, reader: Reader, *, vectors: bool) 
             found += await _between(view, where, (last + 1, end), chunks, vectors=vectors)
             last = end
     found += await _between(view, where, (last + 1, _BEYOND), (), vectors=vectors)
-    later = await _later(reader, view.state.applied)
-    return [each for each in found if not any(first <= each.chunk <= end for first, end in later)]
+    return await untouched_since(view.state.applied, found, reader)
 
 
 async def _between(
@@ -48,24 +46,11 @@ async def _between(
             found.append(Disagreement(number, "stale", "the records hold another version"))
         elif vectors and vector != (checksum if chunk.vector is not None else None):
             found.append(Disagreement(number, "damaged", "its vector in Milvus is missing or another one"))
-    ghosts = sorted(words.keys() | with_vector.keys())
-    found += [Disagreement(ChunkId(number), "ghost", "not in the records") for number in ghosts]
-    return sorted(found, key=_chunk)
+    ghosts = words.keys() | with_vector.keys()
+    return found + [Disagreement(ChunkId(number), "ghost", "not in the records") for number in ghosts]
 
 
 async def _checksums(view: View, what: str, where: str, span: Range) -> dict[int, int]:
     expression = f"{where} and chunk >= {span[0]} and chunk <= {span[1]}"
     rows = await view.server.query(view.collection(what), expression, ["chunk", "checksum"])
     return {row["chunk"]: row["checksum"] for row in rows}
-
-
-async def _later(reader: Reader, sequence: int) -> list[Range]:
-    ranges: list[Range] = []
-    while changes := await reader.changes_since(sequence, limit=_CHANGES):
-        ranges = merged([*ranges, *touched_ranges(changes)])
-        sequence = changes[-1].sequence
-    return ranges
-
-
-def _chunk(difference: Disagreement) -> ChunkId:
-    return difference.chunk

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sqlalchemy import Connection
 
-from conspectus.index.changes import Range, merged, touched_ranges
+from conspectus.index.changes import untouched_since
 from conspectus.index.pgvector.database import rows_of
 from conspectus.index.pgvector.place import Place
 from conspectus.index.pgvector.rows import signed_checksum
@@ -15,8 +15,6 @@ from conspectus.index.pgvector.state import State, read_state
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import Disagreement, IndexedChunk
 from conspectus.ports import Ids, Reader
-
-_CHANGES = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +55,7 @@ async def differences(held: Stored, reader: Reader) -> list[Disagreement]:
     async for batch in reader.scan():
         found += _compared(batch, held, seen)
     found += [Disagreement(ChunkId(i), "ghost", "not in the records") for i in held.chunks[~seen].tolist()]
-    later = await _later(reader, held.state.applied)
-    found = [each for each in found if not any(first <= each.chunk <= last for first, last in later)]
-    return sorted(found, key=_chunk)
+    return await untouched_since(held.state.applied, found, reader)
 
 
 def _compared(batch: Sequence[IndexedChunk], held: Stored, seen: NDArray[np.bool_]) -> list[Disagreement]:
@@ -76,15 +72,3 @@ def _compared(batch: Sequence[IndexedChunk], held: Stored, seen: NDArray[np.bool
         elif not held.sound[place]:
             found.append(Disagreement(number, "damaged", "its vector is missing, or should not be there"))
     return found
-
-
-async def _later(reader: Reader, sequence: int) -> list[Range]:
-    ranges: list[Range] = []
-    while changes := await reader.changes_since(sequence, limit=_CHANGES):
-        ranges = merged([*ranges, *touched_ranges(changes)])
-        sequence = changes[-1].sequence
-    return ranges
-
-
-def _chunk(difference: Disagreement) -> ChunkId:
-    return difference.chunk

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conspectus.errors import IndexDamaged
-from conspectus.index.changes import Range, merged, touched_ranges
+from conspectus.index.changes import untouched_since
 from conspectus.index.entries import content_checksum
 from conspectus.index.segments.arrays import damaged_files
 from conspectus.index.segments.manifest import Manifest, read_manifest
@@ -17,8 +17,6 @@ from conspectus.index.segments.view import View
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import Disagreement, IndexedChunk
 from conspectus.ports import Ids, Reader
-
-_CHANGES = 50_000
 
 
 def damages(snapshot: Snapshot, directory: Path, identity: str) -> list[Disagreement]:
@@ -42,9 +40,7 @@ async def differences(snapshot: Snapshot, reader: Reader) -> list[Disagreement]:
     async for chunks in reader.scan():
         found += _compare(chunks, ids, checksums, seen)
     found += [Disagreement(ChunkId(i), "ghost", "not in the records") for i in ids[~seen].tolist()]
-    later = await _later(reader, snapshot.applied)
-    found = [difference for difference in found if not any(a <= difference.chunk <= b for a, b in later)]
-    return sorted(found, key=_chunk)
+    return await untouched_since(snapshot.applied, found, reader)
 
 
 def _rows(views: Sequence[View]) -> tuple[Ids, NDArray[np.uint64]]:
@@ -70,14 +66,6 @@ def _compare(
     return found
 
 
-async def _later(reader: Reader, sequence: int) -> list[Range]:
-    ranges: list[Range] = []
-    while changes := await reader.changes_since(sequence, limit=_CHANGES):
-        ranges = merged([*ranges, *touched_ranges(changes)])
-        sequence = changes[-1].sequence
-    return ranges
-
-
 def _damaged(segment: Segment) -> list[str]:
     if segment.path is None:
         return []
@@ -93,7 +81,3 @@ def _is_named(segment: Segment, manifest: Manifest) -> bool:
 
 def _damage(segment: Segment, reason: str) -> Disagreement:
     return Disagreement(ChunkId(int(segment.ids[0])), "damaged", f"{segment.path}: {reason}")
-
-
-def _chunk(difference: Disagreement) -> ChunkId:
-    return difference.chunk
