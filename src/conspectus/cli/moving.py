@@ -1,21 +1,18 @@
 """migrate, backup and restore."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console, Group, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, Task, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bars
+from rich.console import Group, RenderableType
+from rich.progress import ProgressColumn, Task
 from rich.table import Table
 from rich.text import Text
 
 from conspectus import sync
 from conspectus.bootstrap import backups, moving
 from conspectus.cli.options import Common
-from conspectus.cli.output import cell, note, plain, printable, show
+from conspectus.cli.output import cell, note, plain, printable, progress, show
 from conspectus.cli.session import require_here
 from conspectus.model.records import Json
 from conspectus.ports import Progress
@@ -41,7 +38,7 @@ def migrate(
     """Move everything of a store to another place; the source goes on meanwhile and stays as it is."""
     require_here(common)
     settings = Settings.from_environment()
-    with _progress() as bars:
+    with progress(_Speed()) as bars:
         receipt = moving.move(source, target, settings=settings, progress=bars)
         if index:
             moment = receipt.moved.moment.isoformat()
@@ -66,7 +63,7 @@ def backup(
     if check:
         receipt = backups.check_backup(file, settings=settings)
     else:
-        with _progress() as bars:
+        with progress(_Speed()) as bars:
             receipt = backups.back_up(common.data or settings.path, file, settings=settings, progress=bars)
     show(_backup_told(receipt), _backup_picture(receipt), as_json=common.json)
 
@@ -159,23 +156,3 @@ class _Speed(ProgressColumn):
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed
         return Text("" if speed is None else f"{speed:,.0f}/s")
-
-
-@contextmanager
-def _progress() -> Iterator[Progress | None]:
-    """A bar on stderr for each kind of work, with its speed; none where stderr is no terminal."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield None
-        return
-    name = TextColumn("{task.description}")
-    columns = (name, BarColumn(), MofNCompleteColumn(), _Speed(), TimeElapsedColumn())
-    with Bars(*columns, console=console, transient=True) as bars:
-        tasks = {}
-
-        def report(what: str, done: int, total: int) -> None:
-            if what not in tasks:
-                tasks[what] = bars.add_task(what, total=None)
-            bars.update(tasks[what], completed=done, total=total or None)
-
-        yield report

@@ -10,7 +10,7 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
 from rich.text import Text
 
@@ -96,14 +96,14 @@ def cell(text: str, *, limit: int = 0, style: str = "") -> Text:
 
 
 @contextmanager
-def progress() -> Iterator[Progress | None]:
+def progress(*more: ProgressColumn) -> Iterator[Progress | None]:
     """A progress bar on stderr for each kind of work; none where stderr is no terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
         return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Bars(*columns, console=console, transient=True) as bars:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *more)
+    with Bars(*columns, TimeElapsedColumn(), console=console, transient=True) as bars:
         tasks = {}
 
         def report(what: str, done: int, total: int) -> None:
