@@ -96,6 +96,16 @@ def _piece(text: str) -> tuple[str, str]:
     return "", text
 
 
+async def taken(piece: bytes, send: Send, settings: Settings) -> bool:
+    """Whether the client takes a piece in within the time that a request has to arrive."""
+    try:
+        async with asyncio.timeout(settings.request_seconds or None):
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+    except TimeoutError:
+        return False
+    return True
+
+
 class EventStream(Response):
     """Sends events as they come, and a comment where none come for a while, until the client goes away.
 
@@ -131,18 +141,9 @@ class EventStream(Response):
                 return
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             async for piece in self._pieces(reader):
-                if not await self._taken(piece, send):
+                if not await taken(piece, send, self._settings):
                     return
             await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _taken(self, piece: bytes, send: Send) -> bool:
-        """Whether the client takes a piece in within the time that a request has to arrive."""
-        try:
-            async with asyncio.timeout(self._settings.request_seconds or None):
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-        except TimeoutError:
-            return False
-        return True
 
     async def _pieces(self, reader: Reader) -> AsyncIterator[bytes]:
         while not self._written.complete:

@@ -18,7 +18,7 @@ from structlog.typing import FilteringBoundLogger
 from conspectus.errors import ConspectusError, InvalidInput, Overloaded
 from conspectus.settings import Settings
 from conspectus.web.documented import Responses, problems
-from conspectus.web.event_streams import HEADERS, HEARTBEAT, MEDIA_TYPE, frame
+from conspectus.web.event_streams import HEADERS, HEARTBEAT, MEDIA_TYPE, frame, taken
 from conspectus.web.logs import fault_facts
 from conspectus.web.problems import internal, problem_of
 
@@ -103,18 +103,9 @@ class LiveEvents(Response, Generic[T]):
 
     async def _send(self, pieces: AsyncIterator[bytes], send: Send) -> None:
         async for piece in pieces:
-            if not await self._taken(piece, send):
+            if not await taken(piece, send, self._settings):
                 return
         await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _taken(self, piece: bytes, send: Send) -> bool:
-        """Whether the client takes a piece in within the time that a request has to arrive."""
-        try:
-            async with asyncio.timeout(self._settings.request_seconds or None):
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-        except TimeoutError:
-            return False
-        return True
 
     async def _pieces(
         self, events: AsyncGenerator[T, None], ended: "asyncio.Task[None]"
