@@ -11,6 +11,7 @@ import pytest
 import conspectus
 from conspectus import Engine, NewDocument, Settings
 from conspectus.errors import StorageBusy
+from conspectus.index.milvus.server import MilvusServer
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.testing.milvus_server import milvus_server
 from conspectus.testing.served import served
@@ -62,3 +63,19 @@ async def test_milvus_away_and_back(tmp_path: Path, postgres_url: str, seconds: 
             keys = {f"meanwhile-{each}" for each in range(number)} | {"waited", *map(str, range(10))}
             assert {hit.document.key for hit in found.hits} == keys - {gone.key}
             assert list((await engine.check()).index.values()) == [()]
+
+
+async def test_a_collection_goes_with_its_index_or_stays_with_it(tmp_path: Path) -> None:
+    """Once it is gone nobody knows of its index any more."""
+    with milvus_server(tmp_path / "milvus") as process:
+        chosen = replace(SETTINGS, milvus_uri=process.uri)
+        async with conspectus.open(tmp_path / "data", settings=chosen, embedder=HashedEmbedder()) as engine:
+            await engine.add("the fox", wait=True)
+            process.kill()
+            with pytest.raises(StorageBusy, match="does not answer"):
+                await engine.delete_collection("default")
+            process.start()
+            await engine.delete_collection("default")
+        server = MilvusServer(process.uri, seconds=20)
+        assert await server.collections() == []
+        await server.close()

@@ -91,12 +91,18 @@ class Catalog(Desk):
         """Delete a collection with everything in it. Raises NotFound."""
         place = await self._place(name, "owner", "delete a collection")
         collection = place.collection
+        # Once the collection is gone nobody knows of its index: what keeps that from going must come first.
+        await self._forget_index(collection)
         receipt = await self._core.records.delete_collection(collection.id)
-        await self._core.shelves.drop(collection)
-        await self._parts.forget_index(collection, collection.space)
+        # Someone may have asked meanwhile, and have built it for that.
+        await self._forget_index(collection)
         if purge:
             await purge_files(self._core.records, self._core.shelves, set())
         return Receipt(receipt.documents, receipt.chunks, receipt.vectors, purge)
+
+    async def _forget_index(self, collection: Collection) -> None:
+        await self._core.shelves.drop(collection)
+        await self._parts.forget_index(collection, collection.space)
 
     async def source(
         self,
