@@ -44,7 +44,8 @@ def unusual(postgres: PostgresProcess) -> Iterator[str]:
 
 async def test_a_store_is_written_asked_and_checked(unusual: str, tmp_path: Path) -> None:
     settings = replace(SETTINGS, index="pgvector", cache=str(tmp_path))
-    told = {"kind": "it's a \\ sign", "weight": 0.1}
+    sign = "it's a \\ sign"
+    told = {"kind": sign, "weight": 0.1}
     async with conspectus.open(unusual, settings=settings, embedder=HashedEmbedder()) as engine:
         await engine.create_collection("c")
         kept, gone = await engine.add(
@@ -52,7 +53,7 @@ async def test_a_store_is_written_asked_and_checked(unusual: str, tmp_path: Path
             collection="c",
             wait=True,
         )
-        for where in (Eq(("kind",), told["kind"]), Between(("kind",), "it", "iu"), Eq(("weight",), 0.1)):
+        for where in (Eq(("kind",), sign), Between(("kind",), "it", "iu"), Eq(("weight",), 0.1)):
             query = Query("fox", collection="c", where=where, arms=("words",))
             assert [hit.document.id for hit in (await engine.retrieve(query)).hits] == [kept.id]
         await engine.delete(gone.id, purge=True)

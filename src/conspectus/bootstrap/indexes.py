@@ -4,6 +4,7 @@ import asyncio
 import json
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
@@ -32,6 +33,17 @@ class Indexes(Protocol):
 
     async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
         """Delete an index."""
+        ...
+
+    async def stray(self) -> Sequence[str]:
+        """The names of indexes that are of no collection, or of a space that it has left.
+
+        Only those that certainly are of this store, so none where others may have theirs under such names.
+        """
+        ...
+
+    async def sweep(self) -> None:
+        """Delete them, but for those that somebody builds at that moment."""
         ...
 
     async def close(self) -> None:
@@ -82,6 +94,13 @@ class EmbeddedIndexes:
         """Delete an index."""
         directory = index_folder(self._place.folder, collection, space)
         await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+
+    async def stray(self) -> Sequence[str]:
+        """None: files that nobody opens are in nobody's way."""
+        return ()
+
+    async def sweep(self) -> None:
+        """Nothing to do."""
 
     async def close(self) -> None:
         """Nothing to do: they share nothing."""

@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import re
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from pathlib import Path
@@ -48,6 +49,13 @@ class MilvusIndexes:
         from conspectus.index.milvus.building import forget
 
         await forget(place)
+
+    async def stray(self) -> Sequence[str]:
+        """None: another store may keep its own under the same prefix."""
+        return ()
+
+    async def sweep(self) -> None:
+        """Nothing to do."""
 
     async def close(self) -> None:
         """Let go of the connection."""

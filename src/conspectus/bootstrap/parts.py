@@ -79,6 +79,8 @@ async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
         counter=cache(local_counter),
         size=partial(_size, place, records.transactions),
         forget_index=indexes.forget,
+        stray_indexes=indexes.stray,
+        sweep_indexes=indexes.sweep,
         request_log=SqlRequestLog(records.transactions),
         replays=_replays(place, settings, records.transactions),
         allowances=_allowances(records.transactions),

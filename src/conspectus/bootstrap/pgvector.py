@@ -2,18 +2,20 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from conspectus.bootstrap.taking_in import TakingIn
 from conspectus.errors import ConspectusError
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
+from conspectus.records.catalog import all_collections
+from conspectus.records.tables import chunks, collections, documents, vectors
 from conspectus.records.transacting import guarded, transact
 from conspectus.records.transactions import Transactions
 from conspectus.settings import Settings
@@ -25,6 +27,11 @@ if TYPE_CHECKING:
     from conspectus.index.pgvector.place import Place
 
 Result = TypeVar("Result")
+_SPACES = (
+    select(documents.c.collection, vectors.c.space)
+    .distinct()
+    .select_from(documents.join(chunks, chunks.c.document == documents.c.number).join(vectors))
+)
 
 
 class IndexTransactions:
@@ -116,6 +123,17 @@ class PgvectorIndexes:
 
         await self._database.write(partial(forget, name=index_name(collection, space)))
 
+    async def stray(self) -> Sequence[str]:
+        """Those of no collection, and of no space that one has vectors in."""
+        return await self._database.read(_stray)
+
+    async def sweep(self) -> None:
+        """Delete them, but for those that somebody builds at that moment."""
+        from conspectus.index.pgvector.building import forget_unless_built
+
+        for name in await self.stray():
+            await self._database.write(partial(forget_unless_built, name=name))
+
     async def close(self) -> None:
         """Let running work finish; the connections belong to the records."""
         await self._database.close()
@@ -134,8 +152,26 @@ class PgvectorIndexes:
         return Place(self._database, index_name(collection, space), space.dimensions if space else 0)
 
 
+def _stray(connection: Connection) -> Sequence[str]:
+    from conspectus.index.pgvector.database import rows_of
+    from conspectus.index.pgvector.state import names_of_indexes
+
+    listed = all_collections(connection)
+    found = set(names_of_indexes(rows_of(connection), beside=collections.name))
+    found -= {index_name(each, each.space) for each in listed}
+    if found:
+        # A collection that moves to another space has vectors there before it has left the old one.
+        spaces = connection.execute(_SPACES).all()
+        found -= {_name(each, space) for each in listed for owner, space in spaces if owner == each.id}
+    return sorted(found)
+
+
 def index_name(collection: Collection, space: EmbeddingSpace | None) -> str:
     """What the names of an index's tables begin with: not those of a deleted namesake."""
-    parts = (collection.id, collection.created.isoformat(), "words" if space is None else space.name)
+    return _name(collection, "words" if space is None else space.name)
+
+
+def _name(collection: Collection, space: str) -> str:
+    parts = (collection.id, collection.created.isoformat(), space)
     digest = hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8)
     return f"index_{digest.hexdigest()}"

@@ -1,7 +1,7 @@
 """What an engine is put together from, and what its views for different people share."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
 
@@ -89,6 +89,8 @@ class Parts:
 
     `embedder_named` makes the embedder of a setting, `embedder_for` the one of a space (None: it cannot
     be had here), `size` says how many bytes the store takes, `forget_index` deletes a space's index;
+    `stray_indexes` names those that no collection needs, where that can be told; `sweep_indexes` deletes
+    them;
     `keeping` is held by the process that carries retentions out; `release` is awaited when all work has
     stopped and the stores are still open.
     """
@@ -109,6 +111,8 @@ class Parts:
     counter: Callable[[str], CountTokens]
     size: Callable[[], Awaitable[int]]
     forget_index: Callable[[Collection, EmbeddingSpace | None], Awaitable[None]]
+    stray_indexes: Callable[[], Awaitable[Sequence[str]]]
+    sweep_indexes: Callable[[], Awaitable[None]]
     request_log: RequestLog
     replays: Replays
     spoken: SpokenAnswers | None

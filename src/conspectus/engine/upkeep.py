@@ -1,5 +1,7 @@
 """Looking after the store."""
 
+from dataclasses import replace
+
 from conspectus.access.policy import require_embedder, require_owner, require_scope
 from conspectus.engine.asking import Asking
 from conspectus.errors import InvalidInput, NotAllowed
@@ -29,13 +31,21 @@ class Upkeep(Asking):
     async def check(self) -> CheckReport:
         """Compare records and indexes, and let the database check itself; reports, repairs nothing."""
         require_owner(self._person, "check the store")
-        return await check(self._core.records, self._core.shelves)
+        report = await check(self._core.records, self._core.shelves)
+        stray = await self._parts.stray_indexes()
+        told = (f"no collection needs the index {name}; reindex any to have it deleted" for name in stray)
+        return replace(report, records=(*report.records, *told))
 
     async def reindex(self, *, collection: str = "default", progress: Progress | None = None) -> None:
-        """Build the collection's index anew from the records; the old one answers meanwhile."""
+        """Build the collection's index anew from the records; the old one answers meanwhile.
+
+        Indexes that processes left behind which were killed while they deleted a collection, or moved one
+        to another space, are deleted.
+        """
         place = await self._place(collection, "owner", "build an index anew")
         shelf = await self._core.shelves.current(place.collection)
         await shelf.index.rebuild(progress)
+        await self._parts.sweep_indexes()
 
     async def reembed(
         self, embedder: str, *, collection: str = "default", progress: Progress | None = None

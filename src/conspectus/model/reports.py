@@ -50,7 +50,7 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """Differences between records and index by collection, and what the database found in itself."""
+    """Differences between records and index by collection, and what is wrong in the database beside."""
 
     records: tuple[str, ...]
     index: Mapping[str, tuple[Disagreement, ...]]

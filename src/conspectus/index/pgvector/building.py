@@ -14,7 +14,16 @@ from sqlalchemy import Connection
 
 from conspectus.index.pgvector.database import Run, require_vectors, rows_of
 from conspectus.index.pgvector.place import Place
-from conspectus.index.pgvector.state import STATES, State, lock, make_states, read_state, stop, write_state
+from conspectus.index.pgvector.state import (
+    STATES,
+    State,
+    is_free,
+    lock,
+    make_states,
+    read_state,
+    stop,
+    write_state,
+)
 from conspectus.index.pgvector.tables import Tables, drop_all_but
 from conspectus.index.pgvector.taking import CHANGES, Drafting, Taking
 from conspectus.index.pgvector.writing import Draft, merge, write
@@ -150,6 +159,12 @@ def forget(connection: Connection, name: str) -> None:
     make_states(cursor)
     cursor.execute(f"DELETE FROM {STATES} WHERE name = %s", (name,))
     drop_all_but(cursor, name, ())
+
+
+def forget_unless_built(connection: Connection, name: str) -> None:
+    """Delete an index as `forget` does, unless somebody builds it at this moment."""
+    if is_free(rows_of(connection), f"build {name}"):
+        forget(connection, name)
 
 
 def _written(tables: Tables, state: State, draft: Draft, connection: Connection) -> State:

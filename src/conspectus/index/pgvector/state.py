@@ -50,6 +50,10 @@ _CREATE = (
     f" identity text NOT NULL, {', '.join(f'{name} bigint NOT NULL' for name in _NAMES[1:])})"
 )
 _IS_THERE = "SELECT FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'loose'"
+_ARE_BESIDE = """
+SELECT FROM pg_class one JOIN pg_class other ON other.relnamespace = one.relnamespace
+WHERE one.oid = to_regclass(%s) AND other.oid = to_regclass(%s)
+"""
 _READ = f"SELECT format, {', '.join(_NAMES)} FROM {STATES} WHERE name = %s"
 _WRITE = (
     f"INSERT INTO {STATES} (name, format, {', '.join(_NAMES)}) VALUES (%(index)s, {FORMAT},"
@@ -74,6 +78,13 @@ def read_state(cursor: Rows, index: str, identity: str) -> State:
 def write_state(cursor: Rows, index: str, state: State) -> None:
     """Replace the state in the transaction that makes what it describes."""
     cursor.execute(_WRITE, {"index": index, **{name: getattr(state, name) for name in _NAMES}})
+
+
+def names_of_indexes(cursor: Rows, *, beside: str) -> list[str]:
+    """All that have a state, in the schema of that table: those in another one are of another store."""
+    if cursor.execute(_ARE_BESIDE, (STATES, beside)).fetchone() is None:
+        return []
+    return [name for (name,) in cursor.execute(f"SELECT name FROM {STATES}")]
 
 
 def make_states(cursor: Rows) -> None:
