@@ -12,13 +12,14 @@ import httpx
 import pytest
 from fastapi import FastAPI, Request, Response
 
-from conspectus.errors import InvalidInput, NotFound, Overloaded
+from conspectus.errors import InvalidInput, NotFound, Overloaded, Unauthenticated
 from conspectus.settings import Settings
 from conspectus.testing.served import served
 from conspectus.web.event_streams import frame
 from conspectus.web.live import Listeners, LiveEvents, resumed
 from conspectus.web.logs import logger
 from tests.server_events import Event, parsed
+from tests.web.conftest import OpenSite
 
 SETTINGS = Settings(max_listeners=2, chat_heartbeat_seconds=0)
 
@@ -31,6 +32,11 @@ class Source:
         self.listeners = Listeners(replace(SETTINGS, **settings), logger("info", self.log))
         self.said: asyncio.Queue[int | Exception | None] = asyncio.Queue()
         self.left = asyncio.Event()
+        self.revoked = False
+
+    async def still_good(self) -> None:
+        if self.revoked:
+            raise Unauthenticated
 
     def say(self, *what: int | Exception | None) -> None:
         for each in what:
@@ -52,7 +58,11 @@ class Source:
         @app.get("/live")
         async def live(request: Request) -> Response:
             return LiveEvents(
-                self.events(), lambda n: frame(str(n), name="n", id=str(n)), self.listeners, after=7
+                self.events(),
+                lambda n: frame(str(n), name="n", id=str(n)),
+                self.listeners,
+                after=7,
+                still_good=self.still_good,
             )
 
         async with (
@@ -90,6 +100,38 @@ async def test_a_fault_of_the_server_says_nothing_of_itself() -> None:
         last = (await rest(pieces))[-1]
     assert (last.name, json.loads(last.data)["code"], "secret" in last.data) == ("error", "internal", False)
     assert '"TypeError"' in source.log.getvalue()
+
+
+async def test_what_comes_after_a_key_was_revoked_is_not_sent() -> None:
+    source = Source(alert_poll_milliseconds=0)
+    async with source.heard() as (_, pieces):
+        await anext(pieces)
+        source.say(8)
+        await anext(pieces)
+        source.revoked = True
+        source.say(9)
+        assert [each.name for each in await rest(pieces)] == ["error"]
+    await source.left.wait()
+
+
+@pytest.mark.parametrize("path", ["streams/gate/live", "alerts/listen"])
+async def test_a_key_that_was_revoked_is_known_to_be_while_nothing_comes(
+    open_site: OpenSite, path: str
+) -> None:
+    async with (
+        open_site(chat_heartbeat_seconds=1, listen_seconds=20) as site,
+        served(site.app) as url,
+        httpx.AsyncClient(timeout=30) as http,
+    ):
+        await site.engine.put_stream("gate")
+        made = await site.engine.found_owner()
+        given = {"Authorization": f"Bearer {made.secret}"}
+        async with http.stream("GET", f"{url}/api/v1/{path}", headers=given) as response:
+            pieces = response.aiter_text()
+            await anext(pieces)
+            await site.engine.revoke_key(made.key.id)
+            (last,) = await rest(pieces)
+    assert (last.name, json.loads(last.data)["code"]) == ("error", "unauthenticated")
 
 
 async def test_who_leaves_is_let_go() -> None:

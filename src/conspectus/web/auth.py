@@ -1,6 +1,7 @@
 """Who is asking, settled before anything of a request's body is read."""
 
 import ipaddress
+from functools import partial
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -36,7 +37,8 @@ class Authentication:
             if path == MODELS:
                 require_own_origin(headers, self._settings)
             person = await self._person(headers)
-            scope["state"].update(person=person, engine=self._engine.answering(person))
+            still_good = partial(self._person, headers)
+            scope["state"].update(person=person, engine=self._engine.answering(person), still_good=still_good)
         await self._app(scope, receive, send)
 
     async def _person(self, headers: Headers) -> Person:

@@ -1,14 +1,15 @@
 """What comes from now on, as server-sent events: sent until the client leaves, or the server stops.
 
-A stream ends after a while in any case, and clients go on with another one: so a key that was revoked is
-known to be.
+The key of whoever listens is looked at again and again, so that one that was revoked hears no more. A stream
+ends after a while in any case, and clients go on with another one.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from http import HTTPStatus
-from typing import Annotated, Any, Final, Generic, TypeVar
+from time import monotonic
+from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar
 
 from fastapi import Depends, Header, Request
 from starlette.responses import Response
@@ -23,6 +24,8 @@ from conspectus.web.logs import fault_facts
 from conspectus.web.problems import internal, problem_of
 
 T = TypeVar("T")
+StillGood: TypeAlias = Callable[[], Awaitable[object]]
+"""Raises Unauthenticated once the key is good no more."""
 LONGEST_EVENT_ID: Final = 100
 READY: Final = "ready"
 """The first event: its id is where to go on if nothing else comes before the connection is lost."""
@@ -83,6 +86,7 @@ class LiveEvents(Response, Generic[T]):
         listeners: Listeners,
         *,
         after: int,
+        still_good: StillGood,
     ) -> None:
         super().__init__(headers=HEADERS, media_type=MEDIA_TYPE)
         del self.headers["content-length"]
@@ -91,6 +95,8 @@ class LiveEvents(Response, Generic[T]):
         self._listeners = listeners
         self._settings = listeners.settings
         self._after = after
+        self._still_good = still_good
+        self._asked = monotonic()
         self._request_id = ""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -118,16 +124,26 @@ class LiveEvents(Response, Generic[T]):
                 await asyncio.wait({coming, ended}, timeout=silence, return_when=asyncio.FIRST_COMPLETED)
                 if ended.done():
                     return
+                if (fault := await self._fault(coming)) is not None:
+                    yield self._last(fault)
+                    return
                 if not coming.done():
                     yield HEARTBEAT
                     continue
-                if (fault := coming.exception()) is not None:
-                    yield self._last(fault)
-                    return
                 yield self._written(coming.result())
                 coming = asyncio.ensure_future(anext(events))
         finally:
             await _cancelled(coming)
+
+    async def _fault(self, coming: "asyncio.Future[T]") -> BaseException | None:
+        """Why nothing more is sent, if so."""
+        if monotonic() - self._asked >= self._settings.alert_poll_milliseconds / 1_000:
+            try:
+                await self._still_good()
+            except ConspectusError as fault:
+                return fault
+            self._asked = monotonic()
+        return coming.exception() if coming.done() else None
 
     def _last(self, fault: BaseException) -> bytes:
         """What is sent at the end: nothing more where all is said, else the problem."""

@@ -9,7 +9,7 @@ from conspectus.model.video import AlertEvent
 from conspectus.web.deps import EngineOf, IdInPath, Limit, NamedInQuery, without_limits
 from conspectus.web.documented import Section, problems
 from conspectus.web.event_streams import frame
-from conspectus.web.live import LastEvent, ListenersOf, LiveEvents, resumed, streamed
+from conspectus.web.live import LastEvent, ListenersOf, LiveEvents, StillGood, resumed, streamed
 from conspectus.web.schemas.alerts import AlertAnswer, AlertBody, AlertEventAnswer
 from conspectus.web.schemas.base import IDENTIFIER, INT64
 
@@ -55,7 +55,9 @@ async def listen(
     given = resumed(last)
     after = newest if given is None else given
     without_limits(request)
-    return LiveEvents(engine.listen(alert=alert, after=after), _event, listeners, after=after)
+    events = engine.listen(alert=alert, after=after)
+    still_good: StillGood = request.state.still_good
+    return LiveEvents(events, _event, listeners, after=after, still_good=still_good)
 
 
 @router.get("/alerts/{alert}", response_model=AlertAnswer, responses=problems())

@@ -15,7 +15,7 @@ from conspectus.web.deps import After, EngineOf, Limit, Purge, Unhurried, withou
 from conspectus.web.documented import Responses, Section, problems
 from conspectus.web.event_streams import frame
 from conspectus.web.lines import LINES, SENT_AS_LINES
-from conspectus.web.live import LastEvent, ListenersOf, LiveEvents, resumed, streamed
+from conspectus.web.live import LastEvent, ListenersOf, LiveEvents, StillGood, resumed, streamed
 from conspectus.web.schemas.base import NAME
 from conspectus.web.schemas.records import ReceiptAnswer
 from conspectus.web.schemas.streams import (
@@ -144,7 +144,8 @@ async def follow_captions(
     clock = clock_of(found.source)
     without_limits(request)
     events = engine.follow_captions(**found_by(found), after=after)
-    return LiveEvents(events, lambda each: _event(each, clock), listeners, after=after)
+    still_good: StillGood = request.state.still_good
+    return LiveEvents(events, lambda each: _event(each, clock), listeners, after=after, still_good=still_good)
 
 
 @router.get(STREAM, response_model=StreamAnswer, responses=problems())
