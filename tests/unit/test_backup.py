@@ -55,6 +55,7 @@ async def test_a_backup_restores_to_the_same_store(store: Path, archive: Path, t
     restored = tmp_path / "restored"
     restore(archive, restored, settings=SETTINGS)
     assert stat.S_IMODE(archive.stat().st_mode) == 0o600
+    assert stat.S_IMODE((restored / "uploads").stat().st_mode) == 0o700
     assert (restored / "uploads" / "job-1" / "0").read_bytes() == bytes(range(256)) * 50
     assert {each.name for each in restored.iterdir()} == {"records.sqlite", "uploads"}
     pages = []

@@ -177,6 +177,7 @@ def _put_in_place(work: Path, folder: Path) -> None:
     """The records last: a folder without them is no store."""
     for name in FILES:
         if (work / name).is_dir():
+            (work / name).chmod(0o700)
             (work / name).rename(folder / name)
     _give_name(work / RECORDS, folder / RECORDS)
     _settle(folder)
