@@ -95,28 +95,52 @@ async def test_several_apply_at_once(postgres_url: str) -> None:
     assert len(tables(postgres_url)) == 6
 
 
+class Slow(Journal):
+    """Whoever builds from it stands still until it may go on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.go_on = asyncio.Event(), asyncio.Event()
+
+    async def scan(self, after: ChunkId | None = None) -> AsyncIterator[Sequence[IndexedChunk]]:
+        """Tell that it has begun, and wait."""
+        self.begun.set()
+        await self.go_on.wait()
+        async for batch in super().scan(after):
+            yield batch
+
+
 async def test_deleting_waits_for_nobody_who_builds(postgres_url: str) -> None:
     """Building may take longer than anybody waits, and what it makes is of no use any more."""
-    begun, go_on = asyncio.Event(), asyncio.Event()
-
-    class Slow(Journal):
-        async def scan(self, after: ChunkId | None = None) -> AsyncIterator[Sequence[IndexedChunk]]:
-            begun.set()
-            await go_on.wait()
-            async for batch in super().scan(after):
-                yield batch
-
+    slow = Slow()
     async with place_at(postgres_url, DIMENSIONS) as one, place_at(postgres_url, DIMENSIONS) as other:
         journal = history(9, size=20)
         await catch_up(await PgvectorIndex.open(other, journal, str.split), journal)
-        building = asyncio.create_task((await PgvectorIndex.open(one, Slow(), str.split)).rebuild())
-        await begun.wait()
+        building = asyncio.create_task((await PgvectorIndex.open(one, slow, str.split)).rebuild())
+        await slow.begun.wait()
         async with asyncio.timeout(20):
             await other.database.write(lambda connection: forget(connection, other.name))
-        go_on.set()
+        slow.go_on.set()
         with pytest.raises(StorageBusy):
             await building
         assert tables(postgres_url) == []
+
+
+async def test_who_stands_still_while_building_is_waited_for_no_longer_than_that(postgres_url: str) -> None:
+    """A process that was stopped has its connection still, and the locks on it."""
+    slow = Slow()
+    async with place_at(postgres_url, DIMENSIONS) as one, place_at(postgres_url, DIMENSIONS) as other:
+        journal = history(11, size=20)
+        place = replace(one, idle_seconds=1)
+        building = asyncio.create_task((await PgvectorIndex.open(place, slow, str.split)).rebuild())
+        await slow.begun.wait()
+        index = await PgvectorIndex.open(other, journal, str.split)
+        async with asyncio.timeout(60):
+            await catch_up(index, journal)
+        slow.go_on.set()
+        with pytest.raises(StorageBusy):
+            await building
+        await assert_right(index, journal)
 
 
 async def test_every_answer_is_one_version(postgres_url: str) -> None:

@@ -1,6 +1,7 @@
 """Building a generation: every chunk of the records in new tables, while the old ones answer.
 
 It is one transaction. Killed at any moment it leaves nothing behind, and no one ever sees half of it.
+The server ends one that does nothing for too long, as its process stands still: others wait for its locks.
 """
 
 import asyncio
@@ -36,7 +37,7 @@ _AT_ONCE = 10_000
 _GENERATION_BITS = 40
 _PATIENT = (
     "SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true),"
-    " set_config('idle_in_transaction_session_timeout', '0', true)"
+    " set_config('idle_in_transaction_session_timeout', %s, true)"
 )
 
 
@@ -109,7 +110,7 @@ class Building:
     def _begun(self, connection: Connection, identity: str) -> State:
         """The state once no one else builds."""
         cursor = rows_of(connection)
-        cursor.execute(_PATIENT)
+        cursor.execute(_PATIENT, (f"{self._place.idle_seconds}s",))
         lock(cursor, f"build {self._place.name}")
         return read_state(cursor, self._place.name, identity)
 

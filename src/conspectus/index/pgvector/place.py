@@ -17,6 +17,7 @@ class Place:
 
     From `graph_from` vectors on they are linked to a graph; fewer are sooner looked at one by one. Of a
     filter that admits more than `most_listed` rows, those that are wanted are asked about.
+    Who builds may do nothing for `idle_seconds` before others, who wait for it, take its place.
     """
 
     database: Database
@@ -24,6 +25,7 @@ class Place:
     dimensions: int = 0
     graph_from: int = 20_000
     most_listed: int = 10_000
+    idle_seconds: int = 600
     bm25: Bm25 = field(default_factory=Bm25)
 
     def has_graph(self, vectors: int) -> bool:
