@@ -11,6 +11,7 @@ from typing import Literal, Protocol, TypeAlias
 
 from conspectus.bootstrap.milvus import MilvusIndexes
 from conspectus.bootstrap.places import Place
+from conspectus.engine.parts import KnownIndexes
 from conspectus.errors import IndexDamaged, InvalidInput, NotFound
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
@@ -24,26 +25,11 @@ IndexKind: TypeAlias = Literal["segments", "pgvector", "milvus"]
 CHILD = "import asyncio, sys; from conspectus import bootstrap; asyncio.run(bootstrap.build(*sys.argv[1:]))"
 
 
-class Indexes(Protocol):
+class Indexes(KnownIndexes, Protocol):
     """The indexes of a store."""
 
     async def open(self, collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
         """The index of a collection in a space."""
-        ...
-
-    async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
-        """Delete an index."""
-        ...
-
-    async def stray(self) -> Sequence[str]:
-        """The names of indexes that are of no collection, or of a space that it has left.
-
-        Only those that certainly are of this store, so none where others may have theirs under such names.
-        """
-        ...
-
-    async def sweep(self) -> None:
-        """Delete them, but for those that somebody builds at that moment."""
         ...
 
     async def close(self) -> None:

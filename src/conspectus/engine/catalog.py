@@ -102,7 +102,7 @@ class Catalog(Desk):
 
     async def _forget_index(self, collection: Collection) -> None:
         await self._core.shelves.drop(collection)
-        await self._parts.forget_index(collection, collection.space)
+        await self._parts.indexes.forget(collection, collection.space)
 
     async def source(
         self,

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 from weakref import WeakValueDictionary
 
 from conspectus.access.keys import Keys
@@ -83,16 +84,32 @@ class NameParts:
     make_extractor: Callable[[], Extractor]
 
 
+class KnownIndexes(Protocol):
+    """The indexes that a store has, whether they are open or not."""
+
+    async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
+        """Delete an index."""
+        ...
+
+    async def stray(self) -> Sequence[str]:
+        """The names of indexes that are of no collection, or of a space that it has left.
+
+        Only those that certainly are of this store, so none where others may have theirs under such names.
+        """
+        ...
+
+    async def sweep(self) -> None:
+        """Delete them, but for those that somebody builds at that moment."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """The adapters and functions behind an engine; `bootstrap` chooses, tests may choose otherwise.
 
     `embedder_named` makes the embedder of a setting, `embedder_for` the one of a space (None: it cannot
-    be had here), `size` says how many bytes the store takes, `forget_index` deletes a space's index;
-    `stray_indexes` names those that no collection needs, where that can be told; `sweep_indexes` deletes
-    them;
-    `keeping` is held by the process that carries retentions out; `release` is awaited when all work has
-    stopped and the stores are still open.
+    be had here), `size` says how many bytes the store takes; `keeping` is held by the process that carries
+    retentions out; `release` is awaited when all work has stopped and the stores are still open.
     """
 
     path: str
@@ -110,9 +127,7 @@ class Parts:
     embedder_for: Callable[[EmbeddingSpace], Embedder | None]
     counter: Callable[[str], CountTokens]
     size: Callable[[], Awaitable[int]]
-    forget_index: Callable[[Collection, EmbeddingSpace | None], Awaitable[None]]
-    stray_indexes: Callable[[], Awaitable[Sequence[str]]]
-    sweep_indexes: Callable[[], Awaitable[None]]
+    indexes: KnownIndexes
     request_log: RequestLog
     replays: Replays
     spoken: SpokenAnswers | None

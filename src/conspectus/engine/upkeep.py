@@ -32,7 +32,7 @@ class Upkeep(Asking):
         """Compare records and indexes, and let the database check itself; reports, repairs nothing."""
         require_owner(self._person, "check the store")
         report = await check(self._core.records, self._core.shelves)
-        stray = await self._parts.stray_indexes()
+        stray = await self._parts.indexes.stray()
         told = (f"no collection needs the index {name}; reindex any to have it deleted" for name in stray)
         return replace(report, records=(*report.records, *told))
 
@@ -45,7 +45,7 @@ class Upkeep(Asking):
         place = await self._place(collection, "owner", "build an index anew")
         shelf = await self._core.shelves.current(place.collection)
         await shelf.index.rebuild(progress)
-        await self._parts.sweep_indexes()
+        await self._parts.indexes.sweep()
 
     async def reembed(
         self, embedder: str, *, collection: str = "default", progress: Progress | None = None
@@ -65,6 +65,6 @@ class Upkeep(Asking):
         if home.space == new.space:
             return await self.settle(collection=home.id, progress=progress)
         made = await move(core.records, core.shelves, home, new, progress=progress)
-        await self._parts.forget_index(home, home.space)
+        await self._parts.indexes.forget(home, home.space)
         await self._embed(await self.find_collection(home.id), wait=True)
         return made
