@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sqlalchemy import literal, select
+from sqlalchemy import Float, cast, literal, select
 from tests.stores import SETTINGS
 
 import conspectus
@@ -61,6 +61,16 @@ async def test_a_store_is_written_asked_and_checked(unusual: str, tmp_path: Path
         assert (hit.document.metadata, hit.chunk.text) == (told, "the quick fox\\ 'quoted'")
         report = await engine.check()
         assert (report.records, report.index) == ((), {"c": ()})
+
+
+async def test_numbers_come_back_as_they_were_given(unusual: str) -> None:
+    numbers = [0.1 + 0.2, 20_000.5, 1_700_000_000.123456]
+    asked = select(*(cast(literal(number), Float) for number in numbers))
+    records = await open_records(unusual)
+    assert (
+        await records.transactions.read(lambda connection: list(connection.execute(asked).one())) == numbers
+    )
+    await records.close()
 
 
 async def test_json_that_speaks_of_a_nul_is_read(unusual: str) -> None:

@@ -25,9 +25,10 @@ _WRITE_LOCK, _MIGRATION_LOCK = 0x436F6E73_0001, 0x436F6E73_0002
 _BEGIN = (
     "SELECT set_config('statement_timeout', '{}s', true), set_config('lock_timeout', '{}ms', true),"
     " set_config('idle_in_transaction_session_timeout', '{}ms', true),"
-    " set_config('standard_conforming_strings', 'on', true), set_config('array_nulls', 'on', true)"
+    " set_config('standard_conforming_strings', 'on', true), set_config('array_nulls', 'on', true),"
+    " set_config('extra_float_digits', '1', true)"
 )
-"""Limits, and the two settings by which a database or a role may have what is sent read as something else."""
+"""Limits, and the settings by which a database or a role may have a value written or read as another one."""
 _KIND = "SELECT current_setting('server_encoding'), current_setting('server_version_num')::int"
 _OLDEST = 15
 _UNLIMITED = "SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)"
