@@ -13,7 +13,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect
 from sqlalchemy.engine.interfaces import ReflectedIndex
 
-from conspectus.errors import StorageTooNew
+from conspectus.errors import StorageError, StorageTooNew
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId
 from conspectus.model.records import EmbeddingSpace
@@ -133,6 +133,17 @@ async def test_a_newer_database_is_refused_and_left_as_it_is(tmp_path: Path) -> 
     for _ in range(2):
         with pytest.raises(StorageTooNew, match="9999"):
             await open_records(path)
+
+
+@pytest.mark.parametrize("version", ["0000", "0005 x", "\x1b[31m"])
+async def test_a_version_that_never_was_is_refused(tmp_path: Path, version: str) -> None:
+    path = tmp_path / "records.sqlite"
+    await (await open_records(path)).close()
+    await asyncio.to_thread(run_sql, path, f"UPDATE alembic_version SET version_num = '{version}'")
+    with pytest.raises(StorageError, match="holds no store"):
+        await asyncio.to_thread(checked, path)
+    with pytest.raises(StorageError, match="no program wrote"):
+        await open_records(path)
 
 
 @pytest.mark.parametrize("old", [False, True])

@@ -4,13 +4,22 @@ from pathlib import Path
 
 from alembic import command
 from alembic.config import Config
+from alembic.util import CommandError
 from sqlalchemy import Connection
+
+from conspectus.errors import StorageError
 
 
 def upgrade(connection: Connection, *, version: str) -> None:
-    """Run the migrations up to `version` inside the connection's open transaction."""
+    """Run the migrations up to `version` inside the connection's open transaction.
+
+    Raises StorageError where the stored version is none that a migration leads to.
+    """
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).with_name("migrations")).replace("%", "%%"))
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
-    command.upgrade(config, version)
+    try:
+        command.upgrade(config, version)
+    except CommandError as fault:
+        raise StorageError(f"the records have a version that no program wrote: {fault}") from fault

@@ -1,5 +1,6 @@
 """A database file copied while others write to it, and what a copy is checked by."""
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -11,11 +12,11 @@ from conspectus.errors import StorageBusy, StorageError, StorageTooNew
 from conspectus.model.jobs import FINISHED
 from conspectus.ports import Progress
 from conspectus.records.backup.expected import is_expected
-from conspectus.records.databases import UNFINISHED
 from conspectus.records.moving.sums import Sum, hash_in_parts
 from conspectus.records.tables import VERSION
 
 PAGES = 4_096
+_WRITTEN_VERSION = re.compile(r"(?!0000)\d{4}", re.ASCII)
 _SCHEMA = "SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL"
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite@_%' ESCAPE '@'"
 
@@ -83,7 +84,7 @@ def _require_sound(connection: sqlite3.Connection, path: Path) -> None:
 def _version(connection: sqlite3.Connection, path: Path) -> str:
     found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     version = found[0].decode("utf-8", "replace") if found and isinstance(found[0], bytes) else ""
-    if not version or version == UNFINISHED:
+    if not _WRITTEN_VERSION.fullmatch(version):
         raise StorageError(f"{path} holds no store, or one that another is still moved into")
     if version > VERSION:
         raise StorageTooNew(str(path), version)
