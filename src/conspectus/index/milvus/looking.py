@@ -169,17 +169,18 @@ async def _deep_enough(
     Beyond `_DEEPEST` rows of about the same score, which of them come is left to Milvus.
     """
     depth = min(limit + _SPARE, MOST_RESULTS)
+    deepest = min(max(_DEEPEST, limit + _SPARE), MOST_RESULTS)
     while True:
         rows = {row["chunk"]: row for row in await look(depth)}
         ids = np.array(list(rows), np.int64)
         scores = score(list(rows.values()))
         chosen = best(ids, scores, limit)
-        if len(rows) < depth or depth >= max(_DEEPEST, limit + _SPARE):
+        if len(rows) < depth or depth >= deepest:
             break
         beyond = min(row["distance"] for row in rows.values()) * slack
         if scores[chosen[-1]] > beyond + _SLACK:
             break
-        depth = min(_DEEPER * depth, max(_DEEPEST, limit + _SPARE))
+        depth = min(_DEEPER * depth, deepest)
     return {int(ids[place]): rows[int(ids[place])] for place in chosen if scores[place] > least}
 
 

@@ -1,0 +1,38 @@
+"""How deep a question looks: no deeper than Milvus answers, however many hits are wanted and tie."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from conspectus.index.bm25 import Bm25
+from conspectus.index.milvus.filters import EVERY
+from conspectus.index.milvus.looking import Question, View
+from conspectus.index.milvus.server import MOST_RESULTS, MilvusServer, Query, Row
+from conspectus.index.milvus.state import State
+
+
+class Tied(MilvusServer):
+    """Where every row is as near as every other."""
+
+    def __init__(self) -> None:
+        super().__init__("http://nowhere")
+        self.depths: list[int] = []
+
+    async def search(self, name: str, where: str, fields: Sequence[str], query: Query) -> list[Row]:
+        depth = query["limit"]
+        assert isinstance(depth, int)
+        self.depths.append(depth)
+        numbers = range(depth)
+        return [{"key": f"{n}.0", "chunk": n, "vector": [1.0, 0.0], "distance": 1.0} for n in numbers]
+
+
+@pytest.mark.parametrize("limit", [1, 1_000, 5_000, MOST_RESULTS - 1, 20_000])
+async def test_no_deeper_than_milvus_answers(limit: int) -> None:
+    server = Tied()
+    state = replace(State(""), generation="a", total=10**6, vectors=10**6)
+    question = Question(View(server, "any", state, (), Bm25()), EVERY, (), np.array([1.0, 0.0], np.float32))
+    found = await question.search(limit)
+    assert len(found.ids) == min(limit, MOST_RESULTS)
+    assert max(server.depths) <= MOST_RESULTS
