@@ -1,4 +1,4 @@
-"""A Milvus that is there and refuses: a wrong token, a cluster that starts, a node that is being replaced."""
+"""Milvus is there and refuses: a token, what a cluster cannot answer yet, to drop what an alias means."""
 
 import base64
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -11,6 +11,7 @@ import grpc
 import pytest
 
 from conspectus.errors import StorageBusy, StorageError
+from conspectus.index.milvus.building import forget
 from conspectus.index.milvus.server import MilvusServer
 from conspectus.index.milvus.store import MilvusIndex
 from conspectus.model.filter import EVERYTHING
@@ -36,6 +37,13 @@ class Cluster(lite.MilvusServicer):  # type: ignore[misc, name-defined]
         if self.status is not None:
             return answers.QueryResults(status=self.status)
         return super().Query(request, context)
+
+    def DropCollection(self, request: Any, context: Any) -> Any:
+        """As Milvus from 2.5.5 on: not while an alias means it."""
+        asked = answers.ListAliasesRequest(collection_name=request.collection_name)
+        if self.ListAliases(asked, context).aliases:
+            return protocol.Status(error_code=1, code=65535, reason="unset the alias first")
+        return super().DropCollection(request, context)
 
 
 class Guard(grpc.ServerInterceptor):  # type: ignore[misc]
@@ -96,6 +104,24 @@ async def test_what_passes_is_busy(
     await assert_right(index, journal)
 
 
+async def test_nothing_is_dropped_that_an_alias_means(
+    tmp_path: Path, cluster: tuple[Cluster, MilvusServer]
+) -> None:
+    _, server = cluster
+    journal, where = history(32, size=20), place_in(server, tmp_path, DIMENSIONS)
+    index = await MilvusIndex.open(where, journal, str.split)
+    await catch_up(index, journal)
+    await index.rebuild()
+    assert len(await server.collections()) == 3
+    meant = await server.meaning(where.name)
+    assert meant is not None
+    with pytest.raises(StorageError, match="alias"):
+        await server.drop(meant)
+    await assert_right(index, journal)
+    await forget(where)
+    assert await server.collections() == []
+
+
 async def test_what_does_not_pass_is_not(cluster: tuple[Cluster, MilvusServer]) -> None:
     servicer, server = cluster
     servicer.status = protocol.Status(error_code=1, code=1100, reason="invalid parameter")
@@ -109,7 +135,7 @@ async def test_a_token_that_is_refused(tmp_path: Path, token: str) -> None:
     with running(tmp_path, Guard()) as (_, uri):
         right, wrong = MilvusServer(uri, token=TOKEN), MilvusServer(uri, token=token, seconds=20)
         assert await right.collections() == []
-        with pytest.raises(StorageError, match="refuses the token; check CONSPECTUS_MILVUS_TOKEN"):
+        with pytest.raises(StorageBusy, match=r"refuses the token; .* CONSPECTUS_MILVUS_TOKEN"):
             await wrong.collections()
         await right.close()
         await wrong.close()

@@ -252,7 +252,9 @@ class MilvusServer:
         if code in _GONE or _DROPPED in reason:
             return CollectionGone(reason)
         if code in _REFUSED:
-            return StorageError(f"Milvus at {self.address} refuses the token; check CONSPECTUS_MILVUS_TOKEN")
+            return StorageBusy(
+                f"Milvus at {self.address} refuses the token; nothing is lost: check CONSPECTUS_MILVUS_TOKEN"
+            )
         if _is_away(fault):
             return StorageBusy(
                 f"Milvus at {self.address} does not answer within {self._seconds:g} s; nothing is lost:"
