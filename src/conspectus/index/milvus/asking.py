@@ -90,7 +90,9 @@ class Asking:
         held, found = self._odd
         if held is None or not held.same_rows(state):
             name = self._place.view(state).collection(WORDS)
-            rows = await self._place.server.query(name, f"{visible} and odd == true", ["chunk"])
+            rows = await self._place.server.every(
+                name, f"{visible} and odd == true", ["chunk"], along="chunk", span=(0, state.last + 1)
+            )
             numbers = [ChunkId(row["chunk"]) for row in rows]
             found = [chunk for number in numbers for chunk in await self._reader.chunks(number, number)]
             self._odd = state, found

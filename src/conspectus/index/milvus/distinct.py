@@ -57,8 +57,8 @@ class Distinct:
         found = dict(held)
         for start in range(first, state.version + 1, _VERSIONS_AT_ONCE):
             end = min(start + _VERSIONS_AT_ONCE, state.version + 1)
-            where = f'kind == "{_KIND}" and path == "{path}" and version >= {start} and version < {end}'
-            for row in await self._notes.find(state.generation, where, ["body"]):
+            where = f'kind == "{_KIND}" and path == "{path}"'
+            for row in await self._notes.between(state.generation, where, ["body"], versions=(start, end)):
                 found |= {number: json.loads(text) for number, text in json.loads(row["body"])}
         self._read[path] = state.version + 1, found
         return found

@@ -165,6 +165,18 @@ class MilvusServer:
         )
         return list(found)
 
+    async def every(
+        self, name: str, where: str, fields: Sequence[str], *, along: str, span: tuple[int, int]
+    ) -> list[Row]:
+        """All rows that an expression selects, however many: by halves of the range of a column."""
+        first, end = span
+        rows = await self.query(name, f"({where}) and {along} >= {first} and {along} < {end}", fields)
+        if len(rows) < MOST_RESULTS or end - first < 2:
+            return rows
+        middle = (first + end) // 2
+        below = await self.every(name, where, fields, along=along, span=(first, middle))
+        return below + await self.every(name, where, fields, along=along, span=(middle, end))
+
     async def search(self, name: str, where: str, fields: Sequence[str], query: Query) -> list[Row]:
         """The nearest rows that an expression selects, each with its `distance`; `query` says to what."""
         found = await self._call(

@@ -182,6 +182,13 @@ class Notes:
         """The notes that an expression selects."""
         return await self.server.query(self.collection(generation), where, fields)
 
+    async def between(
+        self, generation: str, where: str, fields: Sequence[str], *, versions: tuple[int, int]
+    ) -> list[Row]:
+        """All notes that an expression selects, of the versions from the first until before the last."""
+        collection = self.collection(generation)
+        return await self.server.every(collection, where, fields, along="version", span=versions)
+
     async def bodies(self, generation: str, keys: Sequence[str]) -> list[str] | None:
         """The bodies of notes in the order asked; None if one is missing."""
         found: dict[str, str] = {}
