@@ -28,11 +28,16 @@ class Tied(MilvusServer):
         return [{"key": f"{n}.0", "chunk": n, "vector": [1.0, 0.0], "distance": 1.0} for n in numbers]
 
 
+async def it_is() -> bool:
+    return True
+
+
 @pytest.mark.parametrize("limit", [1, 1_000, 5_000, MOST_RESULTS - 1, 20_000])
 async def test_no_deeper_than_milvus_answers(limit: int) -> None:
     server = Tied()
     state = replace(State(""), generation="a", total=10**6, vectors=10**6)
-    question = Question(View(server, "any", state, (), Bm25()), EVERY, (), np.array([1.0, 0.0], np.float32))
-    found = await question.search(limit)
+    view, vector = View(server, "any", state, (), Bm25()), np.array([1.0, 0.0], np.float32)
+    found = await Question(view, EVERY, (), vector, still=it_is).search(limit)
+    assert found is not None
     assert len(found.ids) == min(limit, MOST_RESULTS)
     assert max(server.depths) <= MOST_RESULTS

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TypeAlias
 
 from conspectus.errors import CollectionGone
@@ -20,7 +21,7 @@ from conspectus.model.ids import ChunkId
 from conspectus.model.index import IndexedChunk
 from conspectus.ports import Candidates, Reader, Vectors
 
-Ask: TypeAlias = Callable[[Question], Awaitable[Candidates]]
+Ask: TypeAlias = Callable[[Question], Awaitable[Candidates | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +54,18 @@ class Asking:
         self, state: State, where: Filter, terms: Sequence[str], *, vector: Vectors | None, ask: Ask
     ) -> Candidates | None:
         """What a version answers; None if it is no longer the current one."""
-        view = self._place.view(state)
+        view, still = self._place.view(state), partial(self.still, state)
         if not state.generation:
-            answer = Question(view, EVERY, terms, None).candidates({}, {})
-            return answer if await self.still(state) else None
+            answer = Question(view, EVERY, terms, None, still=still).candidates({}, {})
+            return answer if await still() else None
         try:
             expression = await self._expression(state, where)
             blocks = await self._terms.blocks(state)
             if expression is None or blocks is None:
                 return None
-            question = Question(view.with_blocks(blocks), expression, terms, vector)
-            answer = await ask(question)
+            return await ask(Question(view.with_blocks(blocks), expression, terms, vector, still=still))
         except CollectionGone:
             return None
-        return answer if await self.still(state) else None
 
     async def still(self, state: State) -> bool:
         """Whether the rows of this state are those to be seen now."""

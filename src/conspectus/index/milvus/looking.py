@@ -18,10 +18,12 @@ from conspectus.model.index import TermStatistic
 from conspectus.ports import Candidates, Floats, Ids, Vectors
 
 Found: TypeAlias = Mapping[int, Row]
+Still: TypeAlias = Callable[[], Awaitable[bool]]
+"""Whether a version is the current one now."""
 _Look: TypeAlias = Callable[[int], Awaitable[Sequence[Row]]]
 _Score: TypeAlias = Callable[[Sequence[Row]], Floats]
 
-_TERMS = ("key", "chunk", "length", "large", "terms")
+_TERMS = ("key", "chunk", "length", "large", "terms", "has_vector")
 _VECTOR = ("key", "chunk", "vector")
 _NO_WORDS: Row = {"length": 0, "large": {}, "terms": {}}
 _SPARE = 16
@@ -51,30 +53,42 @@ class View:
 
 
 class Question:
-    """What is asked of a view, under an expression that says which rows may be seen."""
+    """What is asked of a view, under an expression that says which rows may be seen.
 
-    def __init__(self, view: View, where: str, terms: Sequence[str], vector: Vectors | None) -> None:
+    Answers are None where the view was no longer the current one when the last of its rows had been read.
+    """
+
+    def __init__(
+        self, view: View, where: str, terms: Sequence[str], vector: Vectors | None, *, still: Still
+    ) -> None:
         self._view = view
         self._where = where
         self._vector = vector
+        self._still = still
         self._corpus = Corpus(view.state.total, view.state.length)
         self._weights = Weights(view.bm25, view.state.average)
         self.terms = tuple(self._corpus.statistic(term, self._documents(term)) for term in terms)
         self._found_terms = [term for term in self.terms if term.documents > 0]
 
-    async def search(self, limit: int) -> Candidates:
+    async def search(self, limit: int) -> Candidates | None:
         """The best of both arms as one union with both scores."""
         words, vectors = await asyncio.gather(self._words_arm(limit), self._vector_arm(limit))
-        more_words, more_vectors = await asyncio.gather(
-            self._beside(WORDS, [row for number, row in vectors.items() if number not in words]),
-            self._beside(VECTORS, [row for number, row in words.items() if number not in vectors]),
+        with_vector = {number: row for number, row in words.items() if row["has_vector"]}
+        # The rows of a key never change and none may be missing, so these need not be read before the state.
+        more_words, more_vectors, current = await asyncio.gather(
+            self._beside(WORDS, [row["key"] for number, row in vectors.items() if number not in words]),
+            self._beside(VECTORS, [row["key"] for n, row in with_vector.items() if n not in vectors]),
+            self._still(),
         )
+        if more_words is None or more_vectors is None or not current:
+            return None
         return self.candidates({**words, **more_words}, {**vectors, **more_vectors})
 
-    async def score(self, ids: Ids) -> Candidates:
+    async def score(self, ids: Ids) -> Candidates | None:
         """The scores of those of the chunks that may be seen."""
         wanted = [int(number) for number in np.unique(ids)]
-        return self.candidates(*await asyncio.gather(self._of(WORDS, wanted), self._of(VECTORS, wanted)))
+        words, vectors = await asyncio.gather(self._of(WORDS, wanted), self._of(VECTORS, wanted))
+        return self.candidates(words, vectors) if await self._still() else None
 
     def candidates(self, words: Found, vectors: Found) -> Candidates:
         """Rows with their exact scores, by id."""
@@ -135,14 +149,13 @@ class Question:
             found |= {row["chunk"]: row for row in rows}
         return found
 
-    async def _beside(self, what: str, rows: Sequence[Row]) -> Found:
-        """The rows of the same chunks in the other collection, which have the same keys."""
+    async def _beside(self, what: str, keys: Sequence[str]) -> Found | None:
+        """The rows of the same chunks in the other collection, with the same keys; None if one is missing."""
         view, fields = self._view, _TERMS if what == WORDS else _VECTOR
-        if not rows or not (self._found_terms if what == WORDS else self._vector is not None):
+        if not keys or not (self._found_terms if what == WORDS else self._vector is not None):
             return {}
-        keys = one_of(row["key"] for row in rows)
-        found = await view.server.query(view.collection(what), keys, fields)
-        return {row["chunk"]: row for row in found}
+        found = await view.server.query(view.collection(what), one_of(keys), fields)
+        return {row["chunk"]: row for row in found} if len(found) == len(keys) else None
 
     def _words(self, rows: Sequence[Row]) -> Floats:
         scores = np.zeros(len(rows))

@@ -1,0 +1,69 @@
+"""A writer replaces rows between the requests of a question: the answer is of one version all the same."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from conspectus.index.memory import MemoryIndex
+from conspectus.index.milvus.server import MilvusServer, Row
+from conspectus.index.milvus.store import MilvusIndex
+from conspectus.model.filter import EVERYTHING
+from conspectus.ports import Probe
+from conspectus.testing.journal import Journal, make_chunk, unit
+from conspectus.testing.milvus_server import MilvusProcess
+from tests.index_histories import DIMENSIONS, catch_up
+from tests.milvus_places import place_in
+
+NEAR, FAR = unit(np.array([1.0, 0.0, 0.0, 0.1])), unit(np.array([0.1, 1.0, 0.0, 0.0]))
+
+
+class Overtaken(MilvusServer):
+    """Somebody writes when the state has been read and rows of the other arm are about to be."""
+
+    def __init__(self, uri: str, of: str) -> None:
+        super().__init__(uri, seconds=20)
+        self.of = of
+        self.overtake: Callable[[], Awaitable[None]] | None = None
+        self.state_was_read = asyncio.Event()
+
+    async def query(self, name: str, where: str, fields: Sequence[str]) -> list[Row]:
+        if self.overtake is not None and where.startswith("key in") and name.endswith(self.of):
+            await asyncio.wait_for(self.state_was_read.wait(), 60)
+            overtake, self.overtake = self.overtake, None
+            await overtake()
+        found = await super().query(name, where, fields)
+        if where.startswith("kind =="):
+            self.state_was_read.set()
+        return found
+
+
+@pytest.mark.parametrize("of", ["words", "vectors"])
+async def test_an_answer_is_of_one_version(
+    tmp_path: Path, own_milvus: MilvusProcess, milvus_client: MilvusServer, of: str
+) -> None:
+    journal, asked = Journal(), Overtaken(own_milvus.uri, of)
+    journal.put([make_chunk(n, "fox" if n < 2 else "sea", vector=FAR if n < 2 else NEAR) for n in range(9)])
+    name = f"overtaken_{of}"
+    writer = await MilvusIndex.open(place_in(milvus_client, tmp_path, DIMENSIONS, name), journal, str.split)
+    await catch_up(writer, journal)
+    reader = await MilvusIndex.open(place_in(asked, tmp_path, DIMENSIONS, name), journal, str.split)
+
+    async def replaced() -> None:
+        gone = [0, 1] if of == "vectors" else range(2, 9)
+        journal.replace(gone, [make_chunk(100 + n, "fox sea", vector=unit(FAR + n * NEAR)) for n in gone])
+        await catch_up(writer, journal)
+
+    asked.state_was_read.clear()
+    asked.overtake = replaced
+    probe = Probe(EVERYTHING, "fox", NEAR, 2)
+    found, reference = await reader.search(probe), MemoryIndex(journal, str.split)
+    await catch_up(reference, journal)
+    expected = await reference.search(probe)
+    assert asked.overtake is None
+    assert found.ids.tolist() == expected.ids.tolist()
+    assert np.array_equal(found.words, expected.words)
+    assert np.array_equal(found.cosine, expected.cosine, equal_nan=True)
+    await asked.close()
