@@ -2,32 +2,35 @@
 
 from pathlib import Path
 
-import pytest
 from tests.index_histories import catch_up
 from tests.milvus_places import place_in
 
-from conspectus.index.milvus import server as server_module
 from conspectus.index.milvus.server import MilvusServer
 from conspectus.index.milvus.store import MilvusIndex
 from conspectus.model.filter import Between, Eq
 from conspectus.ports import Probe
 from conspectus.testing.journal import Journal, make_chunk
+from conspectus.testing.milvus_server import MilvusProcess
 
 LONG = "z" * 5_000
 
 
-async def test_filters_miss_nothing(
-    tmp_path: Path, milvus_client: MilvusServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(server_module, "MOST_RESULTS", 4)
-    journal = Journal()
+class Terse(MilvusServer):
+    """Lists four rows at most."""
+
+    longest_list = 4
+
+
+async def test_filters_miss_nothing(tmp_path: Path, own_milvus: MilvusProcess) -> None:
+    journal, server = Journal(), Terse(own_milvus.uri, seconds=20)
     for number in range(12):
         journal.put([make_chunk(2 * number, "fox", metadata={"price": number})])
         journal.put([make_chunk(2 * number + 1, "fox", author=LONG)])
-    index = await MilvusIndex.open(place_in(milvus_client, tmp_path, 0), journal, str.split)
+    index = await MilvusIndex.open(place_in(server, tmp_path, 0), journal, str.split)
     await catch_up(index, journal, limit=1)
     for where, expected in (
         (Between(("price",), 0, 100), list(range(0, 24, 2))),
         (Eq("author", LONG), list(range(1, 24, 2))),
     ):
         assert (await index.search(Probe(where, "fox", None, 100))).ids.tolist() == expected
+    await server.close()

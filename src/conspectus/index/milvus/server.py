@@ -64,6 +64,8 @@ class MilvusServer:
         seconds: how long a call may take; so long a server that is away is waited for.
     """
 
+    longest_list = MOST_RESULTS
+
     def __init__(self, uri: str, *, token: str = "", seconds: float = 30.0) -> None:
         if not uri.endswith(LITE) and urlsplit(uri).scheme not in _SCHEMES:
             raise InvalidInput("milvus_uri", "must begin with http:// or https://, or end in .db")
@@ -160,7 +162,7 @@ class MilvusServer:
             collection_name=name,
             filter=where,
             output_fields=list(fields),
-            limit=MOST_RESULTS,
+            limit=self.longest_list,
             consistency_level="Strong",
         )
         return list(found)
@@ -171,7 +173,7 @@ class MilvusServer:
         """All rows that an expression selects, however many: by halves of the range of a column."""
         first, end = span
         rows = await self.query(name, f"({where}) and {along} >= {first} and {along} < {end}", fields)
-        if len(rows) < MOST_RESULTS or end - first < 2:
+        if len(rows) < self.longest_list or end - first < 2:
             return rows
         middle = (first + end) // 2
         below = await self.every(name, where, fields, along=along, span=(first, middle))
