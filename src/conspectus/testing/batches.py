@@ -11,6 +11,7 @@ from conspectus.errors import ProviderError
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
 
+POISON = "poison"
 TURNS = 50
 """Steps of the event loop after which everything that can go on without time passing has."""
 
@@ -22,17 +23,16 @@ def row_of(text: str, kind: str) -> list[float]:
 
 
 class CountingModel:
-    """Embeds each batch with the next outcome of `plan`, if there is one, and refuses any with `poison`.
+    """Embeds each batch with the next outcome of `plan`, if there is one, and refuses any with POISON.
 
     An outcome is an error to raise, None for an answer, or an event to wait for before the answer.
     """
 
-    def __init__(self, *outcomes: ProviderError | asyncio.Event | None, poison: str = "poison") -> None:
+    def __init__(self, *outcomes: ProviderError | asyncio.Event | None) -> None:
         self.plan = deque(outcomes)
         self.batches: list[tuple[str, list[str]]] = []
         self.embedded: list[str] = []
         self.closed = False
-        self._poison = poison
 
     @property
     def space(self) -> EmbeddingSpace:
@@ -57,7 +57,7 @@ class CountingModel:
             await outcome.wait()
         elif outcome is not None:
             raise outcome
-        if any(self._poison in text for text in texts):
+        if any(POISON in text for text in texts):
             raise ProviderError("counting", "refused a text", status=400)
         self.embedded += texts
         return np.array([row_of(text, kind) for text in texts], dtype=np.float32)

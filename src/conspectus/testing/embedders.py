@@ -14,6 +14,7 @@ from conspectus.ports import Vectors
 WORD = re.compile(r"\w+")
 STATED = re.compile(r"cosine ([01]\.\d+)")
 ROWS = 1 << 15
+POISON = "poison"
 
 
 @cache
@@ -70,11 +71,10 @@ class LockedEmbedder(HashedEmbedder):
 
 
 class PickyEmbedder(HashedEmbedder):
-    """Refuses any text that holds `poison`, and is away for the first `away` calls."""
+    """Refuses any text that holds POISON, and is away for the first `away` calls."""
 
-    def __init__(self, *, poison: str = "poison", away: int = 0) -> None:
+    def __init__(self, *, away: int = 0) -> None:
         super().__init__()
-        self._poison = poison
         self._away = away
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
@@ -82,7 +82,7 @@ class PickyEmbedder(HashedEmbedder):
         if self._away > 0:
             self._away -= 1
             raise ProviderUnavailable("picky", "is away", retry_after=0.01)
-        if any(self._poison in text for text in texts):
+        if any(POISON in text for text in texts):
             raise ProviderError("picky", "refused a text")
         return await super().embed_documents(texts)
 
