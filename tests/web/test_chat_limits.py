@@ -20,6 +20,13 @@ def hanging() -> ScriptedChatModel:
     return ScriptedChatModel(WORDS, hangs=True, after=1)
 
 
+@pytest.fixture
+async def loaded(tmp_path: Path) -> None:
+    """What the first chat of a process loads may take longer than a request is given here."""
+    async with chats(tmp_path / "before", ScriptedChatModel(["x"])) as site:
+        await site.chat()
+
+
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_chat_that_waits_for_the_model_takes_no_place(tmp_path: Path, stream: bool) -> None:
     model = hanging()
@@ -35,6 +42,7 @@ async def test_a_chat_that_waits_for_the_model_takes_no_place(tmp_path: Path, st
         assert (await client.get("/me")).status_code == 200
 
 
+@pytest.mark.usefixtures("loaded")
 @pytest.mark.parametrize("path", ["/chat", "/chat/completions"])
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_chat_may_take_longer_than_a_request(tmp_path: Path, path: str, stream: bool) -> None:
@@ -75,6 +83,7 @@ async def test_a_silent_model_is_bridged_by_comments(tmp_path: Path) -> None:
     assert [each.data for each in parsed(pieces)[1:3]] == WORDS
 
 
+@pytest.mark.usefixtures("loaded")
 async def test_who_takes_nothing_in_is_waited_for_only_so_long(tmp_path: Path) -> None:
     model = ScriptedChatModel(["x" * 50_000] * 400)
     async with chats(tmp_path, model, request_seconds=1) as site:
