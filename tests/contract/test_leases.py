@@ -16,7 +16,7 @@ from conspectus.records.shared_tables import leases
 from conspectus.records.store import open_records
 from conspectus.records.transactions import Transactions
 
-LONG, SHORT = 60.0, 0.3
+LONG, SHORT = 60.0, 1.0
 HOUR = 3600 * MICROSECONDS
 
 
@@ -76,7 +76,7 @@ async def test_of_many_that_ask_at_once_for_what_nobody_ever_had_one_gets_it(pro
 async def test_a_lease_is_renewed_while_it_is_held(processes: Pair) -> None:
     first, second = (Leases(each, seconds=SHORT) for each in processes)
     async with first.turn("jobs") as mine:
-        for _ in range(4):
+        for _ in range(3):
             await asyncio.sleep(SHORT / 2)
             async with second.turn("jobs") as yours:
                 assert not yours

@@ -143,7 +143,7 @@ async def test_a_real_deadlock_is_run_again(records: SqlRecords, postgres_url: s
 
 
 async def test_a_writer_that_waits_too_long_says_so(postgres_url: str) -> None:
-    records, other = await stocked(postgres_url, busy_seconds=0.1), await stocked(postgres_url)
+    records, other = await stocked(postgres_url, busy_seconds=0.5), await stocked(postgres_url)
     held, leave = asyncio.Event(), threading.Event()
     loop = asyncio.get_running_loop()
 
@@ -348,7 +348,7 @@ async def test_a_purge_leaves_no_byte_of_what_was_deleted(mortal: PostgresProces
 
 
 async def test_a_purge_waits_for_readers_and_says_when_it_cannot(postgres_url: str) -> None:
-    records = await stocked(postgres_url, busy_seconds=0.2)
+    records = await stocked(postgres_url, busy_seconds=0.5)
     await records.write([prepared("a", "x")])
     with psycopg.connect(postgres_url) as other:
         other.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")

@@ -181,7 +181,7 @@ async def test_waiting_for_a_place_counts(open_site: OpenSite) -> None:
         entered.set()
         await leave.wait()
 
-    async with open_site(request_seconds=1, max_requests=1) as site, site.client() as client:
+    async with open_site(request_seconds=2, max_requests=1) as site, site.client() as client:
         site.app.add_api_route("/api/v1/hold", hold)
         holding = asyncio.create_task(client.get("/hold"))
         await entered.wait()
