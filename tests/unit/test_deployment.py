@@ -133,7 +133,7 @@ def test_the_locks_of_the_image_hold_the_versions_that_are_tested() -> None:
     base, full, tested = locked("base.txt"), locked("server-full.txt"), locked("dev.txt")
     server = locked("server.txt")
     assert base.items() <= server.items() <= full.items()
-    assert {"pgvector", "openai"} <= set(server)
+    assert {"psycopg", "openai"} <= set(server)
     assert {name for name in server if name in tested and server[name] != tested[name]} == set()
 
 
