@@ -20,6 +20,7 @@ def test_a_folder_is_moved_to_another(filled: Shell, tmp_path: Path) -> None:
     assert [hit["chunk"] for hit in after["hits"]] == [hit["chunk"] for hit in before["hits"]]
     again = filled("migrate", "--from", tmp_path / "data", "--to", tmp_path / "new", "--json")
     assert (again.code, again.json["error"]["code"]) == (1, "conflict")
+    assert "holds a store" in again.json["error"]["message"]
 
 
 def test_without_index_it_is_built_by_the_first_question(filled: Shell, tmp_path: Path) -> None:

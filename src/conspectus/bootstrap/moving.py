@@ -95,8 +95,9 @@ def _prepare_folder(there: Place) -> None:
         ) from fault
     ours = {records.name, f"{records.name}-wal", f"{records.name}-shm", *FILES}
     if found and (records.name not in found or not found <= ours):
-        shown = sorted(found - ours) or sorted(found)
-        raise Conflict("target", str(there.folder), f"holds {shown[0]}; move to a folder that is empty")
+        other = (sorted(found - ours) or sorted(found))[0]
+        shown = f"a store, and {other}" if records.name in found else other
+        raise Conflict("target", str(there.folder), f"holds {shown}; move to a folder that is empty")
 
 
 def _job_files(place: Place, database: "Database", copies: Path) -> JobFiles:
