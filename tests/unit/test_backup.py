@@ -1,9 +1,7 @@
 """Backups: whole or not at all, of a store that is used; nothing of a hostile file leaves its place."""
 
 import asyncio
-import errno
 import json
-import os
 import random
 import shutil
 import sqlite3
@@ -20,7 +18,6 @@ from tests.moving_places import database, keep_job
 
 import conspectus
 from conspectus import NewDocument
-from conspectus.bootstrap import backups
 from conspectus.bootstrap.backups import back_up, check_backup, restore
 from conspectus.bootstrap.places import RECORDS
 from conspectus.errors import Conflict, ConspectusError, InvalidInput, NotFound, StorageError, UnreadableFile
@@ -66,33 +63,6 @@ async def test_a_backup_restores_to_the_same_store(store: Path, archive: Path, t
     assert pages[0] == pages[1]
 
 
-@pytest.fixture
-def ended(store: Path) -> Path:
-    """The file of another job of the store, which has ended."""
-    with database(str(store / RECORDS)) as opened:
-        transact(opened, opened.writing, lambda each: keep_job(each, "job-0", "succeeded"))
-    (store / "uploads" / "job-0").mkdir()
-    (store / "uploads" / "job-0" / "0").write_bytes(b"done with")
-    return store / "uploads" / "job-0" / "0"
-
-
-@pytest.mark.parametrize("is_gone", [False, True])
-def test_files_of_jobs_that_have_ended_are_left_out_and_may_go_away(
-    store: Path, ended: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_gone: bool
-) -> None:
-    take = backups._take
-
-    def drop_and_take(file: Path, taken: Path) -> None:
-        if is_gone:
-            shutil.rmtree(ended.parent, ignore_errors=True)
-        take(file, taken)
-
-    monkeypatch.setattr(backups, "_take", drop_and_take)
-    back_up(store, tmp_path / "a.zip", settings=SETTINGS)
-    found = check_backup(tmp_path / "a.zip", settings=SETTINGS).manifest.members
-    assert set(found) == {"records.sqlite", "uploads/job-1/0"}
-
-
 async def test_a_store_at_work_is_backed_up_whole(tmp_path: Path) -> None:
     stop = asyncio.Event()
     async with conspectus.open(tmp_path / "store", settings=SETTINGS) as engine:
@@ -128,27 +98,6 @@ def test_what_cannot_be_backed_up(store: Path, archive: Path, tmp_path: Path) ->
         back_up(store, tmp_path / "no folder" / "x.zip", settings=SETTINGS)
     assert archive.read_bytes() == before
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.zip", "store"]
-
-
-def without_links(*_: Path) -> None:
-    raise PermissionError(errno.EPERM, "no links here")
-
-
-@pytest.mark.parametrize("has_links", [True, False])
-def test_a_file_that_appears_last_of_all_is_not_replaced(
-    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_links: bool
-) -> None:
-    if not has_links:
-        monkeypatch.setattr(os, "link", without_links)
-    monkeypatch.setattr(backups, "_require_new", lambda file: None)
-    back_up(store, tmp_path / "a.zip", settings=SETTINGS)
-    assert stat.S_IMODE((tmp_path / "a.zip").stat().st_mode) == 0o600
-    check_backup(tmp_path / "a.zip", settings=SETTINGS)
-    (tmp_path / "b.zip").write_bytes(b"mine")
-    with pytest.raises(Conflict, match=r"b\.zip"):
-        back_up(store, tmp_path / "b.zip", settings=SETTINGS)
-    assert (tmp_path / "b.zip").read_bytes() == b"mine"
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["a.zip", "b.zip", "store"]
 
 
 def test_a_damaged_store_gives_no_backup(store: Path, tmp_path: Path) -> None:

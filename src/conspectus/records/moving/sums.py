@@ -34,10 +34,10 @@ def hash_of(written: bytes) -> int:
     return int.from_bytes(blake2b(written, digest_size=BITS // 8).digest(), "big")
 
 
-def hash_in_parts(row: Sequence[object]) -> int:
-    """The hash of a row with all of it never written out at once, however large its bytes are."""
+def hash_in_parts(row: Sequence[object], *, size: int = PART) -> int:
+    """The hash of a row of which no more than `size` bytes of a column are written out at once."""
     digest = blake2b(digest_size=BITS // 8)
-    for part in _parts(row):
+    for part in _parts(row, size):
         digest.update(part)
     return int.from_bytes(digest.digest(), "big")
 
@@ -48,23 +48,23 @@ def sum_of(hashes: Iterable[int]) -> Sum:
     return Sum(len(found), sum(found) % (1 << BITS))
 
 
-def _parts(row: Sequence[object]) -> Iterator[bytes]:
+def _parts(row: Sequence[object], size: int) -> Iterator[bytes]:
     """The same bytes as `written_out`."""
     yield b"("
     for place, value in enumerate(row):
         yield b", " if place else b""
-        if isinstance(value, bytes) and len(value) > PART:
-            yield from _parts_of_bytes(value)
+        if isinstance(value, bytes) and len(value) > size:
+            yield from _parts_of_bytes(value, size)
         else:
             yield ascii(value).encode("ascii")
     yield b",)" if len(row) == 1 else b")"
 
 
-def _parts_of_bytes(value: bytes) -> Iterator[bytes]:
+def _parts_of_bytes(value: bytes, size: int) -> Iterator[bytes]:
     quote, forcing = (b'"', b"'") if b"'" in value and b'"' not in value else (b"'", b"'\"")
     end = len(ascii(forcing)) - len("b'")
     yield b"b" + quote
-    for start in range(0, len(value), PART):
+    for start in range(0, len(value), size):
         # What ends each part makes Python choose the same quotes for it as for all of them.
-        yield ascii(value[start : start + PART] + forcing)[2:-end].encode("ascii")
+        yield ascii(value[start : start + size] + forcing)[2:-end].encode("ascii")
     yield quote
