@@ -17,7 +17,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.web.test_serve import PROGRAM, Process, environment, serving
+from tests.web.test_serve import PROGRAM, Process, environment, said_in_time, serving
 
 QUIET = {"log_level": "error", "busy_seconds": 60}
 WORKERS = 2
@@ -95,6 +95,23 @@ async def test_all_processes_are_replaced_without_a_request_that_fails(tmp_path:
         until(lambda: number(server, "conspectus_processes") == WORKERS)
         assert server.end() == ""
         assert server.process.returncode == 0
+
+
+def test_a_server_is_ready_while_one_that_joins_its_processes_is_not(tmp_path: Path) -> None:
+    index = tmp_path / "data" / "index"
+    with serving(tmp_path, "--keyless", "--no-jobs", "--workers", str(WORKERS), log_level="error") as server:
+        with server.client(None) as client:
+            assert client.post("/collections", json={"name": "wiki"}).status_code == 201
+            body = {"documents": [{"text": "tide"}]}
+            assert client.post("/collections/wiki/documents", json=body).status_code == 201
+        before = children(server.process.pid)
+        index.write_text("in the way", encoding="utf-8")
+        server.process.send_signal(signal.SIGHUP)
+        said_in_time(server.process, '"not ready"')
+        said = {httpx.get(f"{server.address}/readyz").text for _ in range(60)}
+        index.unlink()
+        assert not [each for each in said if "the server is" in each]
+        until(lambda: not before & children(server.process.pid))
 
 
 def test_a_process_that_was_killed_is_replaced(tmp_path: Path) -> None:

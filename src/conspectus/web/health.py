@@ -21,6 +21,8 @@ class Readiness:
 
     def __init__(self, engine: Engine, log: FilteringBoundLogger) -> None:
         self.state: State = "starting"
+        self.covered = False
+        """Others answer at this address, which is ready although this process is not yet, or no more."""
         self._engine = engine
         self._log = log
         self._begun = asyncio.Event()
@@ -47,7 +49,7 @@ class Readiness:
 
     async def obstacle(self) -> str | None:
         """Why nothing should be sent here now; None where all is well."""
-        if self.state != "ready":
+        if self.state != "ready" and not self.covered:
             return f"the server is {self.state}"
         try:
             async with asyncio.timeout(ANSWER_SECONDS):

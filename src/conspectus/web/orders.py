@@ -31,12 +31,16 @@ main()
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a worker is to serve: a store, at a socket that it inherits, with its numbers in a folder."""
+    """What a worker is to serve: a store, at a socket that it inherits, with its numbers in a folder.
+
+    It `joins` others that are ready.
+    """
 
     settings: Settings
     path: str | None
     listener: int
     counted: str
+    joins: bool = False
 
     def written(self) -> bytes:
         """As a line."""

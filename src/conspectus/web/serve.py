@@ -224,6 +224,7 @@ class Server(uvicorn.Server):
         From now on, an interrupt ends the process.
         """
         loop = asyncio.get_running_loop()
+        self._readiness.covered = False
         self._readiness.stop()
         loop.call_later(self._drain, self._end)
         if loop.remove_signal_handler(signal.SIGINT):
@@ -235,6 +236,7 @@ class Server(uvicorn.Server):
             self._leaving = asyncio.create_task(self._leave())
 
     async def _leave(self) -> None:
+        self._readiness.covered = True
         self._readiness.stop()
         for each in self.servers:
             each.close()

@@ -45,6 +45,7 @@ async def _work(order: Order, ending: ExitStack) -> None:
     log = logger(settings.log_level).bind(worker=os.getpid())
     async with bootstrap.open(order.path, settings=settings) as engine:
         app = application(engine, settings, log=log, counted=Path(order.counted))
+        app.state.readiness.covered = order.joins
         server = Server(app, settings)
         beside = [
             asyncio.create_task(_obey(server, order, ending)),

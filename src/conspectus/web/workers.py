@@ -9,6 +9,7 @@ import signal
 from asyncio.subprocess import Process
 from collections.abc import Callable
 from contextlib import closing, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -90,6 +91,11 @@ class Worker:
     def serves(self) -> bool:
         """Whether it has come as far as that."""
         return SERVING in self._said
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it has been ready."""
+        return READY in self._said
 
     async def says(self, word: bytes) -> bool:
         """Wait until it has said that; false if it ended before."""
@@ -174,8 +180,7 @@ class Crew:
         """Start all of them. Raises StorageError where one ends instead of serving."""
         started: list[Worker] = []
         while len(started) < self._order.settings.workers and not self._stopping.is_set():
-            started.append(await Worker.start(self._order))
-            self._admit(started[-1])
+            started.append(await self._another())
         serving = await asyncio.gather(*(self._serves(each) for each in started))
         if not (all(serving) or self._stopping.is_set()):
             raise StorageError("a process of the server ended before it could serve; its log says why")
@@ -208,8 +213,7 @@ class Crew:
         for old in tuple(self._present):
             if old not in self._present:
                 continue
-            new = await Worker.start(self._order)
-            self._admit(new)
+            new = await self._another()
             if not await new.says(READY):
                 self._log.error("a new worker was not ready; the others stay", worker=new.process.pid)
                 return
@@ -226,12 +230,15 @@ class Crew:
             await asyncio.gather(*(each.ended(self._limit) for each in present))
             await asyncio.wait(watches)
 
-    def _admit(self, worker: Worker) -> None:
-        """Have a worker be one of them; one that comes while they are stopped is told so too."""
+    async def _another(self) -> Worker:
+        """A new one of them; if it comes while they are stopped, it is told so too. Raises StorageError."""
+        joins = any(each.is_ready for each in self._present)
+        worker = await Worker.start(replace(self._order, joins=joins))
         self._present.append(worker)
         watch = asyncio.create_task(self._watch(worker))
         self._watches.add(watch)
         watch.add_done_callback(self._watches.discard)
+        return worker
 
     async def _watch(self, worker: Worker) -> None:
         """Wait for the end of a worker, and where it was still wanted, start another one."""
@@ -249,13 +256,12 @@ class Crew:
         """Start one in the place of another, as soon as that can be done."""
         while not self._stopping.is_set():
             try:
-                new = await Worker.start(self._order)
+                new = await self._another()
             except StorageError as fault:
                 self._log.error("a worker could not be started", **fault_facts(fault))
                 await self._rest()
             else:
                 new.wanted = True
-                self._admit(new)
                 return
 
     async def _rest(self) -> None:
