@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
+PIP_VERSION := 26.3
 # What the image of a server has beside the base: see Dockerfile.
 SERVER := --extra postgresql --extra hosted --extra openai
 FULL := --extra anthropic --extra google --extra cohere --extra bedrock --extra milvus
@@ -66,10 +67,12 @@ $(VENV)/lock/bin/uv --no-config pip compile --quiet --universal --python-version
 	pyproject.toml $(2) --output-file $(1)
 endef
 
-# Python compiles what is used when it is used; compiling everything would take as long as the rest.
+# Python compiles what is used when it is used; compiling everything would take as long as the rest. The pip that
+# Python 3.11 brings takes the newest google-auth for `google-auth[requests]`, although another one is pinned.
 $(READY): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed: make PYTHON=python3.12" if sys.version_info < (3, 11) else 0)'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip==$(PIP_VERSION)
 	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
