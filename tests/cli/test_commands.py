@@ -3,8 +3,10 @@
 import json
 from pathlib import Path
 
+import psycopg
 import pytest
 
+from conspectus.testing.postgres_server import PostgresProcess
 from tests.cli.conftest import Shell
 
 COUNTS = ("added", "replaced", "updated", "unchanged", "pruned")
@@ -204,6 +206,17 @@ def test_a_folder_without_data_is_none_and_stays_as_it_is(shell: Shell, tmp_path
         assert (command, asked.code) == (command, 3)
         assert asked.json["error"]["kind"] == "data folder"
     assert list((tmp_path / "empty").iterdir()) == []
+
+
+def test_a_database_without_data_stays_as_it_is(shell: Shell, postgres: PostgresProcess) -> None:
+    """As the database of a URL that is slightly wrong, which a check at night would find sound for ever."""
+    with postgres.fresh(empty=True) as url:
+        for command in (["check"], ["status"], ["search", "printers"], ["reindex"]):
+            asked = shell("--data", url, "--json", *command)
+            assert (command, asked.code) == (command, 3)
+            assert asked.json["error"]["kind"] == "data in"
+        with psycopg.connect(url) as connection:
+            assert connection.execute("SELECT FROM pg_tables WHERE schemaname = 'public'").fetchall() == []
 
 
 def test_evaluations_run(shell: Shell, tmp_path: Path) -> None:

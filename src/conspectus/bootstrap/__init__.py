@@ -9,11 +9,12 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from conspectus.bootstrap.databases import require_store
 from conspectus.bootstrap.indexes import build, index_folder
 from conspectus.bootstrap.models import GIVEN, Embedders, Models, Rerankers
 from conspectus.bootstrap.names import checked_names, extractor_of
 from conspectus.bootstrap.parts import local_archives, local_counter, local_files, now, parts_of, prepare
-from conspectus.bootstrap.places import RECORDS, absolute, place_of
+from conspectus.bootstrap.places import absolute, place_of
 from conspectus.engine import Engine
 from conspectus.ports import Embedder
 from conspectus.ports.chat import ChatModel
@@ -22,7 +23,6 @@ from conspectus.providers.gemini import GeminiEmbeddings
 from conspectus.settings import Settings
 
 __all__ = [
-    "RECORDS",
     "Embedders",
     "GeminiEmbeddings",
     "Models",
@@ -36,6 +36,7 @@ __all__ = [
     "now",
     "open",
     "prepare",
+    "require_store",
 ]
 
 

@@ -1,14 +1,14 @@
 """Moving a store to another place: its rows, and the files of jobs that are not done."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
+from conspectus.bootstrap.databases import database_of
 from conspectus.bootstrap.places import Place, place_of
 from conspectus.errors import Conflict, InvalidInput, NotFound, StorageError
 from conspectus.model.ids import JobId
@@ -56,7 +56,7 @@ def move(
         raise NotFound("store at", str(here.folder))
     if not there.is_shared:
         _prepare_folder(there)
-    with _database(here, settings) as given, _database(there, settings) as taken:
+    with database_of(here, settings) as given, database_of(there, settings) as taken:
         origin = f"{given.name} [{here.folder.name}]"
         aside = _FILE_TABLES if here.is_shared != there.is_shared else frozenset[str]()
 
@@ -70,17 +70,6 @@ def move(
 
         moved = Move(given, Target(taken), progress=progress, without=aside).run(origin=origin, at_last=carry)
         return MoveReceipt(given.name, taken.name, moved)
-
-
-@contextmanager
-def _database(place: Place, settings: Settings) -> Iterator["Database"]:
-    from conspectus.records.databases import DatabaseAccess, database_at
-
-    opened = database_at(place.records, DatabaseAccess(settings.busy_seconds, settings.database_connections))
-    try:
-        yield opened
-    finally:
-        opened.reading.dispose()
 
 
 def _prepare_folder(there: Place) -> None:

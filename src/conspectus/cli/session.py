@@ -41,9 +41,9 @@ class Session:
 
 @contextmanager
 def opened(common: Common, *, new: bool = False) -> Iterator[Session]:
-    """Open the data or ask the server that is named; a folder is made only by a command that writes.
+    """Open the data or ask the server that is named; a store is made only by a command that writes.
 
-    Raises NotFound for a folder that is not there, or holds no data.
+    Raises NotFound for a folder or database that holds no data.
     """
     settings = Settings.from_environment()
     with _engine(common, settings, new=new) as engine:
@@ -70,17 +70,9 @@ def _engine(common: Common, settings: Settings, *, new: bool) -> AbstractContext
     if url:
         return sync.connect(url, settings=settings)
     place = bootstrap.absolute(common.data or settings.path)
-    if not new and isinstance(place, Path) and not _may_hold_data(place):
-        raise NotFound("data folder", str(place))
+    if not new:
+        bootstrap.require_store(place, settings=settings)
     return sync.open(place, settings=settings)
-
-
-def _may_hold_data(folder: Path) -> bool:
-    """Whether the records are there; also where nobody may look, which opening them says better."""
-    try:
-        return (folder / bootstrap.RECORDS).exists()
-    except OSError:
-        return True
 
 
 def _by_id(condition: Filter, ids: dict[str, str]) -> Filter:
