@@ -14,6 +14,7 @@ from pathlib import Path
 import conspectus
 from conspectus.engine import Engine
 from conspectus.model.conversation import NewMessage
+from conspectus.model.ids import DocumentId
 from conspectus.settings import Settings
 
 SETTINGS = replace(Settings(), embedder="none", tail_chunks=40, log_level="critical")
@@ -26,6 +27,7 @@ async def post(engine: Engine, channel: str, seed: int, count: int) -> None:
     """Messages under keys of the seed's own, answers to those of all."""
     chance = random.Random(seed)
     mine: list[str] = []
+    ids: dict[str, DocumentId] = {}
     for number in range(count):
         key, text = f"{seed}-{number}", " ".join(chance.choices(WORDS, k=5)) + f" n{seed}x{number}"
         said = await engine.latest(channel=channel, limit=KNOWN) if number % 5 == 1 else []
@@ -33,22 +35,22 @@ async def post(engine: Engine, channel: str, seed: int, count: int) -> None:
         if mine and chance.random() < 0.2:
             key = chance.choice(mine)
         print("try", "put", key, text, flush=True)
-        await engine.post(
+        (written,) = await engine.post(
             NewMessage(text, key=key, author=f"author{seed}", reply_to=answered), channel=channel
         )
         print("done", "put", key, text, flush=True)
         mine.append(key)
+        ids[key] = written.id
         if chance.random() < 0.1:
-            await drop(engine, channel, mine.pop(chance.randrange(len(mine))))
+            gone = mine.pop(chance.randrange(len(mine)))
+            await drop(engine, gone, ids[gone])
             mine = [each for each in mine if each != key] if key not in mine else mine
 
 
-async def drop(engine: Engine, channel: str, key: str) -> None:
+async def drop(engine: Engine, key: str, document: DocumentId) -> None:
     """Delete a message, if it is there."""
-    stored = await engine.list(limit=1_000)
-    found = [each.id for each in stored.documents if each.key == key]
     print("try", "delete", key, "-", flush=True)
-    await engine.delete(found)
+    await engine.delete([document])
     print("done", "delete", key, "-", flush=True)
 
 

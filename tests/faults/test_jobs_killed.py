@@ -13,6 +13,7 @@ import pytest
 
 import conspectus
 from conspectus.engine import Engine
+from conspectus.model.records import Document
 from conspectus.testing.web_server import Answer, ScriptedServer
 from tests.faults.job_taker import SECRET, SETTINGS, text_of
 from tests.files import holding
@@ -50,11 +51,20 @@ async def settled(engine: Engine) -> None:
             await engine.wait_job(page[0].id)
 
 
+async def every_document(engine: Engine) -> list[Document]:
+    page = await engine.list(limit=1_000)
+    found = list(page.documents)
+    while page.next is not None:
+        page = await engine.list(after=page.next, limit=1_000)
+        found += page.documents
+    return found
+
+
 async def verify(engine: Engine, accepted: dict[str, int]) -> None:
     await settled(engine)
     jobs = [await engine.job(each) for each in accepted]
     assert Counter(job.state for job in jobs) == {"succeeded": len(accepted)}, jobs
-    documents = (await engine.list(limit=1000)).documents
+    documents = await every_document(engine)
     numbers = Counter(int(each.key.rpartition("/")[2]) for each in documents)
     assert set(numbers) >= set(accepted.values())
     assert set(numbers.values()) == {1}
