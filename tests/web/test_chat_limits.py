@@ -163,7 +163,7 @@ async def test_who_is_hidden_from_is_not_given_it_by_the_model(tmp_path: Path) -
             assert (await client.post("/chat", json=body)).status_code == 404
             body = {"messages": [{"role": "user", "content": "quince code"}]}
             told += (await client.post("/chat/completions", json=body)).text + repr(site.model.asked)
-    assert ("4711" in told, len(site.model.asked)) == (False, 2)
+    assert ("is 4711" in told, len(site.model.asked)) == (False, 2)
 
 
 async def test_to_chat_a_key_has_to_be_good_for_reading(tmp_path: Path) -> None:
