@@ -1,7 +1,7 @@
 """Making a new database as the newest migration leaves one, without running them one after the other."""
 
 from functools import cache
-from typing import Any
+from operator import attrgetter
 
 from sqlalchemy import (
     Column,
@@ -13,6 +13,7 @@ from sqlalchemy import (
     create_mock_engine,
     insert,
 )
+from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
 from conspectus.records import (
     account_tables,
@@ -63,13 +64,9 @@ def make(connection: Connection) -> None:
 
 @cache
 def statements(dialect: str) -> tuple[str, ...]:
-    """What makes the tables and their indexes; compiling it takes longer than running it."""
-    made: list[str] = []
-
-    def keep(statement: Any, *_: Any, **__: Any) -> None:
-        made.append(str(statement.compile(dialect=database.dialect)))
-
-    database = create_mock_engine(f"{dialect}://", keep)
-    schema.create_all(database, checkfirst=False)
-    history.create(database, checkfirst=False)
-    return tuple(made)
+    """What makes the tables and their indexes, always in one order; compiling takes longer than running."""
+    database = create_mock_engine(f"{dialect}://", lambda *_: None).dialect
+    made: list[ExecutableDDLElement] = []
+    for table in (*schema.sorted_tables, history):
+        made += [CreateTable(table), *map(CreateIndex, sorted(table.indexes, key=attrgetter("name")))]
+    return tuple(str(statement.compile(dialect=database)) for statement in made)

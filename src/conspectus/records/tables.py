@@ -18,7 +18,7 @@ from sqlalchemy import (
     types,
 )
 
-VERSION = "0013"
+VERSION = "0014"
 """The newest migration; a stored version above it comes from a newer program."""
 
 Number = BigInteger().with_variant(Integer, "sqlite")
@@ -157,6 +157,7 @@ Index(
 Index(
     "ix_documents_pending",
     documents.c.collection,
+    documents.c.status,
     documents.c.last_chunk,
     sqlite_where=PENDING,
     postgresql_where=PENDING,
@@ -183,7 +184,15 @@ Index(
     sqlite_where=VERSIONED,
     postgresql_where=VERSIONED,
 )
-Index("ix_documents_parent", documents.c.parent, sqlite_where=CHILD, postgresql_where=CHILD)
+Index(
+    "ix_documents_parent",
+    documents.c.parent,
+    documents.c.collection,
+    documents.c.recorded,
+    documents.c.id,
+    sqlite_where=CHILD,
+    postgresql_where=CHILD,
+)
 
 chunks = Table(
     "chunks",

@@ -1,0 +1,163 @@
+"""What SQLite reads for a write: no more in a larger store, whichever index was created first."""
+
+import random
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy
+from sqlalchemy import event
+from tests.migration.test_migrations import migrate_to
+from tests.stores import SETTINGS
+
+import conspectus
+from conspectus import Engine
+from conspectus.faces.task_words import Task
+from conspectus.faces.tasks import Tasks
+from conspectus.model.conversation import NewMessage
+from conspectus.model.memory import Forgetting, NewMemory, Scope
+from conspectus.model.records import NewDocument
+from conspectus.model.video import NewCaption
+from conspectus.records import newest
+from conspectus.testing.embedders import HashedEmbedder
+
+ANN = Scope("ann")
+STEP = 20
+"""Work is counted in so many instructions of SQLite's virtual machine."""
+SMALL, LARGE = 120, 480
+"""More than the newest messages of a channel that a new one is compared with."""
+MARKS = re.compile(r"\?(, \?)+")
+SCANS = {
+    "collections": "all of them are read, of which there are few",
+    "tree": "the documents that a recursive query has found so far",
+    "anon_1": "a list that was given",
+}
+
+
+@dataclass
+class Work:
+    """What each statement made SQLite do, and with which values it was asked last."""
+
+    steps: Counter[str] = field(default_factory=Counter)
+    asked: dict[str, tuple[str, Any]] = field(default_factory=dict)
+
+
+@contextmanager
+def watched() -> Iterator[Work]:
+    """Count what is done from here on, by the connections that are opened from here on."""
+    work, current = Work(), dict[int, str]()
+
+    def connected(connection: sqlite3.Connection, _: object) -> None:
+        def step() -> None:
+            work.steps[current.get(id(connection), "")] += 1
+
+        connection.set_progress_handler(step, STEP)
+
+    def asked(connection: sqlalchemy.Connection, _: object, sql: str, values: Any, *more: Any) -> None:
+        name = MARKS.sub("?", sql)
+        current[id(connection.connection.driver_connection)] = name
+        work.asked[name] = (sql, values[0] if more[-1] else values)
+
+    event.listen(sqlalchemy.Engine, "connect", connected)
+    event.listen(sqlalchemy.Engine, "before_cursor_execute", asked)
+    yield work
+    event.remove(sqlalchemy.Engine, "connect", connected)
+    event.remove(sqlalchemy.Engine, "before_cursor_execute", asked)
+
+
+async def fill(engine: Engine, size: int) -> None:
+    await engine.add([NewDocument(f"text {each}", key=str(each)) for each in range(size)])
+    await engine.remember([NewMemory(f"note {each}", key=str(each)) for each in range(size)], scope=ANN)
+    said = [NewMessage(f"said {each}", key=str(each), author="ann") for each in range(size)]
+    await engine.post(said, channel="ops")
+    await engine.add_captions([NewCaption(f"seen {each}", start=each) for each in range(size)], stream="cam")
+    await Tasks(engine).put_many([Task(id=str(each), title=f"Do {each}") for each in range(size)])
+    for collection in await engine.collections():
+        await engine.settle(collection=collection.name)
+
+
+async def write(engine: Engine, key: str) -> None:
+    """Write in every way that a caller can."""
+    await engine.add(NewDocument("one more", key=key))
+    [added] = await engine.add(NewDocument("one more, and wait", key=f"{key} waited"), wait=True)
+    await engine.add(NewDocument("one that replaces it", key=f"{key} waited"), wait=True)
+    await engine.update(added.id, title="a title")
+    await engine.delete(added.id)
+    [kept] = await engine.remember(NewMemory("I moved to Rome", key=key), scope=ANN, wait=True)
+    await engine.update_memory(kept.id, scope=ANN, text="I moved back")
+    await engine.forget(Forgetting(ids=(kept.id,)), scope=ANN)
+    said = [NewMessage("who?", key=key, author="ann"), NewMessage("me", reply_to=key, author="bo")]
+    await engine.post(said, channel="ops", wait=True)
+    await engine.add_captions([NewCaption("a red car", key=key, start=1, end=2)], stream="cam")
+    tasks = Tasks(engine)
+    await tasks.put(Task(id=key, title="Write", description="at length"))
+    await tasks.update(key, title="Read")
+    await tasks.delete(key)
+    for collection in await engine.collections():
+        await engine.settle(collection=collection.name)
+
+
+async def work_of_writes(folder: Path, size: int) -> Work:
+    with watched() as work:
+        async with conspectus.open(folder, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
+            await fill(engine, size)
+            await write(engine, "the first of its kind")
+            work.steps.clear()
+            work.asked.clear()
+            await write(engine, "measured")
+    return work
+
+
+def plan(database: sqlite3.Connection, sql: str, values: Any) -> list[str]:
+    return [row[3] for row in database.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
+
+
+def with_indexes_shuffled(seed: int) -> sqlite3.Connection:
+    statements = list(newest.statements("sqlite"))
+    random.Random(seed).shuffle(statements)
+    database = sqlite3.connect(":memory:")
+    for statement in sorted(statements, key=lambda each: "INDEX" in each):
+        database.execute(statement)
+    return database
+
+
+def migrated(folder: Path) -> sqlite3.Connection:
+    migrate_to(folder / "migrated", "head")
+    return sqlite3.connect(folder / "migrated")
+
+
+def assert_alike(work: Work, stores: Sequence[sqlite3.Connection]) -> None:
+    """Each statement is planned alike in all stores, and goes through no table that grows."""
+    for sql, values in work.asked.values():
+        if sql.startswith(("SELECT", "UPDATE", "DELETE", "WITH")):
+            first, *others = [plan(store, sql, values) for store in stores]
+            assert all(other == first for other in others), (sql, first, others)
+            scanned = {line.split()[1] for line in first if line.startswith("SCAN")}
+            assert scanned <= SCANS.keys(), (sql, first)
+
+
+async def test_a_write_does_no_more_in_a_larger_store(tmp_path: Path) -> None:
+    small = await work_of_writes(tmp_path / "small", SMALL)
+    large = await work_of_writes(tmp_path / "large", LARGE)
+    assert len(large.asked) > 50
+    grown = {sql: (small.steps[sql], steps) for sql, steps in large.steps.items()}
+    assert {sql: each for sql, each in grown.items() if each[1] > 1.2 * each[0] + 10} == {}
+
+
+async def test_what_a_write_reads_depends_on_no_order_of_indexes(tmp_path: Path) -> None:
+    work = await work_of_writes(tmp_path / "store", 1)
+    with closing(migrated(tmp_path)) as old, ExitStack() as opened:
+        new = [opened.enter_context(closing(with_indexes_shuffled(seed))) for seed in range(8)]
+        assert_alike(work, [old, *new])
+
+
+def test_a_new_store_gets_its_indexes_in_the_order_of_their_names() -> None:
+    made = [each.split()[2:5:2] for each in newest.statements("sqlite") if each.startswith("CREATE INDEX")]
+    for table in {table for _, table in made}:
+        of_table = [name for name, named in made if named == table]
+        assert of_table == sorted(of_table)
