@@ -13,6 +13,7 @@ from conspectus.records.replays import SqlReplays
 from conspectus.records.request_log import SqlRequestLog
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.testing.ledger_contract import (
+    NOON,
     LedgerContract,
     ReplaysContract,
     RequestLogContract,
@@ -92,11 +93,19 @@ class TestMemoryReplays(ReplaysContract):
     def store(self, replays: MemoryReplays) -> Store:
         return replays.store
 
+    @pytest.fixture
+    def ended(self, replays: MemoryReplays) -> Replays:
+        return MemoryReplays(beside=replays)
+
+    @pytest.fixture
+    def store_elsewhere(self, ended: MemoryReplays) -> Store:
+        return ended.store
+
 
 class TestSqlReplays(ReplaysContract):
     @pytest.fixture
     def replays(self, records: SqlRecords) -> Replays:
-        return SqlReplays(records.transactions)
+        return SqlReplays(records.transactions, seconds=600, alone=False)
 
     @pytest.fixture
     def store(self, records: SqlRecords) -> Store:
@@ -104,6 +113,22 @@ class TestSqlReplays(ReplaysContract):
             await records.transactions.write(lambda _: None)
 
         return stored
+
+    @pytest.fixture
+    def ended(self, records: SqlRecords) -> Replays:
+        return SqlReplays(records.transactions, seconds=0, alone=False)
+
+    @pytest.fixture
+    def store_elsewhere(self, store: Store) -> Store:
+        return store
+
+    async def test_alone_whatever_another_process_left_is_free(self, records: SqlRecords) -> None:
+        left = SqlReplays(records.transactions, seconds=600, alone=False)
+        await left.begin("ann", "k", "f", at=NOON)
+        alone = SqlReplays(records.transactions, seconds=600, alone=True)
+        assert await alone.give_back() == 1
+        assert await alone.begin("ann", "k", "f", at=NOON) is None
+        assert await alone.give_back() == 0
 
 
 class TestPostgresReplays(OnPostgres, TestSqlReplays):

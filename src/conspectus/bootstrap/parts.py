@@ -8,7 +8,7 @@ import shutil
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,8 +46,6 @@ NAMES = "names"
 KEEPING = "keeping"
 UPLOADS = "uploads"
 COPIES = "wikis"
-UNHEARD = timedelta(minutes=10)
-"""So long after its time limit a request is taken to have died with its process."""
 
 
 async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
@@ -119,11 +117,10 @@ def _others_answer(place: Place, settings: Settings) -> bool:
 
 
 def _replays(place: Place, settings: Settings, transactions: "Transactions") -> Replays:
-    """The answers of writes; what is younger than a request may be, another process may still answer."""
     from conspectus.records.replays import SqlReplays
 
-    longest = timedelta(seconds=settings.request_seconds) + UNHEARD
-    return SqlReplays(transactions, answered=longest if _others_answer(place, settings) else timedelta())
+    alone = not _others_answer(place, settings)
+    return SqlReplays(transactions, seconds=float(settings.lease_seconds), alone=alone)
 
 
 def _allowances(transactions: "Transactions") -> Allowances:

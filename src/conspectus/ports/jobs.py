@@ -161,15 +161,22 @@ class Replays(Protocol):
     async def begin(
         self, person: str, key: str, fingerprint: str, *, at: datetime
     ) -> Mapping[str, Any] | None:
-        """Claim a key (None), or the answer that was kept for it.
+        """Claim a key (None) for as long as `renew` is called in time, or return the answer kept for it.
 
         Raises Conflict if the key was used for another request, or if its first request is still running;
         WriteUnknown if that ended without an answer to keep, and something of it was stored.
         """
         ...
 
+    async def renew(self) -> None:
+        """Hold on to the open claims of this process for another lease."""
+        ...
+
     def noting(self, person: str, key: str, *, at: datetime) -> AbstractContextManager[None]:
-        """A block in which whatever is stored counts as stored for the request that claimed the key then."""
+        """A block in which whatever is stored counts as stored for the request that claimed the key then.
+
+        What is written there raises TurnLost, and is undone, once another process has taken the claim over.
+        """
         ...
 
     async def finish(self, person: str, key: str, answer: Mapping[str, Any] | None) -> None:
@@ -180,8 +187,8 @@ class Replays(Protocol):
         """Delete what is older; how many."""
         ...
 
-    async def give_back(self, before: datetime) -> int:
-        """Give back the keys of older requests that were never answered, as their process died; how many.
+    async def give_back(self) -> int:
+        """Free the claims that nobody renews any more, as their process ended; how many.
 
         Those of which something was stored are kept as such.
         """

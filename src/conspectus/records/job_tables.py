@@ -69,5 +69,6 @@ replays = Table(
     Column("answer", Text),
     Column("created", Number, nullable=False),
     Column("stored", Integer, nullable=False, server_default="0"),
+    Column("until", Number, nullable=False, server_default="0"),
     Index(None, "created"),
 )

@@ -3,17 +3,20 @@
 import json
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, insert, or_, select, update
+from sqlalchemy.sql.elements import SQLColumnExpression
 
-from conspectus.errors import Conflict, WriteUnknown
+from conspectus.errors import Conflict, StorageError, TurnLost, WriteUnknown
+from conspectus.records.database_time import MICROSECONDS, DatabaseTime
 from conspectus.records.job_tables import replays
 from conspectus.records.transactions import Transactions
 from conspectus.text.times import to_microseconds
 
+LONGEST_LEASE: Final = 3_600.0
 LOST: Final = json.dumps(None)
 """Stands in the place of an answer that nobody got, to a request of which something was stored."""
 
@@ -21,77 +24,123 @@ LOST: Final = json.dumps(None)
 class SqlReplays:
     """Every method of the port `Replays` as one transaction.
 
-    Requests that are no older than `answered` may still be answered, by other processes.
+    A claim is a lease of `seconds` by the clock of the database. `alone` says that no other process answers
+    requests of this store, so that what this one did not claim itself belongs to a process that ended.
     """
 
-    def __init__(self, transactions: Transactions, *, answered: timedelta = timedelta()) -> None:
+    def __init__(self, transactions: Transactions, *, seconds: float, alone: bool) -> None:
         self._write = transactions.write
         self._noting = transactions.noting
-        self._answered = answered
+        self._seconds = min(seconds, LONGEST_LEASE)
+        self._alone = alone
+        self._claims: dict[tuple[str, str], int] = {}
+        """The open claims of this process, each with the moment at which it was made."""
 
     async def begin(
         self, person: str, key: str, fingerprint: str, *, at: datetime
     ) -> Mapping[str, Any] | None:
-        """Claim a key (None), or the answer that was kept for it. Raises Conflict, WriteUnknown."""
-        return await self._write(partial(_begin, person=person, key=key, fingerprint=fingerprint, at=at))
+        """Claim a key (None), or return the answer that was kept for it. Raises Conflict, WriteUnknown."""
+        created = to_microseconds(at)
+        row = {"person": person, "key": key, "fingerprint": fingerprint, "created": created}
+        kept = await self._write(partial(_begin, row=row, seconds=self._seconds))
+        if kept is None:
+            self._claims[person, key] = created
+        return kept
 
     def noting(self, person: str, key: str, *, at: datetime) -> AbstractContextManager[None]:
         """A block of which is known whether anything that it wrote was stored."""
-        return self._noting(partial(_note, person=person, key=key, at=at))
+        return self._noting(partial(self._note, claim=(person, key), created=to_microseconds(at)))
 
     async def finish(self, person: str, key: str, answer: Mapping[str, Any] | None) -> None:
         """Keep the answer, or with None give the key back, unless anything was stored."""
-        await self._write(partial(_finish, person=person, key=key, answer=answer))
+        created = self._claims.pop((person, key), None)
+        if created is None:
+            return
+        try:
+            await self._write(partial(_finish, claim=_is(person, key, created), answer=answer))
+        except StorageError:
+            self._claims.setdefault((person, key), created)
+            raise
+
+    async def renew(self) -> None:
+        """Extend the leases of the open claims of this process."""
+        claims = [
+            {"of": person, "named": key, "at": created} for (person, key), created in self._claims.items()
+        ]
+        if claims:
+            await self._write(partial(_renew, claims=claims, seconds=self._seconds))
 
     async def forget(self, before: datetime) -> int:
         """Delete what is older; how many."""
         return await self._write(partial(_forget, before=before))
 
-    async def give_back(self, before: datetime) -> int:
-        """Give back the keys of older requests that were never answered nor stored anything; how many."""
-        return await self._write(partial(_give_back, before=before - self._answered))
+    async def give_back(self) -> int:
+        """Free the claims of requests that no process answers any more; how many."""
+        everything = self._alone and not self._claims
+        return await self._write(partial(_give_back, everything=everything))
+
+    def _note(self, connection: Connection, claim: tuple[str, str], created: int) -> None:
+        """Note that something is stored. Raises TurnLost where another process took the open claim over."""
+        same = _is(*claim, created)
+        open_claim = select(replays.c.stored).where(same, replays.c.answer.is_(None))
+        stored = connection.execute(open_claim).scalar()
+        if stored == 0:
+            connection.execute(update(replays).where(same).values(stored=1))
+        elif stored is None and self._claims.get(claim) == created:
+            raise TurnLost(f"the idempotency key {claim[1]}")
 
 
-def _begin(
-    connection: Connection, person: str, key: str, fingerprint: str, at: datetime
-) -> Mapping[str, Any] | None:
-    same = (replays.c.person == person, replays.c.key == key)
-    row = connection.execute(select(replays).where(*same)).one_or_none()
-    if row is None:
-        values = {"person": person, "key": key, "fingerprint": fingerprint, "created": to_microseconds(at)}
-        connection.execute(insert(replays), values)
+def _is(person: str, key: str, created: int) -> ColumnElement[bool]:
+    return and_(replays.c.person == person, replays.c.key == key, replays.c.created == created)
+
+
+def _end(seconds: float) -> SQLColumnExpression[int]:
+    return DatabaseTime() + round(seconds * MICROSECONDS)
+
+
+def _has_ended() -> ColumnElement[bool]:
+    """Whether the lease has ended; an end further away than any lease is from before a clock was set back."""
+    return or_(replays.c.until <= DatabaseTime(), replays.c.until > _end(LONGEST_LEASE))
+
+
+def _begin(connection: Connection, row: Mapping[str, Any], seconds: float) -> Mapping[str, Any] | None:
+    same = and_(replays.c.person == row["person"], replays.c.key == row["key"])
+    _unanswered(connection, and_(same, replays.c.answer.is_(None), _has_ended()))
+    found = connection.execute(select(replays).where(same)).one_or_none()
+    if found is None:
+        connection.execute(insert(replays).values(**row, until=_end(seconds)))
         return None
-    if row.fingerprint != fingerprint:
+    key = row["key"]
+    if found.fingerprint != row["fingerprint"]:
         raise Conflict("idempotency key", key, "was used for another request")
-    if row.answer is None:
+    if found.answer is None:
         raise Conflict("idempotency key", key, "belongs to a request that is still being answered")
-    if row.answer == LOST:
+    if found.answer == LOST:
         raise WriteUnknown(
             "of this request a part or all was stored, and its answer is lost; look what is there before you"
             " send it again, with another idempotency key"
         )
-    answer: Mapping[str, Any] = json.loads(row.answer)
+    answer: Mapping[str, Any] = json.loads(found.answer)
     return answer
 
 
-def _note(connection: Connection, person: str, key: str, at: datetime) -> None:
-    same = (replays.c.person == person, replays.c.key == key, replays.c.created == to_microseconds(at))
-    noted = update(replays).where(*same, replays.c.stored == 0, replays.c.answer.is_(None))
-    connection.execute(noted.values(stored=1))
-
-
-def _finish(connection: Connection, person: str, key: str, answer: Mapping[str, Any] | None) -> None:
-    same = and_(replays.c.person == person, replays.c.key == key)
+def _finish(connection: Connection, claim: ColumnElement[bool], answer: Mapping[str, Any] | None) -> None:
     if answer is None:
-        _unanswered(connection, same)
+        _unanswered(connection, claim)
     else:
         told = json.dumps(answer, ensure_ascii=False, allow_nan=False)
-        connection.execute(update(replays).where(same).values(answer=told))
+        connection.execute(update(replays).where(claim).values(answer=told))
 
 
-def _give_back(connection: Connection, before: datetime) -> int:
-    old = and_(replays.c.created < to_microseconds(before), replays.c.answer.is_(None))
-    return _unanswered(connection, old)
+def _renew(connection: Connection, claims: list[dict[str, Any]], seconds: float) -> None:
+    same = (replays.c.person == bindparam("of"), replays.c.key == bindparam("named"))
+    held = update(replays).where(*same, replays.c.created == bindparam("at"), replays.c.answer.is_(None))
+    connection.execute(held.values(until=_end(seconds)), claims)
+
+
+def _give_back(connection: Connection, everything: bool) -> int:
+    unanswered = replays.c.answer.is_(None)
+    return _unanswered(connection, unanswered if everything else and_(unanswered, _has_ended()))
 
 
 def _unanswered(connection: Connection, which: ColumnElement[bool]) -> int:

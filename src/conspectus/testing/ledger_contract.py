@@ -201,7 +201,9 @@ class RequestLogContract:
 
 
 class ReplaysContract:
-    """The behaviour of every keeper of answers. Fixtures: `replays`, and `store`, which stores something."""
+    """The behaviour of every keeper of answers. Fixtures: `replays`, and `store`, which stores something;
+    `ended`, another process whose claims end at once, and `store_elsewhere`, which stores something there.
+    """
 
     async def test_the_second_request_gets_the_first_ones_answer(self, replays: Replays) -> None:
         """By person and key; another request with the same key is a mistake."""
@@ -231,33 +233,53 @@ class ReplaysContract:
         assert await replays.begin("ann", "old", "g", at=NOON) is None
         assert await replays.begin("ann", "young", "f", at=NOON) == {}
 
-    async def test_who_died_unanswered_gives_the_key_back(self, replays: Replays) -> None:
-        """What is younger may still be answered, and what was answered is kept."""
-        for minute, key in enumerate(("answered", "old", "young")):
-            await replays.begin("ann", key, "f", at=NOON + minute * MINUTE)
-        await replays.finish("ann", "answered", {})
-        assert await replays.give_back(NOON + 2 * MINUTE) == 1
-        assert await replays.begin("ann", "old", "g", at=NOON) is None
+    @pytest.mark.parametrize("asked", [True, False])
+    async def test_who_died_unanswered_gives_the_key_back(
+        self, replays: Replays, ended: Replays, asked: bool
+    ) -> None:
+        """What is still being answered is not, and what was answered is kept."""
+        await ended.begin("ann", "answered", "f", at=NOON)
+        await ended.finish("ann", "answered", {})
+        await ended.begin("ann", "open", "f", at=NOON)
+        await replays.begin("ann", "other", "f", at=NOON)
+        await replays.renew()
+        if not asked:
+            assert await replays.give_back() == 1
+        assert await replays.begin("ann", "open", "g", at=NOON + MINUTE) is None
         assert await replays.begin("ann", "answered", "f", at=NOON) == {}
-        with pytest.raises(Conflict):
-            await replays.begin("ann", "young", "f", at=NOON)
+        for name, fingerprint in (("open", "g"), ("other", "f")):
+            with pytest.raises(Conflict):
+                await ended.begin("ann", name, fingerprint, at=NOON)
+
+    async def test_who_lost_a_claim_stores_and_ends_nothing(
+        self, replays: Replays, ended: Replays, store_elsewhere: Store
+    ) -> None:
+        """As a process that stood still for long goes on with a request that another one answers by now."""
+        await ended.begin("ann", "k", "f", at=NOON)
+        await replays.begin("ann", "k", "f", at=NOON + MINUTE)
+        with ended.noting("ann", "k", at=NOON), pytest.raises(TurnLost):
+            await store_elsewhere()
+        await ended.finish("ann", "k", {"status": 500})
+        await replays.finish("ann", "k", {"status": 201})
+        assert await replays.begin("ann", "k", "f", at=NOON) == {"status": 201}
 
     @pytest.mark.parametrize("dies", [False, True])
     async def test_what_stored_something_and_was_not_answered_is_not_done_again(
-        self, replays: Replays, store: Store, dies: bool
+        self, replays: Replays, ended: Replays, store: Store, store_elsewhere: Store, dies: bool
     ) -> None:
         """By whatever was begun in the block, too; not by what others store."""
+        first, keep = (ended, store_elsewhere) if dies else (replays, store)
         for key in ("stored", "began", "other"):
-            await replays.begin("ann", key, "f", at=NOON)
-        with replays.noting("ann", "stored", at=NOON):
-            await store()
-            await store()
-        with replays.noting("ann", "began", at=NOON):
-            begun = asyncio.create_task(store())
+            await first.begin("ann", key, "f", at=NOON)
+        with first.noting("ann", "stored", at=NOON):
+            await keep()
+            await keep()
+        with first.noting("ann", "began", at=NOON):
+            begun = asyncio.create_task(keep())
         await begun
-        await store()
+        await keep()
         if dies:
-            assert await replays.give_back(NOON + MINUTE) == 1
+            assert await replays.give_back() == 1
         else:
             for key in ("stored", "began", "other"):
                 await replays.finish("ann", key, None)

@@ -135,25 +135,34 @@ class _Claim:
 
     fingerprint: str
     at: datetime
+    owner: "MemoryReplays"
     answer: Mapping[str, Any] | None = None
     stored: bool = False
     over: bool = False
 
 
 class MemoryReplays:
-    """The `Replays` port. `store` stands for whatever requests store."""
+    """The `Replays` port. `store` stands for whatever requests store.
 
-    def __init__(self) -> None:
-        self._claims: dict[tuple[str, str], _Claim] = {}
+    With `beside` it is another process on the same claims, whose own end at once.
+    """
+
+    def __init__(self, beside: "MemoryReplays | None" = None) -> None:
+        self._claims: dict[tuple[str, str], _Claim] = {} if beside is None else beside._claims
+        self._own: dict[tuple[str, str], _Claim] = {}
+        self._ends_at_once = beside is not None
         self._noted: ContextVar[_Claim | None] = ContextVar("noted", default=None)
 
     async def begin(
         self, person: str, key: str, fingerprint: str, *, at: datetime
     ) -> Mapping[str, Any] | None:
-        """Claim a key (None), or the answer that was kept for it. Raises Conflict, WriteUnknown."""
+        """Claim a key (None), or return the answer that was kept for it. Raises Conflict, WriteUnknown."""
         kept = self._claims.get((person, key))
+        if kept is not None and kept.owner._ends_at_once and not kept.over:
+            self._end(person, key, None)
+            kept = self._claims.get((person, key))
         if kept is None:
-            self._claims[person, key] = _Claim(fingerprint, at)
+            self._own[person, key] = self._claims[person, key] = _Claim(fingerprint, at, self)
             return None
         if kept.fingerprint != fingerprint:
             raise Conflict("idempotency key", key, "was used for another request")
@@ -163,10 +172,13 @@ class MemoryReplays:
             raise Conflict("idempotency key", key, "belongs to a request that is still being answered")
         return kept.answer
 
+    async def renew(self) -> None:
+        """Nothing: claims end at once or never."""
+
     @contextmanager
     def noting(self, person: str, key: str, *, at: datetime) -> Iterator[None]:
         """A block in which whatever is stored counts as stored for the request that claimed the key then."""
-        claim = self._claims.get((person, key))
+        claim = self._own.get((person, key))
         token = self._noted.set(claim if claim is not None and claim.at == at else None)
         try:
             yield
@@ -174,17 +186,27 @@ class MemoryReplays:
             self._noted.reset(token)
 
     async def store(self) -> None:
-        """Store something."""
-        if (claim := self._noted.get()) is not None:
-            claim.stored = True
+        """Store something. Raises TurnLost where another process took the claim over."""
+        claim = self._noted.get()
+        if claim is None:
+            return
+        if not claim.over and not any(claim is each for each in self._claims.values()):
+            raise TurnLost("an idempotency key")
+        claim.stored = True
 
     async def finish(self, person: str, key: str, answer: Mapping[str, Any] | None) -> None:
         """Keep the answer; with None give the key back, unless something was stored."""
         claim = self._claims.get((person, key))
-        if claim is None:
-            return
-        claim.answer, claim.over = answer, True
-        if answer is None and not claim.stored:
+        if claim is not None and claim.owner is self:
+            claim.over = True
+            self._end(person, key, answer)
+
+    def _end(self, person: str, key: str, answer: Mapping[str, Any] | None) -> None:
+        claim = self._claims[person, key]
+        claim.answer = answer
+        if answer is None and claim.stored:
+            claim.over = True
+        elif answer is None:
             del self._claims[person, key]
 
     async def forget(self, before: datetime) -> int:
@@ -194,12 +216,13 @@ class MemoryReplays:
             del self._claims[name]
         return len(old)
 
-    async def give_back(self, before: datetime) -> int:
-        """Give back the keys of older requests that were never answered; how many."""
-        old = [name for name, claim in self._claims.items() if claim.at < before and claim.answer is None]
-        for name in old:
-            await self.finish(*name, None)
-        return sum(name not in self._claims for name in old)
+    async def give_back(self) -> int:
+        """Free the claims that nobody renews any more; how many."""
+        open_claims = [name for name, claim in self._claims.items() if not claim.over]
+        ended = [name for name in open_claims if self._claims[name].owner._ends_at_once]
+        for name in ended:
+            self._end(*name, None)
+        return sum(name not in self._claims for name in ended)
 
 
 def _in_scope(job: Job, scope: JobScope) -> bool:

@@ -148,20 +148,19 @@ class Running:
     endings: Endings
 
     async def begin(self) -> None:
-        """Give back the keys of writes that a process which died left unanswered."""
-        await self._tidy(now())
+        """Free the keys of writes that a process which ended left unanswered."""
+        await self._tidy()
 
     async def go_on(self) -> None:
         """Delete kept answers when their time has come, and give back keys that died with other processes."""
         while True:
             await asyncio.sleep(FORGETTING)
-            slowest = max(FORGETTING, self.settings.request_seconds)
-            await self._tidy(now() - timedelta(seconds=slowest))
+            await self._tidy()
 
-    async def _tidy(self, unanswered: datetime) -> None:
+    async def _tidy(self) -> None:
         """What a store that is away keeps from being done is done the next time."""
         try:
-            await self.engine.replays.give_back(unanswered)
+            await self.engine.replays.give_back()
             await self.engine.replays.forget(now() - timedelta(hours=self.settings.keep_answers_hours))
             if self.engine.spoken is not None:
                 await self.engine.spoken.forget(older=FORGETTING)
@@ -176,6 +175,7 @@ async def _lifespan(running: Running, _app: FastAPI) -> AsyncIterator[None]:
         asyncio.create_task(running.readiness.replay()),
         asyncio.create_task(running.go_on()),
         asyncio.create_task(running.endings.keep_telling()),
+        asyncio.create_task(running.endings.keep_claims(running.settings.lease_seconds)),
     ]
     try:
         async with running.models.running():

@@ -11,6 +11,8 @@ from conspectus.ports.jobs import Replays
 logger = logging.getLogger(__name__)
 
 PAUSE: Final = 1.0
+RENEWALS: Final = 3
+"""How often a claim is renewed before it would end."""
 Claim: TypeAlias = tuple[str, str]
 """A person and a key."""
 
@@ -53,3 +55,12 @@ class Endings:
                     await self.catch_up(claim)
             except StorageError:
                 self._is_owed.set()
+
+    async def keep_claims(self, seconds: float) -> None:
+        """Renew the leases of open claims, of so many seconds each, until this is cancelled."""
+        while True:
+            await asyncio.sleep(seconds / RENEWALS)
+            try:
+                await self._replays.renew()
+            except StorageError as fault:
+                logger.warning("claims of idempotency keys could not be renewed: %s", fault.code)
