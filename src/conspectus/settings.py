@@ -12,6 +12,8 @@ from conspectus.settings_file import read_settings
 LEVELS = ("debug", "info", "warning", "error", "critical")
 PREFIX = "CONSPECTUS_"
 CONFIG = "CONSPECTUS_CONFIG"
+RECORDS = "records.sqlite"
+"""The file that makes a folder a data directory."""
 TOKEN_LIMIT = "CONTEXT_TOKEN_LIMIT"
 QUIET = "ORT_DISABLE_TELEMETRY"
 

@@ -29,13 +29,30 @@ def test_add_takes_in_a_folder_once_and_follows_its_changes(shell: Shell, notes:
 def test_a_file_that_fails_is_named_and_the_others_are_in(shell: Shell, notes: Path) -> None:
     (notes / "logo.png").write_bytes(b"\x89PNG\r\n\x1a\n")
     (notes / "empty.txt").write_bytes(b"")
-    done = shell("add", notes)
+    done = shell("add", notes, notes / "logo.png")
     assert done.code == 4
     assert "6 added" in done.out
     assert "logo.png: a PNG image is not supported" in done.out
     assert "empty.txt: the file is empty" in done.err
-    [failure] = shell("add", notes, "--json").json["failures"]
+    [failure] = shell("add", notes / "logo.png", "--json").json["failures"]
     assert failure["code"] == "unsupported_content"
+
+
+def test_an_unsupported_file_in_a_folder_is_skipped_and_counted(shell: Shell, notes: Path) -> None:
+    (notes / "logo.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (notes / "core").write_bytes(bytes(range(256)) * 10)
+    done = shell("add", notes)
+    assert (done.code, done.err) == (0, "")
+    assert "6 added, 0 replaced, 0 updated, 0 unchanged, 0 pruned, 2 skipped" in done.out
+
+
+def test_a_data_directory_is_not_added(shell: Shell, notes: Path) -> None:
+    inside = {"CONSPECTUS_PATH": str(notes / "memory of mine")}
+    assert shell("add", notes, "--json", **inside).json["added"] == 6
+    again = shell("add", notes, "--json", **inside).json
+    assert (again["unchanged"], again["skipped"], again["failures"]) == (6, 0, [])
+    named = shell("add", notes / "memory of mine")
+    assert (named.code, "is a data directory" in named.err) == (2, True)
 
 
 def test_many_notices_are_cut_short_but_never_lost(shell: Shell, notes: Path) -> None:

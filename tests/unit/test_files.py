@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.errors import ConspectusError, TooLarge, UnreadableFile
+from conspectus.errors import ConspectusError, TooLarge, UnreadableFile, UnsupportedContent
 from conspectus.ports import FoundFile, ParsedFile
 from conspectus.sources.encoding import decode
 from conspectus.sources.files import LocalFiles
@@ -53,6 +53,43 @@ def test_hidden_and_generated_folders_are_left_out(tmp_path: Path) -> None:
     assert names(tmp_path) == ["kept/a.md"]
     assert names(tmp_path / ".hidden") == ["a.md"]
     assert names(tmp_path / ".env") == [".env"]
+
+
+def test_what_git_ignores_is_left_out(tmp_path: Path) -> None:
+    make(tmp_path, "repo/docs/a.md", "repo/docs/a.log", "repo/docs/keep.log", "repo/docs/build/b.md")
+    make(
+        tmp_path, "repo/docs/deep/a.tmp", "repo/docs/deep/keep.md", "repo/docs/secret.md", "repo/docs/own.md"
+    )
+    make(tmp_path, ".gitignore", "repo/.git/info/exclude", "repo/docs/deep/.gitignore")
+    (tmp_path / ".gitignore").write_text("*", encoding="utf-8")
+    (tmp_path / "repo" / ".git" / "info" / "exclude").write_text("secret.md\n", encoding="utf-8")
+    (tmp_path / "repo" / ".gitignore").write_bytes(
+        b"\xef\xbb\xbf*.log\r\nbuild/\n*.md~\n\xff\n/own.md\na\\\n"
+    )
+    (tmp_path / "repo" / "docs" / ".gitignore").write_text("!keep.log\n*.tmp\n/deep/*.md", encoding="utf-8")
+    (tmp_path / "repo" / "docs" / "deep" / ".gitignore").write_text("!keep.md", encoding="utf-8")
+    kept = ["a.md", "deep/keep.md", "keep.log", "own.md"]
+    assert names(tmp_path / "repo" / "docs") == kept
+    assert names(tmp_path / "repo") == [f"docs/{each}" for each in kept]
+
+
+def test_what_is_named_is_found_although_it_is_ignored(tmp_path: Path) -> None:
+    make(tmp_path, ".git/HEAD", "build/b.md", "build/deep/c.md", "a.md")
+    (tmp_path / ".gitignore").write_text("build/\na.md\n", encoding="utf-8")
+    assert names(tmp_path) == []
+    assert names(tmp_path / "a.md", tmp_path / "build") == ["a.md", "b.md", "deep/c.md"]
+    assert names(tmp_path / "build" / "deep") == ["c.md"]
+
+
+def test_rules_that_cannot_be_read_ignore_nothing(tmp_path: Path) -> None:
+    make(tmp_path, "a.md", ".gitignore/b.md", ".git/info/exclude/c.md")
+    assert names(tmp_path) == ["a.md"]
+
+
+def test_a_large_file_of_an_unsupported_kind_is_unsupported(tmp_path: Path) -> None:
+    (tmp_path / "film.mp4").write_bytes(b"\0\0\0\x18ftypmp42" + bytes(100))
+    with pytest.raises(UnsupportedContent):
+        parse(tmp_path / "film.mp4", LocalFiles(max_file_bytes=50))
 
 
 def test_a_loop_of_links_is_entered_once(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from tempfile import TemporaryDirectory
 from typing import IO, TYPE_CHECKING
 
 from conspectus.bootstrap.moving import FILES
-from conspectus.bootstrap.places import RECORDS, is_address, place_of
+from conspectus.bootstrap.places import is_address, place_of
 from conspectus.errors import Conflict, InvalidInput, NotFound, StorageError, UnreadableFile
 from conspectus.ports import Progress
-from conspectus.settings import Settings
+from conspectus.settings import RECORDS, Settings
 
 if TYPE_CHECKING:
     from conspectus.records.backup.archive import Manifest

@@ -6,9 +6,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from conspectus.errors import InvalidInput
-from conspectus.settings import Settings
+from conspectus.settings import RECORDS, Settings
 
-RECORDS = "records.sqlite"
 SERVERS = ("postgresql://", "postgres://")
 MISSPELT = ("postgresql:", "postgres:")
 """Nobody means a folder of that name, and a password in it would be shown as the name of the folder."""

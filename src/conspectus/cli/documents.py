@@ -23,19 +23,19 @@ NOTICES = 10
 
 def add(
     paths: Annotated[
-        list[str], typer.Argument(metavar="PATH...", help="Files and folders; - is text from stdin.")
+        list[str], typer.Argument(metavar="PATH...", help="Files and folders. - reads text from stdin.")
     ],
     common: Common,
     *,
     source: Annotated[
         str | None, typer.Option(help="Source to add to. Default: one for each folder.")
     ] = None,
-    prune: Annotated[bool, typer.Option("--prune", help="Delete documents whose file is gone.")] = False,
-    wait: Annotated[
-        bool, typer.Option("--wait/--no-wait", help="Return when all is found by meaning too.")
-    ] = True,
+    prune: Annotated[
+        bool, typer.Option("--prune", help="Delete documents of files that are gone or ignored.")
+    ] = False,
+    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for embeddings.")] = True,
 ) -> None:
-    """Take in files and folders; unchanged ones are skipped, changed ones replaced."""
+    """Add files and folders; what changed is replaced."""
     files = [path for path in paths if path != STDIN]
     text = _stdin() if STDIN in paths else None
     with opened(common, new=True) as session, progress() as bars:

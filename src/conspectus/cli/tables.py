@@ -127,7 +127,7 @@ def check_table(report: CheckReport) -> RenderableType:
 
 def files_table(report: FilesReport) -> RenderableType:
     """What became of the files, failures by name."""
-    names = ("added", "replaced", "updated", "unchanged", "pruned", "chunks")
+    names = ("added", "replaced", "updated", "unchanged", "pruned", "skipped", "chunks")
     lines: list[RenderableType] = [Text(", ".join(f"{getattr(report, name)} {name}" for name in names))]
     if report.failures:
         table = _table("failed", "reason")

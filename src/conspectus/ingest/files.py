@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from conspectus.errors import ConspectusError, InvalidInput
+from conspectus.errors import ConspectusError, InvalidInput, UnsupportedContent
 from conspectus.ingest.pipeline import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.model.filter import And, Eq, Filter, In
 from conspectus.model.ids import DocumentId
@@ -63,14 +63,17 @@ class Intake:
     buffered: int = 0
 
     async def take(self, root: Root, found: FoundFile) -> None:
-        """Parse one file and buffer its documents; a failure is counted, and the run goes on."""
+        """Parse one file and buffer its documents; the run goes on after a file that fails or is skipped."""
         name = root.prefix + found.name
         root.names.add(name)
         try:
             parsed = await asyncio.to_thread(self.files.parse, found)
         except ConspectusError as fault:
             root.failed.add(name)
-            self.fail(str(found.path), fault)
+            if isinstance(fault, UnsupportedContent) and not found.is_named:
+                self.count("skipped")
+            else:
+                self.fail(str(found.path), fault)
             return
         if parsed.notice is not None:
             self.report = replace(self.report, notices={**self.report.notices, name: parsed.notice})

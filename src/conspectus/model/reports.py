@@ -72,13 +72,17 @@ class FileFailure:
 
 @dataclass(frozen=True, slots=True)
 class FilesReport:
-    """What taking in files did, by document, with every failure by name."""
+    """What adding files did, by document, with every failure by name.
+
+    `skipped` counts the files in folders that are of a kind that cannot be read, such as images.
+    """
 
     added: int = 0
     replaced: int = 0
     updated: int = 0
     unchanged: int = 0
     pruned: int = 0
+    skipped: int = 0
     chunks: int = 0
     failures: tuple[FileFailure, ...] = ()
     notices: Mapping[str, str] = field(default_factory=dict)

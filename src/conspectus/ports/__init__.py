@@ -347,11 +347,15 @@ class Records(Timelines, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FoundFile:
-    """A file to take in: where it is, and its name relative to what the user named."""
+    """A file to add: its path, and its name relative to the folder that the user named.
+
+    `is_named` says that the user named the file itself.
+    """
 
     path: Path
     name: str
     size: int
+    is_named: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,27 +1,30 @@
 """Files and folders: what is taken in, and its text.
 
 Below a folder that the caller names, these are left out: hidden files and folders (so every version
-control folder), `node_modules`, `__pycache__`, virtual environments, and links that lead out of the
-named folder. A folder is entered once, however many links lead to it. Pipes, sockets and devices are
-never opened. A folder that cannot be read comes out of `discover` like a file and fails in `parse`, so
-that it is reported and not forgotten.
+control folder), what `.gitignore` and `.git/info/exclude` ignore, data directories of Conspectus,
+`node_modules`, `__pycache__`, virtual environments, and links that lead out of the named folder. A folder
+is entered once, however many links lead to it. Pipes, sockets and devices are never opened. A folder that
+cannot be read comes out of `discover` like a file and fails in `parse`, so that it is reported and not
+forgotten.
 """
 
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
 
 from conspectus.errors import TooLarge, UnreadableFile
 from conspectus.ports import FoundFile, ParsedFile
-from conspectus.settings import Settings
+from conspectus.settings import RECORDS, Settings
 from conspectus.sources.child import Children, Limits
+from conspectus.sources.ignore import IgnoreRules, rules_above, rules_in
 from conspectus.sources.parsers import extracted, is_known, parse_text
-from conspectus.sources.text_files import plain_text
+from conspectus.sources.text_files import plain_text, refuse_unsupported
 
 SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "CVS", "_darcs"})
 VIRTUAL_ENVIRONMENT = "pyvenv.cfg"
+SQLITE = b"SQLite format 3\x00"
 BINARY = (
     (b"%PDF-", "pdf"), (b"PK\x03\x04", "zip"), (b"PK\x05\x06", "zip"),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "compound"),
@@ -67,12 +70,14 @@ class LocalFiles:
     def discover(self, paths: Sequence[Path]) -> Iterator[FoundFile]:
         """Every file below the paths, by name; names are relative to the folder that the caller named.
 
-        Raises UnreadableFile at once for a path that does not exist, and TooLarge over a limit. Where two
-        folders hold the same relative name, the later file is named by its whole path.
+        Where two folders hold the same relative name, the later file is named by its whole path. Raises
+        UnreadableFile at once for a path that does not exist or is a data directory, TooLarge over a limit.
         """
         for path in paths:
             if not path.exists():
                 raise UnreadableFile(str(path), "does not exist")
+            if _is_data_directory(path):
+                raise UnreadableFile(str(path), "is a data directory; name the folder of the documents")
         return self._discover(paths)
 
     def parse(self, found: FoundFile) -> ParsedFile:
@@ -98,8 +103,8 @@ class LocalFiles:
         taken: set[str] = set()
         for path in paths:
             for found in self._below(path):
-                whole = FoundFile(found.path, found.path.absolute().as_posix(), found.size)
-                unique = whole if found.name in taken else found
+                whole = found.path.absolute().as_posix()
+                unique = replace(found, name=whole) if found.name in taken else found
                 if unique.name in taken:
                     continue
                 taken.add(unique.name)
@@ -110,16 +115,17 @@ class LocalFiles:
     def _below(self, path: Path) -> Iterator[FoundFile]:
         if path.is_dir():
             return _Walk(path.resolve(), self.max_depth).files(path, 0)
-        return iter([FoundFile(path, path.name, path.stat().st_size)])
+        return iter([FoundFile(path, path.name, path.stat().st_size, is_named=True)])
 
     def _read(self, found: FoundFile) -> bytes:
-        """The bytes of a regular file; its size is asked before it is opened, and held to while reading."""
+        """The bytes of a regular file, whose size is checked before and while it is read."""
         try:
             state = found.path.stat()
             if not stat.S_ISREG(state.st_mode):
                 return _refuse_special(found, state.st_mode)
-            self._hold_to_limit(state.st_size)
             with found.path.open("rb") as stream:
+                refuse_unsupported(found.name, stream.peek())
+                self._hold_to_limit(state.st_size)
                 data = stream.read(self.max_file_bytes + 1)
         except OSError as error:
             raise UnreadableFile(found.name, error.strerror or str(error)) from error
@@ -133,13 +139,15 @@ class LocalFiles:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """One named folder: its real place, and the real folders entered so far."""
+    """One named folder: its real path, and the real folders entered so far."""
 
     root: Path
     max_depth: int
     entered: set[Path] = field(default_factory=set)
 
-    def files(self, folder: Path, depth: int, prefix: str = "") -> Iterator[FoundFile]:
+    def files(
+        self, folder: Path, depth: int, prefix: str = "", rules: IgnoreRules | None = None
+    ) -> Iterator[FoundFile]:
         if depth > self.max_depth:
             raise TooLarge("folder", size=depth, limit=self.max_depth, unit="levels")
         real = folder.resolve()
@@ -151,20 +159,27 @@ class _Walk:
         except OSError:
             yield FoundFile(folder, prefix.rstrip("/") or folder.name, 0)
             return
-        if depth and any(entry.name == VIRTUAL_ENVIRONMENT for entry in entries):
+        if depth and (
+            any(entry.name == VIRTUAL_ENVIRONMENT for entry in entries) or _is_data_directory(real)
+        ):
             return
+        rules = rules_in(real, rules if depth else rules_above(real))
         for entry in entries:
             if not entry.name.startswith("."):
-                yield from self._entry(entry, depth, f"{prefix}{entry.name}")
+                yield from self._entry(entry, depth, f"{prefix}{entry.name}", rules)
 
-    def _entry(self, entry: os.DirEntry[str], depth: int, name: str) -> Iterator[FoundFile]:
+    def _entry(
+        self, entry: os.DirEntry[str], depth: int, name: str, rules: IgnoreRules | None
+    ) -> Iterator[FoundFile]:
         path = Path(entry.path)
-        linked = entry.is_symlink()
+        linked, is_folder = entry.is_symlink(), path.is_dir()
         if linked and not self._inside(path):
             return
-        if path.is_dir():
+        if rules is not None and rules.ignore(path.parent.resolve() / entry.name, is_folder=is_folder):
+            return
+        if is_folder:
             if entry.name not in SKIPPED_FOLDERS:
-                yield from self.files(path, depth + 1, f"{name}/")
+                yield from self.files(path, depth + 1, f"{name}/", rules)
         elif linked or entry.is_file():
             yield FoundFile(path, name, _size(path))
 
@@ -173,6 +188,15 @@ class _Walk:
             return path.resolve().is_relative_to(self.root)
         except (OSError, RuntimeError):
             return True
+
+
+def _is_data_directory(folder: Path) -> bool:
+    """Whether a folder holds a store of Conspectus, whatever its name."""
+    try:
+        with (folder / RECORDS).open("rb") as stream:
+            return stream.read(len(SQLITE)) == SQLITE
+    except OSError:
+        return False
 
 
 def _binary_kind(data: bytes, name: str) -> str | None:

@@ -34,17 +34,19 @@ def plain_text(data: bytes, name: str, *, known: bool, charset: str | None = Non
 
     Raises UnreadableFile for what is no text, UnsupportedContent where it can say what it is instead.
     """
-    _refuse_binary(name, data)
+    refuse_unsupported(name, data)
     decoded = decode(data, charset)
     if decoded is None or _looks_binary(decoded.text, 0.1 if known else 0.0):
-        raise UnreadableFile(name, "binary data, not text in any encoding known here")
+        fault = UnreadableFile if known else UnsupportedContent
+        raise fault(name, "binary data, not text in any known encoding")
     text = decoded.text.replace("\r\n", "\n").replace("\r", "\n")
     zeros = text.count("\0")
     plain = text.removeprefix("\ufeff").replace("\0", "\ufffd")
     return PlainText(plain, decoded.encoding, tuple(_doubts(decoded, zeros)))
 
 
-def _refuse_binary(name: str, data: bytes) -> None:
+def refuse_unsupported(name: str, data: bytes) -> None:
+    """Raise UnsupportedContent if the first bytes of a file are those of an image, audio and the like."""
     what = next((what for mark, what in MAGIC if data.startswith(mark)), None)
     if what is None and data[4:8] == b"ftyp":
         what = "MP4 audio or video"

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from conspectus.errors import TooLarge, UnreadableFile
+from conspectus.settings import RECORDS
 from conspectus.text.zips import DAMAGED
 
 MANIFEST = "manifest.json"
-RECORDS = "records.sqlite"
 FORMAT = 1
 BLOCK = 1 << 20
 MANIFEST_BYTES = 1 << 24
