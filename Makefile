@@ -15,7 +15,7 @@ export DATA QUESTIONS
 # Otherwise each of the many programs that tests start would compile this one anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test lint behaviour types style patient bench bench-peers lock clean
+.PHONY: demo test lint behaviour types style patient wheel bench bench-peers lock clean
 
 demo: $(READY)  ## ingest real text, ask three questions, show the windows; DATA=dir, QUESTIONS="a? | b?"
 	@$(BIN)/python scripts/demo.py
@@ -40,6 +40,9 @@ style: $(READY)
 
 patient: $(READY)
 	nice -n 19 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" $(PATIENT)
+
+wheel: $(READY)  ## install the built wheel in fresh environments, with pip 23.0 and the newest, and run it
+	$(BIN)/python scripts/try_wheel.py
 
 bench: $(READY)  ## the slow tests, all examples of those that chance makes, the benchmarks (see docs/benchmarks.md)
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m "slow or hypothesis"

@@ -4,7 +4,6 @@ import re
 from itertools import pairwise
 from typing import NamedTuple
 
-import trafilatura
 from lxml.etree import LxmlError
 
 from conspectus.sources.visible import visible
@@ -71,6 +70,8 @@ def read_html(text: str) -> Page:
 
 
 def _main_part(text: str) -> str:
+    import trafilatura
+
     try:
         main = trafilatura.extract(
             text, output_format="markdown", favor_recall=True, include_comments=True, include_tables=True

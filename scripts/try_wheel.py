@@ -1,0 +1,145 @@
+"""Build the wheel, install it in fresh environments, and run what a newcomer runs first.
+
+Python 3.11 gets pip 23.0, the newest Python at hand gets the newest pip.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+import urllib.request
+import zipfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+PYTHONS = ("3.14", "3.13", "3.12", "3.11")
+OLD_PYTHON, OLD_PIP = "3.11", "23.0"
+"""pip 23.0 does not run on Python 3.12 or newer."""
+FIRST_PROGRAM = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGE = "<html><title>Releases</title><body><p>A release is deployed on Tuesdays.</p></body></html>"
+PATIENCE = 120
+
+
+def main() -> None:
+    """Try the wheel in each environment, at once."""
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        wheel = built(folder)
+        trials = [(python_at(OLD_PYTHON), f"pip=={OLD_PIP}"), (newest_python(), "--upgrade pip")]
+        with ThreadPoolExecutor() as pool:
+            results = [pool.submit(tried, wheel, folder / f"{n}", *each) for n, each in enumerate(trials)]
+        print(*(each.result() for each in results), sep="\n")
+
+
+def built(folder: Path) -> Path:
+    """The wheel of the sources alone, as what an earlier build left behind would go into it."""
+    source, wheels = folder / "source", folder / "wheels"
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    shutil.copytree(ROOT / "src", source / "src", ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE"):
+        shutil.copy(ROOT / name, source)
+    package = source / "src"
+    expected = {path.relative_to(package).as_posix() for path in package.rglob("*") if path.is_file()}
+    expected |= {f"conspectus-{VERSION}.dist-info/licenses/{name}" for name in ("LICENSE", "NOTICE")}
+    pip_wheel = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"]
+    ran([*pip_wheel, "--wheel-dir", wheels, source], folder)
+    (wheel,) = wheels.glob("*.whl")
+    with zipfile.ZipFile(wheel) as opened:
+        missing = expected - set(opened.namelist())
+    if missing:
+        sys.exit(f"not in the wheel: {sorted(missing)}")
+    return wheel
+
+
+def newest_python() -> str:
+    """The newest Python here that the project supports."""
+    return next((found for version in PYTHONS if (found := python_at(version))), sys.executable)
+
+
+def python_at(version: str) -> str | None:
+    """A Python of this version: on the path, or among those of pyenv."""
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    on_path = shutil.which(f"python{version}")
+    for each in filter(None, (on_path, *map(str, pyenv.glob(f"{version}.*/bin/python")))):
+        if subprocess.run([each, "-c", ""], capture_output=True, check=False).returncode == 0:
+            return each
+    return None
+
+
+def tried(wheel: Path, folder: Path, python: str | None, pip: str) -> str:
+    """Install the wheel in a fresh environment and run what a newcomer runs."""
+    if python is None:
+        return f"Python {OLD_PYTHON} is not here: pip {OLD_PIP} was not tried"
+    started = time.monotonic()
+    folder.mkdir()
+    ran([python, "-m", "venv", folder / "venv"], folder)
+    own = folder / "venv" / "bin" / "python"
+    install = [own, "-m", "pip", "install", "--quiet"]
+    ran([*install, *pip.split()], folder)
+    ran([*install, "--no-compile", wheel], folder)
+    ran([own, "-m", "pip", "check"], folder)
+    version = ran([own, "-m", "pip", "--version"], folder)
+    try_programs(own, folder)
+    return f"{version} installed the wheel, and it ran: {time.monotonic() - started:.0f} s"
+
+
+def try_programs(python: Path, folder: Path) -> None:
+    """The first program of the README, and the first commands."""
+    (folder / "first.py").write_text(
+        FIRST_PROGRAM.findall((ROOT / "README.md").read_text("utf-8"))[0], "utf-8"
+    )
+    (folder / "page.html").write_text(PAGE, "utf-8")
+    command = [python.with_name("conspectus"), "--data", folder / "data"]
+    expected = {
+        (python, "first.py"): "",
+        (*command, "--version"): VERSION,
+        (*command, "add", "page.html"): "",
+        (*command, "search", "when do we ship?"): "Tuesdays",
+    }
+    for arguments, words in expected.items():
+        if not (said := ran(list(arguments), folder)) or words not in said:
+            sys.exit(f"{arguments}: {words!r} is not in {said!r}")
+    try_server([*command, "serve", "--port", "0"], folder)
+
+
+def try_server(command: list[str | Path], folder: Path) -> None:
+    """Start a server, ask whether it is alive, and end it."""
+    serving = subprocess.Popen(
+        command, cwd=folder, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        address = next((line.split()[-1] for line in serving.stderr or () if "listening on" in line), None)
+        if address is None:
+            sys.exit(f"{command} did not start")
+        with urllib.request.urlopen(f"{address}/healthz", timeout=PATIENCE):
+            serving.terminate()
+        serving.communicate(timeout=PATIENCE)
+    finally:
+        serving.kill()
+    if serving.returncode != 0:
+        sys.exit(f"{command} ended with {serving.returncode}")
+
+
+def ran(command: list[str | Path], folder: Path) -> str:
+    """What a command says on its standard output; the end of everything if it fails."""
+    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    return done.stdout.strip()
+
+
+def environment() -> dict[str, str]:
+    """The environment of this process without what would change what is tried."""
+    return {
+        name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "CONSPECTUS"))
+    }
+
+
+if __name__ == "__main__":
+    main()
