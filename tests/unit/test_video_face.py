@@ -54,6 +54,19 @@ async def test_a_program_as_it_was_written_needs_nothing_else() -> None:
         await manager.retrieve("car")
 
 
+def test_a_manager_tells_what_it_was_made_of(store: ContextStore, embeddings: SubjectEmbeddings) -> None:
+    manager = ContextManager(embeddings, store, max_context_tokens=7)
+    assert (manager.store, manager.max_context_tokens) == (store, 7)
+    assert manager._embeddings is embeddings
+
+
+async def test_the_fields_of_a_document_are_read_by_name_too(manager: ContextManager) -> None:
+    found = await manager.get_document((await filled(manager))[0])
+    assert found is not None and found["text"] == TEXTS[0] and found["metadata"]["stream_id"] == "gate"
+    with pytest.raises(KeyError):
+        found["score"]
+
+
 def test_the_words_are_those_of_before() -> None:
     document = Document(id="1", text="t")
     assert (document.embedding, document.metadata, document.created_at.tzinfo is None) == (None, {}, False)

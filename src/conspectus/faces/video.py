@@ -82,7 +82,8 @@ class ContextManager(Functions):
         super().__init__()
         if embeddings is None and engine is None and store is None:
             raise InvalidInput("embeddings", "are needed without an engine that embeds")
-        self._embeddings = None if embeddings is None else Embeddings(embeddings)
+        self._embeddings = embeddings
+        self._embedder = None if embeddings is None else Embeddings(embeddings)
         self._store = _store(store, engine, engine_embeds=embeddings is None)
         self._max_context_tokens = _tokens(max_context_tokens)
         self._count: Callable[[str], int] = local_counter(tokenizer)
@@ -121,6 +122,16 @@ class ContextManager(Functions):
         await self._store.close()
 
     @property
+    def store(self) -> ContextStore:
+        """The store that everything is in."""
+        return self._store
+
+    @property
+    def max_context_tokens(self) -> int:
+        """The size of a window for which no other is asked."""
+        return self._max_context_tokens
+
+    @property
     def pending(self) -> tuple[str, ...]:
         """The ids of documents that are stored, but could not be embedded yet."""
         return tuple(self._pending)
@@ -133,8 +144,8 @@ class ContextManager(Functions):
         """
         embedding: list[float] | None = None
         fault: Exception | None = None
-        if generate_embedding and self._embeddings is not None:
-            answer = await attempted(self._embeddings.document(text))
+        if generate_embedding and self._embedder is not None:
+            answer = await attempted(self._embedder.document(text))
             embedding, fault = (None, answer) if isinstance(answer, Exception) else (answer, None)
         self._raise_if_strict(fault)
         added = await self._store.add_document(text=text, metadata=metadata, embedding=embedding)
@@ -149,8 +160,8 @@ class ContextManager(Functions):
             raise InvalidInput("metadatas", f"are {len(metadatas)}, the texts {len(texts)}")
         embeddings: Sequence[list[float] | None] = [None] * len(texts)
         fault: Exception | None = None
-        if generate_embeddings and self._embeddings is not None:
-            answer = await attempted(self._embeddings.documents(texts))
+        if generate_embeddings and self._embedder is not None:
+            answer = await attempted(self._embedder.documents(texts))
             embeddings, fault = (embeddings, answer) if isinstance(answer, Exception) else (answer, None)
         self._raise_if_strict(fault)
         added = await self._store.add_documents(texts, metadatas, embeddings)
@@ -251,11 +262,11 @@ class ContextManager(Functions):
     async def _found(
         self, query: str, top_k: int, chosen: dict[str, Any] | None
     ) -> list[tuple[Document, float]]:
-        if self._embeddings is None:
+        if self._embedder is None:
             if not isinstance(self._store, EngineContextStore):
                 raise InvalidInput("embeddings", "are needed to ask this store")
             return await self._store.ask(query, top_k, chosen)
-        vector = await attempted(self._embeddings.query(query))
+        vector = await attempted(self._embedder.query(query))
         if isinstance(vector, Exception):
             self._raise_if_strict(vector)
             LOG.warning("nothing is found: the question could not be embedded: %s", _words(vector))
@@ -269,13 +280,13 @@ class ContextManager(Functions):
     async def _embed(self, names: Sequence[str], *, quietly: bool) -> int:
         """Together, or where that fails each alone, so that one text holds up no other."""
         due = [(name, *self._pending[name]) for name in names if name in self._pending]
-        if self._embeddings is None or not due:
+        if self._embedder is None or not due:
             return 0
-        answer = await attempted(self._embeddings.documents([text for _, text, _ in due]))
+        answer = await attempted(self._embedder.documents([text for _, text, _ in due]))
         rows = [] if isinstance(answer, Exception) else answer
         came = 0
         for place, (name, text, attempts) in enumerate(due):
-            vector = rows[place] if rows else await attempted(self._embeddings.document(text))
+            vector = rows[place] if rows else await attempted(self._embedder.document(text))
             if not isinstance(vector, Exception) and await self._store.set_embedding(name, vector):
                 self._pending.pop(name, None)
                 came += 1

@@ -21,6 +21,12 @@ class Document:
     metadata: dict[str, Any] = field(default_factory=dict)
     created_at: datetime = field(default_factory=partial(datetime.now, UTC))
 
+    def __getitem__(self, name: str) -> Any:
+        """A field by its name, as in the dictionaries that `retrieve` returns. Raises KeyError."""
+        if name not in self.__dataclass_fields__:
+            raise KeyError(name)
+        return getattr(self, name)
+
 
 @dataclass
 class RetrievalResult:
