@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from conspectus.access.policy import require_account, require_embedder, require_scope
 from conspectus.access.sight import Place
@@ -24,6 +24,9 @@ from conspectus.text.hashing import stable_id
 
 KNOWN_BY = ("wiki", "space")
 """Metadata by which a connection knows the sources that it writes into."""
+
+ONE_SIZE: Final = ("static:", "vectors:")
+"""Embedders whose name decides the size of their vectors; those of vendors take one after `@`."""
 
 
 class Catalog(Desk):
@@ -264,7 +267,7 @@ class Catalog(Desk):
         if dimensions is None or embedder == "none":
             return embedder
         name, _, size = embedder.partition("@")
-        if size:
+        if size or (":" in name and not name.startswith(ONE_SIZE)):
             return f"{name}@{dimensions}"
         made = self._parts.embedder_named(embedder)
         if made is None or made.space.dimensions != dimensions:

@@ -5,10 +5,17 @@ does not exist; what the user sees but may not do raises NotAllowed.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, TypedDict, Unpack
 
 from conspectus.engine import Engine
-from conspectus.errors import InvalidInput, Unauthenticated
+from conspectus.errors import (
+    InvalidInput,
+    NotFound,
+    ProviderError,
+    ProviderUnavailable,
+    Unauthenticated,
+)
 from conspectus.faces.knowledge_words import (
     Chunk,
     Collection,
@@ -171,15 +178,28 @@ class KnowledgeBase:
         """Let a document consist of these chunks (`content`, `position`) and embed them.
 
         They replace what it had, in one transaction; giving the same ones again changes nothing. The
-        document is returned when it is embedded.
+        document is returned when it is embedded. A `token_count` is counted anew.
+
+        Raises:
+            InvalidInput: a chunk has other fields, such as metadata; metadata belong to the document.
+            ProviderError: the embedder refused a chunk. The chunks are stored and found by their words.
+            ProviderUnavailable: the embedder did not answer; the chunks are embedded later.
         """
+        for each in chunks:
+            _known(each, {"content", "position", "token_count"})
         engine = await self._as(user_id)
         ordered = sorted(chunks, key=lambda each: int(each["position"]))
         text, spans = _joined([str(each["content"]) for each in ordered])
         stored = await engine.get(document_id)
         await engine.update(stored.id, text=text, spans=spans)
         await engine.settle(collection=stored.collection)
-        return to_document(await engine.get(stored.id))
+        done = await engine.get(stored.id)
+        if done.status == "error":
+            provider, _, reason = (done.error or "").partition(": ")
+            raise ProviderError(provider, reason)
+        if done.status == "pending":
+            raise ProviderUnavailable("embedder", f"did not embed document {done.id}; it is embedded later")
+        return to_document(done)
 
     async def list_chunks_for_document(self, document_id: str, user_id: str) -> list[Chunk]:
         """A document's chunks, by position."""
@@ -208,16 +228,17 @@ class KnowledgeBase:
         found = await engine.retrieve(
             query, collection=place.id, limit=limit, arms=("vectors",), rerank=False
         )
-        results = [to_result(hit) for hit in found.hits]
+        sources = await _sources(engine, found.hits)
+        results = [to_result(hit, sources.get(hit.document.source)) for hit in found.hits]
         return sorted(results, key=lambda each: (each.distance, each.chunk.id))
 
     async def rerank(
         self, query: str, results: Sequence[SearchResult], user_id: str, *, top_n: int = 5
     ) -> list[RankedResult]:
         """Those that answer best; in the order given and without scores where no reranker could judge."""
-        hits = [each.hit for each in results]
-        judged = await (await self._as(user_id)).rerank(query, hits, top_n=top_n)
-        return [to_ranked(each, judged.notice) for each in judged.results]
+        engine = await self._as(user_id)
+        judged = await engine.rerank(query, [each.hit for each in results], top_n=top_n)
+        return await _ranked(engine, judged.results, judged.notice)
 
     async def search_and_rerank(
         self, collection_id: str, query: str, user_id: str, *, search_limit: int = 50, top_n: int = 5
@@ -227,7 +248,7 @@ class KnowledgeBase:
         judged = await engine.search_and_rerank(
             query, collection=collection_id, search_limit=search_limit, top_n=top_n
         )
-        return [to_ranked(each, judged.notice) for each in judged.results]
+        return await _ranked(engine, judged.results, judged.notice)
 
     async def search_accessible(
         self, collection_id: str, query: str, user_id: str, *, search_limit: int = 50, top_n: int = 10
@@ -258,9 +279,9 @@ class KnowledgeBase:
             hits = [hit for hit in hits if hit.chunk.id in kept]
         if len(hits) < RERANK_FROM:
             few = f"not reranked: fewer than {RERANK_FROM} candidates"
-            return [to_ranked(each, few) for each in _unjudged(hits)]
+            return await _ranked(engine, [Judged(hit, None) for hit in hits], few)
         judged = await engine.rerank(query, hits, top_n=RERANK_FROM)
-        return [to_ranked(each, judged.notice) for each in judged.results]
+        return await _ranked(engine, judged.results, judged.notice)
 
     async def ingest_url(
         self, collection_id: str, url: str, user_id: str, **options: Unpack[IngestOptions]
@@ -309,5 +330,15 @@ def _joined(contents: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
     return "".join(contents), tuple(spans)
 
 
-def _unjudged(hits: Sequence[Hit]) -> list[Judged]:
-    return [Judged(hit, None) for hit in hits]
+async def _ranked(engine: Engine, judged: Sequence[Judged], notice: str | None) -> list[RankedResult]:
+    sources = await _sources(engine, [each.hit for each in judged])
+    return [to_ranked(each, notice, sources.get(each.hit.document.source)) for each in judged]
+
+
+async def _sources(engine: Engine, hits: Sequence[Hit]) -> dict[str, Source]:
+    """The sources of hits by id, without those that were deleted meanwhile."""
+    found: dict[str, Source] = {}
+    for each in dict.fromkeys(hit.document.source for hit in hits):
+        with suppress(NotFound):
+            found[each] = to_source(await engine.find_source(each))
+    return found

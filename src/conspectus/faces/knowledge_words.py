@@ -33,7 +33,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One unit of content; `content_hash` is the SHA-256 of the content, None where there is none."""
+    """One unit of content; `content_hash` is the SHA-256 of the content, None where there is none.
+
+    `status` is "pending", "embedded" or "error"; a document without chunks is "pending". `source` is there in
+    search results.
+    """
 
     id: str
     source_id: str
@@ -44,6 +48,7 @@ class Document:
     content_hash: str | None
     chunk_count: int
     error_message: str | None
+    source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +99,20 @@ def to_source(stored: records.Source) -> Source:
     return Source(stored.id, stored.collection, stored.name, stored.kind, stored.metadata)
 
 
-def to_document(stored: records.Document) -> Document:
+def to_document(stored: records.Document, source: Source | None = None) -> Document:
     """A document without its content."""
+    empty = stored.status == "embedded" and not stored.chunks
     return Document(
         id=stored.id,
         source_id=stored.source,
         collection_id=stored.collection,
         title=stored.title,
         metadata=stored.metadata,
-        status=stored.status,
+        status="pending" if empty else stored.status,
         content_hash=stored.content_hash if stored.characters else None,
         chunk_count=stored.chunks,
         error_message=stored.error,
+        source=source,
     )
 
 
@@ -123,13 +130,13 @@ def to_chunk(stored: records.Chunk) -> Chunk:
     )
 
 
-def to_result(hit: Hit) -> SearchResult:
+def to_result(hit: Hit, source: Source | None) -> SearchResult:
     """A hit of a search by meaning."""
     distance = 1.0 - (hit.similarity if hit.similarity is not None else 0.0)
-    return SearchResult(to_chunk(hit.chunk), to_document(hit.document), distance, hit)
+    return SearchResult(to_chunk(hit.chunk), to_document(hit.document, source), distance, hit)
 
 
-def to_ranked(judged: Judged, notice: str | None) -> RankedResult:
+def to_ranked(judged: Judged, notice: str | None, source: Source | None) -> RankedResult:
     """A hit that a reranker was asked about."""
     hit = judged.hit
-    return RankedResult(to_chunk(hit.chunk), to_document(hit.document), judged.relevance, notice)
+    return RankedResult(to_chunk(hit.chunk), to_document(hit.document, source), judged.relevance, notice)

@@ -1,0 +1,119 @@
+"""What a knowledge base says of documents that are embedded, could not be, or have nothing to embed."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from conspectus import Engine, Settings
+from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
+from conspectus.faces.chunker import Chunker
+from conspectus.faces.knowledge import KnowledgeBase
+from conspectus.testing.embedders import POISON, HashedEmbedder, PickyEmbedder
+from conspectus.testing.model_servers import ModelServer
+from conspectus.testing.vendor_protocols import bedrock
+
+MODEL = "us.cohere.embed-v4:0"
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with conspectus.open(tmp_path, settings=Settings(), embedder=PickyEmbedder()) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def ada(engine: Engine) -> str:
+    return (await engine.create_user("ada")).id
+
+
+async def document_in(base: KnowledgeBase, user: str, content: str = "") -> str:
+    collection = await base.create_collection({"name": "Notes"}, user)
+    source = await base.create_source(collection.id, {"name": "manual"}, user)
+    return (await base.create_document(source.id, {"title": "note", "content": content}, user)).id
+
+
+async def test_chunks_that_the_model_refuses_are_an_error(engine: Engine, ada: str) -> None:
+    base = KnowledgeBase(engine)
+    document = await document_in(base, ada)
+    chunks = [{"content": "a heron. ", "position": 0}, {"content": POISON, "position": 1}]
+    with pytest.raises(ProviderError) as refused:
+        await base.embed_chunks(document, chunks, ada)
+    stored = await base.get_document(document, ada)
+    assert (stored.status, stored.error_message) == ("error", str(refused.value))
+    mended = await base.embed_chunks(document, chunks[:1], ada)
+    assert (mended.status, mended.error_message) == ("embedded", None)
+
+
+async def test_chunks_for_which_the_model_is_missing_are_an_error(tmp_path: Path) -> None:
+    settings = Settings()
+    async with conspectus.open(tmp_path, settings=settings, embedder=HashedEmbedder()) as engine:
+        ada = (await engine.create_user("ada")).id
+        document = await document_in(KnowledgeBase(engine), ada)
+    async with conspectus.open(tmp_path, settings=settings, embedder=HashedEmbedder(version="2")) as engine:
+        base = KnowledgeBase(engine)
+        with pytest.raises(ProviderUnavailable, match=document):
+            await base.embed_chunks(document, [{"content": "a heron", "position": 0}], ada)
+        assert (await base.get_document(document, ada)).status == "pending"
+
+
+async def test_what_chunks_cannot_keep_is_refused(engine: Engine, ada: str) -> None:
+    base = KnowledgeBase(engine)
+    document = await document_in(base, ada, "before")
+    with pytest.raises(InvalidInput, match="metadata"):
+        await base.embed_chunks(document, [{"content": "x", "position": 0, "metadata": {"page": 1}}], ada)
+    assert [each.content for each in await base.list_chunks_for_document(document, ada)] == ["before"]
+
+
+async def test_a_document_without_content_is_not_embedded(engine: Engine, ada: str) -> None:
+    base = KnowledgeBase(engine)
+    document = await document_in(base, ada)
+    assert (await base.get_document(document, ada)).status == "pending"
+    assert (await base.embed_chunks(document, [], ada)).status == "pending"
+    assert (await base.embed_chunks(document, [{"content": "a", "position": 0}], ada)).status == "embedded"
+
+
+async def test_a_hit_knows_the_source_of_its_document(engine: Engine, ada: str) -> None:
+    base = KnowledgeBase(engine)
+    document = await document_in(base, ada, "a heron in the reeds")
+    stored = await base.get_document(document, ada)
+    await engine.settle(collection=stored.collection_id)
+    near = await base.search(stored.collection_id, "heron", ada)
+    best = await base.search_and_rerank(stored.collection_id, "heron", ada)
+    around = await base.augment_context("heron", ada)
+    for found in (near, best, around, await base.rerank("heron", near, ada)):
+        assert [(each.document.source.id, each.document.source.name) for each in found] == [
+            (stored.source_id, "manual")
+        ]
+
+
+@pytest.mark.parametrize("size", [1, 2, 200, 399, 2000])
+def test_small_chunks_repeat_at_most_half_of_themselves(size: int) -> None:
+    pieces = Chunker.split("one two three four five " * 100, chunk_size=size)
+    assert max(len(each.content) for each in pieces) <= size
+    with pytest.raises(InvalidInput, match="overlap"):
+        Chunker.split("text", chunk_size=size, overlap=size)
+
+
+@pytest.mark.parametrize("dimensions", [256, 512, 1024, 1536])
+async def test_collections_of_one_model_have_sizes_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dimensions: int
+) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "secret")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    settings = Settings(embedder=f"bedrock:{MODEL}", embed_wait_milliseconds=0)
+    async with ModelServer(bedrock(MODEL)) as server:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", server.base)
+        async with conspectus.open(tmp_path, settings=settings) as engine:
+            base = KnowledgeBase(engine)
+            ada = (await engine.create_user("ada")).id
+            attrs = {"name": "Notes", "embedding_dimensions": dimensions}
+            made = await base.create_collection(attrs, ada)
+            source = await base.create_source(made.id, {"name": "manual"}, ada)
+            document = await base.create_document(source.id, {"title": "note"}, ada)
+            await base.embed_chunks(document.id, [{"content": "a heron", "position": 0}], ada)
+            assert len(await base.search(made.id, "heron", ada, dimensions=dimensions)) == 1
+    assert made.embedding_dimensions == dimensions
+    assert {call.body["output_dimension"] for call in server.calls} == {dimensions}
