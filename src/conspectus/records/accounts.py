@@ -77,9 +77,9 @@ class SqlAccounts:
         """End a key's validity for the very next request. Raises NotFound."""
         return await self._write(partial(people.revoke_key, key=key, at=at))
 
-    async def used(self, key: KeyId, at: datetime) -> None:
-        """Note that a key was used."""
-        await self._write(partial(people.used, key=key, at=at))
+    async def used(self, key: KeyId, at: datetime, *, secret_hash: str | None = None) -> None:
+        """Note that a key was used, and replace the hash of its secret if another one is given."""
+        await self._write(partial(people.used, key=key, at=at, secret_hash=secret_hash))
 
     async def put_grant(self, grant: Grant) -> None:
         """Store it, in place of another role of the same grantee there. Raises NotFound."""

@@ -154,9 +154,10 @@ def revoke_key(connection: Connection, key: KeyId, at: datetime) -> Key:
     return _to_key(row)
 
 
-def used(connection: Connection, key: KeyId, at: datetime) -> None:
-    """Note that a key was used."""
-    connection.execute(update(keys).where(keys.c.id == key).values(last_used=to_microseconds(at)))
+def used(connection: Connection, key: KeyId, at: datetime, *, secret_hash: str | None) -> None:
+    """Note that a key was used, and replace the hash of its secret if another one is given."""
+    replaced = {} if secret_hash is None else {"hash": secret_hash}
+    connection.execute(update(keys).where(keys.c.id == key).values(last_used=to_microseconds(at), **replaced))
 
 
 def _hand_over(connection: Connection, row: Row[*tuple[Any, ...]], leaving: User, follower: User) -> None:
