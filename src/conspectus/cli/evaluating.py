@@ -1,4 +1,4 @@
-"""eval retrieval, conversation, turns, threads, moments, entities, parsing and injection."""
+"""eval retrieval, evidence, conversation, turns, threads, moments, entities, parsing and injection."""
 
 import asyncio
 from pathlib import Path
@@ -20,6 +20,8 @@ from conspectus.cli.tables import (
 from conspectus.evals import run
 from conspectus.evals.asked import profile_without
 from conspectus.evals.entities import entities as measure_entities
+from conspectus.evals.evidence import BUDGETS
+from conspectus.evals.evidence import evidence as measure_evidence
 from conspectus.evals.injection import injection as measure_injection
 from conspectus.evals.moments import moments as measure_moments
 from conspectus.evals.parsing import parsing as measure_parsing
@@ -43,6 +45,29 @@ def retrieval(
     with progress() as bars:
         figures = asyncio.run(run.retrieval(directory, graph=_ask(graph), progress=bars))
     show(figures, ways_table(figures) if graph else figures_table(figures), as_json=common.json)
+
+
+def evidence(
+    directory: Directory,
+    common: Common,
+    *,
+    budget: Annotated[
+        list[int] | None,
+        typer.Option(min=0, help="Tokens of the window, counted with o200k_base; repeatable."),
+    ] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Most questions of each kind.")] = None,
+    pages: Annotated[
+        str | None, typer.Option(metavar="FIELD", help="Join documents that share this field into one page.")
+    ] = None,
+) -> None:
+    """Measure how often the sentence that answers is inside windows of several sizes, from 0 to 100."""
+    require_here(common)
+    with progress() as bars:
+        measuring = measure_evidence(
+            directory, budgets=budget or BUDGETS, limit=limit, pages=pages, progress=bars
+        )
+        figures = asyncio.run(measuring)
+    show(figures, ways_table(figures), as_json=common.json)
 
 
 def conversation(

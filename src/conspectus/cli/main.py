@@ -75,6 +75,7 @@ def build_app() -> typer.Typer:
     for name, command in commands.items():
         app.command(name)(spread(command))
     evaluation.command("retrieval")(spread(evaluating.retrieval))
+    evaluation.command("evidence")(spread(evaluating.evidence))
     evaluation.command("conversation")(spread(evaluating.conversation))
     evaluation.command("turns")(spread(evaluating.turns))
     evaluation.command("threads")(spread(evaluating.threads))

@@ -61,15 +61,21 @@ def read_retrieval_set(directory: Path) -> RetrievalSet:
 
     Other scalar fields of a document become its metadata; `filter` of a query asks for their equality.
     """
-    documents = tuple(_document(row) for row in rows(directory / "corpus.jsonl"))
-    if not documents:
-        raise InvalidInput("corpus.jsonl", "has no documents")
+    documents = read_documents(directory)
     grades = _grades(directory / "qrels.tsv")
     asked = list(rows(directory / "queries.jsonl"))
     queries = tuple(_query(row, grades[row.id("id")]) for row in asked if row.id("id") in grades)
     if not queries:
         raise InvalidInput("qrels.tsv", "judges no document relevant to any query of queries.jsonl")
     return RetrievalSet(documents, queries)
+
+
+def read_documents(directory: Path) -> tuple[NewDocument, ...]:
+    """Read `corpus.jsonl`. Raises InvalidInput naming file and line, and for one without documents."""
+    documents = tuple(_document(row) for row in rows(directory / "corpus.jsonl"))
+    if not documents:
+        raise InvalidInput("corpus.jsonl", "has no documents")
+    return documents
 
 
 def read_conversation_set(directory: Path) -> ConversationSet:

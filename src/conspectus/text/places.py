@@ -23,6 +23,12 @@ _LINE = re.compile(
     r")",
     re.MULTILINE,
 )
+_RST_HEADING = re.compile(
+    r"(?:(?<=\n\n)|\A|(?<=\n[ \t]\n))"
+    r"(?:(?P<over>(?P<mark>[!-/:-@\[-`{-~])(?P=mark){2,})[ \t]*\n[ ]*)?(?P<title>[^\s][^\n]*)\n"
+    r"(?P<under>(?P<rule>[!-/:-@\[-`{-~])(?P=rule){2,})[ \t]*$",
+    re.MULTILINE,
+)
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\n]*\)")
 _MARKUP = re.compile(r"<[^<>\n]{1,200}>|\*\*|`|\\(?=[^\w\s])")
 
@@ -42,6 +48,21 @@ def markdown_headings(text: str) -> Iterator[Place]:
                 open_headings.pop()
             open_headings.append((level, title))
             yield Place(found.start(), headings=tuple(title for _, title in open_headings))
+
+
+def rst_headings(text: str) -> Iterator[Place]:
+    """Where each heading of a reStructuredText begins; the first kind of underline is the outermost."""
+    kinds: list[tuple[str, bool]] = []
+    path: list[str] = []
+    for found in _RST_HEADING.finditer(text):
+        over, under, title = found["over"], found["under"], found["title"].strip()
+        if len(under) < len(title) or over not in {None, under} or not any(map(str.isalnum, title)):
+            continue
+        kind = (found["rule"], over is not None)
+        if kind not in kinds:
+            kinds.append(kind)
+        path = [*path[: kinds.index(kind)], title[:LONGEST_HEADING]]
+        yield Place(found.start(), headings=tuple(path))
 
 
 def checked(places: Sequence[Place], text: str) -> tuple[Place, ...]:

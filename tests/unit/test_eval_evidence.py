@@ -1,0 +1,99 @@
+"""Evidence inside windows: which sentences answer, where they stand, and when they count."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conspectus.errors import InvalidInput
+from conspectus.evals.evidence import evidence
+from conspectus.evals.evidence_sets import HEADING, JUDGED, WORDS, by_kind, read_evidence_set
+from conspectus.settings import Settings
+
+WORDS_ONLY = Settings(embedder="none")
+PAGE = """# Garden
+
+Roses need pruning every spring before their leaves appear again.
+
+## Water
+
+Water the beds early every morning before summer heat arrives there.
+- In a list, Nothing counts although long sentences stand there too.
+
+```
+Code Does Not Count Although Sentences Stand There Without Indentation.
+```
+
+The pump behind the wooden shed fills seventeen large green barrels.
+"""
+RST = "Pumps\n=====\n\nThe pump behind the old wooden shed fills\nseventeen large green barrels daily.\n"
+
+
+def write(folder: Path, name: str, rows: list[dict[str, object]]) -> None:
+    (folder / name).write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+
+
+def judged_set(folder: Path) -> Path:
+    documents = [
+        {"id": "a", "title": "Opening", "text": "The hall opens at nine. It closes late.", "town": "Ulm"},
+        {"id": "b", "title": "Parking", "text": "Cars park behind the hall.", "town": "Ulm"},
+        {"id": "c", "title": "Opening", "text": "Never on Sundays.", "town": "Bonn"},
+    ]
+    write(folder, "corpus.jsonl", documents)
+    write(folder, "queries.jsonl", [{"id": "q", "text": "park cars hall", "filter": {"town": "Ulm"}}])
+    (folder / "qrels.tsv").write_text("qid\tdocid\tgrade\nq\tb\t1\nq\ta\t1\n", encoding="utf-8")
+    return folder
+
+
+def shown(folder: Path, **fields: str) -> dict[str, list[tuple[str, list[str]]]]:
+    """Each question with the text of its evidence, by kind."""
+    given = read_evidence_set(folder, WORDS_ONLY, **fields)
+    texts = {document.key: document.text for document in given.documents}
+    return {
+        kind: [(each.text, [texts[key][slice(*span)] for key, span in each.spans]) for each in asked]
+        for kind, asked in by_kind(given.questions, None).items()
+    }
+
+
+def test_files_are_asked_by_their_headings_and_by_half_of_the_words_of_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "garden.md").write_text(PAGE, encoding="utf-8")
+    (tmp_path / "pumps.rst").write_text(RST, encoding="utf-8")
+    asked = shown(tmp_path)
+    water, pump = PAGE.split("\n")[6], PAGE.split("\n")[-2]
+    assert asked[HEADING][1:] == [("Garden Water", [water]), ("Pumps Pumps", [RST.split("\n\n")[1].strip()])]
+    assert asked[WORDS][1] == ("pump wooden fills large barrels", [pump])
+
+
+def test_judged_documents_answer_with_all_their_sentences_alone_and_on_pages(tmp_path: Path) -> None:
+    answers = ["The hall opens at nine.", "It closes late.", "Cars park behind the hall."]
+    assert shown(judged_set(tmp_path)) == {JUDGED: [("park cars hall", answers)]}
+    assert shown(tmp_path, pages="town") == {JUDGED: [("park cars hall", answers)]}
+    pages = read_evidence_set(tmp_path, WORDS_ONLY, pages="town").documents
+    assert [page.key for page in pages] == ["Ulm", "Bonn"]
+    assert pages[1].text == "# Bonn\n\n## Opening\n\nNever on Sundays.\n\n"
+
+
+def test_spans_of_questions_are_their_evidence(tmp_path: Path) -> None:
+    write(tmp_path, "corpus.jsonl", [{"id": "a", "text": "One. Two. Three."}])
+    spans = [{"start": 5, "end": 9}]
+    write(tmp_path, "queries.jsonl", [{"id": "q", "text": "?", "doc": "a", "spans": spans}])
+    assert shown(tmp_path) == {JUDGED: [("?", ["Two."])]}
+
+
+def test_a_folder_without_headings_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("Nothing.", encoding="utf-8")
+    with pytest.raises(InvalidInput, match="files with headings"):
+        read_evidence_set(tmp_path, WORDS_ONLY)
+
+
+async def test_evidence_counts_by_the_window_it_fits_into(tmp_path: Path) -> None:
+    report = await evidence(judged_set(tmp_path), budgets=(0, 15, 500), settings=WORDS_ONLY)
+    assert report == {JUDGED: {"0": 0.0, "15": 33.33, "500": 100.0, "asked": 1}}
+    with pytest.raises(InvalidInput, match="budget"):
+        await evidence(tmp_path, budgets=(-1,))
+
+
+async def test_of_many_questions_so_many_are_asked(tmp_path: Path) -> None:
+    (tmp_path / "garden.md").write_text(PAGE, encoding="utf-8")
+    report = await evidence(tmp_path, budgets=(900,), limit=1, settings=WORDS_ONLY)
+    assert report == {kind: {"900": 100.0, "asked": 1} for kind in (HEADING, WORDS)}
