@@ -7,8 +7,10 @@ import pytest
 
 from conspectus.index.bm25 import Bm25, Corpus, best, cosines, occurrences, question_terms
 from conspectus.index.changes import merged, put_ranges, ranges_of, touched_ranges
+from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import ChunkId
 from conspectus.model.records import Change
+from conspectus.ports import Probe
 from conspectus.testing.journal import make_chunk
 
 
@@ -48,11 +50,11 @@ def test_counts_have_a_ceiling_and_lengths_have_none() -> None:
 
 @pytest.mark.parametrize("words", [None, "", "  \n"])
 def test_no_words_are_no_terms(words: str | None) -> None:
-    assert question_terms(words, str.split) == ()
+    assert question_terms(Probe(EVERYTHING, words, None, 1), str.split) == ()
 
 
 def test_terms_of_a_question_are_distinct_and_in_order() -> None:
-    assert question_terms("b a b c a", str.split) == ("b", "a", "c")
+    assert question_terms(Probe(EVERYTHING, "b a b c a", None, 1), str.split) == ("b", "a", "c")
 
 
 def test_a_cosine_does_not_depend_on_the_rows_beside_it() -> None:

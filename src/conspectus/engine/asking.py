@@ -239,6 +239,7 @@ class Asking(Documents):
             hydrate=self._sight.rows(place),
             embedder=embedder or "the collection has no vectors, or no embedder for them is set here",
             where=place.narrowed(where),
+            language=home.language,
             standing=standing,
             alone=alone,
             question=query.text,

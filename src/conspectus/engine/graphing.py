@@ -10,7 +10,6 @@ from conspectus.access.policy import require_scope
 from conspectus.access.sight import Place
 from conspectus.engine.alerting import Alerting
 from conspectus.engine.graph_entries import Entries, checked, page
-from conspectus.engine.viewing import terms_in
 from conspectus.errors import Conflict, InvalidInput, NotFound, TooLarge
 from conspectus.graph.draw import to_svg
 from conspectus.graph.export import to_json
@@ -37,6 +36,7 @@ from conspectus.model.graph import (
 from conspectus.model.records import Source
 from conspectus.ports.graphs import Adding
 from conspectus.text.times import parse_instant
+from conspectus.text.words import analyzer_for
 
 PREFIX = "graph/"
 """What the names of the sources that graphs are begin with, so that none takes the name of another source."""
@@ -167,7 +167,7 @@ class Graphing(Alerting):
             limited = settings.max_query_characters
             raise TooLarge("query", size=len(query), limit=limited, unit="characters")
         seen = await self._graph_seen(graph, collection)
-        words = list(dict.fromkeys(terms_in(seen.place.collection.language).terms(query)))
+        words = list(dict.fromkeys(analyzer_for(seen.place.collection.language).terms(query)))
         found = {each.id: NodeHit(each, 1.0) for _, each in await seen.called([key_of(query)])}
         for each, count in await seen.named_like(words, limit=limit) if words else ():
             found.setdefault(each.id, NodeHit(each, count / len(words)))
@@ -261,7 +261,7 @@ class Graphing(Alerting):
         return await (await self._graph_seen(graph, collection)).edges_by_id(edges)
 
     def _entries(self, source: Source, place: Place) -> Entries:
-        terms = terms_in(place.collection.language).terms
+        terms = analyzer_for(place.collection.language).terms
         return Entries(source, self._parts.settings, terms, self._parts.clock())
 
     async def _proved(self, place: Place, adding: Adding) -> Adding:

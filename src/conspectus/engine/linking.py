@@ -5,7 +5,6 @@ from typing import Final
 
 from conspectus.access.graph_sight import SeenGraphs
 from conspectus.engine.naming import Naming
-from conspectus.engine.viewing import terms_in
 from conspectus.errors import InvalidInput, NotFound, TooLarge
 from conspectus.graph.extract import phrases, with_known
 from conspectus.graph.inflection import singular_of
@@ -15,6 +14,7 @@ from conspectus.graph.link import Surroundings, description_of, link, named_whol
 from conspectus.ingest.given_vectors import GivenVectors
 from conspectus.model.graph import ENTITY, Found, Node, NodeEvent, Walk
 from conspectus.model.graph import Linking as Linked
+from conspectus.text.words import analyzer_for
 
 _BESIDE: Final = 20
 _LIKE: Final = 10
@@ -119,7 +119,7 @@ class Linking(Naming):
     async def _meant(self, mention: Found, named: Sequence[tuple[str, Node]], seen: SeenGraphs) -> list[Node]:
         """Nodes of the mention's name, those that the text names, and those that share words with it."""
         called = await _called(seen, [mention.key, singular_of(mention.key) or mention.key])
-        words = list(dict.fromkeys(terms_in(seen.place.collection.language).terms(mention.text)))
+        words = list(dict.fromkeys(analyzer_for(seen.place.collection.language).terms(mention.text)))
         like = await seen.named_like(words, limit=_LIKE) if words else ()
         found = [node for _, node in (*called, *named)] + [node for node, _ in like]
         return list({(node.graph.id, node.id): node for node in found}.values())
@@ -128,7 +128,7 @@ class Linking(Naming):
         self, text: str, found: Sequence[Found], meant: Mapping[Found, Sequence[Node]], seen: SeenGraphs
     ) -> Surroundings:
         """What the text says beside the mentions, and what the graph says of nodes that share a name."""
-        terms = terms_in(seen.place.collection.language).terms
+        terms = analyzer_for(seen.place.collection.language).terms
         rivals = {node.id: node for each, nodes in meant.items() for node in rivals_of(each, nodes)}
         about: dict[str, str] = {}
         for node in list(rivals.values())[:_DESCRIBED]:

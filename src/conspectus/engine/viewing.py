@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import cache
 from itertools import islice
 from math import nan
 
@@ -18,7 +17,7 @@ from conspectus.ports.timelines import Span
 from conspectus.retrieval.moments import Seen, Stretch
 from conspectus.text.clocks import EPOCH, StreamClock, timecode
 from conspectus.text.moments import ClockFace, TimeSaid, described, time_said
-from conspectus.text.words import Analyzer
+from conspectus.text.words import analyzer_for
 
 SEEN = In("kind", ("caption", "event"))
 NEARING = frozenset({"before", "until", "by"})
@@ -161,15 +160,9 @@ def joined(spans: Sequence[Span]) -> list[Span]:
     return found
 
 
-@cache
-def terms_in(language: str | None) -> Analyzer:
-    """The analyser of a language: one for all questions, as it remembers the words that it has met."""
-    return Analyzer(language)
-
-
 def seen_of(asked: AskedStreams, hits: Sequence[Hit]) -> dict[str, Seen]:
     """The hits that have times as scored captions, by their documents: what stands beside is weighed anew."""
-    analyser = terms_in(asked.place.collection.language)
+    analyser = analyzer_for(asked.place.collection.language)
     terms = frozenset(analyser.terms(asked.text))
     found: dict[str, Seen] = {}
     for hit in hits:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conspectus.model.index import IndexedChunk, TermStatistic
-from conspectus.ports import Floats, Ids, Vectors
+from conspectus.ports import Floats, Ids, Probe, Vectors
 
 Analyse: TypeAlias = Callable[[str], Sequence[str]]
 """A text to the occurrences of its terms, in order; one and the same for chunks and questions."""
@@ -63,9 +63,9 @@ def occurrences(chunk: IndexedChunk, analyse: Analyse) -> tuple[Counter[str], in
     return counts, len(terms)
 
 
-def question_terms(words: str | None, analyse: Analyse) -> tuple[str, ...]:
+def question_terms(probe: Probe, analyse: Analyse) -> tuple[str, ...]:
     """The distinct terms of a question in order of first appearance."""
-    return tuple(dict.fromkeys(analyse(words))) if words else ()
+    return probe.terms or tuple(dict.fromkeys(analyse(probe.words or "")))
 
 
 def cosines(vectors: NDArray[np.float16], query: Vectors) -> Floats:

@@ -118,7 +118,7 @@ class MemoryIndex:
         corpus = Corpus(len(self._rows), sum(row.length for row in self._rows.values()))
         terms = tuple(
             corpus.statistic(term, sum(term in row.counts for row in self._rows.values()))
-            for term in question_terms(probe.words, self._analyse)
+            for term in question_terms(probe, self._analyse)
         )
         return Candidates(
             ids=np.array(ids, np.int64),

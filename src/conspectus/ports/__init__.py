@@ -1,7 +1,7 @@
 """Every port of the core. Adapters satisfy these protocols; only `bootstrap` knows which one is used."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol, TypeAlias
@@ -41,12 +41,16 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A question for an index: a filter, words and/or a unit vector of the index's space, k per arm."""
+    """A question for an index: a filter, words and/or a unit vector of the index's space, k per arm.
+
+    With `terms`, analyzed terms are searched instead of those of the words.
+    """
 
     where: Filter
     words: str | None
     vector: Vectors | None
     limit: int
+    terms: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ class Candidates:
     `words` is BM25 (0 where no term matches), `cosine` is NaN where the chunk has no vector or the probe
     had none. `terms` are the question's distinct terms in order of first appearance, `total` the number
     of live chunks in the index, and `threads` whether any of those stands in a thread, whatever the filter.
+    `exact` are the ids of chunks that hold a rare identifier of the query; an index leaves it empty.
     """
 
     ids: Ids
@@ -64,6 +69,7 @@ class Candidates:
     terms: tuple[TermStatistic, ...]
     total: int
     threads: bool
+    exact: Ids = field(default_factory=lambda: np.zeros(0, np.int64))
 
 
 class Reader(Protocol):

@@ -14,7 +14,9 @@ from numpy.typing import NDArray
 from conspectus.text.stopwords import STOP_WORDS
 
 Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
 
+IDENTIFIER = 2.0
 THREAD = 0.3
 SPEAKER = 0.08
 QUESTION = 0.08
@@ -25,6 +27,14 @@ _WORD = re.compile(r"\w+")
 _ROLES = (["user"], ["assistant"], ["system"], ["tool"], ["agent"], ["bot"], ["human"], ["ai"])
 _NO_NAMES = frozenset().union(*STOP_WORDS.values(), *_ROLES)
 _QUESTION_MARKS = frozenset("?\uff1f\u061f\u037e")
+
+
+def from_identifiers(ids: Ids, exact: Ids, *, weight: float = IDENTIFIER) -> Floats:
+    """`weight` for the chunks that hold a rare identifier of the query.
+
+    Fused scores run from -1 to 1, so every such chunk outranks all others.
+    """
+    return weight * np.isin(ids, exact).astype(np.float64)
 
 
 def from_thread(scores: Floats, threads: Sequence[str | None], *, weight: float = THREAD) -> Floats:

@@ -12,6 +12,7 @@ from conspectus.model.ids import ChunkId
 from conspectus.model.records import StoredChunk
 from conspectus.ports import Candidates, Embedder, Floats, Ids, Index, Probe
 from conspectus.retrieval.arms import widened
+from conspectus.retrieval.boost import from_identifiers
 from conspectus.retrieval.connections import Connections
 from conspectus.retrieval.fuse import CONVERSATION, LEARNT, Fused, FusionProfile, fuse
 from conspectus.retrieval.plan import DEPTH
@@ -20,6 +21,7 @@ from conspectus.retrieval.situation import Standing, added, multiplied, weights_
 from conspectus.retrieval.threads import exchange_parts, thread_parts
 
 _Rows: TypeAlias = dict[int, StoredChunk]
+EXACT = "identifier"
 _SAID: Final = frozenset({"message", "memory"})
 
 
@@ -27,7 +29,8 @@ _SAID: Final = frozenset({"message", "memory"})
 class Looking:
     """Where a search looks: an index that holds all the records, how to bring it up to them again, the rows
     behind chunk ids, the embedder of the space that answers (or why there is none), and the filter, what
-    the person may see included; `standing` is where and when the question is asked, if anybody said so.
+    the person may see included; `language` is that of the words, and `standing` where and when the question
+    is asked, if anybody said so.
     `alone` leaves out what the texts beside one in its thread say for it. With `graph`, what is connected
     with the `question` and with what is found has a say.
     """
@@ -37,6 +40,7 @@ class Looking:
     hydrate: Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChunk]]]
     embedder: Embedder | str
     where: Filter
+    language: str | None = None
     standing: Standing | None = None
     alone: bool = False
     question: str = ""
@@ -93,7 +97,7 @@ async def rank(
     """
     standing = looking.standing
     fused = _fused(union, standing, LEARNT)
-    best = keep.of(union, fused.score)
+    best = keep.of(union, fused.score + from_identifiers(union.ids, union.exact))
     rows = await _rows(looking, best)
     if len(rows) < len(best):
         return None
@@ -156,9 +160,10 @@ def _ranked(union: Candidates, fused: Fused, rows: _Rows) -> Ranked:
     """The candidates whose rows were read."""
     places = np.searchsorted(union.ids, np.sort(np.fromiter(rows, dtype=np.int64, count=len(rows))))
     pool = replace(union, ids=union.ids[places], words=union.words[places], cosine=union.cosine[places])
-    return Ranked(
-        pool, {"words": fused.words[places], "vectors": fused.vectors[places]}, rows, fused.words_weight
-    )
+    parts = {"words": fused.words[places], "vectors": fused.vectors[places]}
+    if len(union.exact):
+        parts[EXACT] = from_identifiers(pool.ids, union.exact)
+    return Ranked(pool, parts, rows, fused.words_weight)
 
 
 async def _rows(looking: Looking, ids: Ids) -> _Rows:

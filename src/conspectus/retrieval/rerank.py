@@ -34,7 +34,7 @@ async def reranked(query: str, hits: Sequence[Hit], reranker: Reranker | None, *
 async def reordered(query: str, found: Retrieval, reranker: Reranker | None) -> Retrieval:
     """An answer whose best hits stand in the reranker's order: their part `reranked` lifts them above others.
 
-    A reranked hit's score is 1 plus its relevance, because other scores do not exceed 1.
+    A reranked hit's score is 1 plus its relevance.
     """
     best = found.hits[:MOST]
     if reranker is None or not best:

@@ -51,7 +51,7 @@ async def search(query: Query, looking: Looking, *, also: Sequence[ChunkId] = ()
     keep = Keep(query.limit, tuple(also), more=more)
     index = looking.index
     for _ in range(ATTEMPTS):
-        union = await look(index, asked, also)
+        union = await look(index, asked, also, language=looking.language)
         watch.lap("look in the index")
         ranked = await rank(looking, index, asked, union, keep=keep)
         watch.lap("rank and read")

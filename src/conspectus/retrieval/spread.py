@@ -19,7 +19,7 @@ from conspectus.model.records import StoredChunk
 from conspectus.ports import Candidates, Floats, Index, Probe
 from conspectus.retrieval.arms import widened
 from conspectus.retrieval.connections import Connections, Reached, reached
-from conspectus.retrieval.ranking import Keep, Looking, Ranked, rank
+from conspectus.retrieval.ranking import EXACT, Keep, Looking, Ranked, rank
 
 GRAPH = "graph"
 QUESTION_NAMES = "names of the question"
@@ -87,7 +87,9 @@ def _weighed(ranked: Ranked, found: Reached, ask: GraphAsk, over: Connections) -
 
 
 def _scores(ranked: Ranked) -> Floats:
-    scores: Floats = np.sum(list(ranked.parts.values()), axis=0, dtype=np.float64)
+    """From 0 to 1, so without what lifts exact matches above all others."""
+    parts = [each for name, each in ranked.parts.items() if name != EXACT]
+    scores: Floats = np.sum(parts, axis=0, dtype=np.float64)
     return scores
 
 

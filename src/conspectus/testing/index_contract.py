@@ -1,6 +1,7 @@
 """What every index must do. Subclass `IndexContract`, give it `open_index`, let pytest collect it."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -226,6 +227,14 @@ class IndexContract:
         assert np.array_equal(scored.cosine, found.cosine[chosen])
         assert (scored.terms, scored.total) == (found.terms, found.total)
         assert ids(await index.score(np.array([], np.int64), probe)) == []
+
+    async def test_terms_are_searched_as_they_are(self, index: Index, journal: Journal) -> None:
+        """Given terms replace those of the words: a whole is found without its parts."""
+        journal.put([make_chunk(1, "zq-13"), make_chunk(2, "13"), make_chunk(3, "zq")])
+        await catch_up(index, journal)
+        assert ids(await index.search(ask("zq-13"))) == [1, 2, 3]
+        found = await index.search(replace(ask("zq-13"), terms=("zq-13",)))
+        assert (ids(found), [term.term for term in found.terms]) == ([1], ["zq-13"])
 
     async def test_check_names_each_difference(self, index: Index, journal: Journal) -> None:
         """Rows that the history does not explain are named with what is wrong."""

@@ -5,6 +5,7 @@ import re
 import threading
 import unicodedata
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import chain, pairwise
 from typing import TypeVar
 
@@ -63,6 +64,9 @@ _LETTERS = str.maketrans(
         "ŧ": "t",
     }
 )
+_AFTER_ADDRESS = ".,;:!?/*_"
+_IDENTIFIER = re.compile(r"^(?![^\W\d_]+-?\d$)(?:.*[^\W\d_]|(?:\D*\d){7}|(?:[^.]*\.){2})")
+_UNSPLIT_IDENTIFIER = re.compile(r"^(?=.*\d)(?=.*[^\W\d_])\w{5}|^\d{7}")
 _SEPARATORS = ("@", "::", ":", "-", ".", "'")
 
 
@@ -85,6 +89,7 @@ class Analyzer:
 
     __slots__ = (
         "_everything",
+        "_identified",
         "_known",
         "_lock",
         "_stemmer",
@@ -105,19 +110,40 @@ class Analyzer:
         self._stemmer = None if language is None else Stemmer.Stemmer(language)
         self._stems = _Remembered(self._stem)
         self._known = _Remembered(self._analyse)
+        self._identified = _Remembered(self._identify)
 
     def terms(self, text: str) -> list[str]:
         """Every occurrence of every term, in the order of the text."""
         found = list(chain.from_iterable(map(self._known.__getitem__, text.split())))
         return found if found or self._everything is None else self._everything.terms(text)
 
+    def identifiers(self, text: str) -> dict[str, tuple[str, ...]]:
+        """The ids, versions, file names and similar tokens of a text: each as one term, with all its terms.
+
+        An identifier gives other terms beside its own and has letters, seven digits or two dots, or it
+        mixes letters and digits, or has seven digits. A word with one digit ("python3", "IL-6") is none.
+        """
+        return dict(chain.from_iterable(map(self._identified.__getitem__, text.split())))
+
+    def _identify(self, word: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+        tokens = () if _PLAIN.fullmatch(word) else (found[0] for found in _TOKEN.finditer(_normalized(word)))
+        return tuple(chain.from_iterable(map(self._identifiers, tokens)))
+
+    def _identifiers(self, token: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+        terms = tuple(self._tokens(token))
+        folded = _fold(_without_clitic(token.partition("://")[2].rstrip(_AFTER_ADDRESS) or token))
+        if terms and terms[0] in {_bounded(folded), _bounded(folded.strip("_")), self._stems[folded]}:
+            if (_IDENTIFIER if len(terms) > 1 else _UNSPLIT_IDENTIFIER).search(folded):
+                yield terms[0], terms
+        elif "-" in token:
+            yield from chain.from_iterable(map(self._identifiers, token.split("-")))
+
     def _analyse(self, word: str) -> tuple[str, ...]:
         plain = _PLAIN.fullmatch(word)
         return tuple(self._word(plain[1]) if plain else self._tokens(word))
 
     def _tokens(self, word: str) -> Iterator[str]:
-        text = word if word.isascii() else unicodedata.normalize("NFKC", word).replace("\u2019", "'")
-        for found in _TOKEN.finditer(text):
+        for found in _TOKEN.finditer(_normalized(word)):
             token = found[0]
             match found.lastgroup:
                 case "emoji":
@@ -132,7 +158,7 @@ class Analyzer:
                     yield from self._compound(token if token.isascii() else _INVISIBLE.sub("", token))
 
     def _address(self, token: str) -> Iterator[str]:
-        address = token.rstrip(".,;:!?/*_")
+        address = token.rstrip(_AFTER_ADDRESS)
         scheme, _, rest = address.partition("://")
         if whole := _bounded(_fold(rest)):
             yield whole
@@ -225,6 +251,12 @@ class Analyzer:
         return stem
 
 
+@cache
+def analyzer_for(language: str | None) -> Analyzer:
+    """One analyzer for all questions in a language, because it remembers the words that it has met."""
+    return Analyzer(language)
+
+
 class _Remembered(dict[str, _Value]):
     """Computes a value once for each short key; forgets all when full."""
 
@@ -241,6 +273,10 @@ class _Remembered(dict[str, _Value]):
                 self.clear()
             self[key] = value
         return value
+
+
+def _normalized(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFKC", text).replace("\u2019", "'")
 
 
 def _fold(text: str) -> str:

@@ -184,7 +184,7 @@ class MilvusIndex:
         """Ask the version that is known; if there is another one by then, ask that one."""
         if probe.vector is not None and probe.vector.shape != (self._place.dimensions,):
             raise InvalidInput("vector", f"has shape {probe.vector.shape}, not {self._place.dimensions}")
-        terms = question_terms(probe.words, self._analyse)
+        terms = question_terms(probe, self._analyse)
         promised = self._state.applied
         for _ in range(_ATTEMPTS):
             state = self._state

@@ -172,7 +172,7 @@ class PgvectorIndex:
         """Ask the state that the database has by then, which is never older than what was promised."""
         if probe.vector is not None and probe.vector.shape != (self._place.dimensions,):
             raise InvalidInput("vector", f"has shape {probe.vector.shape}, not {self._place.dimensions}")
-        terms = question_terms(probe.words, self._analyse)
+        terms = question_terms(probe, self._analyse)
         promised = self._state.applied
         for _ in range(_ATTEMPTS):
             answer = await self._read(partial(self._answer, probe, terms, ask))

@@ -95,13 +95,13 @@ class SegmentsIndex:
     async def search(self, probe: Probe) -> Candidates:
         """The best of each arm; vectors of large segments are searched by inverted lists."""
         snapshot = self._checked(probe)
-        terms = question_terms(probe.words, self._analyse)
+        terms = question_terms(probe, self._analyse)
         return await asyncio.to_thread(snapshot.search, probe, terms)
 
     async def score(self, ids: Ids, probe: Probe) -> Candidates:
         """Exact scores of chosen chunks."""
         snapshot = self._checked(probe)
-        terms = question_terms(probe.words, self._analyse)
+        terms = question_terms(probe, self._analyse)
         return await asyncio.to_thread(snapshot.score, ids, probe, terms)
 
     async def check(self) -> Sequence[Disagreement]:
