@@ -1,5 +1,6 @@
 """Files handed in, and folders kept in step with, by jobs on a real store."""
 
+import subprocess
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -47,6 +48,11 @@ async def synced(engine: Engine, name: str) -> Job:
 
 async def keys(engine: Engine) -> list[str]:
     return sorted(document.key for document in (await engine.list()).documents)
+
+
+def git(folder: Path, *arguments: str) -> None:
+    named = ("-c", "user.name=n", "-c", "user.email=n@example.org")
+    subprocess.run(["git", "-C", str(folder), *named, *arguments], check=True)
 
 
 async def test_files_become_documents_under_their_names(engine: Engine, tmp_path: Path) -> None:
@@ -148,6 +154,31 @@ async def test_a_folder_is_kept_in_step(engine: Engine, tmp_path: Path) -> None:
     assert (after.id, after.state, after.error, after.ran is not None) == (made.id, "complete", None, True)
     receipt = await engine.disconnect("docs", delete=True)
     assert (receipt.documents, await engine.count(), await engine.connections()) == (1, 0, [])
+
+
+@pytest.mark.parametrize(
+    ("old", "new"), [("a.md", "b.md"), ("ops/a.md", "ops/b.md"), ("ops/a.md", "new/a.md")]
+)
+async def test_a_citation_names_the_path_that_a_page_has_now(
+    engine: Engine, tmp_path: Path, old: str, new: str
+) -> None:
+    pages = tmp_path / "pages"
+    for folder in (pages / "ops", pages / "new"):
+        folder.mkdir(parents=True)
+    (pages / old).write_text("# Printers\n\nThey are in the cellar.\n", encoding="utf-8")
+    git(pages, "init", "--quiet")
+    await engine.connect("folder", "markdown", {"path": str(pages)})
+    await engine.connect("git", "git", {"address": str(pages)})
+    for path in (old, new):
+        if path == new:
+            git(pages, "mv", old, new)
+        git(pages, "add", "--all")
+        git(pages, "commit", "--quiet", "--message", path)
+        for name in ("folder", "git"):
+            assert (await synced(engine, name)).state == "succeeded"
+        window = await engine.window("printers in the cellar", 500)
+        assert [each.location for each in window.citations] == [path]
+        assert window.text.startswith(f"[1] Printers ({path})")
 
 
 async def test_a_folder_that_is_gone_is_an_error_and_nothing_is_deleted(

@@ -162,7 +162,7 @@ def sources_table(sources: Sequence[ChatSource]) -> Table:
     table = plain_table("", "source", "place", "text")
     for each in sources:
         place = ", ".join(_place(each))
-        title = cell(each.title or each.key, limit=60)
+        title = cell(each.title or each.location, limit=60)
         table.add_row(cell(f"[{each.number}]"), title, cell(place, limit=60), cell(each.snippet, limit=100))
     return table
 

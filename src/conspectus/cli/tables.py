@@ -68,13 +68,13 @@ def trace_table(window: ContextWindow) -> RenderableType:
 
 def documents_table(documents: Iterable[Document]) -> RenderableType:
     """Documents, one a line."""
-    table = _table("id", "kind", "title", "key", "status", "chunks", "recorded")
+    table = _table("id", "kind", "title", "location", "status", "chunks", "recorded")
     for each in documents:
         table.add_row(
             cell(each.id),
             each.kind,
             cell(each.title, limit=60),
-            cell(each.key, limit=60),
+            cell(each.location, limit=60),
             each.status,
             str(each.chunks),
             f"{each.recorded:%Y-%m-%d %H:%M:%S}",
@@ -219,7 +219,7 @@ def _number(value: float | None) -> str:
 
 
 def _name(hit: Hit) -> Text:
-    name = cell(hit.document.title or hit.document.key, limit=60)
+    name = cell(hit.document.title or hit.document.location, limit=60)
     if hit.through:
         name.append(f", through {' → '.join(hit.through)}", style="dim")
     return name if hit.chunk.page is None else name.append(f", p. {hit.chunk.page}")

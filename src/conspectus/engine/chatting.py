@@ -209,6 +209,7 @@ def _passage(citation: Citation, text: str) -> ChatSource:
         snippet=graphemes_prefix(text, SNIPPET),
         page=citation.page,
         heading=citation.heading,
+        location=citation.location,
     )
 
 
@@ -241,6 +242,7 @@ def _task(line: TaskLine, hit: Hit) -> ChatSource:
         start=hit.chunk.start,
         end=hit.chunk.end,
         snippet=graphemes_prefix(disarm(hit.chunk.text), SNIPPET),
+        location=hit.document.location,
     )
 
 

@@ -112,6 +112,7 @@ def _of_hit(hit: Hit) -> Passage:
         chunks=(chunk.id,),
         page=chunk.page,
         heading=chunk.heading,
+        location=document.location,
     )
     return Passage(chunk.text, document, cited, hit.score, hit.parts, hit.similarity)
 

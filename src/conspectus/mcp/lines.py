@@ -38,7 +38,7 @@ def notices(told: Iterable[str]) -> str:
 
 def named(document: Document) -> str:
     """What a document is called."""
-    return short(document.title or (document.kind if document.kind == "memory" else document.key))
+    return short(document.title or (document.kind if document.kind == "memory" else document.location))
 
 
 def hit_lines(number: int, hit: Hit) -> str:

@@ -53,7 +53,8 @@ class ChatRequest:
 class ChatSource:
     """A numbered part of the context that the model was given: characters [start, end) of a document.
 
-    `snippet` is its beginning, at most 200 characters.
+    `snippet` is its beginning, at most 200 characters. `location` is the path that a page of a connection
+    has now; of other documents it is the key.
     """
 
     number: int
@@ -66,6 +67,7 @@ class ChatSource:
     snippet: str
     page: int | None = None
     heading: str | None = None
+    location: str = ""
 
 
 @dataclass(frozen=True, slots=True)

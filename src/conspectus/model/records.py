@@ -117,6 +117,15 @@ class Document:
     chunks: int = 0
     characters: int = 0
 
+    @property
+    def location(self) -> str:
+        """What a reader is shown as its place: the path of a page of a connection, else the key.
+
+        A page keeps its key when it moves, and its key names the path that it had first.
+        """
+        path = self.metadata.get("path") if "wiki" in self.metadata else None
+        return path if isinstance(path, str) else self.key
+
 
 @dataclass(frozen=True, slots=True)
 class Chunk:

@@ -76,7 +76,10 @@ class Reranking:
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """Where a numbered part of the window comes from: characters [start, end) of the document."""
+    """Where a numbered part of the window comes from: characters [start, end) of the document.
+
+    `location` is the path that a page of a connection has now; of other documents it is the key.
+    """
 
     number: int
     document: str
@@ -88,6 +91,7 @@ class Citation:
     chunks: tuple[int, ...]
     page: int | None = None
     heading: str | None = None
+    location: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import Protocol
 
 import pytest
@@ -46,6 +47,7 @@ class Copy:
     place: Place
     cursor: str | None = None
     pages: dict[str, tuple[Entry, str]] = field(default_factory=dict)
+    paths: dict[str, object] = field(default_factory=dict)
 
     async def follow(self, *, batches: int = 1_000_000) -> list[Listing]:
         """Take in at most so many batches with a new connector, then close it as if it had been killed."""
@@ -63,7 +65,9 @@ class Copy:
 
     async def _take(self, listing: Listing, connector: Connector) -> None:
         for entry in listing.entries:
-            self.pages[entry.key] = (entry, (await connector.fetch(entry)).text)
+            document = await connector.fetch(entry)
+            self.pages[entry.key] = (entry, document.text)
+            self.paths[entry.key] = document.metadata.get("path")
         for key in listing.gone:
             self.pages.pop(key, None)
         gone = {key for key, (entry, _) in self.pages.items() if entry.space in listing.spaces_gone}
@@ -176,12 +180,14 @@ class ConnectorContract:
         assert copy.texts()["One"] == ["again", "beta words"]
 
     async def test_a_page_is_renamed(self, copy: Copy) -> None:
-        """It keeps its key, and its revision changes."""
+        """It keeps its key, its revision changes, and its path is the new one."""
         key = copy.key("alpha words")
         before = copy.pages[key][0]
         await copy.place.move("One", "first", to_space="One", to_name="renamed")
         (entry,) = entries(await copy.follow())
         assert (entry.key, entry.space, entry.revision == before.revision) == (key, "One", False)
+        path = str(copy.paths[key])
+        assert PurePosixPath(path).stem.rpartition(":")[2].lower() == "renamed"
         assert copy.texts()["One"] == ["alpha words", "beta words"]
 
     async def test_a_page_moves_to_another_space(self, copy: Copy) -> None:

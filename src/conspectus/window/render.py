@@ -196,7 +196,7 @@ class GuardedRenderer:
 
     def _element(self, passage: Passage) -> str:
         fields = _fields(passage)
-        key = {"key": _named_key(passage.document)} if passage.follows is None else {}
+        key = {"key": _location(passage.document)} if passage.follows is None else {}
         named = {"number": fields.pop("index"), **fields, **_known(key)}
         named.pop("id", None)
         return guarded.element(named, self.show(passage.text) + (CUT if passage.cut else ""))
@@ -252,7 +252,7 @@ def _fields(passage: Passage) -> dict[str, str | int]:
     document = passage.document
     described = {
         "id": document.id,
-        "title": on_one_line(document.title) or on_one_line(passage.stream) or _named_key(document),
+        "title": on_one_line(document.title) or on_one_line(passage.stream) or _location(document),
         **place,
         "time": stretch(document, None, passage.zone) if is_streamed(document) else _when(document, None),
         "event": on_one_line(event_type(document)),
@@ -277,13 +277,13 @@ def _section(passage: Passage) -> str:
 
 
 def _heading(document: Document) -> str:
-    title, key = on_one_line(document.title), _named_key(document)
+    title, key = on_one_line(document.title), _location(document)
     return f"{title} ({key})" if title and key and key != title else title or key
 
 
-def _named_key(document: Document) -> str:
-    """The key, where somebody chose it: documents added without one are keyed by a random UUID."""
-    return "" if _UUID.fullmatch(document.key) else on_one_line(document.key)
+def _location(document: Document) -> str:
+    """Its path or key; documents added without a key have a random UUID, which says nothing."""
+    return "" if _UUID.fullmatch(document.location) else on_one_line(document.location)
 
 
 def _streamed(passage: Passage, before: Passage | None) -> Iterator[str]:

@@ -24,6 +24,7 @@ def citations(layout: Layout) -> tuple[Citation, ...]:
             chunks=passage.chunks,
             page=passage.page,
             heading=passage.heading,
+            location=passage.document.location,
         )
         for group in layout
         for passage in group
