@@ -3,12 +3,14 @@
 It works with an engine in this process and with one on a server.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
+from conspectus.engine.asking import FLOOR
+from conspectus.errors import InvalidInput
 from conspectus.model.conversation import (
     REPLY_TO,
     Chain,
@@ -19,9 +21,13 @@ from conspectus.model.conversation import (
     Said,
 )
 from conspectus.model.query import Budget
-from conspectus.model.records import Document, Receipt, Written
+from conspectus.model.records import Document, Receipt, Source, Written
 
 MAX_TOKENS = 4_000
+RELEVANT = 0.7
+"""The usual `min_score` of programs whose embedding model gives hardly any two texts less than 0.7. With the
+models here most relevant messages have less, so it stands for the engine's own FLOOR."""
+CUT = " … "
 
 
 class Engine(Protocol):
@@ -53,6 +59,14 @@ class Engine(Protocol):
         """Take in the export of a chat platform."""
         ...
 
+    async def texts(self, documents: Sequence[str]) -> Mapping[str, str]:
+        """The texts of documents by their ids."""
+        ...
+
+    async def find_source(self, source: str) -> Source:
+        """The source of that id."""
+        ...
+
     async def update(self, /, document: str, **changes: Any) -> Written:
         """Change fields of a document."""
         ...
@@ -64,7 +78,11 @@ class Engine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ContextMessage:
-    """A message of a window. `id` is the platform's, `reply_to` that of the message it answers."""
+    """A message of a window. `id` is the platform's, `reply_to` that of the message it answers.
+
+    `text` is what the window shows of it, and `score` what the window chose it by. `channel_id` is the name
+    of the channel, as in `ContextWindow.channels`.
+    """
 
     id: str
     channel_id: str
@@ -72,6 +90,8 @@ class ContextMessage:
     timestamp: datetime | None
     thread: str | None
     reply_to: str | None
+    text: str
+    score: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,33 +150,62 @@ class Conversations:
     ) -> ContextWindow:
         """The messages that matter to a prompt written in a channel, never more than `max_tokens`.
 
-        `asked` are other fields of ChannelQuestion, such as `thread` or `member`. `min_score` is the least
-        raw similarity; messages of a thread in which one is above it count as above it.
+        `min_score` is from 0 to 1. 0.7 asks for what the engine takes for relevant by default, a cosine
+        similarity of 0.25; from there to 0 and to 1 the scale is linear. Messages of a thread in which one is
+        above it count as above it. `asked` are other fields of ChannelQuestion, such as `thread`, `member` or
+        `floor`, the lowest cosine similarity itself.
         """
+        if min_score is not None:
+            if "floor" in asked:
+                raise InvalidInput("floor", "is given beside min_score; give one of the two")
+            asked["floor"] = similarity_of(min_score)
         question = ChannelQuestion(
-            prompt,
-            channel_id,
-            collection=self._collection,
-            related=include_related_channels,
-            floor=min_score,
-            **asked,
+            prompt, channel_id, collection=self._collection, related=include_related_channels, **asked
         )
         found = await self._engine.channel_window(question, max_tokens)
-        messages = tuple(_message(each) for each in found.messages)
+        messages = await self._messages(found)
         return ContextWindow(messages, found.tokens, found.channels, found.window.text)
+
+    async def _messages(self, found: ChannelWindow) -> tuple[ContextMessage, ...]:
+        """The messages of a window, without those that were deleted meanwhile."""
+        texts = await self._engine.texts([each.id for each in found.messages])
+        shown: dict[str, list[str]] = {}
+        for part in found.window.citations:
+            shown.setdefault(part.document, []).append(texts.get(part.document, "")[part.start : part.end])
+        scores: dict[str, float] = {}
+        for entry in found.window.trace:
+            scores.setdefault(entry.document, entry.score)
+        channels = {each.source for each in found.messages}
+        names = {each: (await self._engine.find_source(each)).name for each in channels}
+        return tuple(
+            _message(each, names[each.source], CUT.join(shown[each.id]), scores[each.id])
+            for each in found.messages
+            if each.id in texts
+        )
 
     async def _id(self, channel: str, message: str) -> str:
         found = await self._engine.find_document(message, source=channel, collection=self._collection)
         return found.id
 
 
-def _message(document: Document) -> ContextMessage:
+def similarity_of(score: float) -> float:
+    """The cosine similarity that a `min_score` asks for. Raises InvalidInput."""
+    if isinstance(score, bool) or not isinstance(score, int | float) or not 0.0 <= score <= 1.0:
+        raise InvalidInput("min_score", f"is {score!r}; must be from 0 to 1")
+    if score <= RELEVANT:
+        return FLOOR * score / RELEVANT
+    return FLOOR + (1.0 - FLOOR) * (score - RELEVANT) / (1.0 - RELEVANT)
+
+
+def _message(document: Document, channel: str, text: str, score: float) -> ContextMessage:
     answered = document.metadata.get(REPLY_TO)
     return ContextMessage(
         id=document.key,
-        channel_id=document.source,
+        channel_id=channel,
         author=document.author,
         timestamp=document.occurred.start if document.occurred else None,
         thread=document.thread,
         reply_to=None if answered is None else str(answered),
+        text=text,
+        score=score,
     )

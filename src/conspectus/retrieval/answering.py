@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from conspectus.model.conversation import ANSWERS, REPLY_TO
-from conspectus.model.records import Document
+from conspectus.model.records import Document, StoredChunk
+from conspectus.retrieval.boost import asks
 from conspectus.text.clean import clean
 
 
@@ -21,8 +22,10 @@ class Exchange:
     before it. What messages say of each other may be anything, circles included.
     """
 
-    def __init__(self, messages: Sequence[Document]) -> None:
+    def __init__(self, rows: Sequence[StoredChunk]) -> None:
+        messages = [row.document for row in rows]
         self._messages = messages
+        self._asks = [asks(row.chunk.text) for row in rows]
         self._by_key = {each.key: place for place, each in enumerate(messages)}
         self._answered = [self._answered_by(place) for place in range(len(messages))]
         self._answers: list[list[int]] = [[] for _ in messages]
@@ -38,12 +41,13 @@ class Exchange:
     def needed(self, place: int) -> list[int]:
         """All other messages, in the order in which they help to understand one.
 
-        What it answers, the root, its first answer, the end of what follows from it, or of the thread; then
-        by turns what else leads to it and follows from it, then what stands between, nearest first.
+        What it answers, the root, its first answer, what others said last that follows from it and asks
+        nothing, the end of what follows from it, or of the thread; then by turns what else leads to it and
+        follows from it, then what stands between, nearest first.
         """
         before, after = self._before(place), self._after(place)
         end = after[-1] if after else len(self._messages) - 1
-        chosen = [*before[:1], self.root, *self._first_answer(place), end]
+        chosen = [*before[:1], self.root, *self._answers_of_others(place, after), end]
         for pair in zip_longest(before[1:], after):
             chosen.extend(each for each in pair if each is not None)
         chosen += sorted(range(len(self._messages)), key=lambda other: (abs(other - place), other))
@@ -77,8 +81,11 @@ class Exchange:
             waiting += fresh
             yield from fresh
 
-    def _first_answer(self, place: int) -> list[int]:
+    def _answers_of_others(self, place: int, after: Sequence[int]) -> list[int]:
+        """The first answer, and the last message by somebody else that no longer asks back."""
         author = self._messages[place].author
-        answers = self._answers[place]
-        others = [each for each in answers if self._messages[each].author != author]
-        return (others or answers)[:1]
+        others = [each for each in after if self._messages[each].author != author]
+        last = [each for each in others if not self._asks[each]][-1:]
+        direct = self._answers[place]
+        first = [each for each in direct if each in others] or direct
+        return [*(each for each in first[:1] if not self._asks[each]), *last, *first[:1]]

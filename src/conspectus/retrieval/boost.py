@@ -72,12 +72,18 @@ def from_speaker(question: str, authors: Sequence[str | None], *, weight: float 
 
 def from_asking(texts: Sequence[str], *, weight: float = QUESTION) -> Floats:
     """Minus `weight` for texts that end in a question: they ask for what others answer."""
-    return 0.0 - weight * np.array([float(_asks(text)) for text in texts], dtype=np.float64)
+    return 0.0 - weight * np.array([float(asks(text)) for text in texts], dtype=np.float64)
 
 
 def from_role(roles: Sequence[str | None], *, role: str = "user", weight: float = ROLE) -> Floats:
     """`weight` for texts of the given role."""
     return weight * np.array([float(each == role) for each in roles], dtype=np.float64)
+
+
+def asks(text: str) -> bool:
+    """Whether a text ends in a question."""
+    last = next((each for each in reversed(text) if each.isalnum() or each in _QUESTION_MARKS), "")
+    return last in _QUESTION_MARKS
 
 
 def _words(text: str) -> list[str]:
@@ -90,8 +96,3 @@ def _is_named(author: str, words: Sequence[str]) -> bool:
         return False
     first = name[0] in words and name[0] not in _NO_NAMES
     return first or any(words[start : start + len(name)] == name for start in range(len(words)))
-
-
-def _asks(text: str) -> bool:
-    last = next((each for each in reversed(text) if each.isalnum() or each in _QUESTION_MARKS), "")
-    return last in _QUESTION_MARKS

@@ -104,7 +104,7 @@ def chain_of(
     at = _find(thread, message)
     if at is None:
         return [], message.id, total
-    exchange = Exchange([row.document for row in thread])
+    exchange = Exchange(thread)
     root = exchange.root
     order = [at, *([root] if root != at else []), *(each for each in exchange.needed(at) if each != root)]
     chosen = sorted(order[: max(limit, 1)])
@@ -156,7 +156,7 @@ def _needed(
     elsewhere: Mapping[int, StoredChunk],
 ) -> Iterator[tuple[int, list[StoredChunk]]]:
     """By rank what each hit needs, in that order."""
-    exchanges = {key: Exchange([row.document for row in thread.chunks]) for key, thread in stored.items()}
+    exchanges = {key: Exchange(thread.chunks) for key, thread in stored.items()}
     for rank, hit in asking.items():
         key = _thread_of(hit.document)
         rows = stored[key].chunks

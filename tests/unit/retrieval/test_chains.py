@@ -92,9 +92,10 @@ def test_the_fourth_message_brings_the_three_that_it_needs(most: int, expected: 
 
 
 def test_a_question_brings_its_answer_and_the_end() -> None:
-    """Five messages about an error, of which three fit: the error, the first answer, and that it helped."""
+    """Five messages about an error, of which three fit: the error, the first answer, and the last one."""
     channel = Channel(*(said(number, author="AB"[number % 2]) for number in range(5)))
-    assert numbers(channel.chained({0: 0.9}, most=2)) == [0, 1, 4]
+    assert numbers(channel.chained({0: 0.9}, most=2)) == [0, 1, 3]
+    assert numbers(channel.chained({0: 0.9}, most=3)) == [0, 1, 3, 4]
 
 
 def test_the_first_answer_is_somebody_elses() -> None:
