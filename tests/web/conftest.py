@@ -60,9 +60,11 @@ def open_site(tmp_path: Path) -> OpenSite:
     """Opens a site on a store of its own; settings may be given."""
 
     @asynccontextmanager
-    async def opened(**settings: Any) -> AsyncIterator[Site]:
+    async def opened(chat_model: ChatModel | None = None, **settings: Any) -> AsyncIterator[Site]:
         chosen = replace(SETTINGS, **settings)
-        async with bootstrap.open(tmp_path / "data", settings=chosen, embedder=HashedEmbedder()) as engine:
+        place = tmp_path / "data"
+        models = {"embedder": HashedEmbedder(), "chat_model": chat_model}
+        async with bootstrap.open(place, settings=chosen, **models) as engine:
             log = io.StringIO()
             app = application(engine, chosen, log=logger("info", log))
             async with app.router.lifespan_context(app):
@@ -96,6 +98,13 @@ class People:
 
 @pytest.fixture
 async def people(site: Site) -> AsyncIterator[People]:
+    async with peopled(site) as made:
+        yield made
+
+
+@asynccontextmanager
+async def peopled(site: Site) -> AsyncIterator[People]:
+    """The owner account and two others of a site."""
     made = await site.engine.found_owner()
     assert made is not None
     keys = {"owner": made.secret}

@@ -5,6 +5,7 @@ from typing import Self
 
 from conspectus.access.sight import Sight
 from conspectus.engine.parts import Core
+from conspectus.errors import StorageBusy, WriteUnknown
 from conspectus.ingest.pipeline import write
 from conspectus.ingest.prepare import Preparation
 from conspectus.model.access import Person
@@ -43,7 +44,7 @@ class Desk:
             home = await self._core.shelves.keep_up(source.collection)
         else:
             self._core.shelves.follow(home.id)
-        if home.names and self._does_background_work:
+        if home is not None and home.names and self._does_background_work:
             self._core.names.wake(home.id)
         return written
 
@@ -73,7 +74,20 @@ class Desk:
         progress: Progress | None = None,
         rested: float = 0.0,
     ) -> None:
-        """Have it embedded, and names found; not where an error ended that less than `rested` seconds ago."""
+        """Have it embedded, and names found; not where an error ended that less than `rested` seconds ago.
+
+        What it is called for is stored by then, so a store that is busy is told only to who waits: as
+        WriteUnknown, for not all may be embedded.
+        """
+        try:
+            await self._embed_stored(collection, wait=wait, progress=progress, rested=rested)
+        except StorageBusy as fault:
+            if wait:
+                raise WriteUnknown(f"stored, but not all of it is embedded yet: {fault}") from fault
+
+    async def _embed_stored(
+        self, collection: Collection, *, wait: bool, progress: Progress | None, rested: float
+    ) -> None:
         if not wait and not self._does_background_work:
             return
         if collection.names:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from conspectus.errors import ConspectusError, NotFound, StorageBusy, StorageError
+from conspectus.errors import CollectionGone, ConspectusError, NotFound, StorageBusy, StorageError
 from conspectus.ingest.sync import catch_up
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection, EmbeddingSpace
@@ -57,19 +57,21 @@ class Shelves:
         """The collection's shelf, holding every change committed before this call. Raises NotFound."""
         return await self.current(await self._found(collection))
 
-    async def keep_up(self, collection: CollectionId) -> Collection:
+    async def keep_up(self, collection: CollectionId) -> Collection | None:
         """Take in what was just written: behind a writer that ran ahead, every question would wait.
 
-        What is written is written, though: an index that does not answer follows when it does again.
+        What is written is written, though: an index that does not answer follows when it does again, and the
+        collection is None where the records do not answer any more.
         """
-        found = await self._found(collection)
-        if found.id in self._away:
-            self._look_again(found.id)
-            return found
+        found = None
         try:
-            await self.current(found)
-        except StorageBusy:
-            self._away.add(found.id)
+            found = await self._found(collection)
+            if collection in self._away:
+                self._look_again(collection)
+            else:
+                await self.current(found)
+        except (StorageBusy, CollectionGone):
+            self._away.add(collection)
         return found
 
     def follow(self, collection: CollectionId) -> None:

@@ -25,6 +25,7 @@ class Work:
     task: asyncio.Task[None] | None = None
     again: bool = False
     wanted: asyncio.Event = field(default_factory=asyncio.Event)
+    woken: asyncio.Event = field(default_factory=asyncio.Event)
     done: int = 0
     error: ConspectusError | None = None
     ended: float = 0.0
@@ -37,6 +38,12 @@ class Work:
     def gave_up_within(self, seconds: float) -> bool:
         """Whether an error stopped it no longer ago than that."""
         return self.error is not None and not self.runs and time.monotonic() - self.ended < seconds
+
+    async def rest(self, seconds: float) -> None:
+        """Wait before it is tried again, but no longer than until somebody asks for that."""
+        self.woken.clear()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.woken.wait(), seconds)
 
     async def gathering(self, most: int = 1) -> None:
         """Let more come together, unless somebody waits: each batch costs writers the time of a commit.
@@ -75,10 +82,10 @@ class Workers:
     def wake(self, collection: CollectionId, chore: Chore) -> Work:
         """Make sure that a worker is running that will see everything committed before this call."""
         work = self.of(collection)
-        work.again = True
+        work.again, work.error = True, None
         work.wanted.clear()
+        work.woken.set()
         if not work.runs:
-            work.error = None
             work.task = asyncio.create_task(self._run(work, chore))
         return work
 
@@ -128,7 +135,7 @@ class Workers:
                 await asyncio.sleep(fault.retry_after or 2.0**failures)
             except StorageBusy as fault:
                 work.error, work.again = fault, True
-                await asyncio.sleep(AWAY_SECONDS)
+                await work.rest(AWAY_SECONDS)
             except ConspectusError as fault:
                 work.error = fault
                 return

@@ -155,6 +155,13 @@ class RequestLog(Protocol):
         ...
 
 
+@dataclass(slots=True)
+class Commits:
+    """How many transactions of a block were committed, or may have been."""
+
+    possible: int = 0
+
+
 class Replays(Protocol):
     """Answers kept for a while, so that a write that is sent twice with the same key is done once."""
 
@@ -177,6 +184,10 @@ class Replays(Protocol):
 
         What is written there raises TurnLost, and is undone, once another process has taken the claim over.
         """
+        ...
+
+    def watching(self) -> AbstractContextManager[Commits]:
+        """A block that counts the transactions by which it, and whatever it starts, writes."""
         ...
 
     async def finish(self, person: str, key: str, answer: Mapping[str, Any] | None) -> None:

@@ -31,6 +31,7 @@ class SqlReplays:
     def __init__(self, transactions: Transactions, *, seconds: float, alone: bool) -> None:
         self._write = transactions.write
         self._noting = transactions.noting
+        self.watching = transactions.watching
         self._seconds = min(seconds, LONGEST_LEASE)
         self._alone = alone
         self._claims: dict[tuple[str, str], int] = {}

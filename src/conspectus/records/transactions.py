@@ -15,7 +15,8 @@ from typing import Final, TypeVar
 
 from sqlalchemy import Connection
 
-from conspectus.errors import StorageError
+from conspectus.errors import ConspectusError, StorageError
+from conspectus.ports.jobs import Commits
 from conspectus.records import row_security
 from conspectus.records.transacting import Database, guarded, transact
 from conspectus.records.writer import Finish, Writer
@@ -35,6 +36,7 @@ class Transactions:
         self._writer = Writer(database)
         self._beside = ThreadPoolExecutor(1, thread_name_prefix="records-beside")
         self._noted: ContextVar[Finish | None] = ContextVar("noted", default=None)
+        self._watching: ContextVar[Commits | None] = ContextVar("watching", default=None)
         self._walled = False
         self._person: str | None = None
 
@@ -71,6 +73,16 @@ class Transactions:
         finally:
             self._noted.reset(token)
 
+    @contextmanager
+    def watching(self) -> Iterator[Commits]:
+        """Count the transactions by which this block, and whatever it starts, writes."""
+        commits = Commits()
+        token = self._watching.set(commits)
+        try:
+            yield commits
+        finally:
+            self._watching.reset(token)
+
     async def write(self, work: Callable[[Connection], Result], *, long: bool = False) -> Result:
         """Run with the write lock; committed when this returns, undone when it raises.
 
@@ -79,7 +91,13 @@ class Transactions:
         """
         note = self._noted.get()
         whole = work if note is None else partial(_and_noted, work, note)
-        return await _answer(partial(self._writer.write, whole, long=long))
+        commits = self._watching.get() or Commits()
+        commits.possible += 1
+        try:
+            return await _answer(partial(self._writer.write, whole, long=long))
+        except ConspectusError:
+            commits.possible -= 1
+            raise
 
     async def beside(self, work: Callable[[Connection], Result]) -> Result:
         """Run statements that count one by one, whatever this process or another writes meanwhile."""

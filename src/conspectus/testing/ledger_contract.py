@@ -257,8 +257,13 @@ class ReplaysContract:
         """As a process that stood still for long goes on with a request that another one answers by now."""
         await ended.begin("ann", "k", "f", at=NOON)
         await replays.begin("ann", "k", "f", at=NOON + MINUTE)
-        with ended.noting("ann", "k", at=NOON), pytest.raises(TurnLost):
+        with (
+            ended.noting("ann", "k", at=NOON),
+            ended.watching() as commits,
+            pytest.raises(TurnLost),
+        ):
             await store_elsewhere()
+        assert commits.possible == 0
         await ended.finish("ann", "k", {"status": 500})
         await replays.finish("ann", "k", {"status": 201})
         assert await replays.begin("ann", "k", "f", at=NOON) == {"status": 201}
@@ -291,6 +296,14 @@ class ReplaysContract:
         assert await replays.begin("ann", "other", "f", at=NOON + MINUTE) is None
         assert await replays.forget(NOON + 1.5 * MINUTE) == 3
         assert await replays.begin("ann", "stored", "f", at=NOON) is None
+
+    async def test_what_a_block_stores_is_counted(self, replays: Replays, store: Store) -> None:
+        """Of what it starts, too, and not of what others store meanwhile."""
+        with replays.watching() as commits:
+            begun = asyncio.create_task(store())
+        await begun
+        await store()
+        assert commits.possible == 1
 
     async def test_an_answer_counts_for_more_than_what_was_stored(
         self, replays: Replays, store: Store

@@ -22,7 +22,7 @@ from conspectus.model.jobs import (
     RequestTotals,
 )
 from conspectus.model.wiki import Connection
-from conspectus.ports.jobs import JobPlace, JobScope
+from conspectus.ports.jobs import Commits, JobPlace, JobScope
 
 SPANS = {"1h": timedelta(hours=1), "24h": timedelta(hours=24), "7d": timedelta(days=7)}
 
@@ -150,6 +150,7 @@ class MemoryReplays:
     def __init__(self, beside: "MemoryReplays | None" = None) -> None:
         self._claims: dict[tuple[str, str], _Claim] = {} if beside is None else beside._claims
         self._own: dict[tuple[str, str], _Claim] = {}
+        self._watched: ContextVar[Commits | None] = ContextVar("watched", default=None)
         self._ends_at_once = beside is not None
         self._noted: ContextVar[_Claim | None] = ContextVar("noted", default=None)
 
@@ -185,14 +186,24 @@ class MemoryReplays:
         finally:
             self._noted.reset(token)
 
+    @contextmanager
+    def watching(self) -> Iterator[Commits]:
+        """A block that counts how often it stores."""
+        token = self._watched.set(Commits())
+        try:
+            yield self._watched.get() or Commits()
+        finally:
+            self._watched.reset(token)
+
     async def store(self) -> None:
         """Store something. Raises TurnLost where another process took the claim over."""
         claim = self._noted.get()
-        if claim is None:
-            return
-        if not claim.over and not any(claim is each for each in self._claims.values()):
-            raise TurnLost("an idempotency key")
-        claim.stored = True
+        if claim is not None:
+            if not claim.over and not any(claim is each for each in self._claims.values()):
+                raise TurnLost("an idempotency key")
+            claim.stored = True
+        if (commits := self._watched.get()) is not None:
+            commits.possible += 1
 
     async def finish(self, person: str, key: str, answer: Mapping[str, Any] | None) -> None:
         """Keep the answer; with None give the key back, unless something was stored."""

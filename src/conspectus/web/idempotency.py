@@ -44,9 +44,12 @@ class Idempotency:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, unless its answer is kept. Raises Conflict, InvalidInput or WriteUnknown."""
         person = scope.get("state", {}).get("person")
-        key = Headers(scope=scope).get(HEADER) if scope["type"] == "http" else None
-        if person is None or key is None or not changes_something(scope):
+        if person is None or not changes_something(scope):
             await self._app(scope, receive, send)
+            return
+        key = Headers(scope=scope).get(HEADER)
+        if key is None:
+            await self._watched(scope, receive, send)
             return
         if not GOOD_KEY.fullmatch(key):
             raise InvalidInput(HEADER, "must be 1 to 255 visible ASCII characters")
@@ -63,9 +66,15 @@ class Idempotency:
             answer = Kept(send)
             scope["state"]["claim"] = (*claim, at)
             try:
-                await self._app(scope, body.receive, answer.send)
+                await self._watched(scope, body.receive, answer.send)
             finally:
                 await self._endings.end(claim, answer.worth_keeping(scope))
+
+    async def _watched(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a write on, and count what it stores: no fault after that may say that nothing was done."""
+        with self._replays.watching() as commits:
+            scope["state"]["commits"] = commits
+            await self._app(scope, receive, send)
 
 
 def changes_something(scope: Scope) -> bool:

@@ -7,11 +7,11 @@ from contextlib import asynccontextmanager
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from conspectus.errors import Overloaded, TooLarge
+from conspectus.errors import Overloaded, TooLarge, WriteUnknown
 from conspectus.mcp.http import PATH as MODELS
 from conspectus.settings import Settings
 from conspectus.web.metrics import Metrics
-from conspectus.web.problems import refuse
+from conspectus.web.problems import may_be_done, refuse
 
 LIMITED = "/api/"
 
@@ -52,6 +52,8 @@ class Limits:
                     f"the request did not arrive within {self._settings.request_seconds} s",
                     Connection="close",
                 )
+            if may_be_done(scope):
+                raise WriteUnknown(f"not done within {self._settings.request_seconds} s") from None
             refuse(504, f"not done within {self._settings.request_seconds} s")
 
     @asynccontextmanager

@@ -11,10 +11,12 @@ from typing import Any, NoReturn
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.types import Scope
 
 from conspectus import errors
-from conspectus.errors import ChatError, ConspectusError, InvalidInput, StorageError
+from conspectus.errors import ChatError, ConspectusError, InvalidInput, StorageError, WriteUnknown
 from conspectus.model.chat import Failure
+from conspectus.ports.jobs import Commits
 
 MEDIA_TYPE = "application/problem+json"
 MOST_NAMED = 20
@@ -124,7 +126,7 @@ def problem_of(error: ConspectusError) -> Problem:
     """The problem that an error of ours is. What a store says may name its files, so it is not repeated."""
     status = status_of(type(error))
     if isinstance(error, StorageError):
-        unknown, busy = isinstance(error, errors.WriteUnknown), isinstance(error, errors.StorageBusy)
+        unknown, busy = isinstance(error, WriteUnknown), isinstance(error, errors.StorageBusy)
         passing = status == HTTPStatus.SERVICE_UNAVAILABLE and not unknown
         headers = {"Retry-After": "1"} if passing else {}
         return Problem(status, error.code, UNKNOWN if unknown else BUSY if busy else BROKEN, headers=headers)
@@ -182,6 +184,8 @@ def invalid(found: Sequence[Mapping[str, Any]]) -> Problem:
 
 async def answer_error(request: Request, error: Exception) -> Response:
     """The answer to any error that is raised on purpose below the routes; the border logs the others."""
+    if isinstance(error, StorageError) and may_be_done(request.scope):
+        error = WriteUnknown(str(error))
     match error:
         case ConspectusError() if status_of(type(error)) != HTTPStatus.INTERNAL_SERVER_ERROR:
             problem = problem_of(error)
@@ -194,6 +198,12 @@ async def answer_error(request: Request, error: Exception) -> Response:
         case _:
             raise error
     return shown(problem, request.scope["path"])
+
+
+def may_be_done(scope: Scope) -> bool:
+    """Whether a request may have stored something, so that no fault may say that nothing was done."""
+    commits: Commits | None = scope["state"].get("commits")
+    return commits is not None and commits.possible > 0
 
 
 def _of_framework(error: HTTPException) -> Problem:

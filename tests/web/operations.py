@@ -1,0 +1,322 @@
+"""A valid request for every operation of the API, and what has to exist before it.
+
+Requests name what exists by placeholders: `{document}` is the id of a document that is made before they are
+sent. An operation without a request here fails a test, so that a new one is covered as soon as it appears.
+"""
+
+import itertools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+import httpx
+
+Parts: TypeAlias = Mapping[str, Any]
+"""What a request has beside its method and path, as httpx names it: `params`, `json`, `files`, `data`."""
+
+PREFIX: Final = "/api/v1"
+_PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
+_NAMES: Final = itertools.count()
+_HERE: Final = {"collection": "{collection}"}
+_IN: Final = {"params": _HERE}
+_ANN: Final = {**_HERE, "user": "ann"}
+_OF_ANN: Final = {"params": _ANN}
+_QUERY: Final = {"text": "quinces", "collection": "{collection}"}
+_DOCUMENTS: Final = [{"text": "Quinces ripen in October.", "title": "Quinces"}]
+_TALK: Final = {"channel": "{fresh}", **_HERE, "messages": [{"text": "Are quinces ripe?", "key": "1"}]}
+_FILES: Final = {"files": ("quinces.md", b"# Quinces\n\nThey ripen in October.", "text/markdown")}
+_SUBTITLES: Final = {"files": ("gate.srt", b"1\n00:00:01,000 --> 00:00:02,000\nA car stops.\n")}
+_POSTS: Final = {"file": ("posts.jsonl", b'{"channel": "garden", "text": "Quinces are ripe."}\n')}
+_CAPTIONS: Final = [{"text": "A car stops.", "start": 0, "end": 9, "entities": ["car"]}]
+_GRANT: Final = {"grantee": {"kind": "user", "id": "{user}"}, "role": "viewer"}
+_WIKI: Final = {"connector": "mediawiki", "options": {"address": "https://wiki.example/api.php"}}
+_LINE: Final = (
+    '{{"format": 1, "key": "{fresh}", "user": "ann", "text": "Ann likes quinces.", "kind": "turn",'
+    ' "known_from": "2026-01-05T14:30:00Z"}}'
+)
+_TURN: Final = [{"role": "user", "content": "quinces"}]
+
+MAKERS: Final[Mapping[str, tuple[str, Parts, str]]] = {
+    "collection": ("POST /collections", {"json": {"name": "{fresh}"}}, "id"),
+    "source": ("POST /collections/{collection}/sources", {"json": {"name": "{fresh}"}}, "id"),
+    "document": ("POST /sources/{source}/documents", {"json": {"documents": _DOCUMENTS}}, "0.id"),
+    "chunk": ("GET /documents/{document}/chunks", {}, "0.id"),
+    "user": ("POST /users", {"json": {"name": "{fresh}"}}, "id"),
+    "group": ("POST /groups", {"json": {"name": "{fresh}"}}, "id"),
+    "member": ("PUT /groups/{group}/members/{user}", {}, ""),
+    "key": ("POST /keys", {"json": {"user": "{user}"}}, "key.id"),
+    "granted": ("PUT /collections/{collection}/grants", {"json": _GRANT}, "grantee.id"),
+    "name": ("POST /collections/{collection}/connections", {"json": {"name": "{fresh}", **_WIKI}}, "name"),
+    "job": ("POST /collections/{collection}/ingest/files", {"files": _FILES}, "id"),
+    "sync": ("POST /collections/{collection}/connections/{name}/sync", {}, "id"),
+    "ended": ("POST /jobs/{sync}/cancel", {}, "id"),
+    "message": ("POST /messages", {"json": _TALK}, "0.id"),
+    "channel": ("GET /documents/{message}", {}, "source"),
+    "task": ("POST /tasks", {**_IN, "json": {"id": "{fresh}", "title": "Pick quinces"}}, "id"),
+    "attachment": ("PUT /tasks/{task}/attachments/{fresh}", {**_IN, "json": {"text": "A ladder."}}, "id"),
+    "stream": ("POST /streams", {"json": {"name": "{fresh}", **_HERE}}, "source.id"),
+    "caption": ("POST /streams/{stream}/captions", {**_IN, "json": {"captions": _CAPTIONS}}, "written.0.id"),
+    "standing": ("PUT /streams/{stream}/summary/standing", {**_IN, "json": {}}, ""),
+    "alert": ("POST /alerts", {"json": {"name": "{fresh}", "query": "car", **_HERE}}, "id"),
+    "memory": ("POST /memories", {"json": {**_ANN, "memories": [{"text": "Ann likes quinces."}]}}, "0.id"),
+    "graph": ("POST /graphs", {"json": {"name": "{fresh}", **_HERE}}, "id"),
+    "node": ("POST /graphs/{graph}/nodes", {**_IN, "json": {"nodes": [{"id": "ann"}, {"id": "bo"}]}}, "0.id"),
+    "other": ("GET /graphs/{graph}/node", {"params": {**_HERE, "node": "bo"}}, "id"),
+    "edge": (
+        "POST /graphs/{graph}/edges",
+        {**_IN, "json": {"edges": [{"source": "{node}", "target": "bo"}]}},
+        "0.id",
+    ),
+    "merged": ("POST /graphs/{graph}/merge", {**_IN, "json": {"keep": "{node}", "others": ["bo"]}}, "id"),
+    "merge": ("GET /graphs/{graph}/history", {"params": {**_HERE, "node": "{merged}"}}, "0.number"),
+    "retention": ("PUT /memories/retentions", {"json": {**_ANN, "days": 9}}, ""),
+}
+"""How what a placeholder names is made, and where its id stands in the answer."""
+
+WRITES: Final[Mapping[str, Parts]] = {
+    "POST /users": {"json": {"name": "{fresh}"}},
+    "PATCH /users/{user}": {"json": {"disabled": True}},
+    "DELETE /users/{user}": {},
+    "POST /groups": {"json": {"name": "{fresh}"}},
+    "DELETE /groups/{group}": {},
+    "PUT /groups/{group}/members/{user}": {},
+    "DELETE /groups/{group}/members/{user}": {"needs": "member"},
+    "POST /keys": {"json": {"user": "{user}"}},
+    "DELETE /keys/{key}": {},
+    "POST /keys/{key}/rotate": {},
+    "PUT /collections/{collection}/grants": {"json": _GRANT},
+    "DELETE /collections/{collection}/grants": {"params": {"kind": "user", "id": "{granted}"}},
+    "POST /collections/{collection}/ingest/url": {"json": {"url": "https://example.com/quinces"}},
+    "POST /collections/{collection}/ingest/files": {"files": _FILES},
+    "POST /collections/{collection}/connections": {"json": {"name": "{fresh}", **_WIKI}},
+    "DELETE /collections/{collection}/connections/{name}": {},
+    "POST /collections/{collection}/connections/{name}/sync": {},
+    "POST /jobs/{job}/cancel": {},
+    "POST /jobs/{ended}/retry": {},
+    "POST /collections/{collection}/sources": {"json": {"name": "{fresh}"}},
+    "PATCH /sources/{source}": {"json": {"metadata": {"shelf": "{fresh}"}}},
+    "DELETE /sources/{source}": {},
+    "POST /sources/{source}/documents": {"json": {"documents": _DOCUMENTS}},
+    "POST /messages": {"json": _TALK},
+    "DELETE /messages": {"params": {**_HERE, "channel": "{channel}", "key": "1"}},
+    "POST /messages/import": {"files": _POSTS, "data": _HERE},
+    "POST /collections/{collection}/documents": {"json": {"documents": _DOCUMENTS}},
+    "POST /collections/{collection}/documents/delete": {"json": {"ids": ["{document}"]}},
+    "POST /documents/delete": {"json": {"ids": ["{document}"]}},
+    "PATCH /documents/{document}": {"json": {"title": "{fresh}"}},
+    "DELETE /documents/{document}": {},
+    "DELETE /documents/{document}/chunks": {},
+    "POST /tasks": {**_IN, "json": {"id": "{fresh}", "title": "Pick quinces"}},
+    "POST /tasks/bulk": {**_IN, "json": {"tasks": [{"id": "{fresh}", "title": "Pick quinces"}]}},
+    "PUT /tasks/{task}/attachments/{attachment}": {**_IN, "json": {"text": "{fresh}"}},
+    "DELETE /tasks/{task}/attachments/{attachment}": _IN,
+    "PUT /tasks/{task}": {**_IN, "json": {"title": "{fresh}"}},
+    "PATCH /tasks/{task}": {**_IN, "json": {"title": "{fresh}"}},
+    "DELETE /tasks/{task}": _IN,
+    "POST /alerts": {"json": {"name": "{fresh}", "query": "car", **_HERE}},
+    "DELETE /alerts/{alert}": {},
+    "POST /memories/forget": {"json": {**_ANN, "ids": ["{memory}"]}},
+    "PUT /memories/retentions": {"json": {**_ANN, "days": 9}},
+    "DELETE /memories/retentions": {**_OF_ANN, "needs": "retention"},
+    "POST /memories/retentions/apply": {"json": _HERE, "needs": "retention"},
+    "POST /memories/retentions/start": {"json": _HERE, "needs": "retention"},
+    "POST /memories/import": {"json": {**_HERE, "lines": [_LINE]}},
+    "POST /memories": {"json": {**_ANN, "memories": [{"text": "Ann likes quinces."}]}},
+    "PATCH /memories/{memory}": {**_OF_ANN, "json": {"text": "{fresh}"}},
+    "DELETE /memories/{memory}": _OF_ANN,
+    "PUT /collections/{collection}/names": {"json": {"on": True}},
+    "POST /collections/{collection}/names/settle": {},
+    "POST /graphs/{graph}/merge": {**_IN, "json": {"keep": "{node}", "others": ["bo"]}},
+    "POST /graphs/{graph}/split": {**_IN, "json": {"merge": "{merge}"}},
+    "POST /graphs": {"json": {"name": "{fresh}", **_HERE}},
+    "POST /graphs/{graph}/nodes": {**_IN, "json": {"nodes": [{"id": "ann"}]}},
+    "POST /graphs/{graph}/nodes/delete": {**_IN, "json": {"ids": ["{node}"]}},
+    "POST /graphs/{graph}/edges": {**_IN, "json": {"edges": [{"source": "{node}", "target": "bo"}]}},
+    "POST /graphs/{graph}/edges/delete": {**_IN, "json": {"ids": ["{edge}"]}},
+    "DELETE /graphs/{graph}": _IN,
+    "POST /streams/{stream}/events": {**_IN, "json": {"events": [{"type": "stop", "start": 3}]}},
+    "POST /streams/{stream}/summary": {**_IN, "json": {"extractive": True}, "needs": "caption"},
+    "PUT /streams/{stream}/summary/standing": {**_IN, "json": {}},
+    "DELETE /streams/{stream}/summary/standing": {**_IN, "needs": "standing"},
+    "POST /streams": {"json": {"name": "{fresh}", **_HERE}},
+    "POST /streams/{stream}/captions": {**_IN, "json": {"captions": _CAPTIONS}},
+    "DELETE /streams/{stream}/captions": {**_IN, "needs": "caption"},
+    "POST /streams/import": {"files": _SUBTITLES, "data": _HERE},
+    "POST /streams/{stream}/captions/import": {"files": _SUBTITLES, "data": _HERE},
+    "DELETE /streams/{stream}": _IN,
+    "POST /collections": {"json": {"name": "{fresh}"}},
+    "POST /collections/{collection}/settle": {},
+    "POST /collections/{collection}/reindex": {},
+    "POST /collections/{collection}/reembed": {"json": {"embedder": "vectors:8"}},
+    "PATCH /collections/{collection}": {"json": {"description": "{fresh}"}},
+    "DELETE /collections/{collection}": {},
+}
+"""Operations that change something."""
+
+READS: Final[Mapping[str, Parts]] = {
+    "GET /me": {},
+    "GET /users": {},
+    "GET /users/{user}": {},
+    "GET /groups": {},
+    "GET /groups/{group}/members": {},
+    "GET /keys": {"params": {"user": "{user}"}},
+    "GET /collections/{collection}/grants": {},
+    "GET /collections/{collection}/connections": {},
+    "GET /jobs": {"params": _HERE},
+    "GET /jobs/{job}": {},
+    "GET /ingest/report": {"params": _HERE},
+    "GET /requests": {},
+    "GET /requests/totals": {},
+    "GET /collections/{collection}/sources": {},
+    "GET /sources/{source}": {},
+    "GET /sources/{source}/documents": {},
+    "GET /messages": {"params": {**_HERE, "channel": "{channel}"}},
+    "POST /messages/context": {"json": {**_HERE, "channel": "{channel}", "prompt": "quinces"}},
+    "GET /lookup": {"params": {**_HERE, "source": "{channel}", "key": "1"}},
+    "GET /documents/{document}/chain": {},
+    "GET /collections/{collection}/documents": {},
+    "POST /collections/{collection}/documents/count": {"json": {}},
+    "GET /documents/{document}": {},
+    "GET /documents/{document}/text": {},
+    "POST /documents/texts": {"json": {"ids": ["{document}"]}},
+    "GET /documents/{document}/chunks": {},
+    "POST /search": {"json": _QUERY},
+    "POST /context": {"json": {"query": _QUERY, "budget": 200}},
+    "POST /explain": {"json": {"query": _QUERY, "budget": 200, "document": "{document}"}},
+    "POST /augment": {"json": {"query": _QUERY, "budget": 200}},
+    "POST /rerank": {"json": {"query": "quinces", "chunks": ["{chunk}"]}},
+    "POST /search-and-rerank": {"json": {"query": _QUERY}},
+    "POST /chat": {"json": {"message": "quinces", **_HERE}},
+    "GET /chat/{stream}": {},
+    "POST /chat/completions": {"json": {"messages": _TURN, "conspectus": _HERE}},
+    "GET /models": {},
+    "GET /search/semantic": {"params": {**_HERE, "q": "quinces"}},
+    "GET /tasks": _IN,
+    "POST /tasks/context": {"json": {"query": "quinces", **_HERE}},
+    "GET /tasks/{task}/attachments": _IN,
+    "GET /tasks/{task}/attachments/{attachment}": _IN,
+    "GET /tasks/{task}": _IN,
+    "GET /status": {},
+    "GET /check": {},
+    "GET /alerts": _IN,
+    "GET /alerts/events": {"params": {"alert": "{alert}"}},
+    "GET /alerts/listen": {"params": {"alert": "{alert}"}},
+    "GET /alerts/{alert}": {},
+    "GET /memories/retentions": _IN,
+    "GET /memories/conversations": _OF_ANN,
+    "GET /memories/stats": _OF_ANN,
+    "GET /memories/export": _OF_ANN,
+    "GET /memories": _OF_ANN,
+    "POST /memories/count": {"json": _ANN},
+    "POST /memories/recall": {"json": {**_ANN, "text": "quinces"}},
+    "POST /memories/context": {"json": {**_ANN, "text": "quinces", "budget": 200}},
+    "GET /memories/recent": _OF_ANN,
+    "GET /memories/{memory}": _OF_ANN,
+    "GET /memories/{memory}/versions": _OF_ANN,
+    "GET /collections/{collection}/names": {},
+    "POST /collections/{collection}/names/find": {"json": {"text": "quinces"}},
+    "POST /graphs/{graph}/link": {**_IN, "json": {"text": "ann"}},
+    "GET /graphs/{graph}/history": {"params": {**_HERE, "node": "{node}"}},
+    "GET /graphs": _IN,
+    "GET /graphs/{graph}/nodes": _IN,
+    "GET /graphs/{graph}/edges": {"params": {**_HERE, "node": "{node}"}},
+    "GET /graphs/{graph}/node": {"params": {**_HERE, "node": "{node}"}},
+    "GET /graphs/{graph}/neighbours": {"params": {**_HERE, "node": "{node}"}},
+    "POST /graphs/{graph}/find": {**_IN, "json": {"query": "ann"}},
+    "GET /graphs/{graph}/at": {"params": {**_HERE, "at": "2026-01-01T00:00:00Z"}},
+    "GET /graphs/{graph}/export": _IN,
+    "GET /streams/{stream}/events": _IN,
+    "GET /streams/{stream}/entities": _IN,
+    "GET /streams/{stream}/timeline": {"params": {**_HERE, "entity": "car"}},
+    "GET /streams/{stream}/summary": _IN,
+    "GET /streams": _IN,
+    "POST /streams/moments": {"json": {"prompt": "car", **_HERE}},
+    "POST /streams/context": {"json": {"prompt": "car", **_HERE, "budget": 200}},
+    "GET /streams/{stream}/captions": _IN,
+    "GET /streams/{stream}/live": _IN,
+    "GET /streams/{stream}": _IN,
+    "GET /collections": {},
+    "GET /collections/{collection}/status": {},
+    "GET /collections/{collection}": {},
+}
+"""Operations that only answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request whose placeholders are filled in, and the ids that they stand for."""
+
+    method: str
+    path: str
+    parts: Mapping[str, Any]
+
+    async def sent(self, client: httpx.AsyncClient) -> httpx.Response:
+        """The answer to it."""
+        return await client.request(self.method, self.path, **self.parts)
+
+
+@dataclass
+class World:
+    """What requests name: each thing is made when it is first needed, by somebody who may."""
+
+    client: httpx.AsyncClient
+    known: dict[str, Any] = field(default_factory=dict)
+
+    async def request(self, label: str, parts: Parts) -> Request:
+        """The request of an operation, after what it names was made."""
+        for name in (*_PLACEHOLDER.findall(label), *named(parts), parts.get("needs")):
+            if name not in (None, "fresh"):
+                await self.make(name)
+        return filled(label, parts, self.known)
+
+    async def make(self, name: str) -> None:
+        """Make what a placeholder names, unless it is there. Raises AssertionError if that is refused."""
+        if name in self.known:
+            return
+        label, parts, where = MAKERS[name]
+        answer = await (await self.request(label, parts)).sent(self.client)
+        assert answer.is_success, (label, answer.text)
+        self.known[name] = found(answer.json() if where else None, where)
+
+
+def named(value: Any) -> list[str]:
+    """The placeholders in a value, however deep."""
+    match value:
+        case str():
+            return _PLACEHOLDER.findall(value.replace("{{", "").replace("}}", ""))
+        case Mapping():
+            return [name for each in value.values() for name in named(each)]
+        case list():
+            return [name for each in value for name in named(each)]
+        case _:
+            return []
+
+
+def filled(label: str, parts: Parts, known: Mapping[str, Any]) -> Request:
+    """The request with its placeholders filled in."""
+    method, path = label.split(" ")
+    values = {**known, "fresh": f"new-{next(_NAMES)}"}
+    rest = {name: _with(each, values) for name, each in parts.items() if name != "needs"}
+    return Request(method, path.format(**values), rest)
+
+
+def found(answer: Any, where: str) -> Any:
+    """The member of an answer at a place such as `0.id`."""
+    for step in filter(None, where.split(".")):
+        answer = answer[int(step) if step.isdecimal() else step]
+    return answer
+
+
+def _with(value: Any, values: Mapping[str, Any]) -> Any:
+    match value:
+        case str() if (only := _PLACEHOLDER.fullmatch(value)) is not None:
+            return values[only[1]]
+        case str():
+            return value.format(**values)
+        case Mapping():
+            return {name: _with(each, values) for name, each in value.items()}
+        case list():
+            return [_with(each, values) for each in value]
+        case _:
+            return value
