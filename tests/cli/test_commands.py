@@ -1,6 +1,7 @@
 """Every command on real files: what it prints, as text and as JSON, and its exit code."""
 
 import json
+import re
 from pathlib import Path
 
 import psycopg
@@ -63,6 +64,30 @@ def test_many_notices_are_cut_short_but_never_lost(shell: Shell, notes: Path) ->
     assert "and 20 more notices" in done.err
     again = shell("add", notes, "--json")
     assert (len(again.json["notices"]), again.err) == (30, "")
+
+
+def test_a_hit_shows_where_it_is_from_and_the_part_that_matches(shell: Shell, notes: Path) -> None:
+    filler = "Nothing of interest is said in this sentence of the page. " * 8
+    (notes / "long.md").write_text(f"{filler}The zeppelin lands at noon. {filler}", encoding="utf-8")
+    shell("add", notes / "long.md", "--source", "airfield")
+    line = " ".join(shell("search", "when do zeppelins land?").out.split())
+    assert "long.md (airfield)" in line
+    assert "… The zeppelin lands at noon." in line
+
+
+def test_explain_fits_a_screen_and_says_how_many_more(filled: Shell) -> None:
+    done = filled("explain", "printers", "--limit", "3")
+    assert len([line for line in done.out.splitlines() if "words" in line]) == 3
+    assert "more candidates: --limit 4" in done.err
+    assert len(filled("explain", "printers", "--limit", "1", "--json").json["trace"]) == 4
+
+
+def test_a_budget_too_small_names_the_least_that_shows_something(filled: Shell) -> None:
+    done = filled("context", "printers", "--tokens", "2")
+    assert (done.code, done.out) == (2, "")
+    least = int(re.findall(r"(\d+) is the least", done.err)[0])
+    assert filled("context", "printers", "--tokens", str(least)).out.strip()
+    assert filled("context", "printers", "--tokens", str(least - 1)).code == 2
 
 
 def test_a_missing_path_adds_nothing(shell: Shell, notes: Path) -> None:
@@ -153,7 +178,7 @@ def test_context_pays_for_what_stands_beside_it(filled: Shell) -> None:
     assert whole["allowed"] == 100
     assert 40 < rest["allowed"] < 50
     nothing = filled("context", "backup", "--tokens", "0")
-    assert (nothing.code, nothing.out) == (0, "")
+    assert (nothing.code, nothing.out) == (2, "")
 
 
 def test_explain_gives_every_candidate_a_fate_and_a_reason(filled: Shell) -> None:

@@ -134,7 +134,7 @@ def test_context_is_printed_and_nothing_is_said_so(shell: Shell) -> None:
     for more, channels in ((["--related"], ["help", "other"]), ([], ["help"])):
         found = shell("messages", "context", "help", "API key", *more, "--json").json
         assert found["channels"] == channels
-    assert shell("messages", "context", "help", "API key", "--tokens", "0").code == 3
+    assert shell("messages", "context", "help", "API key", "--tokens", "0").code == 2
     assert shell("messages", "context", "help", "API key", "--min-score", "2").code == 2
     assert shell("messages", "context", "help", "API key", "--at", "yesterday").code == 2
     assert shell("messages", "context", "nowhere", "API key").code == 3

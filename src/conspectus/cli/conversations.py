@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Group, RenderableType
 
+from conspectus.cli.asking import require_shown
 from conspectus.cli.failures import NOTHING
 from conspectus.cli.options import Common, spread
 from conspectus.cli.output import cell, dump, note, progress, show, write
@@ -137,11 +138,18 @@ def context(
             related=wanted.related,
             floor=wanted.min_score,
         )
-        found = session.engine.channel_window(question, wanted.tokens)
+        window = session.engine.channel_window
+        found = window(question, wanted.tokens)
+        if found.window.outcome == "found":
+            require_shown(
+                wanted.tokens, lambda most: window(question, most).tokens > 0, shown=found.tokens > 0
+            )
     if common.json:
         dump(found)
     elif found.window.text:
         write(found.window.text)
+    for notice in found.window.notices if not common.json else ():
+        note(notice)
     if not common.json:
         note(f"{found.tokens} of {found.window.allowed} tokens, from {', '.join(found.channels)}")
     if not found.messages:

@@ -12,6 +12,7 @@ import typer
 from conspectus.cli import (
     asking,
     chatting,
+    collections,
     conversations,
     documents,
     evaluating,
@@ -84,6 +85,7 @@ def build_app() -> typer.Typer:
     evaluation.command("parsing")(spread(evaluating.parsing))
     evaluation.command("injection")(spread(evaluating.injection))
     app.add_typer(evaluation, name="eval")
+    collections.add_collections(app)
     work.add_work(app)
     tasks.add_tasks(app)
     conversations.add_messages(app)

@@ -7,11 +7,13 @@ from typing import Annotated, Literal
 import typer
 
 from conspectus.cli import memory_kept, memory_shown
+from conspectus.cli.asking import require_shown
 from conspectus.cli.failures import NOTHING
 from conspectus.cli.memory_options import (
     NO_MEMORIES,
     Whose,
     instant,
+    note_others,
     recalled_picture,
     recent_table,
     remembering,
@@ -128,6 +130,8 @@ def recall(question: Question, common: Common, whose: Whose, wanted: Recalling) 
     """Find the memories that answer a question, with how each was found."""
     with remembering(common) as session:
         found = session.engine.recall(wanted.question(question, session, whose))
+        if not found.memories and not common.json:
+            note_others(session, whose)
     if not common.json:
         _note_plan(found)
     if common.json or found.memories:
@@ -153,6 +157,11 @@ def context(
     with remembering(common) as session:
         asked = wanted.question(question, session, whose)
         found = session.engine.memory_window(asked, tokens, renderer=form)
+        if found.window.outcome == "found":
+            window = session.engine.memory_window
+            require_shown(tokens, lambda most: window(asked, most).tokens > 0, shown=found.tokens > 0)
+        elif not common.json:
+            note_others(session, whose)
     if common.json:
         dump(found)
     elif form == "messages":

@@ -12,15 +12,17 @@ from rich.padding import Padding
 from rich.text import Text
 
 from conspectus.cli.options import Common
-from conspectus.cli.output import cell
+from conspectus.cli.output import cell, note
 from conspectus.cli.reporting import plain_table
 from conspectus.cli.session import Session, opened
+from conspectus.memory.scopes import scope_of
 from conspectus.model.memory import MEMORY, ForgetReceipt, Memory, Recalled, RecentMemory, Scope
 from conspectus.settings import Settings
 from conspectus.text.times import parse_instant
 
 TEXT: Final = 400
 LINE: Final = 200
+SHOWN_USERS: Final = 10
 COUNTED: Final = {
     "memories": "memory",
     "versions": "version",
@@ -57,6 +59,21 @@ def remembering(common: Common, *, new: bool = False) -> Iterator[Session]:
     with opened(common, new=new) as session:
         usual = common.collection is None and session.collection == Settings().collection
         yield replace(session, collection=MEMORY) if usual else session
+
+
+def note_others(session: Session, whose: Whose) -> None:
+    """Say that there are memories of users, where none was named; only what the caller may see."""
+    if whose.user is not None:
+        return
+    kept = [
+        each.name for each in session.engine.sources(collection=session.collection) if each.kind == "memory"
+    ]
+    users = sorted({user for user in (scope_of(name).user for name in kept) if user is not None})
+    named = ", ".join(users[:SHOWN_USERS]) + (
+        f" and {len(users) - SHOWN_USERS} more" if users[SHOWN_USERS:] else ""
+    )
+    if users:
+        note(f"there are memories of the users {named}; choose one with --user")
 
 
 def instant(text: str | None) -> datetime | None:

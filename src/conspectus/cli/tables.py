@@ -1,5 +1,6 @@
 """Results as tables."""
 
+import re
 from collections.abc import Iterable, Mapping
 
 from rich.console import Group, RenderableType
@@ -13,8 +14,11 @@ from conspectus.evals.threads import ThreadsReport
 from conspectus.model.records import Document
 from conspectus.model.reports import CheckReport, FilesReport, Status
 from conspectus.model.results import ContextWindow, Hit, Retrieval
+from conspectus.text.excerpt import excerpt
 
 BAR = 10
+SHOWN = 240
+UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 EIGHTHS = " ▏▎▍▌▋▊▉"
 FATES = {
     "in": "green",
@@ -31,9 +35,12 @@ def bar(share: float) -> str:
     return ("█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()).ljust(BAR)
 
 
-def hits_table(found: Retrieval) -> RenderableType:
-    """Hits with a bar that compares their scores with the best."""
-    table = _table("#", "score", "", "words", "similarity", "document", "text")
+def hits_table(found: Retrieval, query: str, sources: Mapping[str, str]) -> RenderableType:
+    """Hits with a bar that compares their scores with the best, and with the part that matches the query.
+
+    `sources` are names of sources by their ids.
+    """
+    table = _table("#", "score", "", "words", "similarity", "document", "from", "text")
     best = max((hit.score for hit in found.hits), default=0.0)
     for number, hit in enumerate(found.hits, 1):
         share = hit.score / best if best > 0 else 0.0
@@ -44,15 +51,16 @@ def hits_table(found: Retrieval) -> RenderableType:
             _number(hit.words),
             _number(hit.similarity),
             _name(hit),
-            cell(hit.chunk.text, limit=240),
+            _from(hit, sources.get(hit.document.source, "")),
+            cell(excerpt(hit.chunk.text, query, characters=SHOWN), limit=SHOWN),
         )
     return table
 
 
-def trace_table(window: ContextWindow) -> RenderableType:
-    """Every candidate with its parts, its fate and the reason."""
+def trace_table(window: ContextWindow, limit: int) -> RenderableType:
+    """The first candidates with their parts, their fate and the reason."""
     table = _table("#", "fate", "tokens", "score", "parts", "title", "reason")
-    for entry in window.trace:
+    for entry in window.trace[:limit]:
         table.add_row(
             str(entry.rank),
             Text(entry.fate, style=FATES[entry.fate]),
@@ -109,7 +117,8 @@ def status_table(status: Status) -> RenderableType:
         table.add_row(
             cell(each.name), *map(str, numbers), str(each.index.segments), cell(each.space or "words only")
         )
-    return Group(Text(f"{status.path}, {status.bytes:,} bytes, version {status.version}"), table)
+    stored = (status.path, f"{status.bytes:,} bytes") if status.path else ()
+    return Group(Text(", ".join((*stored, f"version {status.version}"))), table)
 
 
 def check_table(report: CheckReport) -> RenderableType:
@@ -223,6 +232,13 @@ def _name(hit: Hit) -> Text:
     if hit.through:
         name.append(f", through {' → '.join(hit.through)}", style="dim")
     return name if hit.chunk.page is None else name.append(f", p. {hit.chunk.page}")
+
+
+def _from(hit: Hit, source: str) -> Text:
+    """The key or path of the document, unless it is a random id, and the source."""
+    location = "" if UUID.fullmatch(hit.document.location) else hit.document.location
+    both = f"{location} ({source})" if location and source else location or source
+    return cell(both, limit=60)
 
 
 def _parts(parts: Mapping[str, float]) -> str:

@@ -141,7 +141,7 @@ class Asking(Documents):
             limit = min(4 * limit, most)
 
     async def _search(self, query: Query, also: Document | None = None) -> Retrieval:
-        return await self._finished(query, await self._find(query, also))
+        return await self._finished(query, _with_highest(query, await self._find(query, also)))
 
     async def _finished(self, query: Query, found: Retrieval) -> Retrieval:
         """What was found, in the order of the reranker and with its chains, where they are asked for."""
@@ -283,3 +283,13 @@ class Asking(Documents):
 
 def _text(query: str | Query) -> str:
     return query.text if isinstance(query, Query) else query
+
+
+def _with_highest(query: Query, found: Retrieval) -> Retrieval:
+    """What was found, with a notice of the highest similarity if all of it is below the floor."""
+    known = [hit.similarity for hit in found.below_floor if hit.similarity is not None]
+    if found.hits or not known:
+        return found
+    floor = found.plan.get("floor", query.floor)
+    notice = f"everything is below the minimum similarity {floor}; the highest is {max(known):.2f}"
+    return replace(found, notices=(*found.notices, notice))
