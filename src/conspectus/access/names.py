@@ -1,7 +1,7 @@
 """Which names accounts and groups can have."""
 
 from conspectus.errors import InvalidInput
-from conspectus.model.ids import LOCAL
+from conspectus.model.ids import LOCAL, is_uuid
 from conspectus.model.query import EVERYWHERE
 from conspectus.text.clean import clean
 
@@ -14,6 +14,8 @@ def account_name(kind: str, name: str) -> str:
     """The name, if an account or a group can have it. Raises InvalidInput."""
     if not 1 <= len(name) <= LONGEST or not name.isprintable() or name != name.strip() or "/" in name:
         raise InvalidInput(kind, f"a name has 1 to {LONGEST} characters that can be seen, and no slash")
+    if is_uuid(name):
+        raise InvalidInput(kind, "has the form of an id; choose another name")
     if name in RESERVED:
         raise InvalidInput(kind, f"{name!r} stands for something else")
     return name

@@ -10,7 +10,7 @@ from conspectus.engine.desk import Desk
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.ingest.prepare import Limits, named, storable
 from conspectus.ingest.upkeep import purge as purge_files
-from conspectus.model.ids import LOCAL, CollectionId, SourceId
+from conspectus.model.ids import LOCAL, CollectionId, SourceId, is_stable_id, is_uuid
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import (
     SOURCE_KINDS,
@@ -25,6 +25,7 @@ from conspectus.text.hashing import stable_id
 KNOWN_BY = ("wiki", "space")
 """Metadata by which a connection knows the sources that it writes into."""
 
+_NO_ID: Final = "has the form of an id; choose another name"
 ONE_SIZE: Final = ("static:", "vectors:")
 """Embedders whose name decides the size of their vectors; those of vendors take one after `@`."""
 
@@ -37,11 +38,14 @@ class Catalog(Desk):
     ) -> Collection:
         """The collection of that name, made with the embedder of the settings if it is new.
 
-        `language` is a Snowball language or `none`; it and `words_only` matter only when it is made.
+        `language` is a Snowball language or `none`; it and `words_only` matter only when it is made. Raises
+        NotFound for an unknown name that has the form of an id: that is never made into a name.
         """
         found = await self._sight.find(name)
         if found is not None:
             return found.shown
+        if is_uuid(name):
+            raise NotFound("collection", name)
         embedder = "none" if words_only else None
         return await self._make_collection(name, embedder=embedder, language=language, description="")
 
@@ -59,6 +63,8 @@ class Catalog(Desk):
         Raises Conflict if there is one of that name, InvalidInput if the embedder's vectors have other
         `dimensions` than asked for.
         """
+        if is_uuid(name):
+            raise InvalidInput("collection", _NO_ID)
         own = self._sight.own_name(name)
         found = await self._sight.find(own)
         if found is not None and found.collection.name == own:
@@ -115,7 +121,10 @@ class Catalog(Desk):
         metadata: Mapping[str, Any] | None = None,
         kind: SourceKind = "manual",
     ) -> Source:
-        """The source of that name, made if it is new; `metadata`, where given, replaces what it has."""
+        """The source of that name, made if it is new; `metadata`, where given, replaces what it has.
+
+        Raises NotFound for a name that has the form of an id and is none.
+        """
         return (await self._shelved(name, collection, metadata, kind))[0]
 
     async def _shelved(
@@ -145,6 +154,8 @@ class Catalog(Desk):
             place.require("manager", "change a source", source=found.id)
             _keep_known(place, found, told)
             return await self._core.records.change_source(found.id, metadata=told)
+        if is_stable_id(name):
+            raise NotFound("source", name)
         place.require("manager", "make a source")
         home = place.collection.id
         source_id = stable_id("source", home, name)
@@ -180,6 +191,8 @@ class Catalog(Desk):
         if rename is not None:
             place.require("manager", "rename a source")
             new = named("source", rename)
+            if is_stable_id(new):
+                raise InvalidInput("source", _NO_ID)
         told = None if metadata is None else self._storable(metadata)
         _keep_known(place, found, told)
         return await self._core.records.change_source(found.id, name=new, metadata=told)
@@ -244,6 +257,8 @@ class Catalog(Desk):
         """A collection's whole name, if it stands for nothing else. Raises InvalidInput or Conflict."""
         if name == EVERYWHERE:
             raise InvalidInput("collection", f"{name!r} stands for all collections")
+        if is_uuid(name):
+            raise InvalidInput("collection", _NO_ID)
         whole = named("collection", name)
         if renamed is not None and renamed.owner != LOCAL:
             prefix = renamed.name.partition("/")[0]

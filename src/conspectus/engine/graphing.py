@@ -33,6 +33,7 @@ from conspectus.model.graph import (
     NodePage,
     Walk,
 )
+from conspectus.model.ids import is_stable_id
 from conspectus.model.records import Source
 from conspectus.ports.graphs import Adding
 from conspectus.text.times import parse_instant
@@ -223,6 +224,8 @@ class Graphing(Alerting):
     async def _graph_made(self, graph: str, collection: str) -> tuple[Source, Place]:
         place = await self._sight.find(collection)
         found = None if place is None else await self._graph_sight.find(place, _whole(graph), graph)
+        if found is None and is_stable_id(graph):
+            raise NotFound("graph", graph)
         if place is None or found is None:
             whole = named("graph", _whole(named("graph", graph)))
             found, place = await self._shelved(whole, collection, None, "graph")

@@ -1,6 +1,7 @@
 """Identifiers: strings for what people name, growing integers for what the index counts."""
 
-from typing import NewType
+import re
+from typing import Final, NewType
 
 CollectionId = NewType("CollectionId", str)
 SourceId = NewType("SourceId", str)
@@ -14,3 +15,21 @@ JobId = NewType("JobId", str)
 LOCAL = UserId("local")
 """Whoever holds the data folder: the owner of an embedded store, and the owner account of a server."""
 NOBODY = UserId("")
+
+_UUID: Final = re.compile(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", re.IGNORECASE
+)
+
+
+def is_uuid(name: str) -> bool:
+    """Whether a name has the form of the ids of collections, users and groups, which are UUIDs."""
+    return _UUID.fullmatch(name) is not None
+
+
+def is_stable_id(name: str) -> bool:
+    """Whether a name has the form of the ids of sources, which are UUIDs of version 5.
+
+    Others are names: programs call channels and streams by UUIDs of their own.
+    """
+    found = _UUID.fullmatch(name)
+    return found is not None and found[1] == "5"
