@@ -57,5 +57,5 @@ def test_blocking_and_asynchronous_classes_have_the_same_methods() -> None:
             each for each in dir(asynchronous) if callable(getattr(asynchronous, each)) and each[0] != "_"
         }
         inner = {"run", "move", "take", "source", "exists", "recalled", "within", "graph_for"}
-        inner |= {"window", "question"}
+        inner |= {"window", "question", "filled", "settled"}
         assert methods - set(dir(blocking)) - inner == set()

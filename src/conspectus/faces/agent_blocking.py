@@ -5,7 +5,6 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
 from conspectus.faces.agent_context import AsyncAgentContext, ContextOptions, desk_beside
-from conspectus.faces.agent_graph import NAME
 from conspectus.faces.agent_linker import THRESHOLD, AsyncEntityLinker
 from conspectus.faces.agent_links import LINK, AsyncContextGraph
 from conspectus.faces.agent_memory import AsyncAgentMemory, MemoryOptions
@@ -120,11 +119,21 @@ class ContextGraph(Blocking):
     """AsyncContextGraph, blocking."""
 
     _inner: AsyncContextGraph
+    _known: dict[Any, "ContextGraph"]
 
-    def __init__(self, vector_store: Any = None, *, name: str = NAME, collection: str = MEMORY) -> None:
-        self.desk = desk_of(vector_store, collection).home
-        self.owns = is_new(vector_store)
-        self._inner = AsyncContextGraph(self.place.inside, name=name)
+    @classmethod
+    def _around(cls, inner: Any, place: Place) -> Self:
+        made = super()._around(inner, place)
+        made._known = {}
+        return made
+
+    def __init__(
+        self, vector_store: Any = None, *, name: str | None = None, collection: str = MEMORY
+    ) -> None:
+        self._inner = AsyncContextGraph(vector_store, name=name, collection=collection)
+        self.desk, self.owns = self._inner.desk.home, self._inner.owns
+        self._inner.desk = self.place.inside
+        self._known = {}
 
     @property
     def name(self) -> str:
@@ -155,6 +164,7 @@ class ContextGraph(Blocking):
         self, other: "ContextGraph", source_node_id: str, target_node_id: str, link_type: str = LINK
     ) -> str:
         """Link a node of this graph to one of another, and return the link's id. Raises KeyError."""
+        self._known[other._inner] = other
         return self.place.wait(
             lambda: self._inner.link_graph(other._inner, source_node_id, target_node_id, link_type)
         )
@@ -162,12 +172,15 @@ class ContextGraph(Blocking):
     def navigate_to(self, link_id: str) -> tuple["ContextGraph", str]:
         """The graph and the node that a link leads to. Raises KeyError."""
         graph, node = self.place.wait(lambda: self._inner.navigate_to(link_id))
+        if graph in self._known:
+            return self._known[graph], node
         return ContextGraph._around(graph, graph.desk.home), node
 
     def resolve_links(self, graphs: "Mapping[str, ContextGraph] | Iterable[ContextGraph]") -> int:
         """Tell which graphs there are, and how many of the links lead to one that is known now."""
         named = graphs if isinstance(graphs, Mapping) else {each.name: each for each in graphs}
         inner = {name: each._inner for name, each in named.items()}
+        self._known |= {each._inner: each for each in named.values()}
         return self.place.wait(lambda: self._inner.resolve_links(inner))
 
     def _beside(self, place: Place) -> None:

@@ -37,6 +37,7 @@ class Carrying(Writing):
         """
         scope = scope_of(self.scope, whose)
         lines = await to_thread(_read, Path(given)) if isinstance(given, str | Path) else list(given)
+        self.desk.home.written += 1
         done = await self.desk.run(
             lambda engine: engine.import_memories(lines, collection=self.desk.collection, scope=scope)
         )

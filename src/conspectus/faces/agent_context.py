@@ -5,12 +5,13 @@ from typing import Any, Final, Unpack, overload
 
 from conspectus.errors import InvalidInput
 from conspectus.faces.agent_asking import Asking
-from conspectus.faces.agent_extraction import Mention, connect, disconnect, mentions
+from conspectus.faces.agent_extraction import connect, disconnect, mentions
 from conspectus.faces.agent_graph import Graph, Walking
 from conspectus.faces.agent_linker import AsyncEntityLinker
 from conspectus.faces.agent_links import AsyncContextGraph
 from conspectus.faces.agent_memory import AsyncAgentMemory, MemoryOptions
 from conspectus.faces.agent_place import Desk, desk_of, is_new
+from conspectus.faces.agent_relations import Mention
 from conspectus.faces.agent_retriever import AsyncContextRetriever, Expansion
 from conspectus.faces.agent_words import (
     Beside,

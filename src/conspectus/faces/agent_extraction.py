@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations, pairwise
 from typing import Any, Final
 
 from conspectus.faces.agent_graph import Graph
+from conspectus.faces.agent_relations import Mention, relations
 from conspectus.faces.agent_words import said_at
 from conspectus.model.graph import MENTIONED_WITH, Linking
 from conspectus.model.memory import Memory
@@ -21,52 +21,51 @@ LONGEST: Final = 5_000
 _SENTENCE: Final = re.compile(r"[.!?]+\s+|\n+")
 
 
-@dataclass(frozen=True, slots=True)
-class Mention:
-    """A name in a text: the node that it means, or is to be, and in which sentence it stands."""
-
-    node: str
-    name: str
-    type: str
-    sentence: int
-    known: bool
-
-
 async def mentions(graph: Graph, text: str) -> list[Mention]:
     """The names in a text, each with the node of the graph that it means."""
     told: list[Mention] = []
-    sentences = 0
+    sentences = offset = 0
     for piece in _pieces(text):
         ends = [each.start() for each in _SENTENCE.finditer(piece)]
         for each in await _linked(graph, piece):
             node = each.node.id if each.node is not None else each.mention.key
             sentence = sentences + sum(end <= each.mention.start for end in ends)
+            start, end = offset + each.mention.start, offset + each.mention.end
+            known = each.node is not None
             told.append(
-                Mention(node, each.mention.text, each.mention.type, sentence, known=each.node is not None)
+                Mention(node, each.mention.text, each.mention.type, sentence, start, end, known=known)
             )
         sentences += len(ends) + 1
+        offset += len(piece)
     return [each for each in told if each.node]
 
 
 async def connect(graph: Graph, found: Sequence[Mention], memory: Memory, *, edges: bool) -> tuple[int, int]:
-    """Put a memory's names into the graph, and edges between those that stand together; how many are new."""
+    """Put a memory's names into the graph, with what a sentence says of two, else that they stand together.
+
+    How many nodes and edges are new.
+    """
     fresh = {each.node: each for each in found if not each.known}
     nodes = [
         {"id": name, "type": each.type, "name": each.name, "properties": {EXTRACTED: True}}
         for name, each in fresh.items()
         if await graph.get_node(name) is None
     ]
-    pairs = sorted({tuple(sorted(pair)) for pair in _pairs(found) if pair[0] != pair[1]}) if edges else []
+    stated = relations(memory.text, found) if edges else []
+    said = {frozenset((each.source, each.target)) for each in stated}
+    pairs = {tuple(sorted(pair)) for pair in _pairs(found) if frozenset(pair) not in said} if edges else set()
+    drawn = [(*pair, MENTIONED_WITH, WEIGHT) for pair in sorted(pairs) if pair[0] != pair[1]]
+    drawn += [(each.source, each.target, each.type, 1.0) for each in stated]
     together = [
         {
             "source_id": first,
             "target_id": second,
-            "type": MENTIONED_WITH,
-            "weight": WEIGHT,
+            "type": type,
+            "weight": weight,
             "valid_from": said_at(memory),
             "evidence": memory.id,
         }
-        for first, second in pairs
+        for first, second, type, weight in drawn
     ]
     return (await graph.add_nodes(nodes) if nodes else 0, await graph.add_edges(together) if together else 0)
 

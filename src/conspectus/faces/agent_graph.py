@@ -5,6 +5,7 @@ from asyncio import to_thread
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, TypedDict, TypeVar, Unpack
+from uuid import uuid4
 
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.faces.agent_carrying import read_json, write_whole
@@ -43,14 +44,20 @@ class Walking(TypedDict, total=False):
 class Graph(Awaited):
     """A graph of a name in a store; `vector_store` is what that of an agent's memory may be.
 
-    One that is made without a store, and then given to an agent's context, moves into that one's.
+    Without a name it is the graph "knowledge" of the store, and without a store it has a name that no other
+    graph has. One that is made without a store, and then given to an agent's context, moves into that one's;
+    if it has no name, and no link leads from or to it, it is "knowledge" in a store that stays.
     """
 
-    def __init__(self, vector_store: Any = None, *, name: str = NAME, collection: str = MEMORY) -> None:
+    def __init__(
+        self, vector_store: Any = None, *, name: str | None = None, collection: str = MEMORY
+    ) -> None:
         self.desk: Desk = desk_of(vector_store, collection)
         self.owns = is_new(vector_store)
-        self.name = name
+        self.named = name is not None or vector_store is not None
+        self.name = name or (NAME if self.named else f"{NAME} {uuid4().hex}")
         self._left: Desk | None = None
+        self._was = self.name
         self._source: str | None = None
 
     async def add_nodes(self, nodes: Iterable[Mapping[str, Any]]) -> int:
@@ -164,9 +171,15 @@ class Graph(Awaited):
         return await self._as("svg")
 
     async def take(self, told: object) -> dict[str, int]:
-        """Take in what `to_dict` gave, and say how many nodes and edges are new or changed."""
+        """Take in what `to_dict` gave, and say how many nodes and edges are new or changed.
+
+        A graph that has no name and was not used yet takes that one's name, so that links to it lead here.
+        """
         if not isinstance(told, Mapping):
             raise InvalidInput("graph", "must be a dictionary with nodes and edges")
+        name = told.get("name")
+        if isinstance(name, str) and not self.named and await self._first() is None:
+            self.name, self.named = name, True
         edges = [{k: v for k, v in each.items() if k != "evidence"} for each in told.get("edges") or ()]
         return {
             "nodes": await self.add_nodes(told.get("nodes") or ()),
@@ -194,14 +207,23 @@ class Graph(Awaited):
 
     async def source(self) -> str | None:
         """The id of the graph in its store; None where nothing was ever written into it."""
-        if self._left is None:
-            try:
-                await self.desk.run(lambda engine: engine.nodes(limit=1, **self._place))
-            except NotFound:
-                self._source = None
-                return None
+        if self._left is None and await self._first() is None:
+            self._source = None
+            return None
         await self.run(_nothing)
         return self._source
+
+    async def filled(self) -> str | None:
+        """The same; None where it has no nodes either."""
+        source = await self.source()
+        return source if source is not None and await self._first() else None
+
+    async def _first(self) -> tuple[Node, ...] | None:
+        """The first node, if there is any; None where there is no graph."""
+        try:
+            return (await self.desk.run(lambda engine: engine.nodes(limit=1, **self._place))).nodes
+        except NotFound:
+            return None
 
     def move(self, desk: Desk) -> None:
         """Be at another desk from now on; what there is in another store moves along with the next use.
@@ -216,11 +238,14 @@ class Graph(Awaited):
         if self._left is None and home is not desk.home:
             home.close()
         self.desk, self._source, self.owns = desk, None, False
+        self._was = self.name
+        if not self.named and not desk.home.temporary:
+            self.name, self.named = NAME, True
 
     async def run(self, work: Work[T]) -> T:
         """What comes of work with the engine, in which there is this graph."""
         if self._left is not None:
-            left, self._left = type(self)(self._left.home, name=self.name), None
+            left, self._left = type(self)(self._left.home, name=self._was), None
             await self.take(await left.to_dict())
             left.desk.home.close()
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from conspectus.errors import InvalidInput
-from conspectus.faces.agent_graph import NAME, Graph
+from conspectus.faces.agent_graph import Graph
 from conspectus.model.memory import MEMORY
 from conspectus.text.hashing import stable_id
 
@@ -18,7 +18,9 @@ class AsyncContextGraph(Graph):
     to be told once, with `resolve_links`.
     """
 
-    def __init__(self, vector_store: Any = None, *, name: str = NAME, collection: str = MEMORY) -> None:
+    def __init__(
+        self, vector_store: Any = None, *, name: str | None = None, collection: str = MEMORY
+    ) -> None:
         super().__init__(vector_store, name=name, collection=collection)
         self._others: dict[str, Graph] = {}
 
@@ -27,8 +29,12 @@ class AsyncContextGraph(Graph):
     ) -> str:
         """Link a node of this graph to one of another, and return the link's id; twice is the same link.
 
-        Raises KeyError for a node that is not there.
+        Raises KeyError for a node that is not there, and InvalidInput for a graph of the same name in another
+        store: the link could not tell them apart.
         """
+        if other.name == self.name and not other.desk.home.is_same(self.desk.home):
+            raise InvalidInput("other", f"is called {self.name!r} like this graph; give one of them a name")
+        self.named = other.named = True
         there = Graph(other.desk.home, name=other.name)
         for graph, node in ((self, source_node_id), (there, target_node_id)):
             if await graph.get_node(node) is None:
@@ -40,6 +46,7 @@ class AsyncContextGraph(Graph):
 
     async def links(self) -> list[dict[str, Any]]:
         """All links: id, type, and the nodes and the graph that they lead from and to."""
+        await self.source()
         if not await self._links.exists():
             return []
         return [_read(each) for each in await self._links.get_nodes()]
@@ -49,6 +56,7 @@ class AsyncContextGraph(Graph):
 
         Raises KeyError for an unknown link, and for a graph that is neither in this store nor was resolved.
         """
+        await self.source()
         told = await self._links.get_node(link_id) if await self._links.exists() else None
         if told is None:
             raise KeyError(f"no link {link_id!r} in the graph {self.name!r}")

@@ -1,10 +1,11 @@
 """An agent's memory: a short term of so many turns and tokens, and a long term of everything."""
 
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, Unpack
 
 from conspectus.bootstrap import local_counter
-from conspectus.errors import InvalidInput
+from conspectus.errors import InvalidInput, ProviderError
 from conspectus.faces.agent_asking import MOST_ASKED, Asking, number, question_of
 from conspectus.faces.agent_carrying import Carrying
 from conspectus.faces.agent_place import desk_of, is_new
@@ -55,9 +56,13 @@ class AsyncAgentMemory(Carrying):
         self.retention = _retention(options.get("retention_days"), options.get("max_memories"))
 
     async def retrieve(self, query: str, max_results: int = 5, **asking: Unpack[Asking]) -> Told:
-        """The memories that answer a question, best first, with what their scores are made of."""
+        """The memories that answer a question, best first, with what their scores are made of.
+
+        They cost at most `max_tokens` together (None: any number), by default the token limit; only the best
+        one is given in any case by default.
+        """
         question = question_of(query, max_results, asking, self.scope)
-        return self.within(await self.recalled(question), asking.get("max_tokens"))
+        return self.within(await self.recalled(question), asking)
 
     async def search(self, query: str, limit: int = 10, **asking: Unpack[Asking]) -> Told:
         """The same under another name."""
@@ -76,6 +81,7 @@ class AsyncAgentMemory(Carrying):
         if not question.limit:
             return []
         asked = replace(question, collection=self.desk.collection)
+        await self.settled()
         found = await self.desk.run(lambda engine: engine.recall(asked))
         answers = [recalled(each) for each in found.memories]
         if answers and question.as_of is None:
@@ -85,14 +91,24 @@ class AsyncAgentMemory(Carrying):
                     each["source"], each["sources"] = SHORT, [SHORT, *each["sources"]]
         return answers
 
-    def within(self, found: Told, max_tokens: int | None) -> Told:
+    async def settled(self) -> None:
+        """Wait until what was stored here is embedded; without an embedder it is found by its words alone."""
+        place = self.desk.home
+        written = place.written
+        if place.settled < written:
+            with suppress(ProviderError):
+                await self.flush()
+            place.settled = max(place.settled, written)
+
+    def within(self, found: Told, asking: Asking) -> Told:
         """Those that fit into so many tokens together, whole, the first ones first."""
-        if max_tokens is None:
+        allowed = asking.get("max_tokens", self.token_limit)
+        if allowed is None:
             return found
-        left, kept = number("max_tokens", max_tokens, 0), []
-        for each in found:
+        left, kept = number("max_tokens", allowed, 0), []
+        for rank, each in enumerate(found):
             cost = self._count(each["content"])
-            if cost <= left and left:
+            if (cost <= left and left) or (rank == 0 and "max_tokens" not in asking):
                 kept.append(each)
                 left -= cost
         return kept

@@ -47,6 +47,8 @@ class Place:
         self._calls: Calls = calls
         self._origin = origin
         self.used = False
+        self.written = self.settled = 0
+        """How many writes there were, and how many of them are embedded."""
 
         self._inside = _Inside(self)
         self.collection = collection

@@ -16,6 +16,7 @@ from conspectus.model.graph import GraphAsk
 from conspectus.model.memory import MemoryQuestion, MemoryWindow
 from conspectus.model.query import Budget
 
+GRAPH: Final = "graph"
 STARTS: Final = 3
 """So many nodes of a question are walked from."""
 REACHED: Final = 20
@@ -39,7 +40,8 @@ class AsyncContextRetriever(Awaited):
 
     The score is vector · (1 - alpha) + graph · alpha, both from 0 to 1, with bounded parts beside them that
     every answer names: `hybrid_alpha` 0 is vectors and words alone, 1 the graph alone. Of the graph there are
-    the memories that lie on its ways, each with the way there, and what nodes with a `content` say.
+    the memories that lie on its ways, each with the way there, and what nodes with a `content` say. While the
+    graph has no nodes, the graph part is 0, except for memories that a name in others leads to.
     """
 
     def __init__(
@@ -56,19 +58,23 @@ class AsyncContextRetriever(Awaited):
         self.as_of = instant_of(expansion.get("as_of"))
 
     async def retrieve(self, query: str, max_results: int = 5, **asking: Unpack[Asking]) -> Told:
-        """What answers a question, best first, of at most `max_tokens` together."""
+        """What answers a question, best first, of at most `max_tokens` (or the token limit) together."""
         question = await self.question(query, max_results, asking)
         found = await self.memory.recalled(question)
-        if question.graph is not None and question.graph.graphs and question.graph.alpha > 0:
-            found += await self._said(question, question.graph)
+        if question.graph is not None and question.graph.alpha > 0:
+            if question.graph.graphs:
+                found += await self._said(question, question.graph)
+            else:
+                found = [_unled(each) for each in found]
             found.sort(key=lambda each: -float(each["score"]))
-        return self.memory.within(found[:max_results], asking.get("max_tokens"))
+        return self.memory.within(found[:max_results], asking)
 
     async def window(self, query: str, **asking: Unpack[Asking]) -> MemoryWindow:
         """Standing notes, the last turns and what answers a question, as one text that costs no more."""
         question = await self.question(query, REACHED, asking)
         allowed = number("max_tokens", asking.get("max_tokens"), self.memory.token_limit)
         budget = Budget(allowed, self.memory.tokenizer)
+        await self.memory.settled()
         return await self.desk.run(lambda engine: engine.memory_window(question, budget))
 
     async def question(self, query: str, max_results: int, asking: Asking) -> MemoryQuestion:
@@ -88,12 +94,12 @@ class AsyncContextRetriever(Awaited):
         )
 
     async def _graphs(self, question: MemoryQuestion) -> tuple[str, ...]:
-        """The graph, if it is there, and not that of memories which the question does not reach."""
+        """The graph, if it has nodes, and not that of memories which the question does not reach."""
         if self.graph is None:
             return ()
         if self.graph.name.startswith(f"{GRAPHS}/") and not holds(question.scope, self.memory.scope):
             return ()
-        source = await self.graph.source()
+        source = await self.graph.filled()
         return () if source is None else (source,)
 
     async def _said(self, question: MemoryQuestion, ask: GraphAsk) -> Told:
@@ -118,6 +124,14 @@ class AsyncContextRetriever(Awaited):
         return list(found.values())
 
 
+def _unled(answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer of which no graph part is left, unless a name led to it."""
+    if answer["through"]:
+        return answer
+    parts = {**answer["parts"], GRAPH: 0.0}
+    return {**answer, "parts": parts, "score": sum(parts.values())}
+
+
 def _there(node: Mapping[str, Any], at: datetime | None) -> bool:
     """Whether a node was there at a time, both ends of its own included; at no time in particular all are."""
     begins, ends = node["valid_from"], node["valid_until"]
@@ -135,9 +149,9 @@ def _answer(node: dict[str, Any], score: float, path: list[str]) -> dict[str, An
         "id": node["id"],
         "content": str(node["properties"][CONTENT]),
         "score": score,
-        "source": "graph",
-        "sources": ["graph"],
-        "parts": {"graph": score},
+        "source": GRAPH,
+        "sources": [GRAPH],
+        "parts": {GRAPH: score},
         "similarity": None,
         "metadata": {"node_type": node["type"]},
         "entities": [{"name": node["name"]}],

@@ -81,6 +81,7 @@ class Writing(Reading):
         if metadata is not None:
             merged = {**stored.metadata, **metadata}
             fields["metadata"] = {name: value for name, value in merged.items() if value is not None}
+        self.desk.home.written += 1
         try:
             await self.desk.run(
                 lambda engine: engine.update_memory(
@@ -188,6 +189,7 @@ class Writing(Reading):
         return done
 
     async def _remember(self, batch: list[NewMemory], scope: Scope) -> list[Remembered]:
+        self.desk.home.written += 1
         return await self.desk.run(
             lambda engine: engine.remember(batch, scope=scope, collection=self.desk.collection)
         )

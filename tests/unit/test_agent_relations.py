@@ -1,0 +1,75 @@
+"""Typed edges from plain sentences, and sentences that give none."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.agent_places import store
+
+from conspectus.faces.agent import AgentContext
+from conspectus.sync import BlockingEngine
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlockingEngine]:
+    with store(tmp_path_factory.mktemp("agent")) as opened:
+        yield opened
+
+
+def edges_of(engine: BlockingEngine, text: str) -> set[tuple[str, str, str]]:
+    """Subject, relation and object of all edges that a memory brings."""
+    context = AgentContext(engine, user_id=text[-80:])
+    context.store(text, extract_entities=True)
+    return {(each["source_id"], each["type"], each["target_id"]) for each in context.graph.get_edges()}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Alice founded Acme", ("alice", "founded", "acme")),
+        ("Alice also co-founded the Acme", ("alice", "founded", "acme")),
+        ("Acme was founded by Alice.", ("alice", "founded", "acme")),
+        ("In spring it rained, and Alice founded Acme.", ("alice", "founded", "acme")),
+        ("It rained. Bob Miller works at Acme Corp. now", ("bob miller", "works_for", "acme corp")),
+        ("Google acquired YouTube.", ("google", "acquired", "youtube")),
+    ],
+)
+def test_a_plain_sentence_gives_a_typed_edge_alone(
+    engine: BlockingEngine, text: str, expected: tuple[str, str, str]
+) -> None:
+    assert edges_of(engine, text) == {expected}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Alice never founded Acme.",
+        "Alice founded Acme?",
+        "If Alice founded Acme, we would know.",
+        "It is not so that, as said, Alice founded Acme.",
+        "Somebody like Alice founded Acme.",
+        "Alice and Acme founded nothing.",
+        "Alice thinks of Acme.",
+    ],
+)
+def test_what_is_not_stated_plainly_stands_together_only(engine: BlockingEngine, text: str) -> None:
+    assert {relation for _, relation, _ in edges_of(engine, text)} <= {"mentioned_with"}
+
+
+def test_each_sentence_states_its_own(engine: BlockingEngine) -> None:
+    found = edges_of(engine, "Alice founded Acme. Bob Miller knows Alice.\nDoes Bob Miller own Acme?")
+    typed = {each for each in found if each[1] != "mentioned_with"}
+    assert typed == {("alice", "founded", "acme"), ("bob miller", "knows", "alice")}
+
+
+def test_a_relation_goes_with_the_memory_that_states_it(engine: BlockingEngine) -> None:
+    context = AgentContext(engine, user_id="forgetful")
+    made = context.store("Alice founded Acme", extract_entities=True)
+    assert [each["relationship"] for each in context.get_neighbors("alice")] == ["founded"]
+    assert context.forget(made) == 1
+    assert context.graph.get_edges() == [] and context.graph.get_nodes() == []
+
+
+def test_relations_in_the_last_part_of_a_long_text_are_found(engine: BlockingEngine) -> None:
+    text = f"{'It rained all day. ' * 1_000}Alice founded Acme."
+    assert edges_of(engine, text) == {("alice", "founded", "acme")}
