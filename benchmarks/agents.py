@@ -37,7 +37,7 @@ from conspectus.model.memory import MEMORY, Forgetting, MemoryQuestion, NewMemor
 THREADS = 5
 SERVED = 5
 PORT = 8_654
-SERVE = [sys.executable, "-c", "from conspectus.cli.main import main; main()", "serve", "--port", str(PORT)]
+SERVE = [sys.executable, "-c", "from conspectus.cli.entry import main; main()", "serve", "--port", str(PORT)]
 PLACES = ("Paris", "Oslo", "Lima", "Kyoto", "Accra", "Quito", "Perth", "Turin", "Delhi", "Cairo")
 WORDS = (
     "garden",

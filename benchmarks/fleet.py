@@ -33,7 +33,7 @@ from conspectus.engine import Engine
 from conspectus.model.access import Grantee
 from conspectus.testing.postgres_server import postgres_server
 
-PROGRAM = [sys.executable, "-c", "from conspectus.cli.main import main; main()"]
+PROGRAM = [sys.executable, "-c", "from conspectus.cli.entry import main; main()"]
 
 
 def environment(url: str, folder: Path, embedder: str) -> dict[str, str]:

@@ -37,7 +37,7 @@ KILLS = 3
 TICK = 0.5
 ASK_EVERY = 1.0
 PORT = 8_653
-SERVE = [sys.executable, "-c", "from conspectus.cli.main import main; main()", "serve", "--port", str(PORT)]
+SERVE = [sys.executable, "-c", "from conspectus.cli.entry import main; main()", "serve", "--port", str(PORT)]
 CONSOLE = Console(stderr=True)
 
 

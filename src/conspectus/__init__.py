@@ -7,28 +7,32 @@ async with conspectus.open("notes") as engine:
 With `conspectus.connect("http://localhost:8642", key=...)` in place of `open`, the same code asks a server.
 """
 
-from conspectus import sync
-from conspectus.bootstrap import open
-from conspectus.client import RemoteEngine
-from conspectus.client import open as connect
-from conspectus.engine import Engine
-from conspectus.errors import ConspectusError
-from conspectus.model.chat import ChatRequest
-from conspectus.model.conversation import ChannelQuestion, NewMessage
-from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, Or, Overlaps
-from conspectus.model.query import Budget, Query, Situation
-from conspectus.model.records import Document, NewDocument, Period
-from conspectus.model.results import ContextWindow, Hit, Retrieval
-from conspectus.model.video import (
-    CaptionRange,
-    NewAlert,
-    NewCaption,
-    NewEvent,
-    NewStream,
-    SummaryRequest,
-    VideoQuestion,
-)
-from conspectus.settings import Settings
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from conspectus import sync
+    from conspectus.bootstrap import open
+    from conspectus.client import RemoteEngine
+    from conspectus.client import open as connect
+    from conspectus.engine import Engine
+    from conspectus.errors import ConspectusError
+    from conspectus.model.chat import ChatRequest
+    from conspectus.model.conversation import ChannelQuestion, NewMessage
+    from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, Or, Overlaps
+    from conspectus.model.query import Budget, Query, Situation
+    from conspectus.model.records import Document, NewDocument, Period
+    from conspectus.model.results import ContextWindow, Hit, Retrieval
+    from conspectus.model.video import (
+        CaptionRange,
+        NewAlert,
+        NewCaption,
+        NewEvent,
+        NewStream,
+        SummaryRequest,
+        VideoQuestion,
+    )
+    from conspectus.settings import Settings
 
 __all__ = [
     "And",
@@ -67,3 +71,40 @@ __all__ = [
     "open",
     "sync",
 ]
+
+_MODULES = frozenset({"bootstrap", "client", "engine", "errors", "model", "ports", "settings", "sync"})
+_HOMES = {
+    "bootstrap": ("open",),
+    "client": ("RemoteEngine",),
+    "engine": ("Engine",),
+    "errors": ("ConspectusError",),
+    "model.chat": ("ChatRequest",),
+    "model.conversation": ("ChannelQuestion", "NewMessage"),
+    "model.filter": ("And", "Between", "Eq", "Exists", "Filter", "In", "Not", "Or", "Overlaps"),
+    "model.query": ("Budget", "Query", "Situation"),
+    "model.records": ("Document", "NewDocument", "Period"),
+    "model.results": ("ContextWindow", "Hit", "Retrieval"),
+    "model.video": (
+        *("CaptionRange", "NewAlert", "NewCaption", "NewEvent", "NewStream", "SummaryRequest"),
+        "VideoQuestion",
+    ),
+    "settings": ("Settings",),
+}
+_PLACES = {name: (home, name) for home, names in _HOMES.items() for name in names}
+_PLACES["connect"] = ("client", "open")
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Import a public name when it is first used: most programs need few of the modules."""
+        if name in _MODULES:
+            return importlib.import_module(f"{__name__}.{name}")
+        if name not in _PLACES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        home, own = _PLACES[name]
+        value = getattr(importlib.import_module(f"{__name__}.{home}"), own)
+        globals()[name] = value
+        return value
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *__all__})

@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-PROGRAM = [sys.executable, "-c", "from conspectus.cli.main import main; main()"]
+PROGRAM = [sys.executable, "-c", "from conspectus.cli.entry import main; main()"]
 SENTENCE = "The ferry leaves the harbour at noon and comes back when the tide allows it. "
 
 

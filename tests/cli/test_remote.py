@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.conftest import Outcome, Shell
 
-PROGRAM = [sys.executable, "-c", "from conspectus.cli.main import main; main()"]
+PROGRAM = [sys.executable, "-c", "from conspectus.cli.entry import main; main()"]
 
 
 @dataclass(frozen=True)

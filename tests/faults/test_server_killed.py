@@ -17,7 +17,7 @@ import conspectus
 from tests.faults.job_taker import SETTINGS
 from tests.faults.test_jobs_killed import pages, verify
 
-SERVE = [sys.executable, "-c", "from conspectus.cli.main import main; main()", "serve", "--port", "0"]
+SERVE = [sys.executable, "-c", "from conspectus.cli.entry import main; main()", "serve", "--port", "0"]
 CLIENTS = 6
 EACH = 2_000
 """More pages than one server takes in before it is killed."""

@@ -19,7 +19,7 @@ from conspectus.model.jobs import Upload
 from conspectus.settings import Settings
 from conspectus.testing.web_server import Answer, ScriptedServer
 
-PROGRAM = [sys.executable, "-c", "from conspectus.cli.main import main; main()", "worker"]
+PROGRAM = [sys.executable, "-c", "from conspectus.cli.entry import main; main()", "worker"]
 SETTINGS = replace(
     Settings(),
     embedder="none",

@@ -15,7 +15,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 from tests.mcp.conftest import remembered, said
 
-PROGRAM = ["-c", "from conspectus.cli.main import main; main()"]
+PROGRAM = ["-c", "from conspectus.cli.entry import main; main()"]
 HELLO = {
     "jsonrpc": "2.0",
     "id": 1,

@@ -30,7 +30,7 @@ from conspectus.web.workers import MOST
 from tests.waiting import PATIENCE
 from tests.web.conftest import SETTINGS
 
-PROGRAM = [sys.executable, "-c", "from conspectus.cli.main import main; main()", "serve", "--port", "0"]
+PROGRAM = [sys.executable, "-c", "from conspectus.cli.entry import main; main()", "serve", "--port", "0"]
 KEY = re.compile(r"csp_[0-9a-f]+_[0-9a-f]+")
 
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from conspectus.bootstrap.milvus import MilvusIndexes
 from conspectus.bootstrap.places import Place
@@ -16,9 +16,11 @@ from conspectus.errors import IndexDamaged, InvalidInput, NotFound
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
 from conspectus.ports.turns import Turns
-from conspectus.records.transactions import Transactions
 from conspectus.settings import Settings
 from conspectus.text.words import Analyzer
+
+if TYPE_CHECKING:
+    from conspectus.records.transactions import Transactions
 
 INDEXES = "index"
 IndexKind: TypeAlias = Literal["segments", "pgvector", "milvus"]
@@ -50,7 +52,7 @@ def chosen_index(place: Place, settings: Settings) -> IndexKind:
             raise InvalidInput("index", f"{other!r} is not auto, segments, pgvector or milvus")
 
 
-def indexes_of(place: Place, settings: Settings, transactions: Transactions, turns: Turns) -> Indexes:
+def indexes_of(place: Place, settings: Settings, transactions: "Transactions", turns: Turns) -> Indexes:
     """The indexes that the settings name, over the transactions and in the turns of the store."""
     match chosen_index(place, settings):
         case "segments":

@@ -1,0 +1,31 @@
+"""Where the program `conspectus` begins."""
+
+import importlib
+import os
+import signal
+import sys
+from types import FrameType
+
+INTERRUPTED = 128 + signal.SIGINT
+
+
+def main() -> None:
+    """Load the program and run it; an interrupt ends it with 130, also while it loads and when it is done."""
+    heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if heard:
+        signal.signal(signal.SIGINT, _end)
+    program = importlib.import_module("conspectus.cli.main")
+    try:
+        if heard:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        program.main()
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    finally:
+        if heard:
+            signal.signal(signal.SIGINT, _end)
+
+
+def _end(_: int, __: FrameType | None) -> None:
+    """End at once: nothing is open, and some modules turn an interrupt of their import into another error."""
+    os._exit(INTERRUPTED)

@@ -1,0 +1,79 @@
+"""What a program loads: no more than what it uses."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import conspectus
+
+HEAVY = (
+    *("alembic", "dbos", "faiss", "fastapi", "httpx", "lxml", "mcp", "numpy", "onnxruntime", "pydantic"),
+    *("sqlalchemy", "structlog", "tokenizers", "trafilatura", "typer", "uvicorn"),
+)
+LOADED = f"import sys\nprint(*(name for name in {HEAVY!r} if name in sys.modules))"
+REMOTE = """
+import asyncio, conspectus
+async def main():
+    async with conspectus.connect("http://localhost:8642", key="k"):
+        pass
+asyncio.run(main())
+"""
+BLOCKING_REMOTE = "from conspectus import sync\nwith sync.connect('http://localhost:8642', key='k'): pass"
+COMMAND = """
+import contextlib, io, sys
+from conspectus.cli.entry import main
+sys.argv = ["conspectus", *{arguments!r}]
+with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+    main()
+"""
+SERVERS = {"alembic", "dbos", "fastapi", "mcp", "structlog", "uvicorn"}
+ENGINES = {"faiss", "onnxruntime", "sqlalchemy", "tokenizers"}
+
+
+def loaded(program: str, folder: Path) -> set[str]:
+    """The heavy modules that a program loads."""
+    command = [sys.executable, "-c", f"{program}\n{LOADED}"]
+    return set(subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True).stdout.split())
+
+
+def test_the_package_alone_loads_nothing_heavy(tmp_path: Path) -> None:
+    assert (
+        loaded("import conspectus\nconspectus.Query, conspectus.Eq, conspectus.NewDocument", tmp_path)
+        == set()
+    )
+
+
+@pytest.mark.parametrize("program", [REMOTE, BLOCKING_REMOTE], ids=["async", "blocking"])
+def test_a_client_loads_neither_engine_nor_server(program: str, tmp_path: Path) -> None:
+    assert not loaded(program, tmp_path) & (SERVERS | ENGINES | {"trafilatura"})
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"]], ids="".join)
+def test_commands_that_open_nothing_load_neither_engine_nor_server(
+    arguments: list[str], tmp_path: Path
+) -> None:
+    assert not loaded(COMMAND.format(arguments=arguments), tmp_path) & (SERVERS | ENGINES | {"trafilatura"})
+
+
+def test_a_search_loads_no_server_and_no_reader_of_web_pages(tmp_path: Path) -> None:
+    (tmp_path / "page.txt").write_text("A release is deployed on Tuesdays.", encoding="utf-8")
+    add = COMMAND.format(arguments=["--data", "data", "add", "page.txt"])
+    search = COMMAND.format(arguments=["--data", "data", "search", "when do we ship?"])
+    assert "sqlalchemy" in loaded(add, tmp_path)
+    assert not loaded(search, tmp_path) & (SERVERS | {"trafilatura"})
+
+
+def test_names_that_are_imported_late_are_what_they_say() -> None:
+    program = "import conspectus\nprint(*dir(conspectus))"
+    listed = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
+    assert set(conspectus.__all__) <= set(listed.split())
+    classes = [name for name in conspectus.__all__ if isinstance(getattr(conspectus, name), type)]
+    assert [name for name in classes if getattr(conspectus, name).__name__ != name] == []
+    assert conspectus.open.__module__ == "conspectus.bootstrap"
+    assert conspectus.connect.__module__ == "conspectus.client.opening"
+    with pytest.raises(AttributeError, match="nothing_here"):
+        conspectus.nothing_here  # noqa: B018
