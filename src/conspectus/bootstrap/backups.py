@@ -15,6 +15,7 @@ from conspectus.bootstrap.moving import FILES
 from conspectus.bootstrap.places import is_address, place_of
 from conspectus.errors import Conflict, InvalidInput, NotFound, StorageError, UnreadableFile
 from conspectus.ports import Progress
+from conspectus.private import make_folder
 from conspectus.settings import RECORDS, Settings
 
 if TYPE_CHECKING:
@@ -94,7 +95,7 @@ def _empty_folder(folder: Path) -> Iterator[Path]:
     shutil.rmtree(work, ignore_errors=True)
     for found in () if is_new else folder.iterdir():
         raise Conflict("folder", str(folder), f"holds {found.name}; restore to one that is empty")
-    work.mkdir(mode=0o700, parents=True)
+    make_folder(work)
     try:
         yield work
     finally:
@@ -163,7 +164,7 @@ def _unpacked(file: Path, work: Path, settings: Settings) -> "Manifest":
             raise StorageError(f"{work} has {free} bytes free, the backup needs {manifest.size}")
         for name in manifest.members:
             target = work / name
-            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(target.parent)
             with _private(target) as written:
                 unpack(archive, manifest, name, written)
     version, sums = checked(work / RECORDS)
@@ -177,7 +178,6 @@ def _put_in_place(work: Path, folder: Path) -> None:
     """The records last: a folder without them is no store."""
     for name in FILES:
         if (work / name).is_dir():
-            (work / name).chmod(0o700)
             (work / name).rename(folder / name)
     _give_name(work / RECORDS, folder / RECORDS)
     _settle(folder)

@@ -15,6 +15,7 @@ from conspectus.model.ids import JobId
 from conspectus.model.jobs import Upload
 from conspectus.ports import Progress
 from conspectus.ports.jobs import JobFiles
+from conspectus.private import make_folder
 from conspectus.settings import Settings
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def _prepare_folder(there: Place) -> None:
     """Make the folder. Raises Conflict where something lies in it that is of no move."""
     records = Path(there.records)
     try:
-        there.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(there.folder)
         found = {each.name for each in there.folder.iterdir()}
     except OSError as fault:
         raise StorageError(

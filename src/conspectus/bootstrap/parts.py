@@ -31,6 +31,7 @@ from conspectus.ports.chat import SpokenAnswers
 from conspectus.ports.jobs import JobFiles, Jobs, Replays
 from conspectus.ports.turns import Hold, Turn, Turns
 from conspectus.ports.web import Connector, Fetcher
+from conspectus.private import make_folder
 from conspectus.settings import Settings
 
 if TYPE_CHECKING:
@@ -299,7 +300,7 @@ async def _open_jobs(place: Place, workers: int, *, executor: str, turns: Turns)
 
 def _make(folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     except OSError as fault:
         raise StorageError(f"{folder} cannot be made a folder for the store: {fault.strerror}") from fault
 

@@ -19,6 +19,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from dbos import DBOS, DBOSClient, DBOSConfig, SetWorkflowID, WorkflowStatusString, error
@@ -30,6 +31,7 @@ from conspectus.errors import StorageError
 from conspectus.model.ids import JobId
 from conspectus.ports.jobs import Run
 from conspectus.ports.turns import Turns
+from conspectus.private import make_file
 
 Result = TypeVar("Result")
 
@@ -125,6 +127,7 @@ def _make_queue(url: str, workers: int) -> None:
     """Make the queue before the launch: one that is made later is not heard of for a second."""
     database = make_url(url)
     if database.get_backend_name() == "sqlite" and database.database:
+        make_file(Path(database.database))
         with closing(sqlite3.connect(database.database)) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
     DBOS.migrate(url)

@@ -22,6 +22,7 @@ from conspectus.model.ids import JobId
 from conspectus.model.jobs import FINISHED, Upload
 from conspectus.model.records import Metadata
 from conspectus.ports import Clock
+from conspectus.private import make_file, make_folder
 from conspectus.records.job_file_tables import job_files, job_secrets
 from conspectus.records.job_tables import jobs
 from conspectus.records.transactions import Transactions
@@ -71,6 +72,7 @@ class SqlJobFiles:
         await asyncio.to_thread(shutil.rmtree, target, ignore_errors=True)
         made = await asyncio.to_thread(self._new_folder)
         for number, parts in counts:
+            make_file(made / str(number))
             with (made / str(number)).open("wb") as file:
                 for part in range(parts):
                     data = await self._read(partial(_part, job=job, file=number, part=part))
@@ -94,7 +96,7 @@ class SqlJobFiles:
     def _new_folder(self) -> Path:
         """A folder that no other account can read. Raises StorageError."""
         try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_folder(self._folder)
             return Path(mkdtemp(dir=self._folder))
         except OSError as fault:
             raise StorageError(f"files could not be copied to {self._folder}: {fault.strerror}") from fault

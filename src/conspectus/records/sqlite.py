@@ -2,17 +2,18 @@
 
 import sqlite3
 import time
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, create_engine, event
+from sqlalchemy import URL, Connection, Dialect, Engine, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from conspectus.errors import Conflict, ConspectusError, InvalidInput, StorageBusy, StorageError
+from conspectus.private import make_file
 from conspectus.records.dialects import NUL
 
 WRITES = "conspectus_writes"
@@ -82,6 +83,7 @@ def sqlite_engine(path: Path, *, busy_seconds: float, connections: int) -> Engin
         max_overflow=0,
         hide_parameters=True,
     )
+    event.listen(engine, "do_connect", _make_file)
     event.listen(engine, "connect", _configure)
     event.listen(engine, "begin", _begin)
     event.listen(engine, "before_cursor_execute", _refuse_nul)
@@ -166,6 +168,12 @@ def _translated(error: BaseException | None, path: str) -> ConspectusError:
             f"{path} has no space left; nothing was stored: make room and do it again ({error})"
         )
     return StorageError(f"{path}: {error}")
+
+
+def _make_file(_: Dialect, __: ConnectionPoolEntry, given: Sequence[Any], ___: Any) -> None:
+    # SQLite gives the files beside it the mode of this one.
+    with suppress(OSError):
+        make_file(Path(given[0]))
 
 
 def _configure(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:

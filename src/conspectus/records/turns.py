@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conspectus.ports.turns import Hold
+from conspectus.private import make_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,7 @@ class FileHold:
 @asynccontextmanager
 async def turn(lock: Path) -> AsyncIterator[Hold]:
     """Whether this process holds the lock, which it gives back at the end of the block or when it dies."""
+    make_file(lock)
     with lock.open("a") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

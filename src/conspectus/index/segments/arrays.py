@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conspectus.errors import IndexDamaged
+from conspectus.private import make_file
 
 ARRAYS = "arrays.bin"
 _HEADER = "segment.json"
@@ -32,6 +33,7 @@ class Folder:
 def write_folder(path: Path, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> None:
     """Write the arrays and then the header, which names every file with its size; all is on disk after."""
     places = {}
+    make_file(path / ARRAYS)
     with (path / ARRAYS).open("wb") as file:
         for name, values in arrays.items():
             file.write(b"\0" * (-file.tell() % _ALIGNMENT))
@@ -83,6 +85,7 @@ def checksum(path: Path) -> int:
 def write_text(path: Path, text: str) -> None:
     """Write a checksum line and the text."""
     body = text.encode()
+    make_file(path)
     path.write_bytes(b"%08x\n" % zlib.crc32(body) + body)
 
 

@@ -42,6 +42,7 @@ from conspectus.index.segments.segment import (
 from conspectus.index.segments.view import View
 from conspectus.model.index import IndexedChunk
 from conspectus.ports import Progress, Reader
+from conspectus.private import make_file
 
 _CHANGES = 50_000
 _RETRY_SECONDS = 0.05
@@ -235,6 +236,7 @@ class _Output:
 
     def _begin(self) -> None:
         self._folder = unfinished(self._directory, uuid4().hex)
+        make_file(self._folder / VECTORS)
         self._sink = (self._folder / VECTORS).open("wb")
         self._writer = SegmentWriter(self._shape, self._sink)
 

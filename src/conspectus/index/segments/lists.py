@@ -19,6 +19,7 @@ from conspectus.index.segments.allowed import Allowed
 from conspectus.index.segments.values import Arrays
 from conspectus.index.segments.vectors import Half, RowNumbers, faiss_api
 from conspectus.ports import Vectors
+from conspectus.private import make_file
 
 FILE = "vectors.faiss"
 _MOST_LISTS = 2_048
@@ -56,6 +57,7 @@ def build_lists(folder: Path, vectors: Half, rows: RowNumbers) -> dict[str, NDAr
         lists = quantizer.search(content, 1)[1][:, 0].copy()
         index.add_core(len(block), faiss.swig_ptr(content), faiss.swig_ptr(block), faiss.swig_ptr(lists))
         list_of_row[block] = lists
+    make_file(folder / FILE)
     faiss.write_index(index, str(folder / FILE))
     probes = _calibrated(vectors, rows, centroids, list_of_row)
     return {"lists.centroids": centroids, "lists.of_row": list_of_row, "lists.probes": probes}

@@ -16,6 +16,7 @@ import numpy as np
 from conspectus.errors import StorageTooNew
 from conspectus.index.segments.arrays import read_text, sync, write_text
 from conspectus.index.segments.columns import Mask
+from conspectus.private import FILE, make_folder
 
 FORMAT = 1
 _MANIFEST = "manifest.json"
@@ -103,8 +104,8 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
 @contextmanager
 def locked(directory: Path) -> Iterator[bool]:
     """Whether this is now the only builder of the directory; the lock goes with the process."""
-    directory.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+    make_folder(directory)
+    descriptor = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT, FILE)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -119,7 +120,7 @@ def locked(directory: Path) -> Iterator[bool]:
 def unfinished(directory: Path, name: str) -> Path:
     """A new folder to build a segment in."""
     path = directory / f"{_UNFINISHED}{name}"
-    path.mkdir()
+    make_folder(path)
     return path
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conspectus.errors import FetchFailed
+from conspectus.private import UMASK
 from conspectus.sources.connectors.git_address import Remote
 
 SETTINGS = (
@@ -70,7 +71,7 @@ class Git:
         process = await asyncio.create_subprocess_exec(
             program, f"--git-dir={self.folder}", *options, *arguments,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
-            cwd="/", env=_environment(program, remote), start_new_session=True,
+            cwd="/", env=_environment(program, remote), start_new_session=True, umask=UMASK,
         )  # fmt: skip
         ended = False
         try:

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from conspectus.errors import FetchFailed, InvalidInput, NotFound, TooLarge, UnreadableFile
 from conspectus.model.records import NewDocument
 from conspectus.model.wiki import Entry, Listing
+from conspectus.private import make_folder
 from conspectus.sources.addresses import Boundary
 from conspectus.sources.connectors.front_matter import page_id, read_page
 from conspectus.sources.connectors.git_address import PROTOCOLS, checked, local_or_remote
@@ -191,7 +192,7 @@ class GitRepository:
 def _make_room(copy: Path) -> None:
     """The folder of the copy, without locks that a killed git left behind."""
     try:
-        copy.mkdir(parents=True, exist_ok=True)
+        make_folder(copy)
         for lock in copy.rglob("*.lock"):
             lock.unlink(missing_ok=True)
     except OSError as fault:

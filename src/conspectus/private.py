@@ -1,0 +1,23 @@
+"""Folders and files that no other account can read, whatever the umask of the process."""
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+UMASK = 0o077
+"""For programs that this one starts."""
+FOLDER = 0o700
+FILE = 0o600
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, where they are missing. Raises OSError."""
+    for each in (*reversed(path.parents), path):
+        if not each.is_dir():
+            each.mkdir(mode=FOLDER, exist_ok=True)
+
+
+def make_file(path: Path) -> None:
+    """Make an empty file where there is none, to be opened for writing. Raises OSError."""
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE))
