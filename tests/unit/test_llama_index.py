@@ -5,14 +5,20 @@ from pathlib import Path
 
 import pytest
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, TextBlock
-from llama_index.core.memory import ChatMemoryBuffer
+from llama_index.core.memory import ChatMemoryBuffer, Memory
 from llama_index.core.schema import MetadataMode, QueryBundle
+from llama_index.core.storage.chat_store.base_db import MessageStatus
 
 import conspectus
 from conspectus import Eq, NewDocument, Settings
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.faces.adapter_passages import Ask
-from conspectus.faces.llama_index import ConspectusChatStore, ConspectusMemoryBlock, ConspectusRetriever
+from conspectus.faces.llama_index import (
+    ConspectusAsyncChatStore,
+    ConspectusChatStore,
+    ConspectusMemoryBlock,
+    ConspectusRetriever,
+)
 from conspectus.model.memory import NewMemory, Scope
 from conspectus.sync import BlockingEngine
 from conspectus.testing.embedders import HashedEmbedder
@@ -120,6 +126,56 @@ def test_single_messages_are_taken_by_their_place(engine: BlockingEngine) -> Non
     assert store.delete_last_message("c") == TALK[4]
     assert store.get_messages("c") == [TALK[0], TALK[2]]
     assert store.delete_last_message("unknown") is None
+
+
+def test_a_message_is_inserted_at_a_place(engine: BlockingEngine) -> None:
+    store = ConspectusChatStore(engine=engine)
+    for key in ("z", "a", "m"):
+        store.add_message(key, TALK[1])
+    assert store.get_keys() == ["z", "a", "m"]
+    for place, message in [(0, TALK[0]), (-1, TALK[2]), (99, TALK[3]), (-99, TALK[1])]:
+        store.add_message("a", message, idx=place)
+    assert store.get_messages("a") == [TALK[1], TALK[0], TALK[2], TALK[1], TALK[3]]
+    asyncio.run(store.async_add_message("a", TALK[4], idx=2))
+    assert store.get_messages("a")[2:4] == [TALK[4], TALK[2]]
+
+
+async def test_a_database_chat_store_archives_the_oldest(tmp_path: Path) -> None:
+    async with conspectus.open(tmp_path, embedder=HashedEmbedder()) as engine:
+        store = ConspectusAsyncChatStore(engine=engine, user="ann")
+        assert (await store.get_messages("c"), await store.count_messages("c")) == ([], 0)
+        assert (await store.get_keys(), await store.archive_oldest_messages("c", 1)) == ([], [])
+        await store.add_messages("c", TALK[:6])
+        await store.add_message("d", TALK[0], MessageStatus.ARCHIVED)
+        assert await store.get_messages("c", limit=2, offset=1) == TALK[1:3]
+        assert await store.archive_oldest_messages("c", 2) == TALK[:2]
+        assert await store.delete_oldest_messages("c", 1) == TALK[2:3]
+        assert await store.get_messages("c", MessageStatus.ARCHIVED) == TALK[:2]
+        assert await store.get_messages("c", None) == TALK[:2] + TALK[3:6]
+        assert (await store.delete_message("c", 1), await store.delete_message("c", 9)) == (TALK[4], None)
+        assert (await store.count_messages("c"), await store.count_messages("d")) == (2, 0)
+        await store.delete_messages("c", MessageStatus.ARCHIVED)
+        assert await store.get_messages("c", None) == [TALK[3], TALK[5]]
+        await store.set_messages("c", TALK[6:])
+        assert await store.get_messages("c", None) == TALK[6:]
+        assert await store.get_keys() == ["d", "c"]
+        with pytest.raises(InvalidInput, match="limit"):
+            await store.get_messages("c", limit=-1)
+
+
+async def test_a_memory_of_llama_index_lives_in_the_store(tmp_path: Path) -> None:
+    async with conspectus.open(tmp_path, embedder=HashedEmbedder()) as engine:
+        store = ConspectusAsyncChatStore(engine=engine, user="ann")
+        memory = Memory.from_defaults(
+            session_id="c", token_limit=60, chat_history_token_ratio=0.5, token_flush_size=10,
+            tokenizer_fn=str.split, chat_store=store,
+        )  # fmt: skip
+        said = [ChatMessage(role="user", content=f"Turn {n} " + "word " * 10) for n in range(6)]
+        for each in said:
+            await memory.aput(each)
+        archived = await store.get_messages("c", MessageStatus.ARCHIVED)
+        assert archived and archived == said[: len(archived)]
+        assert await store.get_messages("c") == said[len(archived) :]
 
 
 def test_users_are_apart(engine: BlockingEngine) -> None:

@@ -91,6 +91,30 @@ async def test_the_limit_of_the_settings_holds_where_none_is_given(engine: Engin
     assert await session.get_items(3) == ITEMS[-3:]
 
 
+async def test_settings_may_be_a_dictionary(engine: Engine) -> None:
+    session = ConspectusSession("c", engine, session_settings={"limit": 2})
+    await session.add_items(ITEMS)
+    assert (session.session_settings, await session.get_items()) == (SessionSettings(limit=2), ITEMS[-2:])
+    with pytest.raises(TypeError, match="limt"):
+        ConspectusSession("c", engine, session_settings={"limt": 2})
+
+
+async def test_a_closed_session_is_named(tmp_path: Path, engine: Engine) -> None:
+    for given in (engine, tmp_path / "own"):
+        session = ConspectusSession("c", given)
+        session.close()
+        session.close()
+        for call in (
+            session.get_items,
+            session.pop_item,
+            session.clear_session,
+            lambda s=session: s.add_items([]),
+        ):
+            with pytest.raises(RuntimeError, match="closed"):
+                await call()
+    assert await engine.collections() == []
+
+
 async def test_more_items_than_a_page(engine: Engine) -> None:
     session = ConspectusSession("c", engine)
     items: list[Any] = [{"role": "user", "content": f"{number}"} for number in range(1_200)]

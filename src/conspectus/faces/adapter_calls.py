@@ -1,7 +1,7 @@
 """One way to an engine for programs with and without an event loop, however the engine was given."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from functools import partial
 from pathlib import Path
@@ -119,6 +119,12 @@ class _OfLoop:
 
     def close(self) -> None:
         """It belongs to whoever opened it."""
+
+
+def refuse(unknown: Iterable[str]) -> None:
+    """Raise InvalidInput for the first of the names of arguments that are not taken."""
+    for name in sorted(unknown):
+        raise InvalidInput(name, "is not an argument of this call; leave it out")
 
 
 def _outcome(future: Future[T]) -> T:

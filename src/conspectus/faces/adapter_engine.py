@@ -32,6 +32,14 @@ class AdapterEngine(Protocol):
         """The collection of that name, made if it is new."""
         ...
 
+    async def find_collection(self, name: str) -> Collection:
+        """The collection of that name."""
+        ...
+
+    async def create_collection(self, name: str, *, embedder: str | None = ...) -> Collection:
+        """Create a collection."""
+        ...
+
     async def source(self, name: str, *, collection: str = ..., kind: SourceKind = ...) -> Source:
         """The source of that name, made if it is new."""
         ...
@@ -41,7 +49,7 @@ class AdapterEngine(Protocol):
         ...
 
     async def add(
-        self, documents: Iterable[NewDocument], *, source: str = ..., collection: str = ...
+        self, documents: Iterable[NewDocument], *, source: str = ..., collection: str = ..., wait: bool = ...
     ) -> list[Written]:
         """Store documents."""
         ...
@@ -87,6 +95,12 @@ class AdapterEngine(Protocol):
 
     async def memory_window(self, question: MemoryQuestion, budget: int | Budget) -> MemoryWindow:
         """Context from memory."""
+        ...
+
+    async def update_memory(
+        self, /, memory: str, *, scope: Scope, collection: str = ..., **changes: Any
+    ) -> Written:
+        """Change fields of a memory."""
         ...
 
     async def forget(self, what: Forgetting, *, scope: Scope, collection: str = ...) -> ForgetReceipt:

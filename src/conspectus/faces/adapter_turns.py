@@ -4,9 +4,9 @@ What was said in an item is the text of a memory, so that it can be recalled; th
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from conspectus.errors import InvalidInput, NotFound
@@ -36,37 +36,66 @@ class Turns:
     form: str
     collection: str = MEMORY
 
-    async def add(self, engine: AdapterEngine, items: Iterable[Item], *, roles: Sequence[str | None]) -> None:
-        """Append items, each with the role of who said it. Raises InvalidInput for what is not JSON."""
-        new = [self._packed(item, role) for item, role in zip(items, roles, strict=True)]
+    async def add(
+        self,
+        engine: AdapterEngine,
+        items: Iterable[Item],
+        *,
+        roles: Sequence[str | None],
+        more: Mapping[str, object] | None = None,
+    ) -> None:
+        """Append items, each with the role of who said it; `more` is metadata for each.
+
+        Raises InvalidInput for what is not JSON.
+        """
+        packed = [self._packed(item, role) for item, role in zip(items, roles, strict=True)]
+        new = [replace(each, metadata={**each.metadata, **(more or {})}) for each in packed]
         if new:
             await engine.remember(new, scope=self.scope, collection=self.collection)
 
     async def newest(self, engine: AdapterEngine, limit: int | None = None) -> list[Item]:
         """The last items in the order of time (None: all)."""
         found = await self._read(engine, limit)
-        return [self._item(memory) for memory in reversed(found)]
+        return [self.item(memory) for memory in reversed(found)]
 
     async def pop(self, engine: AdapterEngine) -> Item | None:
         """Take the last item away; each is given once, whoever else takes."""
         while found := await self._read(engine, 1):
-            if await self._forget(engine, found):
-                return self._item(found[0])
+            if await self.forget(engine, found):
+                return self.item(found[0])
         return None
+
+    async def insert(self, engine: AdapterEngine, index: int, item: Item, role: str | None) -> None:
+        """Insert an item before the place at `index`, as list.insert does. What follows is written again."""
+        tail = (await self.memories(engine))[index:]
+        items = [item, *map(self.item, tail)]
+        await self.add(engine, items, roles=[role, *(each.document.role for each in tail)])
+        await self.forget(engine, tail)
 
     async def take(self, engine: AdapterEngine, index: int) -> Item | None:
         """Take the item at a place away, counted from the first or, below 0, from the end."""
-        found = (await self._read(engine, None))[::-1]
+        found = await self.memories(engine)
         if not -len(found) <= index < len(found):
             return None
-        return self._item(found[index]) if await self._forget(engine, [found[index]]) else None
+        return self.item(found[index]) if await self.forget(engine, [found[index]]) else None
 
     async def clear(self, engine: AdapterEngine) -> list[Item]:
         """Take all turns away; standing notes of the conversation stay."""
-        found = (await self._read(engine, None))[::-1]
-        for start in range(0, len(found), PAGE):
-            await self._forget(engine, found[start : start + PAGE])
-        return [self._item(memory) for memory in found]
+        found = await self.memories(engine)
+        await self.forget(engine, found)
+        return [self.item(memory) for memory in found]
+
+    async def memories(self, engine: AdapterEngine) -> list[Memory]:
+        """All turns in the order of time."""
+        return (await self._read(engine, None))[::-1]
+
+    async def forget(self, engine: AdapterEngine, memories: Sequence[Memory]) -> int:
+        """Forget these turns, and return how many there were."""
+        gone = 0
+        for start in range(0, len(memories), PAGE):
+            what = Forgetting(ids=tuple(memory.id for memory in memories[start : start + PAGE]))
+            gone += (await engine.forget(what, scope=self.scope, collection=self.collection)).memories
+        return gone
 
     async def _read(self, engine: AdapterEngine, limit: int | None) -> list[Memory]:
         """The last turns, newest first. Raises InvalidInput where all conversations would be meant."""
@@ -90,10 +119,6 @@ class Turns:
                     break
         return found
 
-    async def _forget(self, engine: AdapterEngine, memories: Sequence[Memory]) -> int:
-        what = Forgetting(ids=tuple(memory.id for memory in memories))
-        return (await engine.forget(what, scope=self.scope, collection=self.collection)).memories
-
     def _packed(self, item: Item, role: str | None) -> NewMemory:
         whole = _json(item)
         text, spot = _said(json.loads(whole))
@@ -103,7 +128,7 @@ class Turns:
                 return NewMemory(text, role=role, metadata={FORM: self.form, ITEM: rest, SPOT: list(spot)})
         return NewMemory(whole, role=role, metadata={FORM: self.form})
 
-    def _item(self, memory: Memory) -> Item:
+    def item(self, memory: Memory) -> Item:
         """The item of a turn; one that was written in another way has its role and its text."""
         beside = memory.metadata
         if beside.get(FORM) != self.form:
@@ -117,11 +142,12 @@ class Turns:
 
 
 async def conversations(engine: AdapterEngine, scope: Scope, collection: str) -> list[str]:
-    """The names of the conversations of a scope, each once."""
+    """The names of the conversations of a scope, each once, in the order in which they began."""
     found: Sequence[ConversationSummary] = ()
     with nothing_yet():
         found = await engine.conversations(scope=scope, collection=collection)
-    names = (each.scope.conversation for each in found)
+    began = sorted(found, key=lambda each: (each.first is None, each.first))
+    names = (each.scope.conversation for each in began)
     return list(dict.fromkeys(name for name in names if name is not None))
 
 

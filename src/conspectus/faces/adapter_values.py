@@ -38,7 +38,7 @@ class Values:
 
     async def set(self, engine: AdapterEngine, pairs: Iterable[tuple[str, bytes]]) -> None:
         """Set values; of a key that comes twice the last stays."""
-        new = [self._document(_checked(key), value) for key, value in dict(pairs).items()]
+        new = [self._document(checked_key(key), value) for key, value in dict(pairs).items()]
         if not new:
             return
         await engine.collection(self.collection, words_only=True, language="none")
@@ -92,7 +92,8 @@ class Values:
         return base64.b64decode(text.removeprefix(CODED)) if coded else text.encode()
 
 
-def _checked(key: str) -> str:
+def checked_key(key: str) -> str:
+    """The key, if it can be stored as it is. Raises InvalidInput."""
     if clean(key) != key:
         raise InvalidInput("key", f"{key!r:.80} has characters that cannot be stored")
     return key

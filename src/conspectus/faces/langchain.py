@@ -1,4 +1,4 @@
-"""Conspectus for programs made with LangChain: a store of bytes, a retriever and a chat history.
+"""Conspectus for programs made with LangChain: a retriever, a vector store, a chat history, a store of bytes.
 
     with conspectus.sync.open("notes") as engine:
         retriever = ConspectusRetriever(engine=engine, budget=1_000)
@@ -9,6 +9,7 @@ The engine may be any of `conspectus.open`, `connect`, `sync.open` and `sync.con
 
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from conspectus.errors import InvalidInput, MissingExtra
@@ -33,11 +34,19 @@ try:
     )
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.stores import ByteStore
-    from pydantic import Field, PrivateAttr
+    from pydantic import ConfigDict, Field, PrivateAttr
     from pydantic_core import PydanticSerializationError
+
+    from conspectus.faces.langchain_vectors import ConspectusVectorStore
 except ImportError as missing:
     raise MissingExtra("langchain", "langchain-core") from missing
 
+__all__ = [
+    "ConspectusByteStore",
+    "ConspectusChatMessageHistory",
+    "ConspectusRetriever",
+    "ConspectusVectorStore",
+]
 FORM = "langchain"
 ROLES = {"human": "user", "ai": "assistant"}
 """Roles of messages whose type LangChain calls otherwise."""
@@ -117,8 +126,10 @@ class ConspectusRetriever(BaseRetriever):
 
     With a `budget`, all texts together, with a blank line between them, cost at most so many tokens.
     `options` are other fields of a Query, such as `floor`, `situation` or `graph`. The collection `*` stands
-    for all of them.
+    for all of them. `invoke` also takes every argument but `engine`, for this one query.
     """
+
+    model_config = ConfigDict(extra="forbid")
 
     engine: Any = None
     collection: str = "default"
@@ -135,15 +146,17 @@ class ConspectusRetriever(BaseRetriever):
         self._calls = calls_to(self.engine)
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **asked: Any
     ) -> list[Document]:
-        passages = self._calls.wait(lambda engine: self._ask.passages(engine, query))
+        ask = replace(self._ask, **asked)
+        passages = self._calls.wait(lambda engine: ask.passages(engine, query))
         return [Document(each.text, id=each.id, metadata=each.metadata) for each in passages]
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **asked: Any
     ) -> list[Document]:
-        passages = await self._calls.run(lambda engine: self._ask.passages(engine, query))
+        ask = replace(self._ask, **asked)
+        passages = await self._calls.run(lambda engine: ask.passages(engine, query))
         return [Document(each.text, id=each.id, metadata=each.metadata) for each in passages]
 
     @property

@@ -21,6 +21,13 @@ T = TypeVar("T")
 Opening = Callable[[], AbstractAsyncContextManager[Engine]]
 
 
+class Closed(InvalidInput, RuntimeError):
+    """What is used was closed before; create another one."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what, "is closed; create another one")
+
+
 class OwnEngine:
     """One engine of one owner; when the owner is gone, it is closed."""
 
@@ -40,7 +47,7 @@ class OwnEngine:
         """The same without waiting for it: programs without an event loop wait for what this returns."""
         with self._lock:
             if self._closed:
-                raise InvalidInput("store", "is closed; make another one")
+                raise Closed("store")
             opened = self._worker.opened()
 
         async def done() -> T:
