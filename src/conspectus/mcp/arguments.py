@@ -21,9 +21,9 @@ ISO = "an ISO 8601 time such as 2026-03-01T14:00:00Z"
 
 
 class Part(BaseModel):
-    """A part of the arguments of a tool: nothing that is not named, and no number that is none."""
+    """A part of the arguments of a tool: no unknown names, and values of the type that the schema names."""
 
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class Arguments(Part):

@@ -23,6 +23,8 @@ PATH = "/mcp"
 class Endpoint:
     """Answers messages that are posted, each for itself; there is nothing to listen to."""
 
+    path = PATH
+
     def __init__(self, options: Options, *, most_bytes: int) -> None:
         self._messages = StreamableHTTPSessionManager(
             build_server(_engine_of, options),

@@ -127,7 +127,9 @@ def application(
 def _surround(app: Application, engine: Engine, settings: Settings, log: FilteringBoundLogger) -> None:
     """What each request passes through, the innermost first."""
     metrics = app.state.metrics
-    app.add_middleware(Idempotency, replays=engine.replays, endings=app.state.endings, clock=now)
+    app.add_middleware(
+        Idempotency, replays=engine.replays, endings=app.state.endings, routes=app.router.routes, clock=now
+    )
     app.add_middleware(Rates, allowances=engine.allowances, most=settings.key_requests_per_minute)
     app.add_middleware(Authentication, engine=engine, settings=settings)
     app.add_middleware(Limits, settings=settings, metrics=metrics)
@@ -189,10 +191,8 @@ async def _lifespan(running: Running, _app: FastAPI) -> AsyncIterator[None]:
 
 
 def _include(app: FastAPI, *, api: bool) -> None:
-    if api:
-        for group in GROUPS:
-            app.router.routes.extend(group.router.routes)
-    app.include_router(server.router)
+    for group in (*GROUPS, server) if api else (server,):
+        app.router.routes.extend(group.router.routes)
 
 
 def _allow_origins(app: FastAPI, settings: Settings) -> None:

@@ -3,18 +3,20 @@
 import asyncio
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
 from fastapi import Response
 from starlette.datastructures import Headers
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from conspectus.errors import Conflict, InvalidInput
 from conspectus.ports import Clock
 from conspectus.ports.jobs import Replays
 from conspectus.web.endings import Endings
+from conspectus.web.methods import answers
 from conspectus.web.problems import MEDIA_TYPE, problem_of, refuse
 
 HEADER = "Idempotency-Key"
@@ -35,8 +37,11 @@ KEPT_HEADERS = frozenset({"content-type", "etag", "location", "www-authenticate"
 class Idempotency:
     """Keeps the answers of writes, and gives them again."""
 
-    def __init__(self, app: ASGIApp, replays: Replays, endings: Endings, *, clock: Clock) -> None:
+    def __init__(
+        self, app: ASGIApp, replays: Replays, endings: Endings, *, routes: Sequence[BaseRoute], clock: Clock
+    ) -> None:
         self._app = app
+        self._routes = routes
         self._replays = replays
         self._clock = clock
         self._endings = endings
@@ -48,7 +53,7 @@ class Idempotency:
             await self._app(scope, receive, send)
             return
         key = Headers(scope=scope).get(HEADER)
-        if key is None:
+        if key is None or not answers(self._routes, scope):
             await self._watched(scope, receive, send)
             return
         if not GOOD_KEY.fullmatch(key):

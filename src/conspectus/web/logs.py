@@ -75,7 +75,7 @@ def fault_facts(error: BaseException) -> dict[str, Any]:
 
 def route_of(scope: Scope) -> str:
     """The template of the route that a request came to, whatever its parameters were."""
-    path: str = getattr(scope.get("route"), "path", UNMATCHED)
+    path: str = getattr(scope.get("route") or scope.get("endpoint"), "path", UNMATCHED)
     return path
 
 

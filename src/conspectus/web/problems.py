@@ -17,6 +17,7 @@ from conspectus import errors
 from conspectus.errors import ChatError, ConspectusError, InvalidInput, StorageError, WriteUnknown
 from conspectus.model.chat import Failure
 from conspectus.ports.jobs import Commits
+from conspectus.web.methods import allowed
 
 MEDIA_TYPE = "application/problem+json"
 MOST_NAMED = 20
@@ -194,7 +195,7 @@ async def answer_error(request: Request, error: Exception) -> Response:
         case RequestValidationError():
             problem = invalid(error.errors())
         case HTTPException():
-            problem = _of_framework(error)
+            problem = _of_framework(error, request)
         case _:
             raise error
     return shown(problem, request.scope["path"])
@@ -206,13 +207,15 @@ def may_be_done(scope: Scope) -> bool:
     return commits is not None and commits.possible > 0
 
 
-def _of_framework(error: HTTPException) -> Problem:
+def _of_framework(error: HTTPException, request: Request) -> Problem:
     """What the framework refuses: an unknown route, a method, a body that cannot be parsed."""
     if isinstance(error.__cause__, ConspectusError):
         return problem_of(error.__cause__)
     if error.status_code == HTTPStatus.BAD_REQUEST:
         return problem_of(InvalidInput("body", str(error.detail)))
     headers = dict(error.headers or {})
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        headers["Allow"] = allowed(request.app.router.routes, request.scope)
     return Problem(
         error.status_code, CODES.get(error.status_code, "refused"), str(error.detail), headers=headers
     )

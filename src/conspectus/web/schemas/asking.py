@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from conspectus.errors import InvalidInput
 from conspectus.model.filter_json import filter_from_json
@@ -15,6 +15,7 @@ from conspectus.web.schemas.base import (
     Count,
     Finite,
     Identifier,
+    Instant,
     Int64,
     Name,
     Question,
@@ -36,7 +37,7 @@ class SituationBody(Body):
 
     channel: Name | None = None
     thread: Name | None = None
-    at: AwareDatetime | None = None
+    at: Instant | None = None
     profile: Name = "default"
 
     def situation(self) -> Situation:
@@ -57,7 +58,7 @@ class QueryBody(Body):
     rerank: bool = Field(True, description="Let the reranker, if there is one, have the last word.")
     situation: SituationBody | None = None
     chain: int = Field(0, ge=0, le=MOST_HITS, description="Most messages of its thread along with a hit.")
-    as_of: AwareDatetime | None = Field(None, description="Answer with what was known at that instant.")
+    as_of: Instant | None = Field(None, description="Answer with what was known at that instant.")
     graph: GraphAskBody | None = None
 
     def fields(self) -> dict[str, Any]:

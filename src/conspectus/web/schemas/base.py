@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, Strict
 
 NAME = 1_000
 IDENTIFIER = 200
@@ -20,6 +20,8 @@ Int64 = Annotated[int, Field(ge=-INT64, lt=INT64)]
 Count = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
+Instant = Annotated[AwareDatetime, Strict(False)]
+Span = Annotated[tuple[Int64, Int64], Strict(False)]
 JsonObject = dict[str, Any]
 Where = Annotated[
     JsonObject,
@@ -37,6 +39,6 @@ class Answer(BaseModel):
 
 
 class Body(BaseModel):
-    """Something a client says; a field that is not known is refused, as it may be misspelt."""
+    """Something a client says: no unknown fields, and no value of another type than the schema names."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)

@@ -95,7 +95,7 @@ class ContextOptionsBody(Body):
 class CompletionBody(BaseModel):
     """A chat as clients of OpenAI ask for it. `model` may be anything: the server has one."""
 
-    model_config = ConfigDict(extra="allow")
+    model_config = ConfigDict(extra="allow", strict=True)
 
     messages: list[ChatMessageBody] = Field(min_length=1, max_length=MOST_TURNS)
     model: str | None = None

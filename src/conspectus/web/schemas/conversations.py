@@ -2,12 +2,23 @@
 
 from typing import Annotated
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from conspectus.model.conversation import ChannelQuestion, NewMessage
 from conspectus.model.query import Budget
 from conspectus.web.schemas.asking import BudgetBody, Floor, Tokens, WindowAnswer, budget_of
-from conspectus.web.schemas.base import Answer, Body, Count, Finite, Int64, JsonObject, Name, Question, Text
+from conspectus.web.schemas.base import (
+    Answer,
+    Body,
+    Count,
+    Finite,
+    Instant,
+    Int64,
+    JsonObject,
+    Name,
+    Question,
+    Text,
+)
 from conspectus.web.schemas.records import DocumentAnswer, Label
 
 MOST_MESSAGES = 10_000
@@ -51,7 +62,7 @@ class ChannelQuestionBody(Body):
     budget: Tokens | BudgetBody = Field(4_000, description="Tokens counted with o200k_base, or a budget.")
     collection: Name = "default"
     thread: Name | None = None
-    at: AwareDatetime | None = Field(None, description="When it is asked; by default now.")
+    at: Instant | None = Field(None, description="When it is asked; by default now.")
     profile: Name = "default"
     related: bool = Field(False, description="Ask other channels about the same thing, too.")
     member: Name | None = Field(None, description="Only channels that this author may be in.")

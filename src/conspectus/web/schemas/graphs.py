@@ -17,6 +17,7 @@ from conspectus.web.schemas.base import (
     Name,
     Question,
     Share,
+    Span,
 )
 from conspectus.web.schemas.records import Label, SourceAnswer
 
@@ -128,7 +129,7 @@ class LinkBody(Body):
     """A text whose names are to be understood, or one name in it: characters [start, end)."""
 
     text: Question
-    mention: tuple[Int64, Int64] | None = None
+    mention: Span | None = None
     threshold: Finite | None = Field(None, description="How sure (0 to 1) a node has to be.")
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.filter_json import filter_from_json
@@ -22,6 +22,7 @@ from conspectus.web.schemas.base import (
     Body,
     Finite,
     Identifier,
+    Instant,
     Int64,
     JsonObject,
     Name,
@@ -128,7 +129,7 @@ class RecallBody(ScopedBody):
 
     text: Question = Field(examples=["What does Ann like to drink?"])
     limit: Int64 = Field(10, description="Most memories.")
-    as_of: AwareDatetime | None = Field(None, description="What was known at that instant; by default now.")
+    as_of: Instant | None = Field(None, description="What was known at that instant; by default now.")
     recent: Int64 | None = Field(None, description="So many of the last turns come first.")
     recent_tokens: Int64 | None = Field(None, description="Of at most so many tokens.")
     notes_share: Share = Field(0.25, description="The most of a budget that standing notes may take.")
@@ -172,7 +173,7 @@ class ForgetBody(ScopedBody):
     """Which memories are to go: by exactly one of ids, before, older_than_days and everything."""
 
     ids: list[Identifier] = Field(default=[], max_length=MOST_FORGOTTEN)
-    before: AwareDatetime | None = Field(None, description="Those said before that instant.")
+    before: Instant | None = Field(None, description="Those said before that instant.")
     older_than_days: Finite | None = None
     everything: bool = False
     pinned: bool = Field(False, description="Pinned ones too; of ids they always go.")

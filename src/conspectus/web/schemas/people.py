@@ -2,10 +2,10 @@
 
 from datetime import datetime
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from conspectus.model.access import GranteeKind, Role, Scope
-from conspectus.web.schemas.base import NAME, Answer, Body, Identifier, Name
+from conspectus.web.schemas.base import NAME, Answer, Body, Identifier, Instant, Name
 
 
 class PersonAnswer(Answer):
@@ -79,7 +79,7 @@ class KeyBody(Body):
     user: Identifier | None = None
     label: str = Field("", max_length=NAME)
     scopes: list[Scope] = Field(default=["read", "write", "admin"], max_length=3)
-    expires: AwareDatetime | None = None
+    expires: Instant | None = None
 
 
 class GranteeBody(Body):

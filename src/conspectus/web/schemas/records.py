@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from conspectus.model.records import Kind, NewDocument, Period, Place, SourceKind, Status, Syntax
 from conspectus.text.vectors import MOST_DIMENSIONS
@@ -15,9 +15,11 @@ from conspectus.web.schemas.base import (
     Count,
     Finite,
     Identifier,
+    Instant,
     Int64,
     JsonObject,
     Name,
+    Span,
     Text,
     Where,
 )
@@ -169,8 +171,8 @@ class ChunkAnswer(Answer):
 class PeriodBody(Body):
     """A half-open span of time."""
 
-    start: AwareDatetime
-    end: AwareDatetime
+    start: Instant
+    end: Instant
 
 
 class PlaceBody(Body):
@@ -197,7 +199,7 @@ class DocumentFields(Body):
     thread: Label | None = None
     syntax: Syntax = "plain"
     places: list[PlaceBody] = Field(default=[], max_length=MOST_PLACES)
-    spans: list[tuple[Int64, Int64]] = Field(
+    spans: list[Span] = Field(
         default=[], max_length=MOST_PLACES, description="The chunks to cut the text into, without a gap."
     )
     vector: list[Finite] | None = Field(

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.filter_json import filter_from_json
@@ -38,6 +38,7 @@ from conspectus.web.schemas.base import (
     Body,
     Count,
     Finite,
+    Instant,
     Int64,
     JsonObject,
     Name,
@@ -238,7 +239,7 @@ class VideoQuestionBody(Body):
     where: Where | None = None
     floor: Floor | None = None
     limit: int = Field(10, ge=0, le=MOST_HITS, description="Most moments.")
-    at: AwareDatetime | None = Field(None, description="When it is asked; by default now.")
+    at: Instant | None = Field(None, description="When it is asked; by default now.")
 
     def question(self) -> VideoQuestion:
         """The question as the engine takes it."""

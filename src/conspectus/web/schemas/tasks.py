@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from conspectus.faces.task_words import (
     ID_LENGTH,
@@ -124,6 +124,8 @@ class AttachmentAnswer(Answer):
 
 class SemanticSearchQuery(Body):
     """The parameters of a search by meaning."""
+
+    model_config = ConfigDict(strict=False)
 
     q: str = Field(min_length=1, max_length=500, description="What to look for.", examples=["login issues"])
     status: TaskStatus | None = None
