@@ -234,12 +234,12 @@ class Asking(Documents):
         extra = await self._sight.chunks(beside) if beside else ()
         where = await self._known(query, place)
         looking = Looking(
+            collection=home,
             index=shelf.index,
             refreshed=refreshed,
             hydrate=self._sight.rows(place),
             embedder=embedder or "the collection has no vectors, or no embedder for them is set here",
             where=place.narrowed(where),
-            language=home.language,
             standing=standing,
             alone=alone,
             question=query.text,

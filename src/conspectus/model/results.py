@@ -40,12 +40,21 @@ class ThreadSketch:
 
 
 @dataclass(frozen=True, slots=True)
+class QueryTerms:
+    """The distinct terms of a query in the language of a collection, with their idf in BM25."""
+
+    language: str | None
+    idf: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class Retrieval:
     """The hits, best first, and how they came about.
 
     `below_floor` are candidates that the floor kept out; `plan` names what was decided before looking;
     `notices` say what the answer could not take into account (for instance texts not embedded yet);
-    `timings` are milliseconds per step; `threads` are those that chains were taken from.
+    `timings` are milliseconds per step; `threads` are those that chains were taken from; `terms` are those of
+    the query, by the ids of collections.
     """
 
     outcome: Outcome
@@ -55,6 +64,7 @@ class Retrieval:
     notices: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
     threads: tuple[ThreadSketch, ...] = ()
+    terms: Mapping[str, QueryTerms] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ def merged(query: Query, answers: Sequence[Retrieval], *, comparable: bool) -> R
             **_graph_plan(answers),
         },
         notices=tuple(dict.fromkeys(notice for answer in answers for notice in answer.notices)),
+        terms={name: terms for answer in answers for name, terms in answer.terms.items()},
         timings={name: sum(answer.timings.get(name, 0.0) for answer in answers) for name in sorted(steps)},
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 from conspectus.model.filter import Filter
 from conspectus.model.graph import GraphAsk
 from conspectus.model.ids import ChunkId
-from conspectus.model.records import StoredChunk
+from conspectus.model.records import Collection, StoredChunk
 from conspectus.ports import Candidates, Embedder, Floats, Ids, Index, Probe
 from conspectus.retrieval.arms import widened
 from conspectus.retrieval.boost import from_identifiers
@@ -27,20 +27,19 @@ _SAID: Final = frozenset({"message", "memory"})
 
 @dataclass(frozen=True, slots=True)
 class Looking:
-    """Where a search looks: an index that holds all the records, how to bring it up to them again, the rows
-    behind chunk ids, the embedder of the space that answers (or why there is none), and the filter, what
-    the person may see included; `language` is that of the words, and `standing` where and when the question
-    is asked, if anybody said so.
-    `alone` leaves out what the texts beside one in its thread say for it. With `graph`, what is connected
-    with the `question` and with what is found has a say.
+    """Where a search looks: a collection, an index that holds all its records, how to bring it up to them
+    again, the rows behind chunk ids, the embedder of the space that answers (or why there is none), and the
+    filter, what the person may see included; `standing` is where and when the question is asked, if anybody
+    said so. `alone` leaves out what the texts beside one in its thread say for it. With `graph`, what is
+    connected with the `question` and with what is found has a say.
     """
 
+    collection: Collection
     index: Index
     refreshed: Callable[[], Awaitable[Index]]
     hydrate: Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChunk]]]
     embedder: Embedder | str
     where: Filter
-    language: str | None = None
     standing: Standing | None = None
     alone: bool = False
     question: str = ""

@@ -10,7 +10,8 @@ from conspectus.errors import ProviderError, StorageBusy
 from conspectus.model.filter import Filter
 from conspectus.model.ids import ChunkId
 from conspectus.model.query import Query
-from conspectus.model.results import Hit, Retrieval
+from conspectus.model.records import Collection
+from conspectus.model.results import Hit, QueryTerms, Retrieval
 from conspectus.ports import Embedder, Probe
 from conspectus.retrieval.arms import look, probe
 from conspectus.retrieval.plan import Plan, plan
@@ -51,7 +52,7 @@ async def search(query: Query, looking: Looking, *, also: Sequence[ChunkId] = ()
     keep = Keep(query.limit, tuple(also), more=more)
     index = looking.index
     for _ in range(ATTEMPTS):
-        union = await look(index, asked, also, language=looking.language)
+        union = await look(index, asked, also, language=looking.collection.language)
         watch.lap("look in the index")
         ranked = await rank(looking, index, asked, union, keep=keep)
         watch.lap("rank and read")
@@ -102,7 +103,12 @@ def _selected(
         plan={**plan.described(), "weight of words": f"{ranked.words_weight:.2f}", **ranked.plan},
         notices=(*plan.notices, *ranked.notices),
         timings=timings,
+        terms={looking.collection.id: _terms(looking.collection, ranked)},
     )
+
+
+def _terms(collection: Collection, ranked: Ranked) -> QueryTerms:
+    return QueryTerms(collection.language, {each.term: each.idf for each in ranked.candidates.terms})
 
 
 def _kept(hits: list[Hit], floor: float | None, *, keeps_threads: bool) -> list[Hit]:

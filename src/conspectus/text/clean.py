@@ -3,13 +3,11 @@
 import regex
 
 from conspectus.text.graphemes import last_border
+from conspectus.text.sentences import SENTENCE_END
 
 PAIR = regex.compile(r"[\ud800-\udbff][\udc00-\udfff]")
 _UNSTORABLE = regex.compile(r"([\ud800-\udbff][\udc00-\udfff])|[\x00\ud800-\udfff]")
 _TAIL = 2_000
-_SENTENCE_END = regex.compile(
-    r"""[.!?\u2026]['"\u2019\u201D)\]]*(?=\s)|[\u3002\uFF01\uFF1F][\u300D\u300F\uFF09]*|(?<=\S)(?=\n)"""
-)
 _WORD_END = regex.compile(r"(?<=\S)(?=\s)")
 
 
@@ -43,7 +41,7 @@ def sentence_end_before(text: str, limit: int) -> int:
     lowest = max(limit - _TAIL, 0)
     tail = text[lowest : limit + 1]
     floor = max(lowest, limit // 2)
-    for ends in (_SENTENCE_END, _WORD_END):
+    for ends in (SENTENCE_END, _WORD_END):
         found = [lowest + match.end() for match in ends.finditer(tail)]
         usable = (end for end in reversed(found) if last_border(text, end, lowest) == end)
         best = next((end for end in usable if end <= limit), 0)

@@ -45,6 +45,13 @@ class Borders:
         self._set = frozenset(self._ends)
 
 
+def next_border(text: str, position: int) -> int:
+    """The least border from the position on."""
+    before = last_border(text, position)
+    cluster = _CLUSTER.match(text, before) if before < position else None
+    return cluster.end() if cluster else position
+
+
 def last_border(text: str, position: int, lowest: int = 0) -> int:
     """The greatest border up to the position; `lowest` is taken for one and nothing before it is read."""
     anchor, step = position, _LOOK_BACK

@@ -7,7 +7,7 @@ from dataclasses import replace
 from heapq import merge
 
 from conspectus.errors import InvalidInput
-from conspectus.model.records import Place
+from conspectus.model.records import Chunk, Place, Syntax
 from conspectus.text.clean import PAIR, clean
 
 BETWEEN = " > "
@@ -63,6 +63,23 @@ def rst_headings(text: str) -> Iterator[Place]:
             kinds.append(kind)
         path = [*path[: kinds.index(kind)], title[:LONGEST_HEADING]]
         yield Place(found.start(), headings=tuple(path))
+
+
+def headings_in(text: str, syntax: Syntax) -> Iterator[Place]:
+    """Where each heading of a text begins, with those it stands under, as far as its syntax has headings."""
+    return markdown_headings(text) if syntax == "markdown" else iter(())
+
+
+def heading_at(chunk: Chunk, syntax: Syntax, position: int) -> str | None:
+    """The heading path at a position in the text of a chunk, in which several sections may be joined."""
+    inside = list(headings_in(chunk.text, syntax)) if position else []
+    before = [place.headings for place in inside if place.start <= position]
+    if not before:
+        return chunk.heading
+    first = path_of(before[0]) or ""
+    begins = not chunk.text[: inside[0].start].strip() and (chunk.heading or "").endswith(first)
+    above = (chunk.heading or "").removesuffix(first).removesuffix(BETWEEN) if begins else ""
+    return path_of([*filter(None, [above]), *before[-1]])
 
 
 def checked(places: Sequence[Place], text: str) -> tuple[Place, ...]:

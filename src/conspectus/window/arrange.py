@@ -7,6 +7,7 @@ from datetime import UTC, datetime, tzinfo
 
 from conspectus.model.records import Document
 from conspectus.model.results import Hit
+from conspectus.text.places import heading_at
 from conspectus.window.streamed import is_streamed, track
 from conspectus.window.threads import Threads
 
@@ -16,16 +17,22 @@ _LATEST = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A candidate that goes into the window, with the first `shown` characters of its chunk's text."""
+    """A candidate that goes into the window, with the characters [start, stop) of its chunk's text."""
 
     rank: int
     hit: Hit
-    shown: int
+    start: int
+    stop: int
 
     @property
     def cut(self) -> bool:
-        """Whether only the beginning is shown."""
-        return self.shown < len(self.hit.chunk.text)
+        """Whether only a part is shown."""
+        return self.stop - self.start < len(self.hit.chunk.text)
+
+    @property
+    def begins(self) -> int:
+        """The character of the document that it begins with."""
+        return self.hit.chunk.start + self.start
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +40,9 @@ class Passage:
     """An unbroken stretch of a document: its characters [start, end), from chunks that touch or overlap.
 
     `number` is what citations call it, from 1 on in reading order; `cut` says that the text goes on in
-    the last chunk but is not shown; `follows` is the number of the passage of the same document that
-    stands before it, with a gap between them. `page` and `heading` are where its first chunk begins.
+    the last chunk but is not shown, `cut_before` that the first chunk begins before it; `follows` is the
+    number of the passage of the same document that stands before it, with a gap between them. `page` is that
+    of its first chunk, `heading` that of its own beginning.
     `left_out` counts the messages of its thread that are left out between the passage before and it, `rest`
     those behind it where it is the last; `answers` whether it is a reply, None where threads are not known.
     `stream` names the stream that it is from, where the window is told names; `zone` is that of its times.
@@ -47,6 +55,7 @@ class Passage:
     text: str
     chunks: tuple[int, ...]
     cut: bool = False
+    cut_before: bool = False
     follows: int | None = None
     page: int | None = None
     heading: str | None = None
@@ -119,7 +128,7 @@ def _reading_order(piece: Piece) -> tuple[object, ...]:
     document, chunk = piece.hit.document, piece.hit.chunk
     sequence = (document.sequence is None, document.sequence or 0)
     occurred = document.occurred.start if document.occurred else _LATEST
-    return (*sequence, occurred, document.id, chunk.start, chunk.position, chunk.id)
+    return (*sequence, occurred, document.id, piece.begins, chunk.position, chunk.id)
 
 
 def _time_order(piece: Piece) -> tuple[object, ...]:
@@ -131,24 +140,24 @@ def _time_order(piece: Piece) -> tuple[object, ...]:
 class _Stretch:
     def __init__(self, piece: Piece) -> None:
         self.document = piece.hit.document
-        self._first = piece.hit.chunk
-        self.start = self.end = piece.hit.chunk.start
+        self._first = piece
+        self.start = self.end = piece.begins
         self._texts: list[str] = []
         self._chunks: list[int] = []
         self._cut = False
         self.extend(piece)
 
     def continues_with(self, piece: Piece) -> bool:
-        return piece.hit.document.id == self.document.id and piece.hit.chunk.start <= self.end
+        return piece.hit.document.id == self.document.id and piece.begins <= self.end
 
     def extend(self, piece: Piece) -> None:
         chunk = piece.hit.chunk
         self._chunks.append(chunk.id)
-        end = chunk.start + piece.shown
+        end = chunk.start + piece.stop
         if end > self.end or not self._texts:
-            self._texts.append(chunk.text[self.end - chunk.start : piece.shown])
+            self._texts.append(chunk.text[self.end - chunk.start : piece.stop])
             self.end = end
-            self._cut = piece.cut
+            self._cut = piece.stop < len(chunk.text)
 
     def passage(self, number: int, follows: int | None) -> Passage:
         text = "".join(self._texts)
@@ -164,9 +173,10 @@ class _Stretch:
             shown[lead:],
             tuple(self._chunks),
             cut=self._cut,
+            cut_before=self._first.start > 0,
             follows=follows,
-            page=self._first.page,
-            heading=self._first.heading,
+            page=self._first.hit.chunk.page,
+            heading=heading_at(self._first.hit.chunk, self.document.syntax, self._first.start + lead),
         )
 
 

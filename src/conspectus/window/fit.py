@@ -37,7 +37,7 @@ def pack(
     *,
     renderer: Renderer,
     count: Callable[[str], int],
-    counted: bool,
+    estimator: Callable[[Hit], Estimator],
     threads: Threads,
 ) -> Packed:
     """The best hits that cost at most `allowed` tokens when rendered, everything included.
@@ -48,13 +48,12 @@ def pack(
     Args:
         hits: best first.
         allowed: tokens, not negative.
-        counted: whether the chunks' own token counts are of the same tokenizer as `count`.
+        estimator: makes what knows the costs beforehand, from a sample.
         threads: of these, what is left out is counted and marked, and the marks are paid for.
     """
     if not hits or allowed <= 0:
         return _nothing(hits)
-    costs = Estimator(renderer, count, counted=counted, sample=hits[0], threads=threads)
-    packer = _Packer(hits, allowed, renderer, count, costs, threads)
+    packer = _Packer(hits, allowed, renderer, count, estimator(hits[0]), threads)
     best = packer.fit()
     if allowed < _LEAST_TO_FILL or best.plan.complete or packer.is_full(best):
         return best

@@ -2,12 +2,15 @@
 
 from collections.abc import Callable, Mapping
 from datetime import tzinfo
+from functools import partial
 
 from conspectus.errors import InvalidInput
 from conspectus.model.query import Budget
 from conspectus.model.results import ContextWindow, Hit, Retrieval
 from conspectus.text.clean import clean
+from conspectus.window.estimate import Estimator
 from conspectus.window.fit import pack
+from conspectus.window.focus import Focus
 from conspectus.window.render import Renderer
 from conspectus.window.threads import Threads
 from conspectus.window.trace import citations, trace
@@ -43,7 +46,11 @@ def build_window(
     hits = sorted(retrieval.hits, key=_rank)
     counted = budget.tokenizer == _CHUNKS_COUNTED_WITH
     threads = Threads(retrieval.threads, labels, zones)
-    packed = pack(hits, allowed, renderer=renderer, count=count, counted=counted, threads=threads)
+    focus = Focus(retrieval.terms)
+    estimator = partial(
+        Estimator, renderer=renderer, count=count, counted=counted, threads=threads, focus=focus
+    )
+    packed = pack(hits, allowed, renderer=renderer, count=count, estimator=estimator, threads=threads)
     below_floor = sorted(retrieval.below_floor, key=_rank)
     return ContextWindow(
         outcome=retrieval.outcome if hits else "nothing_relevant",

@@ -95,8 +95,8 @@ class Planner:
             return 0
         around = self._head(best) + self._costs.cut_mark
         text = max(WORTH_FILLING, self._room // 4)
-        enough = self._costs.end_of_text(best, 0, tokens=text, spare=self._spare) > 0
-        return min(self._room, around + text) if enough else self._room
+        start, stop = self._costs.part(best, 0, tokens=text, spare=self._spare)
+        return min(self._room, around + text) if start < stop else self._room
 
     def _consider(self, rank: int, hit: Hit, *, closed: bool) -> None:
         same_as = self._shown.rank_of(hit)
@@ -111,7 +111,7 @@ class Planner:
         if closed or price > self._room:
             self._plan.refused[rank] = Refusal(needs=price, left=0 if closed else self._room)
             return
-        self._take(Piece(rank, hit, len(hit.chunk.text)), price)
+        self._take(Piece(rank, hit, 0, len(hit.chunk.text)), price)
         self._shown.add(rank, hit)
 
     def _take(self, piece: Piece, price: int) -> None:
@@ -119,7 +119,7 @@ class Planner:
         self._plan.pieces[piece.rank] = piece
         self._plan.costs[piece.rank] = price
         self._room -= price
-        self._spans.setdefault(document.id, Spans()).add(chunk.start, chunk.start + piece.shown)
+        self._spans.setdefault(document.id, Spans()).add(piece.begins, chunk.start + piece.stop)
         self._beside.add(_line_key(piece.hit))
         self._gaps.show(document)
 
@@ -155,11 +155,11 @@ class Planner:
         tokens = self._room - self._head(hit) - self._costs.cut_mark
         if tokens < LEAST_TEXT:
             return False
-        begin = spans.covered_until(chunk.start) - chunk.start if spans else 0
-        end = self._costs.end_of_text(hit, begin, tokens=tokens, spare=self._spare)
-        if not chunk.text[begin:end].strip():
+        covered = spans.covered_until(chunk.start) - chunk.start if spans else 0
+        start, stop = self._costs.part(hit, covered, tokens=tokens, spare=self._spare)
+        if not chunk.text[start:stop].strip():
             return False
-        piece = Piece(rank, hit, end)
+        piece = Piece(rank, hit, start if start > covered else 0, stop)
         self._take(piece, self._room if piece.cut else min(self._room, self._price(hit)))
         return True
 

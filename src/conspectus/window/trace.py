@@ -46,7 +46,7 @@ def _packed_entries(packed: Packed, hits: Sequence[Hit]) -> Iterator[TraceEntry]
         if piece is None:
             fate, reason = _refused(plan.refused[rank], hits, numbers)
         elif piece.cut:
-            share = f"{piece.shown} of {len(hit.chunk.text)} characters"
+            share = f"{piece.stop - piece.start} of {len(hit.chunk.text)} characters"
             fate, reason = "truncated", f"in [{numbers[hit.chunk.id]}], cut to the room left: {share}"
         else:
             fate, reason = "in", f"in [{numbers[hit.chunk.id]}]"
