@@ -35,7 +35,8 @@ class Settings:
     `chat_model` is `none` or `vendor:model` (openai, anthropic, google, bedrock, ollama), with `chat_url`
     the base address of an OpenAI-compatible server to ask instead; it has a window of `chat_window` tokens,
     counted by `chat_tokenizer`, and `chat_seconds` between two pieces of an answer. `chat_inject` is `on`
-    or `off`. A stream is kept for `chat_resume_seconds` after its end, and a model goes on for
+    or `off`, `chat_form` `passages` or `tasks`, and `chat_events` `all` or `text`. A stream is kept for
+    `chat_resume_seconds` after its end, and a model goes on for
     `chat_leave_seconds` after its last reader left. At most `chat_streams` are kept, each with about the
     last `chat_stream_bytes` of its answer.
     A person has at most `max_alerts`; what is new is looked for every `alert_poll_milliseconds`. A webhook is
@@ -95,6 +96,8 @@ class Settings:
     chat_window: int = 8_192
     chat_tokenizer: str = "o200k_base"
     chat_inject: str = "on"
+    chat_form: str = "passages"
+    chat_events: str = "all"
     chat_seconds: int = 120
     chat_streams: int = 500
     chat_stream_bytes: int = 1_000_000
@@ -167,9 +170,16 @@ class Settings:
     max_answer_bytes: int = 200_000_000
 
     def __post_init__(self) -> None:
-        """Refuse a level that no log has, which nobody else looks at before there is a log."""
-        if self.log_level.lower() not in LEVELS:
-            raise InvalidInput("log_level", f"{self.log_level!r} is none of {', '.join(LEVELS)}")
+        """Refuse words that nobody else looks at, or only after there is a log."""
+        chosen = {
+            "log_level": self.log_level.lower(),
+            "chat_form": self.chat_form,
+            "chat_events": self.chat_events,
+        }
+        known = {"log_level": LEVELS, "chat_form": ("passages", "tasks"), "chat_events": ("all", "text")}
+        for name, value in chosen.items():
+            if value not in known[name]:
+                raise InvalidInput(name, f"{getattr(self, name)!r} is none of {', '.join(known[name])}")
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "Settings":

@@ -1,7 +1,6 @@
 """Typed edges from plain sentences, and sentences that give none."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from tests.agent_places import store

@@ -124,7 +124,7 @@ class Chatting(Conversing):
         if draft.room.context <= draft.frame:
             return _Given("", Sources("off", notice=_said(draft.room.notice, NO_ROOM)))
         try:
-            if request.form == "tasks":
+            if (request.form or self._parts.settings.chat_form) == "tasks":
                 return await self._tasks(request, draft)
             return await self._passages(request, draft)
         except (InvalidInput, NotFound, NotAllowed):

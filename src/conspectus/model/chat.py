@@ -30,9 +30,10 @@ class Allocation:
 class ChatRequest:
     """A message to a chat model, with earlier turns, oldest first (roles user and assistant).
 
-    `inject` says whether context is looked for (None: as the settings say); `instructions` replace the
-    usual ones. `collection`, `where`, `floor` and `situation` are those of Query. `keep_in` is a channel of
-    the collection (for `*`, of the settings' one), in which message and answer are stored once it is whole.
+    `inject` says whether context is looked for, and `form` how it is written (None: as the settings say);
+    `instructions` replace the usual ones. `collection`, `where`, `floor` and `situation` are those of Query.
+    `keep_in` is a channel of the collection (for `*`, of the settings' one), in which message and answer are
+    stored once it is whole.
     """
 
     message: str
@@ -44,7 +45,7 @@ class ChatRequest:
     allocation: Allocation = field(default_factory=Allocation)
     floor: float | None = 0.25
     situation: Situation | None = None
-    form: ContextForm = "passages"
+    form: ContextForm | None = None
     temperature: float | None = None
     keep_in: str | None = None
 

@@ -25,6 +25,7 @@ STREAM: Final = "X-Chat-Stream"
 DONE: Final = "[DONE]"
 HEARTBEAT: Final = b": still here\n\n"
 LOST_IN_LINES: Final = re.compile("[\r\ud800-\udfff]")
+CARRIAGE_RETURN: Final = re.compile("\r\n?")
 HEADERS: Final = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 NAMED: Final[Mapping[type[ChatEvent], tuple[str, type[BaseModel]]]] = {
     Sources: ("sources", SourcesAnswer),
@@ -79,6 +80,29 @@ class Frames:
 
     def _frame(self, number: int, name: str, data: str) -> bytes:
         return frame(data, name=name, id=f"{self._stream}:{number}")
+
+
+class Plain:
+    """The text of the answer alone, for clients that read only lines of data, and [DONE].
+
+    A failure is an event `error` whose data is its code and message.
+    """
+
+    complete = False
+    headers: Mapping[str, str] = {}
+
+    def event(self, number: int, event: ChatEvent) -> bytes:
+        """A piece of the answer, or a failure; what else is told is left out."""
+        if isinstance(event, Failure):
+            return frame(f"{event.code}: {event.message}", name="error")
+        if not isinstance(event, Delta) or not event.text:
+            return b""
+        text = CARRIAGE_RETURN.sub("\n", event.text)
+        return b"".join(map(frame, (text[:1], text[1:]) if text == DONE else (text,)))
+
+    def end(self, number: int) -> bytes:
+        """The mark of the end."""
+        return frame(DONE)
 
 
 def frame(data: str, *, name: str = "", id: str = "") -> bytes:

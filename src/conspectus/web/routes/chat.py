@@ -17,7 +17,7 @@ from conspectus.web.chat_streams import ChatStreams
 from conspectus.web.completions import Chunks, Wanted, completion
 from conspectus.web.deps import EngineOf, IdInPath, without_limits
 from conspectus.web.documented import Responses, Section, problems
-from conspectus.web.event_streams import MEDIA_TYPE, STREAM, EventStream, Frames
+from conspectus.web.event_streams import MEDIA_TYPE, STREAM, EventStream, Frames, Plain
 from conspectus.web.live import Listeners
 from conspectus.web.problems import failed, shown
 from conspectus.web.schemas.chat import ChatAnswer, ChatBody
@@ -62,9 +62,11 @@ async def chat(
     body: ChatBody, request: Request, engine: EngineOf, streams: StreamsOf
 ) -> Response | ChatAnswer:
     """Ask the chat model, with what the store holds; the answer comes as events, or whole."""
-    stream = await _begun(body.request(), request, engine, streams, resumable=body.stream)
+    plain = (body.events or streams.settings.chat_events) == "text"
+    resumable = body.stream and not plain
+    stream = await _begun(body.request(), request, engine, streams, resumable=resumable)
     if body.stream:
-        return EventStream(stream, Frames(stream.id), streams.settings)
+        return EventStream(stream, Plain() if plain else Frames(stream.id), streams.settings)
     return await whole(stream, request.receive)
 
 

@@ -17,6 +17,7 @@ MOST_CONTEXT = 5_000
 USUAL = Allocation()
 Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
 ContextTokens = Annotated[int, Field(ge=0, le=MOST_CONTEXT)]
+ChatEvents = Literal["all", "text"]
 Temperature = Annotated[Finite, Field(ge=0.0, le=2.0)]
 
 
@@ -49,10 +50,15 @@ class ChatBody(Body):
     budget: AllocationBody = Field(default_factory=AllocationBody)
     floor: Floor | None = 0.25
     situation: SituationBody | None = None
-    form: ContextForm = "passages"
+    form: ContextForm | None = Field(
+        None, description="How context is written; by default as the server is set."
+    )
     temperature: Temperature | None = None
     keep_in: Name | None = Field(None, description="A channel to store message and answer in.")
     stream: bool = Field(True, description="Answer with events as they come, not with one object at the end.")
+    events: ChatEvents | None = Field(
+        None, description="`text`: events with text only, and `[DONE]`; by default as the server is set."
+    )
 
     def request(self) -> ChatRequest:
         """As the engine takes it."""
