@@ -16,6 +16,7 @@ from conspectus.bootstrap.names import checked_names, extractor_of
 from conspectus.bootstrap.parts import local_archives, local_counter, local_files, now, parts_of, prepare
 from conspectus.bootstrap.places import absolute, place_of
 from conspectus.engine import Engine
+from conspectus.model.validation import checked_arguments
 from conspectus.ports import Embedder
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.web import Reranker
@@ -41,6 +42,7 @@ __all__ = [
 
 
 @asynccontextmanager
+@checked_arguments
 async def open(
     path: str | Path | None = None,
     *,

@@ -1,10 +1,11 @@
 """What every group of operations works with: the way to the server, and what can be read on this machine."""
 
 from conspectus.client.channel import Channel
+from conspectus.model.validation import ChecksArguments
 from conspectus.ports import Archives, Files
 
 
-class Desk:
+class Desk(ChecksArguments):
     """One server, as the holder of the key may use it."""
 
     def __init__(self, channel: Channel, files: Files, archives: Archives) -> None:

@@ -3,7 +3,7 @@
 import math
 import sys
 from collections.abc import Collection, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -88,8 +88,14 @@ def query_json(
     for name in given:
         if name not in known:
             raise InvalidInput(name, f"is not a part of a query; there are {', '.join(known)}")
-    inner = _given(query) if isinstance(query, Query) else {"text": query}
-    told = {**{name: value for name, value in inner.items() if name not in only_given}, **given}
+    if "text" in given and not isinstance(query, Query):
+        raise InvalidInput("text", "is given twice; give it once, as the query")
+    asked = query if isinstance(query, Query) else Query(query)
+    whole = replace(asked, **given)
+    told = {
+        name: value for name, value in {"text": asked.text, **_given(asked)}.items() if name not in only_given
+    }
+    told |= {name: getattr(whole, name) for name in given}
     return {
         name: filter_to_json(value) if name == "where" else encoded(value) for name, value in told.items()
     }

@@ -11,10 +11,12 @@ from conspectus import bootstrap
 from conspectus.client.channel import Channel, Limits
 from conspectus.client.engine import RemoteEngine
 from conspectus.errors import InvalidInput
+from conspectus.model.validation import checked_arguments
 from conspectus.settings import Settings
 
 
 @asynccontextmanager
+@checked_arguments
 async def open(
     url: str | None = None, *, key: str | None = None, settings: Settings | None = None
 ) -> AsyncIterator[RemoteEngine]:

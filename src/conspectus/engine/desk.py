@@ -10,10 +10,11 @@ from conspectus.ingest.pipeline import write
 from conspectus.ingest.prepare import Preparation
 from conspectus.model.access import Person
 from conspectus.model.records import Collection, Document, NewDocument, Source, Written
+from conspectus.model.validation import ChecksArguments
 from conspectus.ports import Embedder, Progress
 
 
-class Desk:
+class Desk(ChecksArguments):
     """The store as one person may use it."""
 
     def __init__(self, core: Core, person: Person) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, get_args
 
+from conspectus.model.checks import Checked
 from conspectus.model.ids import LOCAL, NOBODY, CollectionId, GroupId, KeyId, SourceId, UserId
 
 Role = Literal["viewer", "editor", "manager", "owner"]
@@ -77,7 +78,7 @@ class NewKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Grantee:
+class Grantee(Checked):
     """Who is granted a role: the id of a user or of a group."""
 
     kind: GranteeKind

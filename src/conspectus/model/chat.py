@@ -3,16 +3,18 @@
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from conspectus.model.checks import Checked
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.query import EVERYWHERE, Situation
 from conspectus.model.results import Message
+from conspectus.model.validation import Validated
 
 ContextForm = Literal["passages", "tasks"]
 Looked = Literal["found", "nothing_relevant", "failed", "off"]
 
 
 @dataclass(frozen=True, slots=True)
-class Allocation:
+class Allocation(Checked):
     """Tokens for each part of a prompt, and for the answer. 0 means none.
 
     `question` is what is kept free for the user's message; a longer one takes its tokens from the history,
@@ -27,7 +29,7 @@ class Allocation:
 
 
 @dataclass(frozen=True, slots=True)
-class ChatRequest:
+class ChatRequest(Validated):
     """A message to a chat model, with earlier turns, oldest first (roles user and assistant).
 
     `inject` says whether context is looked for, and `form` how it is written (None: as the settings say);

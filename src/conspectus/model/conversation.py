@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, get_args
 
+from conspectus.model.checks import Checked
 from conspectus.model.records import Document, Metadata
 from conspectus.model.results import ContextWindow
 
@@ -18,7 +19,7 @@ ANSWERS = "answers"
 
 
 @dataclass(frozen=True, slots=True)
-class NewMessage:
+class NewMessage(Checked):
     """What somebody wrote in a channel.
 
     `key` is the platform's own name for it, unique in its channel: writing it again is an edit, which leaves
@@ -95,7 +96,7 @@ class Chain:
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelQuestion:
+class ChannelQuestion(Checked):
     """A question asked in a channel, in one of its `thread`s or in none, `at` an instant (None: now).
 
     With `related`, at most three other channels that can be seen and are about the same thing are asked too;

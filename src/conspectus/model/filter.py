@@ -10,8 +10,9 @@ holds for rows where the field is missing.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal, TypeAlias, assert_never, get_args
+from typing import ClassVar, Literal, TypeAlias, assert_never, get_args
 
+from conspectus.model.checks import Checked, How
 from conspectus.model.records import Document, Period
 
 Scalar: TypeAlias = str | int | float | bool | datetime
@@ -23,8 +24,15 @@ FIELDS: frozenset[str] = frozenset(get_args(FieldName))
 Field: TypeAlias = FieldName | tuple[str, ...]
 
 
+class Condition(Checked):
+    """The base of all filters, which may compare with any number."""
+
+    __slots__ = ()
+    how: ClassVar[How] = How(any_number=True)
+
+
 @dataclass(frozen=True, slots=True)
-class Eq:
+class Eq(Condition):
     """The value equals `value`."""
 
     field: Field
@@ -32,7 +40,7 @@ class Eq:
 
 
 @dataclass(frozen=True, slots=True)
-class In:
+class In(Condition):
     """The value equals one of `values`; with none, nothing matches."""
 
     field: Field
@@ -40,7 +48,7 @@ class In:
 
 
 @dataclass(frozen=True, slots=True)
-class Between:
+class Between(Condition):
     """low ≤ value < high, where None is open; numbers, strings or instants. Not for `occurred`."""
 
     field: Field
@@ -49,7 +57,7 @@ class Between:
 
 
 @dataclass(frozen=True, slots=True)
-class Overlaps:
+class Overlaps(Condition):
     """The event time `occurred` shares an instant with [start, end), where None is open."""
 
     start: datetime | None = None
@@ -57,28 +65,28 @@ class Overlaps:
 
 
 @dataclass(frozen=True, slots=True)
-class Exists:
+class Exists(Condition):
     """The field has a value other than null."""
 
     field: Field
 
 
 @dataclass(frozen=True, slots=True)
-class Not:
+class Not(Condition):
     """The inner filter does not match."""
 
     inner: "Filter"
 
 
 @dataclass(frozen=True, slots=True)
-class And:
+class And(Condition):
     """All match; with none, everything matches."""
 
     inner: tuple["Filter", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Or:
+class Or(Condition):
     """At least one matches; with none, nothing matches."""
 
     inner: tuple["Filter", ...] = ()

@@ -37,6 +37,7 @@ DEEPEST = 32
 MOST_PARTS = 1_000
 LONGEST = 100_000
 METADATA = "metadata"
+_FORMS = frozenset({"field", "not", "and", "or", "overlaps"})
 Object: TypeAlias = Mapping[str, object]
 
 
@@ -58,6 +59,20 @@ def filter_to_json(condition: Filter) -> Json:
 def filter_from_json(value: object) -> Filter:
     """The filter that a JSON value stands for. Raises InvalidInput for anything else, or if it is too big."""
     return _Reading().read(value, 0)
+
+
+def filter_from_mapping(value: Object) -> Filter:
+    """The filter of a mapping: its JSON form, or fields with the value, or the list of values, of each.
+
+    Raises InvalidInput for anything else.
+    """
+    if value.keys() & _FORMS:
+        return filter_from_json(value)
+    parts = [
+        {"field": name, "in" if isinstance(each, list | tuple) else "eq": each}
+        for name, each in value.items()
+    ]
+    return filter_from_json(parts[0] if len(parts) == 1 else {"and": parts})
 
 
 def parse_filter(text: str) -> Filter:

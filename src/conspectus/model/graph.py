@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, get_args
 
+from conspectus.model.checks import Checked
 from conspectus.model.records import Metadata, Source
 
 Direction = Literal["out", "in", "both"]
@@ -18,7 +19,7 @@ MENTIONED_WITH = "mentioned_with"
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(Checked):
     """Subject, relation, object. With `single` the subject has one object at a time.
 
     Then a fact with another object, true from later on, ends the one before it.
@@ -31,7 +32,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class GraphAsk:
+class GraphAsk(Checked):
     """How far the graph has a say in a search.
 
     `alpha` (0 to 1) is its weight: 0 is vectors and words alone, 1 the graph alone. `hops` (0 to 5) is how
@@ -45,7 +46,7 @@ class GraphAsk:
 
 
 @dataclass(frozen=True, slots=True)
-class NewNode:
+class NewNode(Checked):
     """A node as it is given; `name` is what texts call it (None: its id), `aliases` what else they do.
 
     It is there from `valid_from` until `valid_until` (None: open; both ends included). Adding a node of an
@@ -62,7 +63,7 @@ class NewNode:
 
 
 @dataclass(frozen=True, slots=True)
-class NewEdge:
+class NewEdge(Checked):
     """An edge as it is given, from `source` to `target`, with a weight above 0 and up to 1.
 
     An edge of the same source, target, type and `valid_from` that is stored is changed. With `single` it ends
@@ -150,7 +151,7 @@ class Neighbour:
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class Walk(Checked):
     """How far to walk, and over which edges; `at` leaves out what was not there at that instant."""
 
     hops: int = 1

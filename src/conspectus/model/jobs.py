@@ -6,6 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal, get_args
 
+from conspectus.model.checks import Checked
 from conspectus.model.ids import CollectionId, JobId, SourceId, UserId
 from conspectus.model.records import Metadata
 
@@ -46,7 +47,7 @@ METHODS: tuple[Method, ...] = get_args(Method)
 
 
 @dataclass(frozen=True, slots=True)
-class Upload:
+class Upload(Checked):
     """A file that a caller hands in: its name, and its bytes or where they lie."""
 
     name: str

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypedDict, get_args
 
+from conspectus.model.checks import Checked
 from conspectus.model.filter import Filter
 from conspectus.model.graph import Fact, GraphAsk
 from conspectus.model.records import Document, Metadata
@@ -35,7 +36,7 @@ and until when it was what was known, and under `own` what the caller gave."""
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class Scope(Checked):
     """Whose memories, from the widest wall to the narrowest.
 
     In writing, None is a name like any other: of no user, of no agent, of no conversation. In reading,
@@ -49,7 +50,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class NewMemory:
+class NewMemory(Checked):
     """Something to remember, word for word.
 
     `key` is the caller's own name for it, unique in its scope; `at` is when it was said (None: now). A `note`
@@ -121,7 +122,7 @@ class RecentMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryQuestion:
+class MemoryQuestion(Checked):
     """What is to be recalled, by whom.
 
     `as_of` asks for what was known at that instant (None: now). `recent` turns of the conversation, of at
@@ -218,7 +219,7 @@ class MemoryPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Forgetting:
+class Forgetting(Checked):
     """Which memories of a scope are to go: those of `ids`, or those said before `before`, or all of them.
 
     `older_than_days` is another way of saying `before`. Exactly one of the four is to be given. Pinned
@@ -247,7 +248,7 @@ class ForgetReceipt:
 
 
 @dataclass(frozen=True, slots=True)
-class Retention:
+class Retention(Checked):
     """How long, and how many, memories of each conversation of a scope are kept (None: no bound).
 
     Pinned memories and standing notes are not counted and never go.

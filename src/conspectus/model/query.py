@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, get_args
 
+from conspectus.model.checks import Checked
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.graph import GraphAsk
+from conspectus.model.validation import Validated
 
 Arm = Literal["words", "vectors"]
 ARMS: tuple[Arm, ...] = get_args(Arm)
@@ -15,7 +17,7 @@ EVERYWHERE = "*"
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class Situation(Checked):
     """Where and when a question is asked, for what conversations add to scores.
 
     `channel` is the id or name of a source and `thread` the name of a thread in it; `at` is an instant with a
@@ -29,7 +31,7 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class Query(Validated):
     """A question to one collection, or to all with `*`.
 
     `vector` is the question's own vector where the caller has it already; `floor` the least raw cosine
@@ -56,7 +58,7 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class Budget(Checked):
     """How many tokens there are, who counts them, and what else they have to pay for.
 
     `system` and `question` are texts that will stand beside the window in the same prompt; `answer` is

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, TypeAlias, get_args
 
+from conspectus.model.checks import Checked
 from conspectus.model.ids import LOCAL, ChunkId, CollectionId, DocumentId, SourceId, UserId
 
 Json: TypeAlias = str | int | float | bool | list["Json"] | dict[str, "Json"] | None
@@ -33,7 +34,7 @@ class EmbeddingSpace:
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
+class Period(Checked):
     """A half-open span of event time [start, end); an instant when both are equal. Both have zones."""
 
     start: datetime
@@ -78,7 +79,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Place(Checked):
     """From character `start` on, a text stands on this page, under these headings (outermost first)."""
 
     start: int
@@ -147,7 +148,7 @@ class Chunk:
 
 
 @dataclass(frozen=True, slots=True)
-class NewDocument:
+class NewDocument(Checked):
     """What a caller hands in; `occurred` may be anything that conspectus.text.times can read.
 
     With a `key`, writing the same key into the same source replaces what was there. Without one the

@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+from conspectus.model.checks import Checked
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Document, Metadata, Source
 from conspectus.model.results import ContextWindow
+from conspectus.model.validation import Validated
 
 TRACK = "captions"
 """The thread of all captions of a stream: the one before and the one after are neighbours."""
@@ -27,7 +29,7 @@ When = datetime | str | float
 
 
 @dataclass(frozen=True, slots=True)
-class NewCaption:
+class NewCaption(Checked):
     """What is seen or said in a stretch of a stream.
 
     `start` and `end` are on the stream's clock; without an end it is an instant, without both it has no time.
@@ -47,7 +49,7 @@ class NewCaption:
 
 
 @dataclass(frozen=True, slots=True)
-class NewStream:
+class NewStream(Checked):
     """A stream as its owner describes it; what is None stays as it was.
 
     `origin` is the instant of second 0: without one times are media time, and instants are counted from 1970.
@@ -99,7 +101,7 @@ class Caption:
 
 
 @dataclass(frozen=True, slots=True)
-class CaptionRange:
+class CaptionRange(Checked):
     """Which captions of one stream: those that share an instant with [start, end), where None is open.
 
     With `contains` only those that lie wholly inside. `first` and `last` bound the index, both included.
@@ -134,7 +136,7 @@ class LiveCaption:
 
 
 @dataclass(frozen=True, slots=True)
-class VideoQuestion:
+class VideoQuestion(Validated):
     """A question to one stream, to several, or with no names to all that can be seen.
 
     `range` bounds the time; where it does not, and `read_times`, what the question itself says about time
@@ -212,7 +214,7 @@ class CaptionFiles:
 
 
 @dataclass(frozen=True, slots=True)
-class NewEvent:
+class NewEvent(Checked):
     """Something that happened in a stream, of a type; times as those of captions."""
 
     type: str
@@ -256,7 +258,7 @@ SummaryState = Literal["done", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
-class SummaryRequest:
+class SummaryRequest(Checked):
     """What to summarise: the captions of a range of one stream, `batch_size` at a time.
 
     `batches` summarises each batch, and then all of these together; `refine` goes through the captions in
@@ -315,7 +317,7 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
-class NewAlert:
+class NewAlert(Validated):
     """A standing question: each new caption of the streams (none named: all that can be seen) is checked.
 
     A caption matches when it satisfies `where`, and has all the words of `query` (by their stems) or is at

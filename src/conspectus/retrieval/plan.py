@@ -39,6 +39,8 @@ def asked(query: str | Query, fields: Mapping[str, Any], settings: Settings) -> 
     for name in fields:
         if name not in known:
             raise InvalidInput(name, f"is not a part of a query; there are {', '.join(known)}")
+    if "text" in fields and not isinstance(query, Query):
+        raise InvalidInput("text", "is given twice; give it once, as the query")
     whole = replace(query, **fields) if isinstance(query, Query) else Query(text=query, **fields)
     _check_choices(whole, settings)
     if whole.graph is not None:

@@ -1,0 +1,195 @@
+"""Every public method with every kind of wrong value in every argument: an error of ours, or it works."""
+
+import inspect
+import math
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import MISSING, fields, is_dataclass, replace
+from datetime import datetime
+from itertools import product
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, Unpack, get_args, get_origin
+
+import pytest
+
+import conspectus
+from conspectus import Engine, Eq, NewDocument, Query, RemoteEngine, Settings
+from conspectus.errors import ConspectusError, InvalidInput
+from conspectus.model.checks import Checked, hints, shown
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.testing.served import served
+from conspectus.web.app import application
+
+SETTINGS = replace(Settings(), log_level="critical", background="off")
+BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+LEFT_OUT = {"answering", "close", "resume", "follow", "start_alerting", "start_following", "start_jobs"}
+"""What ends the engine, never returns, or begins background work."""
+LEFT_OUT |= {"start_keeping", "found_owner"}
+WRONG: tuple[Callable[[], Any], ...] = (
+    lambda: None, lambda: True, lambda: 0, lambda: -1, lambda: 2**70, lambda: 10**5_000, lambda: 100.5,
+    lambda: math.nan, lambda: math.inf, lambda: "", lambda: "\0", lambda: "\ud800", lambda: "*",
+    lambda: "a/b", lambda: b"\xff", object, lambda: [], lambda: [None], lambda: [[]], lambda: ["\ud800", 5],
+    lambda: {},
+    lambda: {"text": 5}, lambda: {1: 2}, lambda: {"and": 7}, lambda: [{"text": "a"}, {}],
+    lambda: (each for each in (None, 5)), lambda: datetime.max, lambda: datetime(1, 1, 1), lambda: {"a"},
+    lambda: Eq("kind", "page"), lambda: NewDocument("\ud800"), lambda: "x" * 70_000, lambda: -(2**62),
+)  # fmt: skip
+
+SIMPLE = {
+    str: "x",
+    int: 1,
+    float: 0.5,
+    bool: True,
+    bytes: b"x",
+    Any: 1,
+    datetime: datetime.fromisoformat("2026-01-01T00:00:00Z"),
+}
+
+
+def operations(kind: type) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+    """The public methods with the annotations of all arguments, and values for the required ones."""
+    for name, method in inspect.getmembers(kind, inspect.isfunction):
+        if name.startswith("_") or name in LEFT_OUT:
+            continue
+        known = hints(method)
+        known.pop("return", None)
+        needed = {}
+        for each in list(inspect.signature(method).parameters.values())[1:]:
+            if each.kind is each.VAR_KEYWORD:
+                inner = known.pop(each.name)
+                known |= hints(get_args(inner)[0]) if get_origin(inner) is Unpack else hints(Query)
+            elif each.default is each.empty:
+                needed[each.name] = sample(known[each.name])
+        yield name, known, needed
+
+
+def sample(annotation: Any) -> Any:
+    """A value of an annotation."""
+    origin, inner = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        return inner[0]
+    if origin in (Union, UnionType):
+        return sample(inner[0])
+    if origin is not None:
+        return {} if issubclass(origin, Mapping) else [sample(inner[0])]
+    if is_dataclass(annotation):
+        known = hints(annotation)
+        needed = [each.name for each in fields(annotation) if each.default is each.default_factory is MISSING]
+        return annotation(**{name: sample(known[name]) for name in needed})
+    return SIMPLE[getattr(annotation, "__supertype__", annotation)]
+
+
+async def call(engine: Any, name: str, arguments: Mapping[str, Any]) -> None:
+    method = getattr(engine, name)
+    positional = [
+        each.name
+        for each in inspect.signature(method).parameters.values()
+        if each.kind is each.POSITIONAL_ONLY and each.name in arguments
+    ]
+    named = {key: value for key, value in arguments.items() if key not in positional}
+    answer = method(*(arguments[each] for each in positional), **named)
+    if inspect.isawaitable(answer):
+        await answer
+    elif inspect.isasyncgen(answer) and name == "chat":
+        async with aclosing(answer) as events:
+            await anext(events, None)
+
+
+async def faults(engine: Engine | RemoteEngine, *, share: int) -> dict[str, str]:
+    """What wrong values raised that is no error of ours, by method and argument; one in `share` is tried."""
+    found: dict[str, str] = {}
+    tried = [
+        (name, needed, argument, make)
+        for name, known, needed in operations(type(engine))
+        for argument in known
+        for make in WRONG
+    ]
+    for name, needed, argument, make in tried[::share]:
+        try:
+            await call(engine, name, {**needed, argument: make()})
+        except ConspectusError:
+            continue
+        except BUGS as fault:
+            found[f"{name}({argument}={shown(make())})"] = f"{type(fault).__name__}: {fault!s:.80}"
+    assert len(tried) > 5_000
+    return found
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with conspectus.open(tmp_path / "data", settings=SETTINGS, embedder=HashedEmbedder()) as opened:
+        yield opened
+
+
+async def test_an_engine_raises_errors_of_ours_alone(engine: Engine) -> None:
+    assert await faults(engine, share=3) == {}
+
+
+@pytest.mark.slow
+async def test_an_engine_raises_errors_of_ours_alone_for_every_value(engine: Engine) -> None:
+    assert await faults(engine, share=1) == {}
+
+
+async def test_a_remote_engine_raises_errors_of_ours_alone(engine: Engine) -> None:
+    first = await engine.found_owner()
+    assert first is not None
+    async with (
+        served(application(engine, SETTINGS)) as url,
+        conspectus.connect(url, key=first.secret, settings=SETTINGS) as remote,
+    ):
+        assert await faults(remote, share=13) == {}
+
+
+def test_the_blocking_engine_raises_them_too(tmp_path: Path) -> None:
+    with conspectus.sync.open(tmp_path, settings=SETTINGS) as engine:
+        for wrong in (None, 100.5, True, "100", math.nan):
+            with pytest.raises(
+                InvalidInput, match=r"^budget: .* cannot be used; give an integer or a Budget$"
+            ):
+                engine.window("x", wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "opener", [conspectus.open, conspectus.connect, conspectus.sync.open, conspectus.sync.connect]
+)
+@pytest.mark.parametrize("wrong", [True, 100.5, b"x", {"a"}])
+def test_what_opens_a_store_or_a_server_checks_its_arguments(opener: Callable[..., Any], wrong: Any) -> None:
+    names = inspect.signature(opener).parameters
+    assert "settings" in names
+    for name in names:
+        with pytest.raises(InvalidInput, match=f"^{name}: "):
+            opener(**{name: wrong})
+
+
+MODELS = [Query, *(each for each in Checked.__subclasses__() if is_dataclass(each))]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_value_is_checked_when_it_is_made(kind: Any) -> None:
+    valid = sample(kind)
+    for each, make in product(fields(kind), WRONG):
+        try:
+            made = replace(valid, **{each.name: make()})
+        except InvalidInput as fault:
+            assert fault.reason
+        else:
+            assert isinstance(made, kind)
+
+
+async def test_a_mapping_is_a_document_and_a_filter(engine: Engine) -> None:
+    await engine.add({"text": "a heron", "title": "birds", "key": "b", "metadata": {"year": 1999}}, wait=True)
+    await engine.add([{"text": "a crane"}, "a stork", NewDocument("an ibis")], wait=True)
+    await engine.add(({"text": text} for text in ("a gull",)), wait=True)
+    kept = (await engine.list()).documents
+    assert (kept[0].title, kept[0].key) == ("birds", "b")
+    assert len(kept) == 5
+    for where in ({"kind": "page"}, {"field": "kind", "eq": "page"}, {"kind": ["page", "task"]}, {}):
+        assert len((await engine.retrieve("a", where=where)).hits) == 5
+        assert await engine.count(where=where) == 5
+    assert await engine.count(where={"metadata.year": 1999, "kind": "page"}) == 1
+    with pytest.raises(InvalidInput, match=r"^where: 'king' is no field"):
+        await engine.count(where={"king": "page"})
+    with pytest.raises(InvalidInput, match=r"^'titel': is not a field of NewDocument; give text, "):
+        await engine.add([{"text": "x", "titel": "y"}])
+    assert len((await engine.list()).documents) == 5
