@@ -48,8 +48,14 @@ class Settings:
     mention means a node from a score of `link_percent` on. A walk has at most `max_hops` and looks at up to
     `max_walked` nodes; `graph_names_most` passages may mention a name that is walked over. An answer to an
     agent has at most `mcp_tokens`.
-    A server has `workers` processes. With `background` `off` a process leaves jobs, vectors, names, alerts
-    and retention to others. For `drain_seconds` after a server was asked to stop it answers whoever comes.
+    A server has `workers` processes. Each has up to `max_connections`, of which one address may have
+    `max_address_connections` that have shown no valid key; a request has to begin, with all its headers,
+    within `header_seconds`. After `address_failures_per_minute` an address waits `failure_delay_seconds`
+    for each refusal. `trusted_proxies` are addresses or networks, separated by commas, whose
+    `X-Forwarded-For` is believed. A question has at most `max_question_bytes`, a JSON body
+    `max_body_brackets`. One user has at most `max_user_requests`, `max_user_listeners` and
+    `max_user_chats` at once. With `background` `off` a process leaves jobs, vectors, names, alerts and
+    retention to others. For `drain_seconds` after a server was asked to stop it answers whoever comes.
     Sizes are in bytes unless the name says otherwise. A backup is unpacked up to
     `max_restored_bytes`. `fetch_allow` are names, addresses or networks,
     separated by commas, that may be fetched from although they are not public; `max_requests` are answered
@@ -100,6 +106,7 @@ class Settings:
     chat_events: str = "all"
     chat_seconds: int = 120
     chat_streams: int = 500
+    max_user_chats: int = 100
     chat_stream_bytes: int = 1_000_000
     chat_heartbeat_seconds: int = 15
     chat_resume_seconds: int = 30
@@ -152,12 +159,22 @@ class Settings:
     workers: int = 1
     background: str = "on"
     drain_seconds: int = 0
+    header_seconds: int = 15
+    max_connections: int = 2_000
+    max_address_connections: int = 1_000
+    address_failures_per_minute: int = 60
+    failure_delay_seconds: int = 5
+    trusted_proxies: str = ""
     max_request_bytes: int = 100_000_000
+    max_question_bytes: int = 1_000_000
+    max_body_brackets: int = 1_000_000
     max_upload_files: int = 100
     request_seconds: int = 60
     max_requests: int = 64
+    max_user_requests: int = 32
     max_waiting: int = 256
     max_listeners: int = 200
+    max_user_listeners: int = 50
     key_requests_per_minute: int = 0
     listen_seconds: int = 600
     cors_origins: str = ""

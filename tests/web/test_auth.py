@@ -131,6 +131,39 @@ async def test_what_is_hidden_is_in_no_search_and_no_list(people: People) -> Non
     assert (await people.alice.get(f"/documents/{document}")).status_code == 200
 
 
+async def test_an_address_that_fails_too_often_is_refused_and_a_valid_key_is_not(
+    open_site: OpenSite,
+) -> None:
+    async with open_site(address_failures_per_minute=3, failure_delay_seconds=0) as site:
+        secret = (await site.engine.found_owner()).secret
+        elsewhere = httpx.ASGITransport(site.app, client=("192.0.2.7", 80))
+        async with (
+            site.client("csp_wrong") as wrong,
+            site.client(secret) as right,
+            httpx.AsyncClient(transport=elsewhere, base_url="http://localhost/api/v1") as other,
+        ):
+            told = [await wrong.get("/me") for _ in range(5)]
+            assert [each.status_code for each in told] == [401, 401, 401, 429, 429]
+            assert (told[-1].json()["code"], told[-1].headers["retry-after"]) == ("too_many_failures", "20")
+            assert (await right.get("/me")).status_code == 200
+            assert (await other.get("/me")).status_code == 401
+
+
+async def test_wrong_keys_take_no_place_of_those_who_have_one(open_site: OpenSite) -> None:
+    settings = {"address_failures_per_minute": 1, "failure_delay_seconds": 3_600, "max_requests": 1}
+    async with open_site(**settings, max_waiting=1) as site:
+        secret = (await site.engine.found_owner()).secret
+        async with site.client("csp_wrong") as wrong, site.client(secret) as right:
+            assert (await wrong.get("/me")).status_code == 401
+            late = [asyncio.create_task(wrong.get("/me")) for _ in range(5)]
+            await asyncio.sleep(0)
+            assert (await right.get("/me")).status_code == 200
+            assert not any(each.done() for each in late)
+            for each in late:
+                each.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
+
+
 FOREIGN = [
     {"Host": "evil.example"},
     {"Host": "evil.example:8642"},

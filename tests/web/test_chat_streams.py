@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from conspectus.errors import NotFound, Overloaded
+from conspectus.model.access import Person
 from conspectus.model.chat import ChatEvent, Delta, Failure, Sources
 from conspectus.model.ids import UserId
 from conspectus.settings import Settings
@@ -54,7 +55,8 @@ class Streams(ChatStreams):
         super().__init__(replace(SETTINGS, **settings), logger("info", self.log))
 
     async def start(self, model: Model, *, person: UserId = ANN, resumable: bool = True) -> ChatStream:
-        return await self.begin(model.stream(), person=person, request_id="r", resumable=resumable)
+        asking = Person("someone", id=person)
+        return await self.begin(model.stream(), person=asking, request_id="r", resumable=resumable)
 
 
 @pytest.fixture

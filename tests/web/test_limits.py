@@ -1,6 +1,7 @@
 """How much, how long and how many at once: over real connections, with hostile and slow clients."""
 
 import asyncio
+import json
 import socket
 import threading
 from collections.abc import Iterator
@@ -14,9 +15,11 @@ import httpx
 import pytest
 from fastapi import FastAPI, Request
 
-from conspectus.web.serve import HEAD_BYTES
-from tests.web.conftest import SETTINGS, Live, OpenSite
+from conspectus.web.bodies import parsed
+from conspectus.web.connections import HEAD_BYTES
+from tests.web.conftest import SETTINGS, Live, OpenSite, Site
 
+JSON = {"Content-Type": "application/json"}
 SMALL = {"max_request_bytes": 10_000}
 
 
@@ -144,6 +147,70 @@ def test_who_comes_when_all_places_are_taken_is_sent_away(tmp_path: Path) -> Non
             assert [each.result().status_code for each in asked] == [200] * 5
         assert client.get("/me").status_code == 200
         assert metric(live, "conspectus_requests_waiting") == 0
+
+
+async def slow_body(arrived: asyncio.Event) -> Any:
+    yield b" "
+    await arrived.wait()
+    yield b"{}"
+
+
+async def test_one_user_cannot_take_all_places(open_site: OpenSite) -> None:
+    """Nor can it with several keys."""
+    arrived = asyncio.Event()
+    async with open_site(max_requests=2, max_user_requests=1, max_waiting=4) as site:
+        await site.engine.found_owner()
+        secrets = [await another_key(site, name) for name in ("ann", "ann", "bob")]
+        async with (
+            site.client(secrets[0]) as one,
+            site.client(secrets[1]) as two,
+            site.client(secrets[2]) as bob,
+        ):
+            slow = [
+                asyncio.create_task(client.post("/search", content=slow_body(arrived)))
+                for client in (one, two, one, two, one)
+            ]
+            refused, _ = await asyncio.wait(slow, return_when=asyncio.FIRST_COMPLETED)
+            assert [each.result().json()["code"] for each in refused] == ["overloaded"] * len(refused)
+            assert (await bob.get("/me")).status_code == 200
+            arrived.set()
+            codes = [answer.status_code for answer in await asyncio.gather(*slow)]
+            assert sorted(codes) == [422, 422, 422, 503, 503]
+
+
+async def another_key(site: Site, name: str) -> str:
+    if name not in [each.name for each in await site.engine.users()]:
+        await site.engine.create_user(name)
+    return (await site.engine.create_key(name)).secret
+
+
+QUESTIONS = ["/search", "/context", "/chat", "/collections/x/documents/count", "/memories/recall"]
+
+
+@pytest.mark.parametrize("path", QUESTIONS)
+async def test_a_question_has_a_limit_of_its_own(open_site: OpenSite, path: str) -> None:
+    async with open_site(max_question_bytes=1_000) as site, site.client() as client:
+        answer = await client.post(path, json={"text": "x" * 1_000})
+        assert (answer.status_code, answer.json()["limit"]) == (413, 1_000)
+        made = await client.post("/collections", json={"name": "x", "description": "x" * 1_000})
+        assert made.status_code != 413
+
+
+async def test_a_large_body_is_read_as_a_small_one(open_site: OpenSite) -> None:
+    async with open_site(max_body_brackets=30_000) as site, site.client() as client:
+        await client.post("/collections", json={"name": "wiki"})
+        texts = ["long " * 30_000, *('café \u2028 "[{]}\\' for _ in range(900))]
+        documents = [{"text": each, "metadata": {"a": [1, 2.5, None, {"b": True}]}} for each in texts]
+        for large in ({"documents": documents}, {"documents": documents, "wait": "\ud800"}, [documents] * 2):
+            body = json.dumps(large, ensure_ascii=True).encode()
+            assert parsed(body) == json.loads(body)
+        added = await client.post("/collections/wiki/documents", json={"documents": documents})
+        assert (added.status_code, len(added.json())) == (201, 901)
+        for torn in (b'{"documents": [' + b" " * 70_000, b"[" * 20_000 + b" " * 70_000):
+            answer = await client.post("/collections/wiki/documents", content=torn, headers=JSON)
+            assert answer.status_code == 422
+        dense = await client.post("/collections/wiki/documents", content=b"[{}," * 20_000, headers=JSON)
+        assert (dense.status_code, dense.json()["limit"]) == (413, 30_000)
 
 
 async def test_what_takes_too_long_is_ended(open_site: OpenSite) -> None:

@@ -13,6 +13,8 @@ import pytest
 from fastapi import FastAPI, Request, Response
 
 from conspectus.errors import InvalidInput, NotFound, Overloaded, Unauthenticated
+from conspectus.model.access import LOCAL_OWNER, Person
+from conspectus.model.ids import KeyId, UserId
 from conspectus.settings import Settings
 from conspectus.testing.served import served
 from conspectus.web.event_streams import frame
@@ -21,6 +23,7 @@ from conspectus.web.logs import logger
 from tests.server_events import Event, parsed
 from tests.web.conftest import OpenSite
 
+ANN, BOB = (Person(name, id=UserId(name), key=KeyId(name)) for name in ("ann", "bob"))
 SETTINGS = Settings(max_listeners=2, chat_heartbeat_seconds=0)
 
 
@@ -57,6 +60,7 @@ class Source:
 
         @app.get("/live")
         async def live(request: Request) -> Response:
+            request.state.person = LOCAL_OWNER
             return LiveEvents(
                 self.events(),
                 lambda n: frame(str(n), name="n", id=str(n)),
@@ -155,7 +159,7 @@ async def test_all_are_let_go_when_the_server_stops() -> None:
 async def test_who_comes_while_the_server_stops_is_sent_on_at_once() -> None:
     source = Source()
     source.listeners.stop()
-    source.listeners.require_room()
+    source.listeners.require_room(LOCAL_OWNER)
     async with source.heard() as (_, pieces):
         assert [each.name for each in await rest(pieces)] == ["ready"]
 
@@ -180,10 +184,24 @@ async def test_there_is_room_for_so_many() -> None:
     async def receive() -> Any:
         await waiting.wait()
 
-    async with source.listeners.ended(receive), source.listeners.ended(receive):
+    async with source.listeners.ended(ANN, receive), source.listeners.ended(ANN, receive):
         with pytest.raises(Overloaded):
-            source.listeners.require_room()
-    source.listeners.require_room()
+            source.listeners.require_room(LOCAL_OWNER)
+    source.listeners.require_room(LOCAL_OWNER)
+
+
+async def test_one_user_cannot_take_all_the_room() -> None:
+    source = Source(max_user_listeners=1)
+    waiting = asyncio.Event()
+
+    async def receive() -> Any:
+        await waiting.wait()
+
+    async with source.listeners.ended(ANN, receive):
+        with pytest.raises(Overloaded):
+            source.listeners.require_room(replace(ANN, key=KeyId("another")))
+        source.listeners.require_room(BOB)
+    source.listeners.require_room(ANN)
 
 
 @pytest.mark.parametrize("text", ["x", "-1", "1.0", "٣", "9" * 40, " 1"])

@@ -63,6 +63,7 @@ from conspectus.web.routes import (
     tasks,
     upkeep,
 )
+from conspectus.web.shares import Shares
 
 FORGETTING = 3_600.0
 work = logging.getLogger(__name__)
@@ -112,6 +113,7 @@ def application(
         lifespan=partial(_lifespan, Running(engine, readiness, chats, settings, models, endings)),
     )
     app.state.readiness = readiness
+    app.state.max_body_brackets = settings.max_body_brackets
     app.state.metrics = metrics
     app.state.streams = chats
     app.state.listeners = listeners
@@ -131,8 +133,9 @@ def _surround(app: Application, engine: Engine, settings: Settings, log: Filteri
         Idempotency, replays=engine.replays, endings=app.state.endings, routes=app.router.routes, clock=now
     )
     app.add_middleware(Rates, allowances=engine.allowances, most=settings.key_requests_per_minute)
+    app.add_middleware(Shares, settings=settings, metrics=metrics)
     app.add_middleware(Authentication, engine=engine, settings=settings)
-    app.add_middleware(Limits, settings=settings, metrics=metrics)
+    app.add_middleware(Limits, settings=settings)
     app.add_middleware(Border, log=log)
     _allow_origins(app, settings)
     app.add_middleware(RequestLog, log=log, metrics=metrics)

@@ -12,6 +12,8 @@ from conspectus.errors import NotAllowed, Unauthenticated
 from conspectus.mcp.http import PATH as MODELS
 from conspectus.model.access import LOCAL_OWNER, Person
 from conspectus.settings import Settings
+from conspectus.web.connections import CONNECTION, Connection, network_of
+from conspectus.web.failures import Failures
 
 API = "/api/"
 METRICS = "/metrics"
@@ -27,19 +29,32 @@ class Authentication:
         self._app = app
         self._engine = engine
         self._settings = settings
+        self._failures = Failures(settings)
         self._accounts = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on with its person. Raises Unauthenticated or NotAllowed."""
+        """Pass the request on with its person. Raises Unauthenticated, Refused or NotAllowed."""
         path = scope["path"] if scope["type"] == "http" else ""
         if path.startswith(API) or path in {METRICS, MODELS}:
             headers = Headers(scope=scope)
             if path == MODELS:
                 require_own_origin(headers, self._settings)
-            person = await self._person(headers)
+            person = await self._proven(headers, scope)
             still_good = partial(self._person, headers)
             scope["state"].update(person=person, engine=self._engine.answering(person), still_good=still_good)
         await self._app(scope, receive, send)
+
+    async def _proven(self, headers: Headers, scope: Scope) -> Person:
+        """Who is asking; the address counts a failure, and the connection a success."""
+        try:
+            person = await self._person(headers)
+        except Unauthenticated:
+            await self._failures.note(network_of(scope.get("client")))
+            raise
+        connection: Connection | None = scope["state"].get(CONNECTION)
+        if connection is not None:
+            connection.prove()
+        return person
 
     async def _person(self, headers: Headers) -> Person:
         secret = bearer(headers)

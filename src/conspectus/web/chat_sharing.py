@@ -181,7 +181,7 @@ class Overhearing(Response):
         sent = clock()
         async with (
             aclosing(self._answer.frames(self._first)) as pieces,
-            self._listeners.ended(receive) as ended,
+            self._listeners.ended(scope["state"]["person"], receive) as ended,
         ):
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             async for piece in pieces:

@@ -7,6 +7,7 @@ from typing import Final
 from structlog.typing import FilteringBoundLogger
 
 from conspectus.errors import NotFound, Overloaded
+from conspectus.model.access import Person
 from conspectus.model.chat import ChatEvent, Failure
 from conspectus.model.ids import UserId
 from conspectus.settings import Settings
@@ -51,7 +52,7 @@ class ChatStreams:
         self,
         events: AsyncGenerator[ChatEvent, None],
         *,
-        person: UserId,
+        person: Person,
         request_id: str,
         resumable: bool,
     ) -> ChatStream:
@@ -61,10 +62,10 @@ class ChatStreams:
         """
         if self._stopped:
             refuse(503, "the server is about to stop")
-        self._make_room()
+        self._make_room(person)
         leave = self.settings.chat_leave_seconds if resumable else 0
         log = self._log.bind(request_id=request_id)
-        stream = ChatStream(events, Terms(person, leave, self.settings.chat_stream_bytes, log))
+        stream = ChatStream(events, Terms(person.id, leave, self.settings.chat_stream_bytes, log))
         self._streams[stream.id] = stream
         self._told(len(self))
         stream.when_over(lambda _stream: self._told(len(self)))
@@ -116,7 +117,10 @@ class ChatStreams:
         for stream in self._streams.values():
             stream.stop(STOPPING)
 
-    def _make_room(self) -> None:
+    def _make_room(self, person: Person) -> None:
+        own = sum(not each.over and each.person == person.id for each in self._streams.values())
+        if person.key is not None and own >= self.settings.max_user_chats:
+            raise Overloaded("as many chats of this user are answered as there may be at once")
         while len(self._streams) >= self.settings.chat_streams:
             over = next((each for each in self._streams.values() if each.over), None)
             if over is None:

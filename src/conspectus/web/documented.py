@@ -9,6 +9,7 @@ from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
 
+from conspectus.web.bodies import BodyRoute
 from conspectus.web.logs import API
 from conspectus.web.problems import MEDIA_TYPE
 
@@ -58,9 +59,8 @@ class Section(APIRouter):
     """
 
     def __init__(self, heading: str, *, prefix: str = "", **options: Any) -> None:
-        super().__init__(
-            prefix=API + prefix, tags=[heading], generate_unique_id_function=operation, **options
-        )
+        options = {"route_class": BodyRoute, "generate_unique_id_function": operation, **options}
+        super().__init__(prefix=API + prefix, tags=[heading], **options)
 
 
 def operation(route: APIRoute) -> str:

@@ -84,8 +84,12 @@ class Idempotency:
 
 def changes_something(scope: Scope) -> bool:
     """Whether a request is a write: it may be one by its method and yet only ask."""
-    method: str = scope["method"]
-    return method in WRITES and not (method == "POST" and ASKED.search(scope["path"]))
+    return scope["method"] in WRITES and not asks(scope)
+
+
+def asks(scope: Scope) -> bool:
+    """Whether a request asks by POST, and changes nothing."""
+    return scope["method"] == "POST" and ASKED.search(scope["path"]) is not None
 
 
 class Spooled:

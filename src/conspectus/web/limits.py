@@ -1,48 +1,46 @@
-"""How much, how long and how many at once."""
+"""How much a request may hold, and how long it may take."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from conspectus.errors import Overloaded, TooLarge, WriteUnknown
+from conspectus.errors import TooLarge, WriteUnknown
 from conspectus.mcp.http import PATH as MODELS
 from conspectus.settings import Settings
-from conspectus.web.metrics import Metrics
+from conspectus.web.idempotency import asks
 from conspectus.web.problems import may_be_done, refuse
 
 LIMITED = "/api/"
 
 
+def is_limited(scope: Scope) -> bool:
+    """Whether there are limits: only for the API and for models, so that health can always be told."""
+    path = scope["path"] if scope["type"] == "http" else ""
+    return path.startswith(LIMITED) or path == MODELS
+
+
 class Limits:
-    """Turns away what is too large or too much, and ends what takes too long.
+    """Turns away what is too large, and ends what takes too long."""
 
-    Only the API and what models ask is limited: health must be told, and measured, when all places are taken.
-    """
-
-    def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self._app = app
         self._settings = settings
-        self._places = asyncio.Semaphore(settings.max_requests)
-        self._metrics = metrics
-        self._waiting = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on within its limits. Raises TooLarge, Overloaded or Refused."""
-        path = scope["path"] if scope["type"] == "http" else ""
-        if not (path.startswith(LIMITED) or path == MODELS):
+        """Pass the request on within its limits. Raises TooLarge or Refused."""
+        if not is_limited(scope):
             await self._app(scope, receive, send)
             return
-        body = Counted(receive, Headers(scope=scope), self._settings.max_request_bytes)
+        most = self._settings.max_request_bytes
+        if asks(scope):
+            most = min(most, self._settings.max_question_bytes)
+        body = Counted(receive, Headers(scope=scope), most)
         answer = Started(send)
         try:
             async with asyncio.timeout(self._settings.request_seconds or None) as deadline:
                 scope["state"]["deadline"] = deadline
-                async with self._place() as place:
-                    scope["state"]["place"] = place
-                    await self._app(scope, body.receive, answer.send)
+                await self._app(scope, body.receive, answer.send)
         except TimeoutError:
             if not deadline.expired() or answer.begun:
                 raise
@@ -55,39 +53,6 @@ class Limits:
             if may_be_done(scope):
                 raise WriteUnknown(f"not done within {self._settings.request_seconds} s") from None
             refuse(504, f"not done within {self._settings.request_seconds} s")
-
-    @asynccontextmanager
-    async def _place(self) -> AsyncIterator["Place"]:
-        if self._places.locked() and self._waiting >= self._settings.max_waiting:
-            raise Overloaded("the server answers as many requests as it can")
-        self._wait(1)
-        try:
-            await self._places.acquire()
-        finally:
-            self._wait(-1)
-        place = Place(self._places)
-        try:
-            yield place
-        finally:
-            place.give_back()
-
-    def _wait(self, change: int) -> None:
-        self._waiting += change
-        self._metrics.waiting.set(self._waiting)
-
-
-class Place:
-    """A place among the requests that are answered, which can be given back before the answer is over."""
-
-    def __init__(self, places: asyncio.Semaphore) -> None:
-        self._places = places
-        self._held = True
-
-    def give_back(self) -> None:
-        """Let another request have it."""
-        if self._held:
-            self._held = False
-            self._places.release()
 
 
 class Counted:

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable
 from typing import Any, Final
 
-from fastapi.routing import APIRoute
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 from starlette.types import Scope
 
 from conspectus.errors import TooLarge
+from conspectus.web.bodies import BodyRoute
 from conspectus.web.problems import refuse
 
 MEDIA_TYPE: Final = "application/x-ndjson"
@@ -21,7 +21,7 @@ SENT_AS_LINES: Final = {"requestBody": {"content": LINES}}
 """What the document says of routes that give and take them, too."""
 
 
-class LinesRoute(APIRoute):
+class LinesRoute(BodyRoute):
     """A route for those who send JSON lines, or who ask for them."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:

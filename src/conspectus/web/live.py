@@ -5,6 +5,7 @@ ends after a while in any case, and clients go on with another one.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, asynccontextmanager
 from http import HTTPStatus
@@ -17,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
 from conspectus.errors import ConspectusError, InvalidInput, Overloaded
+from conspectus.model.access import Person
 from conspectus.settings import Settings
 from conspectus.web.documented import Responses, problems
 from conspectus.web.event_streams import HEADERS, HEARTBEAT, MEDIA_TYPE, frame, taken
@@ -40,29 +42,31 @@ class Listeners:
         self.settings = settings
         self.log = log
         self._stopped = asyncio.Event()
-        self._present = 0
+        self._present: Counter[str] = Counter()
 
     def __len__(self) -> int:
-        return self._present
+        return self._present.total()
 
     def stop(self) -> None:
         """End all streams; those that are begun now end at once, and clients go on elsewhere."""
         self._stopped.set()
 
-    def require_room(self) -> None:
-        """Raise Overloaded where no one more may listen."""
-        if self._present >= self.settings.max_listeners:
+    def require_room(self, person: Person) -> None:
+        """Raise Overloaded where no one more may listen, or not with a key of this user."""
+        if len(self) >= self.settings.max_listeners:
             raise Overloaded("as many listen as may at once")
+        if person.key is not None and self._present[person.id] >= self.settings.max_user_listeners:
+            raise Overloaded("as many listen with keys of this user as may at once")
 
     @asynccontextmanager
-    async def ended(self, receive: Receive) -> AsyncIterator["asyncio.Task[None]"]:
+    async def ended(self, person: Person, receive: Receive) -> AsyncIterator["asyncio.Task[None]"]:
         """A task that is done when a listener, counted meanwhile, has left or is let go."""
         ending = asyncio.create_task(self._end(receive))
-        self._present += 1
+        self._present[person.id] += 1
         try:
             yield ending
         finally:
-            self._present -= 1
+            self._present[person.id] -= 1
             await _cancelled(ending)
 
     async def _end(self, receive: Receive) -> None:
@@ -102,7 +106,10 @@ class LiveEvents(Response, Generic[T]):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer the request."""
         self._request_id = str(scope.get("state", {}).get("request_id", ""))
-        async with aclosing(self._events) as events, self._listeners.ended(receive) as ended:
+        async with (
+            aclosing(self._events) as events,
+            self._listeners.ended(scope["state"]["person"], receive) as ended,
+        ):
             await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
             async with aclosing(self._pieces(events, ended)) as pieces:
                 await self._send(pieces, send)

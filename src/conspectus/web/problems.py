@@ -57,6 +57,8 @@ CODES: Mapping[int, str] = {
     404: "not_found",
     405: "method_not_allowed",
     408: "request_timeout",
+    429: "too_many_failures",
+    431: "headers_too_large",
     500: "internal",
     503: "not_ready",
     504: "timeout",

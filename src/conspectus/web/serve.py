@@ -24,12 +24,12 @@ from conspectus.model.query import EVERYWHERE
 from conspectus.settings import Settings
 from conspectus.web.app import application
 from conspectus.web.auth import is_loopback
+from conspectus.web.connections import Connection, Connections
 from conspectus.web.health import Readiness
 from conspectus.web.logs import fault_facts, forwarded, logger
 
-HEAD_BYTES = 65_536
-KEEP_ALIVE_SECONDS = 15
 BACKLOG = 2_048
+IDLE_SECONDS = 15
 LOOK_SECONDS = 0.05
 CLOSE = (b"connection", b"close")
 
@@ -153,14 +153,14 @@ def configured(app: ASGIApp, settings: Settings) -> uvicorn.Config:
         app,
         log_config=None,
         access_log=False,
-        http="h11",
+        http=Connection,
+        timeout_keep_alive=settings.header_seconds or IDLE_SECONDS,
         ws="none",
         lifespan="on",
         server_header=False,
-        proxy_headers=False,
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=settings.trusted_proxies,
         backlog=1,
-        h11_max_incomplete_event_size=HEAD_BYTES,
-        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=settings.job_grace_seconds,
     )
 
@@ -188,8 +188,10 @@ class Server(uvicorn.Server):
 
     def __init__(self, app: FastAPI, settings: Settings) -> None:
         super().__init__(configured(Leaving(app), settings))
+        self.server_state = Connections(settings)
         self._readiness: Readiness = app.state.readiness
         self._drain = settings.drain_seconds
+        self._idle_seconds = settings.header_seconds or IDLE_SECONDS
         self._begun = asyncio.Event()
         self._leaving: asyncio.Task[None] | None = None
 
@@ -240,7 +242,7 @@ class Server(uvicorn.Server):
         self._readiness.stop()
         for each in self.servers:
             each.close()
-        for _ in range(round(KEEP_ALIVE_SECONDS / LOOK_SECONDS)):
+        for _ in range(round(self._idle_seconds / LOOK_SECONDS)):
             if not self.server_state.connections:
                 break
             await asyncio.sleep(LOOK_SECONDS)

@@ -48,7 +48,7 @@ async def listen(
     last: LastEvent = None,
 ) -> Response:
     """What alerts tell as events, from now on or after the event of Last-Event-ID."""
-    listeners.require_room()
+    listeners.require_room(request.state.person)
     if alert is not None:
         await engine.find_alert(alert)
     newest = await engine.newest_alert_event()

@@ -100,7 +100,7 @@ async def _from_elsewhere(stream: str, first: int, request: Request, engine: Eng
     await _require_seen(stream, set(found.documents), engine)
     if found.over and first >= found.count:
         return Response(status_code=204)
-    listeners.require_room()
+    listeners.require_room(person)
     without_limits(request)
     patience = float(listeners.settings.lease_seconds)
     return Overhearing(Elsewhere(spoken, stream, person.id, patience), listeners, first=first)
@@ -146,7 +146,7 @@ async def _begun(
     state = request.state
     require_scope(state.person, "read", "chat")
     stream = await streams.begin(
-        engine.chat(asked), person=state.person.id, request_id=state.request_id, resumable=resumable
+        engine.chat(asked), person=state.person, request_id=state.request_id, resumable=resumable
     )
     without_limits(request)
     return stream

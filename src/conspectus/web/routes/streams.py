@@ -137,7 +137,7 @@ async def follow_captions(
     found: FoundStream, request: Request, engine: EngineOf, listeners: ListenersOf, last: LastEvent = None
 ) -> Response:
     """New captions as events, from now on or after the event of Last-Event-ID."""
-    listeners.require_room()
+    listeners.require_room(request.state.person)
     newest = await engine.newest_caption(**found_by(found))
     given = resumed(last)
     after = newest if given is None else given

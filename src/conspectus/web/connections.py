@@ -1,0 +1,203 @@
+"""The connections of a process: how many there may be, and how long the head of a request may take."""
+
+import asyncio
+import ipaddress
+import resource
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any, Final
+
+import h11
+from uvicorn import Config
+from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.server import ServerState
+
+from conspectus.settings import Settings
+from conspectus.web.problems import CODES, Problem
+
+HEAD_BYTES: Final = 32_768
+IPV6_PREFIX: Final = 64
+CONNECTION: Final = "connection"
+"""The name of the connection in the state of a request."""
+DETAILS: Final = {
+    400: "this is not a valid HTTP/1.1 request",
+    408: "the head of the request did not arrive in time",
+    431: f"the request line and the headers are too large; at most {HEAD_BYTES} bytes are allowed",
+}
+
+
+class Connections(ServerState):
+    """The open connections.
+
+    Where there are too many, the oldest that has shown no valid key is closed, or else the longest idle one.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__()
+        self.seconds = settings.header_seconds
+        self._most = affordable(settings.max_connections)
+        self._most_of_address = settings.max_address_connections or self._most
+        self._unproven: dict[Connection, str] = {}
+        self._idle: dict[Connection, None] = {}
+        self._of_address: dict[str, int] = {}
+
+    def add(self, connection: "Connection", address: str) -> None:
+        """Count a new connection, and close one where that makes too many."""
+        self._unproven[connection] = address
+        of_address = self._of_address[address] = self._of_address.get(address, 0) + 1
+        if of_address > self._most_of_address:
+            next(each for each, whose in self._unproven.items() if whose == address).drop()
+        elif len(self.connections) > self._most:
+            next(iter(self._unproven if len(self._unproven) > 1 else self._idle), connection).drop()
+
+    def rest(self, connection: "Connection") -> None:
+        """Note that a connection that has shown a valid key waits for its next request."""
+        self._idle[connection] = None
+
+    def remove(self, connection: "Connection") -> None:
+        """Keep a connection from being closed for others: it is in use, or closed."""
+        self._idle.pop(connection, None)
+        address = self._unproven.pop(connection, None)
+        if address is not None:
+            self._of_address[address] -= 1
+            if not self._of_address[address]:
+                del self._of_address[address]
+
+
+class Parser(h11.Connection):
+    """Refuses what the library lets through: a large head that came at once, and a length given twice."""
+
+    def next_event(self) -> Any:
+        """The next part of a request. Raises RemoteProtocolError."""
+        event = super().next_event()
+        if isinstance(event, h11.Request):
+            names = {name for name, _ in event.headers}
+            if {b"content-length", b"transfer-encoding"} <= names:
+                raise h11.RemoteProtocolError("both Content-Length and Transfer-Encoding are given")
+            size = len(event.target) + sum(len(name) + len(value) + 4 for name, value in event.headers)
+            if size > HEAD_BYTES:
+                raise h11.RemoteProtocolError("the head is too large", error_status_hint=431)
+        return event
+
+
+class Connection(H11Protocol):
+    """A connection that is closed unless the next request begins, and its head is whole, in time."""
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: Connections,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, {**app_state, CONNECTION: self}, _loop)
+        self.conn = Parser(h11.SERVER, HEAD_BYTES)
+        self._all = server_state
+        self._proven = self._refused = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def _waits(self) -> bool:
+        """Whether no request is being answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin to wait for a request."""
+        assert isinstance(transport, asyncio.Transport)
+        super().connection_made(transport)
+        self._all.add(self, network_of(self.client))
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        super().connection_lost(exc)
+        self._all.remove(self)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; the time for the head goes on as well."""
+        if not self._refused:
+            super().data_received(data)
+            self._watch()
+
+    def on_response_complete(self) -> None:
+        """Wait for the next request."""
+        super().on_response_complete()
+        if self._proven and self._waits and not self.transport.is_closing():
+            self._all.rest(self)
+        self._watch()
+
+    def prove(self) -> None:
+        """Note that the request came with a valid key."""
+        self._proven = True
+        self._all.remove(self)
+
+    def drop(self) -> None:
+        """Close the connection at once."""
+        self._all.remove(self)
+        self._all.connections.discard(self)
+        self.transport.abort()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is not a request, and close the connection."""
+        self._refuse(getattr(sys.exception(), "error_status_hint", 400))
+
+    def _watch(self) -> None:
+        """Let the timer run exactly while a request is waited for."""
+        if self._waits and not self.transport.is_closing():
+            if self._timer is None and self._all.seconds:
+                self._timer = self.loop.call_later(self._all.seconds, self._end)
+        elif self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _end(self) -> None:
+        if self.conn.trailing_data[0]:
+            self._refuse(408)
+        self.transport.close()
+
+    def _refuse(self, status: int) -> None:
+        """Answer, and read no more. A client that still sends would lose the answer by an end at once."""
+        self._refused = True
+        if self.conn.our_state in {h11.IDLE, h11.SEND_RESPONSE}:
+            self.transport.write(b"".join(self._refusal(status)))
+        if self._waits and self._timer is not None:
+            self.transport.write_eof()
+        else:
+            self.transport.close()
+
+    def _refusal(self, status: int) -> Iterator[bytes]:
+        known = status if status in DETAILS else 400
+        answer = Problem(known, CODES[known], DETAILS[known]).response()
+        headers = [*answer.raw_headers, (b"connection", b"close")]
+        for event in (h11.Response(status_code=known, headers=headers), h11.Data(data=bytes(answer.body))):
+            yield self.conn.send(event) or b""
+
+
+def network_of(client: tuple[str, int] | None) -> str:
+    """What counts as one client: an IPv4 address, or the /64 network of an IPv6 address."""
+    try:
+        address = ipaddress.ip_address(client[0] if client else "")
+    except ValueError:
+        return ""
+    if isinstance(address, ipaddress.IPv4Address):
+        return str(address)
+    if address.ipv4_mapped:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((int(address), IPV6_PREFIX), strict=False))
+
+
+def affordable(wanted: int) -> int:
+    """How many connections there may be: as many as wanted, and at most three quarters of the descriptors.
+
+    A soft limit of descriptors that is too low is raised as far as the system allows.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    needed = wanted + wanted // 3
+    if soft < needed:
+        room = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (room, hard))
+            soft = room
+    return wanted if soft == resource.RLIM_INFINITY else min(wanted, soft * 3 // 4)
