@@ -65,7 +65,8 @@ class Book:
             answer = await self.client.post(path, json=body, headers=headers)
             if answer.is_success:
                 return answer.json()
-            require_busy(answer)
+            if answer.json()["code"] != "write_unknown":
+                require_busy(answer)
             self.refused += 1
             await asyncio.sleep(0.1)
 
