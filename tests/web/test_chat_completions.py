@@ -142,20 +142,21 @@ def test_text_up_to_a_stop_however_it_is_cut(pieces: list[str], stops: list[str]
 
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
-    ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
     ({"logprobs": True}, "logprobs"),
     ({"n": 2}, "n"),
-    ({"response_format": {"type": "json_object"}}, "response_format"),
     ({"messages": []}, "messages"),
     ({"messages": [{"role": "assistant", "content": "Hi"}]}, "messages"),
     ({"messages": [{"role": "user", "content": " "}]}, "messages"),
-    ({"messages": [{"role": "tool", "content": "x", "tool_call_id": "1"}]}, "messages.0.role"),
+    ({"messages": [{"role": "tool", "content": "x", "tool_call_id": "1"}]}, "messages.0.tool_call_id"),
     (
         {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}]},
         "messages.0.content",
     ),
     ({"messages": [{"role": "user", "content": "x" * 10_001}]}, "message"),
-    ({"messages": [{"role": "assistant", "tool_calls": [{"id": "1"}]}, *SAYS]}, "messages.0"),
+    (
+        {"messages": [{"role": "assistant", "tool_calls": [{"id": "1"}]}, *SAYS]},
+        "messages.0.tool_calls.0.function",
+    ),
     ({"temperature": 9}, "temperature"),
     ({"max_tokens": 0}, "max_tokens"),
     ({"stop": ["1", "2", "3", "4", "5"]}, "stop"),

@@ -50,7 +50,9 @@ async def tried(client: AsyncClient, method: str, path: str, body: Any) -> Mappi
 
 
 async def test_a_truth_value_is_never_a_number(site: Site, api: AsyncClient) -> None:
-    made = await api.post("/streams/stream/captions", json={"captions": [{"text": "x", "start": 0, "end": 1}]})
+    made = await api.post(
+        "/streams/stream/captions", json={"captions": [{"text": "x", "start": 0, "end": 1}]}
+    )
     assert made.is_success, made.text
     document = site.app.openapi()
     known, seen = document["components"]["schemas"], 0

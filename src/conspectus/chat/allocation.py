@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from conspectus.errors import InvalidInput, TooLarge
-from conspectus.model.chat import Allocation
+from conspectus.model.chat import Allocation, Turn
 from conspectus.model.results import Message
 from conspectus.ports import CountTokens
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
@@ -23,7 +23,12 @@ class Room:
 
 def cost(messages: Sequence[Message], count: CountTokens) -> int:
     """Tokens of messages as they are sent: role, content, and what models add to each."""
-    return sum(TOKENS_PER_MESSAGE + count(each.role) + count(each.content) for each in messages)
+    return sum(TOKENS_PER_MESSAGE + count(each.role) + sum(map(count, _texts(each))) for each in messages)
+
+
+def _texts(message: Message) -> list[str]:
+    calls = message.calls if isinstance(message, Turn) else ()
+    return [message.content, *(text for call in calls for text in (call.name, call.arguments))]
 
 
 def room(allocation: Allocation, *, window: int, system: int, question: int) -> Room:

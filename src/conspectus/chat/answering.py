@@ -3,12 +3,12 @@
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from conspectus.chat.allocation import cost
 from conspectus.chat.citations import cited
 from conspectus.errors import ChatError, ChatNotConfigured
-from conspectus.model.chat import ChatEvent, ChatSource, Delta, Failure, Usage
+from conspectus.model.chat import ChatEvent, ChatSource, Delta, Failure, ModelOptions, ToolCall, Usage
 from conspectus.model.results import Message
 from conspectus.ports import CountTokens
 from conspectus.ports.chat import ChatModel
@@ -28,6 +28,7 @@ class Call:
     most: int
     temperature: float | None
     keep: Callable[[str], Awaitable[Failure | None]]
+    options: ModelOptions = field(default_factory=ModelOptions)
 
 
 async def answered(
@@ -49,7 +50,8 @@ async def answered(
             yield piece
             if isinstance(piece, Failure):
                 return
-            said.append(piece.text)
+            if isinstance(piece, Delta):
+                said.append(piece.text)
     answer = "".join(said)
     lost = await call.keep(answer)
     yield cited(answer, call.sources)
@@ -58,7 +60,9 @@ async def answered(
         yield lost
 
 
-async def _pieces(model: ChatModel | None, call: Call) -> AsyncGenerator[Delta | Usage | Failure, None]:
+async def _pieces(
+    model: ChatModel | None, call: Call
+) -> AsyncGenerator[Delta | ToolCall | Usage | Failure, None]:
     """What the model says, and why it stops where it fails; nothing where no answer may cost anything."""
     if model is None:
         yield Failure(ChatNotConfigured.code, ChatNotConfigured.told)
@@ -66,7 +70,9 @@ async def _pieces(model: ChatModel | None, call: Call) -> AsyncGenerator[Delta |
     try:
         if call.most < 1:
             return
-        stream = model.stream(call.messages, most=call.most, temperature=call.temperature)
+        stream = model.stream(
+            call.messages, most=call.most, temperature=call.temperature, options=call.options
+        )
         async with aclosing(stream):
             async for piece in stream:
                 yield piece

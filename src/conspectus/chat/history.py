@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from conspectus.chat.allocation import cost
 from conspectus.model.results import Message
 from conspectus.ports import CountTokens
-from conspectus.text.tokens import TOKENS_PER_MESSAGE
 
 
 def trimmed(history: Sequence[Message], count: CountTokens, most: int) -> tuple[Message, ...]:
@@ -15,8 +15,7 @@ def trimmed(history: Sequence[Message], count: CountTokens, most: int) -> tuple[
     left = most
     first = len(history)
     for place in range(len(history) - 1, -1, -1):
-        turn = history[place]
-        left -= TOKENS_PER_MESSAGE + count(turn.role) + count(turn.content)
+        left -= cost([history[place]], count)
         if left < 0:
             break
         first = place

@@ -26,6 +26,7 @@ class Prompt:
     system: str
     history: tuple[Message, ...]
     message: str
+    since: tuple[Message, ...] = ()
 
     @classmethod
     def of(
@@ -36,7 +37,7 @@ class Prompt:
         Everything else of history and message stays as it is.
         """
         said = INSTRUCTIONS if instructions is None else instructions
-        turns = tuple(Message(each.role, without_delimiters(each.content)) for each in history)
+        turns = _disarmed(history)
         system = "\n\n".join(filter(None, (said.strip(), RULES if rules else "")))
         return cls(system, turns, without_delimiters(message))
 
@@ -45,13 +46,17 @@ class Prompt:
         """The system message, where there is anything to instruct."""
         return (Message("system", self.system),) if self.system else ()
 
+    def with_since(self, since: Sequence[Message]) -> "Prompt":
+        """The same with calls of tools after the message."""
+        return replace(self, since=_disarmed(since))
+
     def with_history(self, history: Sequence[Message]) -> "Prompt":
         """The same with other earlier turns."""
         return replace(self, history=tuple(history))
 
     def with_context(self, context: str) -> tuple[Message, ...]:
-        """The messages as they are sent: instructions, history, and the last one."""
-        return (*self.instructions, *self.history, self.last(context))
+        """The messages as they are sent: instructions, history, the last one, and what tools gave since."""
+        return (*self.instructions, *self.history, self.last(context), *self.since)
 
     def last(self, context: str) -> Message:
         """The context, if there is any, and the user's own words, which come last and are marked."""
@@ -62,3 +67,7 @@ class Prompt:
     def added_by(self, context: str, count: CountTokens) -> int:
         """What a context adds to the cost of the prompt."""
         return cost([self.last(context)], count) - cost([self.last("")], count)
+
+
+def _disarmed(turns: Sequence[Message]) -> tuple[Message, ...]:
+    return tuple(replace(each, content=without_delimiters(each.content)) for each in turns)

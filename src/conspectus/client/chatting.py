@@ -11,8 +11,17 @@ from conspectus.client.decode import Misread, decoded
 from conspectus.client.encode import encoded
 from conspectus.client.event_stream import ServerEvent, events_in
 from conspectus.client.request import Request, ask, path_of
-from conspectus.errors import NotFound, ServerUnavailable
-from conspectus.model.chat import ChatEvent, ChatRequest, Citations, Delta, Failure, Sources, Usage
+from conspectus.errors import InvalidInput, NotFound, ServerUnavailable
+from conspectus.model.chat import (
+    ChatEvent,
+    ChatRequest,
+    Citations,
+    Delta,
+    Failure,
+    ModelOptions,
+    Sources,
+    Usage,
+)
 from conspectus.model.filter_json import filter_to_json
 from conspectus.model.records import Json
 
@@ -40,6 +49,8 @@ class Chatting(Conversing):
         Raises InvalidInput, TooLarge, NotFound or NotAllowed, before the first event, for what was asked
         wrongly.
         """
+        if request.since or request.options != ModelOptions():
+            raise InvalidInput("options", "are not taken by /chat of a server; use /chat/completions")
         asked = replace(ask("/chat", chat_json(request)), once=request.keep_in is not None)
         async with aclosing(self._events(asked)) as events:
             async for event in events:

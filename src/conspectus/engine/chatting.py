@@ -80,6 +80,7 @@ class Chatting(Conversing):
             most=request.allocation.answer,
             temperature=request.temperature,
             keep=partial(self._keep, channel, request, given.sources.sources, began),
+            options=request.options,
         )
         async with aclosing(answered(model, call, count)) as events:
             async for event in events:

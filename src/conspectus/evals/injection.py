@@ -13,7 +13,16 @@ from conspectus.chat.prompt import Prompt
 from conspectus.engine import Engine
 from conspectus.evals.attacks import read_attacks, read_harmless
 from conspectus.evals.prompt_faults import Expected, faults_of
-from conspectus.model.chat import Allocation, ChatRequest, ContextForm, Delta, Sources, Usage
+from conspectus.model.chat import (
+    Allocation,
+    ChatRequest,
+    ContextForm,
+    Delta,
+    ModelOptions,
+    Sources,
+    ToolCall,
+    Usage,
+)
 from conspectus.model.filter import Eq
 from conspectus.model.records import NewDocument
 from conspectus.model.results import Message
@@ -65,8 +74,13 @@ class Listener:
     asked: tuple[Message, ...] = field(default=())
 
     async def stream(
-        self, messages: Sequence[Message], *, most: int, temperature: float | None = None
-    ) -> AsyncGenerator[Delta | Usage, None]:
+        self,
+        messages: Sequence[Message],
+        *,
+        most: int,
+        temperature: float | None = None,
+        options: ModelOptions | None = None,
+    ) -> AsyncGenerator[Delta | ToolCall | Usage, None]:
         """Only the usage."""
         self.asked = tuple(messages)
         yield Usage(0, 0)

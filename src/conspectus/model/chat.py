@@ -1,7 +1,8 @@
 """A chat: what is asked, how many tokens each part may cost, and what is told while the answer is made."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from conspectus.model.checks import Checked
 from conspectus.model.filter import EVERYTHING, Filter
@@ -11,6 +12,53 @@ from conspectus.model.validation import Validated
 
 ContextForm = Literal["passages", "tasks"]
 Looked = Literal["found", "nothing_relevant", "failed", "off"]
+
+
+@dataclass(frozen=True, slots=True)
+class Tool(Checked):
+    """A tool that a model may call; `parameters` is the JSON schema of its arguments."""
+
+    name: str
+    description: str | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    strict: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall(Checked):
+    """A call of a tool that a model asks for; `arguments` is JSON as the model wrote it."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
+class Turn(Message):
+    """A message that calls tools, or with the role tool the result of the call that it `answers`."""
+
+    calls: tuple[ToolCall, ...] = ()
+    answers: ToolCall | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class JsonForm(Checked):
+    """An answer that is JSON, of a schema (None: any object)."""
+
+    schema: Mapping[str, Any] | None = None
+    name: str | None = None
+    description: str | None = None
+    strict: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ModelOptions(Checked):
+    """The tools that a model may call, whether it must, or `only` which, and the form of its answer."""
+
+    tools: tuple[Tool, ...] = ()
+    choice: Literal["auto", "none", "required"] = "auto"
+    only: str | None = None
+    form: JsonForm | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +84,7 @@ class ChatRequest(Validated):
     `instructions` replace the usual ones. `collection`, `where`, `floor` and `situation` are those of Query.
     `keep_in` is a channel of the collection (for `*`, of the settings' one), in which message and answer are
     stored once it is whole.
+    `since` are the calls of tools after the message with their results, the last of which is to be answered.
     """
 
     message: str
@@ -50,6 +99,8 @@ class ChatRequest(Validated):
     form: ContextForm | None = None
     temperature: float | None = None
     keep_in: str | None = None
+    since: tuple[Turn, ...] = ()
+    options: ModelOptions = field(default_factory=ModelOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,5 +171,5 @@ class Failure:
     message: str
 
 
-ChatEvent: TypeAlias = Sources | Delta | Citations | Usage | Failure
-"""In this order: Sources, any number of Delta, Citations, Usage; a Failure is the last in any case."""
+ChatEvent: TypeAlias = Sources | Delta | ToolCall | Citations | Usage | Failure
+"""In this order: Sources, any number of Delta, of ToolCall, Citations, Usage; a Failure is the last."""

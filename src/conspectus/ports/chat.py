@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from conspectus.model.chat import Delta, Usage
+from conspectus.model.chat import Delta, ModelOptions, ToolCall, Usage
 from conspectus.model.ids import UserId
 from conspectus.model.results import Message
 
@@ -28,11 +28,17 @@ class ChatModel(Protocol):
         ...
 
     def stream(
-        self, messages: Sequence[Message], *, most: int, temperature: float | None = None
-    ) -> AsyncGenerator[Delta | Usage, None]:
+        self,
+        messages: Sequence[Message],
+        *,
+        most: int,
+        temperature: float | None = None,
+        options: ModelOptions | None = None,
+    ) -> AsyncGenerator[Delta | ToolCall | Usage, None]:
         """The answer in pieces of at most `most` tokens in all, then its usage where the model tells it.
 
-        Roles are system, user and assistant. Closing the generator ends the call at the provider. Raises a
+        Roles are system, user, assistant and, for a Turn that answers a call, tool. Calls of the tools of
+        `options` come whole, after the text. Closing the generator ends the call at the provider. Raises a
         ChatError, before or after pieces, and InvalidInput for what no model can be asked.
         """
         ...

@@ -13,14 +13,20 @@ from conspectus.errors import (
     InvalidInput,
     ProviderError,
 )
-from conspectus.model.chat import Delta, Usage
+from conspectus.model.chat import Delta, ModelOptions, ToolCall, Usage
 from conspectus.model.results import Message
 from conspectus.providers.chat_faults import chat_error
+from conspectus.providers.chat_messages import (
+    Asked,
+    as_sent,
+    choice_of,
+    parameters_of,
+    sayable,
+    tool_calls,
+)
 from conspectus.providers.chat_vendors import Choice, library
-from conspectus.providers.exchange import sendable
 from conspectus.providers.logged import Calls, Note, drop
 
-ROLES: Final = frozenset({"system", "user", "assistant"})
 BROKEN_OFF: Final = frozenset({None, "error"})
 """How the library says that an answer had no end."""
 UNABLE_TO_BE_TOLD: Final = frozenset({"bedrock"})
@@ -74,26 +80,33 @@ class HostedChatModel:
         return self._tokenizer
 
     async def stream(
-        self, messages: Sequence[Message], *, most: int, temperature: float | None = None
-    ) -> AsyncGenerator[Delta | Usage, None]:
+        self,
+        messages: Sequence[Message],
+        *,
+        most: int,
+        temperature: float | None = None,
+        options: ModelOptions | None = None,
+    ) -> AsyncGenerator[Delta | ToolCall | Usage, None]:
         """The answer in pieces of at most `most` tokens in all, then its usage where the vendor tells it.
 
         Closing the generator closes the connection. Raises a ChatError, before or after pieces, and
-        InvalidInput without messages, for roles other than system, user and assistant, or for no room.
+        InvalidInput without messages, for unknown roles, or for no room.
         """
-        if not messages or any(message.role not in ROLES for message in messages):
-            raise InvalidInput("messages", "there must be some, each of a system, a user or an assistant")
+        if not messages or not all(map(sayable, messages)):
+            raise InvalidInput(
+                "messages", "there must be some, each of a system, a user, an assistant or a tool"
+            )
         if most < 1:
             raise InvalidInput("most", "must be at least 1")
         await self._connect()
-        settings = self._settings(most, temperature)
-        pieces = self._once(messages, settings)
+        asked = Asked(messages, self._settings(most, temperature), options or ModelOptions())
+        pieces = self._once(asked)
         try:
             first = await anext(pieces)
         except ChatUnreachable as fault:
             if fault.status is not None:
                 raise
-            pieces = self._once(messages, settings)
+            pieces = self._once(asked)
             first = await anext(pieces)
         async with aclosing(pieces):
             yield first
@@ -128,17 +141,18 @@ class HostedChatModel:
             await self._open.enter_async_context(connection)
             self._model = model
 
-    async def _once(
-        self, messages: Sequence[Message], settings: dict[str, Any]
-    ) -> AsyncGenerator[Delta | Usage, None]:
+    async def _once(self, asked: Asked) -> AsyncGenerator[Delta | ToolCall | Usage, None]:
         """One request, noted; at least one piece, or a ChatError."""
         said = False
-        with self._calls.one("chat", [message.content for message in messages]) as call, self._as_ours():
-            opened = self._opened(_as_sent(messages), settings)
+        with self._calls.one("chat", [each.content for each in asked.messages]) as call, self._as_ours():
+            opened = self._opened(asked)
             async with opened as stream, aclosing(self._texts(aiter(stream))) as texts:
                 async for text in texts:
                     said = True
                     yield Delta(text)
+                for tool_call in tool_calls(stream):
+                    said = True
+                    yield tool_call
             self._refuse_unusable(stream.finish_reason, said)
             usage = stream.usage
             if usage.input_tokens or usage.output_tokens:
@@ -157,9 +171,14 @@ class HostedChatModel:
             raise chat_error(vendor, fault, errors) from fault
 
     @asynccontextmanager
-    async def _opened(self, messages: Sequence[Any], settings: dict[str, Any]) -> AsyncIterator[Any]:
+    async def _opened(self, asked: Asked) -> AsyncIterator[Any]:
         """The library's stream of an answer."""
-        opening = library("direct").model_request_stream(self._model, messages, model_settings=settings)
+        opening = library("direct").model_request_stream(
+            self._model,
+            as_sent(asked.messages),
+            model_settings={**asked.settings, **choice_of(asked.options)},
+            model_request_parameters=parameters_of(asked.options),
+        )
         async with AsyncExitStack() as held:
             async with asyncio.timeout(self._seconds):
                 stream = await held.enter_async_context(opening)
@@ -185,24 +204,6 @@ class HostedChatModel:
         if not said:
             why = "had no tokens left for one" if reason == "length" else "gave an empty one"
             raise ChatBadAnswer(vendor, f"there is no answer, the model {why}")
-
-
-def _as_sent(messages: Sequence[Message]) -> list[Any]:
-    """The messages in the library's words, those up to an answer in one request."""
-    words = library("messages")
-    parts = {"system": words.SystemPromptPart, "user": words.UserPromptPart}
-    sent: list[Any] = []
-    for message in messages:
-        content = sendable(message.content)
-        if message.role == "assistant":
-            sent.append(words.ModelResponse(parts=[words.TextPart(content=content)]))
-            continue
-        part = parts[message.role](content=content)
-        if sent and isinstance(sent[-1], words.ModelRequest):
-            sent[-1] = words.ModelRequest(parts=[*sent[-1].parts, part])
-        else:
-            sent.append(words.ModelRequest(parts=[part]))
-    return sent
 
 
 def _text(event: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 import pytest
 
 from conspectus.errors import ChatUnreachable, InvalidInput
-from conspectus.model.chat import Delta, Usage
+from conspectus.model.chat import Delta, ToolCall, Usage
 from conspectus.model.results import Message
 from conspectus.ports.chat import ChatModel
 
@@ -55,7 +55,9 @@ class Scene(Protocol):
         ...
 
 
-async def answer(model: ChatModel, messages: Sequence[Message] = ASK, **options: Any) -> list[Delta | Usage]:
+async def answer(
+    model: ChatModel, messages: Sequence[Message] = ASK, **options: Any
+) -> list[Delta | ToolCall | Usage]:
     """All of an answer."""
     options = {"most": 100, **options}
     async with aclosing(model.stream(messages, **options)) as pieces:
@@ -125,7 +127,7 @@ class ChatModelContract:
     async def test_an_answer_that_breaks_off(self, scene: Scene, after: int) -> None:
         """What was said stays, then comes the error; the next answer is whole again."""
         scene.break_off(after)
-        said: list[Delta | Usage] = []
+        said: list[Delta | ToolCall | Usage] = []
         with pytest.raises(ChatUnreachable):
             async for piece in scene.model.stream(ASK, most=9):
                 said.append(piece)

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from conspectus.errors import ChatError, InvalidInput
-from conspectus.model.chat import Delta, Usage
+from conspectus.model.chat import Delta, ModelOptions, ToolCall, Usage
 from conspectus.model.results import Message
 
-ROLES = frozenset({"system", "user", "assistant"})
-Script: TypeAlias = Sequence[str] | Callable[[Sequence[Message]], Sequence[str]]
+ROLES = frozenset({"system", "user", "assistant", "tool"})
+Piece: TypeAlias = str | ToolCall
+Script: TypeAlias = Sequence[Piece] | Callable[[Sequence[Message]], Sequence[Piece]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class Asked:
     messages: tuple[Message, ...]
     most: int
     temperature: float | None
+    options: ModelOptions | None = None
 
 
 class ScriptedChatModel:
@@ -76,19 +78,24 @@ class ScriptedChatModel:
         return "o200k_base"
 
     async def stream(
-        self, messages: Sequence[Message], *, most: int, temperature: float | None = None
-    ) -> AsyncGenerator[Delta | Usage, None]:
+        self,
+        messages: Sequence[Message],
+        *,
+        most: int,
+        temperature: float | None = None,
+        options: ModelOptions | None = None,
+    ) -> AsyncGenerator[Delta | ToolCall | Usage, None]:
         """The pieces, at most `most` of them, then the usage."""
         if not messages or most < 1 or any(message.role not in ROLES for message in messages):
             raise InvalidInput("messages", "there must be some, of known roles, and room for an answer")
-        self.asked.append(Asked(tuple(messages), most, temperature))
+        self.asked.append(Asked(tuple(messages), most, temperature, options))
         pieces = (self.says(messages) if callable(self.says) else self.says)[:most]
         self.open += 1
         ended = False
         try:
             for place, piece in enumerate(pieces):
                 await self._stumble(place)
-                yield Delta(piece)
+                yield piece if isinstance(piece, ToolCall) else Delta(piece)
             await self._stumble(len(pieces))
             ended = True
             if self.tells:

@@ -8,7 +8,7 @@ from typing import Any
 
 from starlette.types import Receive
 
-from conspectus.model.chat import ChatEvent, Citations, Delta, Failure, Sources, Usage
+from conspectus.model.chat import ChatEvent, Citations, Delta, Failure, Sources, ToolCall, Usage
 from conspectus.web.chat_stream import LEFT, ChatStream
 from conspectus.web.event_streams import DONE, frame
 from conspectus.web.problems import Refused, failed, openai_error
@@ -67,6 +67,7 @@ class Told:
         self.sources = Sources("off")
         self.citations = Citations(())
         self.failure: Failure | None = None
+        self.calls: list[ToolCall] = []
         self.until = Until(wanted.stops)
         self._wanted = wanted
         self._usage: Usage | None = None
@@ -78,6 +79,8 @@ class Told:
                 return self.until.passed(event.text)
             case Sources():
                 self.sources = event
+            case ToolCall() if not self.until.found:
+                self.calls.append(event)
             case Citations():
                 self.citations = event
             case Usage():
@@ -89,6 +92,8 @@ class Told:
     @property
     def finish_reason(self) -> str:
         """Why the answer ended."""
+        if self.calls:
+            return "tool_calls"
         full = self._usage is not None and self._usage.output >= self._wanted.most
         return "length" if full and not self.until.found else "stop"
 
@@ -124,6 +129,9 @@ class Chunks:
             case Sources():
                 given = SourcesAnswer.model_validate(event).model_dump()
                 return self._chunk({"role": "assistant", "content": ""}, conspectus=given)
+            case ToolCall() if event in self._told.calls:
+                place = len(self._told.calls) - 1
+                return self._chunk({"tool_calls": [{"index": place, **called(event)}]})
             case Failure():
                 return frame(json.dumps(openai_error(failed(event))))
         return self._chunk({"content": text}) if text else b""
@@ -141,7 +149,7 @@ class Chunks:
             pieces.append(self._head(choices=[], usage=None if used is None else used.model_dump()))
         return b"".join([*pieces, frame(DONE)])
 
-    def _chunk(self, delta: Mapping[str, str], *, finish_reason: str | None = None, **more: Any) -> bytes:
+    def _chunk(self, delta: Mapping[str, Any], *, finish_reason: str | None = None, **more: Any) -> bytes:
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
         usage = {"usage": None} if self._wanted.usage else {}
         return self._head(choices=[choice], **usage, **more)
@@ -164,7 +172,8 @@ async def completion(stream: ChatStream, wanted: Wanted, receive: Receive) -> Co
     said.append(told.until.rest())
     given = SourcesAnswer.model_validate(told.sources).model_dump()
     cited = CitationsAnswer.model_validate(told.citations).model_dump()
-    message = {"content": text_of(map(Delta, said))}
+    text, calls = text_of(map(Delta, said)), [called(each) for each in told.calls]
+    message = {"content": None if calls and not text else text, "tool_calls": calls or None}
     return CompletionAnswer.model_validate(
         {
             "id": wanted.id,
@@ -175,3 +184,12 @@ async def completion(stream: ChatStream, wanted: Wanted, receive: Receive) -> Co
             "conspectus": {**given, **cited},
         }
     )
+
+
+def called(call: ToolCall) -> dict[str, Any]:
+    """A call of a tool in OpenAI's form."""
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": call.arguments},
+    }

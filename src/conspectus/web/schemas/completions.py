@@ -6,14 +6,22 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from conspectus.errors import InvalidInput
-from conspectus.model.chat import Allocation, ChatRequest
+from conspectus.model.chat import Allocation, ChatRequest, JsonForm, ModelOptions, Tool, ToolCall, Turn
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.filter_json import filter_from_json
 from conspectus.model.query import EVERYWHERE
-from conspectus.model.results import Message
 from conspectus.settings import Settings
 from conspectus.web.schemas.asking import MOST_TOKENS
-from conspectus.web.schemas.base import LONGEST_QUESTION, Answer, Body, Count, Name, Where
+from conspectus.web.schemas.base import (
+    LONGEST_QUESTION,
+    Answer,
+    Body,
+    Count,
+    Identifier,
+    JsonObject,
+    Name,
+    Where,
+)
 from conspectus.web.schemas.chat import (
     MOST_TURNS,
     USUAL,
@@ -32,15 +40,13 @@ NOT_KNOWN: Final[Mapping[str, Sequence[object]]] = {
     "modalities": (["text"],),
     "n": (1,),
     "prediction": (),
-    "response_format": ({"type": "text"},),
-    "tool_choice": ("none", "auto"),
-    "tools": ([],),
     "top_logprobs": (0,),
     "web_search_options": (),
 }
 """What would change the answer and cannot be done, with values that ask for nothing. All else is ignored."""
 LONGEST_ANSWER: Final = 4_096
 """What an answer may cost where the client does not say, and the window has room for four of them."""
+MOST_TOOLS: Final = 128
 INSTRUCTING: Final = frozenset({"system", "developer"})
 
 Said = Annotated[str, Field(max_length=LONGEST_QUESTION)]
@@ -55,18 +61,106 @@ class PartBody(BaseModel):
     text: Said | None = None
 
 
+class CalledBody(BaseModel):
+    """The name of a tool, and its arguments as JSON."""
+
+    name: Name
+    arguments: Said
+
+
+class ToolCallBody(BaseModel):
+    """A call of a tool."""
+
+    id: Identifier
+    type: Literal["function"] = "function"
+    function: CalledBody
+
+    def call(self) -> ToolCall:
+        """As the engine takes it."""
+        return ToolCall(self.id, self.function.name, self.function.arguments)
+
+
+class FunctionBody(BaseModel):
+    """A tool that the client has."""
+
+    name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$")]
+    description: Said | None = None
+    parameters: JsonObject | None = None
+    strict: bool | None = None
+
+    def tool(self) -> Tool:
+        """As the engine takes it."""
+        return Tool(self.name, self.description, self.parameters or {}, self.strict)
+
+
+class ToolBody(BaseModel):
+    """A tool; there are functions only."""
+
+    type: Literal["function"]
+    function: FunctionBody
+
+
+class FunctionNameBody(BaseModel):
+    """The name of a tool."""
+
+    name: Name
+
+
+class OnlyToolBody(BaseModel):
+    """The tool that the model must call."""
+
+    type: Literal["function"]
+    function: FunctionNameBody
+
+
+class JsonSchemaBody(BaseModel):
+    """A JSON schema with a name."""
+
+    name: Name
+    description: Said | None = None
+    form: JsonObject = Field(default={}, alias="schema")
+    strict: bool | None = None
+
+
+class ResponseFormatBody(BaseModel):
+    """The form of the answer: text, any JSON object, or JSON of a schema."""
+
+    type: Literal["text", "json_object", "json_schema"]
+    json_schema: JsonSchemaBody | None = None
+
+    def form(self) -> JsonForm | None:
+        """As the engine takes it. Raises InvalidInput."""
+        if self.type != "json_schema":
+            return None if self.type == "text" else JsonForm()
+        given = self.json_schema
+        if given is None:
+            raise InvalidInput("response_format.json_schema", "is missing")
+        return JsonForm(given.form, given.name, given.description, given.strict)
+
+
 class ChatMessageBody(BaseModel):
     """A message; what else clients say of one is ignored, unless it cannot be left out."""
 
-    role: Literal["system", "developer", "user", "assistant"]
+    role: Literal["system", "developer", "user", "assistant", "tool"]
     content: Said | list[PartBody] | None = None
-    tool_calls: list[Any] | None = Field(None, max_length=MOST_TURNS)
+    tool_calls: list[ToolCallBody] | None = Field(None, max_length=MOST_TOOLS)
+    tool_call_id: Identifier | None = None
     function_call: Any = None
+
+    def turn(self, place: int, called: Mapping[str, ToolCall]) -> Turn:
+        """As the engine takes it, where these tools were called before. Raises InvalidInput."""
+        if self.role != "tool":
+            return Turn(self.role, self.words(place), tuple(each.call() for each in self.tool_calls or ()))
+        answers = called.get(self.tool_call_id or "")
+        if answers is None:
+            reason = f"{self.tool_call_id!r:.80} is not the id of a tool call in an earlier message"
+            raise InvalidInput(f"messages.{place}.tool_call_id", reason)
+        return Turn(self.role, self.words(place), answers=answers)
 
     def words(self, place: int) -> str:
         """The text of it. Raises InvalidInput for what is not text."""
-        if self.tool_calls or self.function_call:
-            raise InvalidInput(f"messages.{place}", "calls a tool, which is not supported by this server")
+        if self.function_call:
+            raise InvalidInput(f"messages.{place}.function_call", "is not supported; use tool_calls")
         if isinstance(self.content, str):
             return self.content
         parts = self.content or []
@@ -105,6 +199,9 @@ class CompletionBody(BaseModel):
     max_tokens: AnswerTokens | None = None
     max_completion_tokens: AnswerTokens | None = None
     stop: StopText | Annotated[list[StopText], Field(max_length=4)] | None = None
+    tools: list[ToolBody] | None = Field(None, max_length=MOST_TOOLS)
+    tool_choice: Literal["auto", "none", "required"] | OnlyToolBody | None = None
+    response_format: ResponseFormatBody | None = None
     conspectus: ContextOptionsBody = ContextOptionsBody()
 
     @property
@@ -122,15 +219,20 @@ class CompletionBody(BaseModel):
         for name, value in (self.model_extra or {}).items():
             if name in NOT_KNOWN and value is not None and value not in NOT_KNOWN[name]:
                 raise InvalidInput(name, "is not supported by this server; leave it out")
-        said = [Message(each.role, each.words(place)) for place, each in enumerate(self.messages)]
-        if said[-1].role != "user" or not said[-1].content.strip():
-            raise InvalidInput("messages", "the last one must be what the user says")
+        said = self._turns()
         instructions = "\n\n".join(each.content for each in said if each.role in INSTRUCTING)
-        turns = [each for each in said[:-1] if each.role not in INSTRUCTING and each.content]
+        turns = [each for each in said if each.role not in INSTRUCTING]
+        last = max((place for place, each in enumerate(turns) if each.role == "user"), default=-1)
+        if last < 0 or turns[-1].role == "assistant" or not turns[last].content.strip():
+            raise InvalidInput("messages", "the last one must be what the user says, or the result of a tool")
+        since = turns[last + 1 :]
+        before = [each for each in turns[:last] if each.content or each.calls]
         looking = self.conspectus
         return ChatRequest(
-            message=said[-1].content,
-            history=tuple(turns[-settings.max_history_turns :]),
+            message=turns[last].content,
+            history=tuple(before[-max(1, settings.max_history_turns - len(since)) :]),
+            since=tuple(since),
+            options=self._options(),
             collection=looking.collection,
             where=EVERYTHING if looking.where is None else filter_from_json(looking.where),
             inject=looking.inject,
@@ -138,6 +240,25 @@ class CompletionBody(BaseModel):
             allocation=self.allocation(settings.chat_window, own_instructions=bool(instructions)),
             temperature=self.temperature,
         )
+
+    def _turns(self) -> list[Turn]:
+        called: dict[str, ToolCall] = {}
+        turns: list[Turn] = []
+        for place, each in enumerate(self.messages):
+            turns.append(each.turn(place, called))
+            called |= {call.id: call for call in turns[-1].calls}
+        return turns
+
+    def _options(self) -> ModelOptions:
+        tools = tuple(each.function.tool() for each in self.tools or ())
+        form = None if self.response_format is None else self.response_format.form()
+        choice = self.tool_choice or "auto"
+        if not isinstance(choice, OnlyToolBody):
+            return ModelOptions(tools, choice, form=form)
+        only = choice.function.name
+        if only not in {each.name for each in tools}:
+            raise InvalidInput("tool_choice", f"{only!r:.80} is not one of the tools")
+        return ModelOptions(tools, "required", only, form)
 
     def allocation(self, window: int, *, own_instructions: bool) -> Allocation:
         """The window's tokens: the client's instructions take what they need, the history what is left."""
@@ -148,11 +269,27 @@ class CompletionBody(BaseModel):
         return Allocation(system=system, context=context, answer=most, history=max(0, left))
 
 
+class CalledAnswer(Answer):
+    """The name of the tool, and the arguments as JSON."""
+
+    name: str
+    arguments: str
+
+
+class CallAnswer(Answer):
+    """A tool that the client is to call."""
+
+    id: str
+    type: Literal["function"]
+    function: CalledAnswer
+
+
 class CompletionMessageAnswer(Answer):
     """What the model says."""
 
     role: Literal["assistant"] = "assistant"
-    content: str
+    content: str | None
+    tool_calls: list[CallAnswer] | None = None
 
 
 class ChoiceAnswer(Answer):
@@ -160,7 +297,7 @@ class ChoiceAnswer(Answer):
 
     index: Literal[0] = 0
     message: CompletionMessageAnswer
-    finish_reason: Literal["stop", "length"]
+    finish_reason: Literal["stop", "length", "tool_calls"]
 
 
 class CompletionUsageAnswer(Answer):
