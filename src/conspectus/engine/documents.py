@@ -238,7 +238,7 @@ class Documents(Catalog):
             return NewDocument(text="", **fields)
         new = NewDocument(text=await self._sight.text(stored), **fields)
         chunks = await self.chunks(stored.id)
-        told = stored.syntax != "markdown" or any(each.page is not None for each in chunks)
+        told = stored.syntax not in {"markdown", "rst"} or any(each.page is not None for each in chunks)
         spans = own_spans(chunks, new, self._preparation(source))
         return replace(new, places=_places(chunks) if told else (), spans=spans)
 

@@ -15,7 +15,7 @@ from conspectus.evals.rows import Row, rows
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.records import NewDocument
 from conspectus.settings import Settings
-from conspectus.text.places import markdown_headings, rst_headings
+from conspectus.text.places import headings_in
 from conspectus.text.sentences import Span, sentences
 
 HEADING, WORDS, JUDGED = "by heading", "by words", "questions"
@@ -120,10 +120,7 @@ def _from_files(directory: Path, settings: Settings) -> EvidenceSet:
 
 def _about(document: NewDocument) -> Iterator[EvidenceQuestion]:
     """For each section one question by its heading, and one by every second word of its last sentence."""
-    rst = document.metadata.get("media_type") == "text/x-rst"
-    if document.syntax != "markdown" and not rst:
-        return
-    headings = list((rst_headings if rst else markdown_headings)(document.text))
+    headings = list(headings_in(document.text, document.syntax))
     code = [found.span() for found in _FENCED.finditer(document.text)]
     for heading, after in zip_longest(headings, headings[1:]):
         end = len(document.text) if after is None else after.start

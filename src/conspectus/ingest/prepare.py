@@ -23,13 +23,18 @@ from conspectus.model.records import (
 )
 from conspectus.ports import CountTokens
 from conspectus.settings import Settings
+from conspectus.text.boundaries import definitions
 from conspectus.text.clean import clean
 from conspectus.text.hashing import content_hash, stable_id
 from conspectus.text.lengths import KEY_BYTES, NAME_BYTES, fitting
-from conspectus.text.places import checked, combined, markdown_headings, path_of, place_at
+from conspectus.text.places import checked, combined, headings_in, path_of, place_at
+from conspectus.text.sections import sections_of
 from conspectus.text.split import Piece, SplitOptions, split
 from conspectus.text.times import canonical, parse_instant
 from conspectus.text.vectors import unit
+
+SECTIONS = "cut at sections"
+"""Part of the fingerprint of texts with sections: those that were split otherwise are split again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +104,8 @@ def describe(new: NewDocument, by: Preparation) -> Document:
         syntax=new.syntax,
         characters=len(text),
     )
-    beside = [checked(new.places, new.text), new.spans, _packed(new)]
+    has_sections = new.syntax != "plain" or any(place.headings for place in new.places)
+    beside = [checked(new.places, new.text), new.spans, _packed(new), has_sections and SECTIONS]
     return replace(described, fingerprint=_fingerprint(described, beside, by))
 
 
@@ -108,9 +114,8 @@ def prepare(
 ) -> PreparedDocument:
     """Split the text of a described document; text without any visible character has no chunks."""
     text = clean(new.text)
-    pieces = _pieces(new, text, by)
-    headings = tuple(markdown_headings(text)) if new.syntax == "markdown" else ()
-    places = combined(checked(new.places, new.text), headings)
+    places = _places(new, text)
+    pieces = _pieces(new, text, places, by)
     began = [0, *(piece.end for piece in pieces)]
     return PreparedDocument(
         document=document,
@@ -126,11 +131,16 @@ def prepare(
 def own_spans(chunks: Sequence[Chunk], new: NewDocument, by: Preparation) -> tuple[tuple[int, int], ...]:
     """The spans of stored chunks, if they are not those that the text would be split into."""
     stored = tuple((each.start, each.end) for each in chunks)
-    split_anew = tuple((each.start, each.end) for each in _pieces(new, clean(new.text), by))
+    text = clean(new.text)
+    split_anew = tuple((each.start, each.end) for each in _pieces(new, text, _places(new, text), by))
     return () if stored == split_anew else stored
 
 
-def _pieces(new: NewDocument, text: str, by: Preparation) -> list[Piece]:
+def _places(new: NewDocument, text: str) -> tuple[Place, ...]:
+    return combined(checked(new.places, new.text), tuple(headings_in(text, new.syntax)))
+
+
+def _pieces(new: NewDocument, text: str, places: Sequence[Place], by: Preparation) -> list[Piece]:
     """The pieces that the caller asks for, else those that the splitter finds."""
     if new.spans and len(text) != len(new.text):
         raise InvalidInput("spans", "refer to a text that cannot be stored as it is")
@@ -139,7 +149,8 @@ def _pieces(new: NewDocument, text: str, by: Preparation) -> list[Piece]:
             Piece(position, start, end, text[start:end]) for position, (start, end) in enumerate(new.spans)
         ]
     options = SplitOptions(size=by.chunk_size, overlap=by.chunk_overlap, syntax=new.syntax)
-    return split(text, options) if text.strip() else []
+    sections = definitions(text) if new.syntax == "code" else sections_of(places)
+    return split(text, options, sections=sections) if text.strip() else []
 
 
 def _first_visible(text: str, piece: Piece, after: int) -> int:

@@ -12,7 +12,7 @@ Json: TypeAlias = str | int | float | bool | list["Json"] | dict[str, "Json"] | 
 Metadata: TypeAlias = Mapping[str, Json]
 Kind = Literal["page", "message", "caption", "task", "memory", "event", "version"]
 Status = Literal["pending", "embedded", "error"]
-Syntax = Literal["plain", "markdown", "code"]
+Syntax = Literal["plain", "markdown", "rst", "code"]
 SourceKind = Literal[
     "manual", "upload", "web", "api", "wiki", "channel", "tasks", "stream", "memory", "graph"
 ]
@@ -151,13 +151,13 @@ class Chunk:
 class NewDocument(Checked):
     """What a caller hands in; `occurred` may be anything that conspectus.text.times can read.
 
-    With a `key`, writing the same key into the same source replaces what was there. Without one the
-    document is new each time. `places`, in order, say where pages and sections begin; those of Markdown
-    are found without. `spans`, where given, are the chunks to cut the text into: they begin at 0, leave no
-    gap, and end with the text. With `expected`, the fingerprint that the caller read, nothing of the batch is
-    written unless the stored one still has it. `vector` is one of the collection's space that the caller has
-    already: it stands for every chunk, at unit length, and nothing is left to embed. Written again without
-    one, the same text keeps the vector that it has.
+    With a `key`, writing the same key into the same source replaces what was there. Without one the document
+    is new each time. `places`, in order, say where pages and sections begin; the sections of Markdown and
+    reStructuredText (`rst`) are found without. `spans`, where given, are the chunks to cut the text into:
+    they begin at 0, leave no gap, and end with the text. With `expected`, the fingerprint that the caller read,
+    nothing of the batch is written unless the stored one still has it. `vector` is one of the collection's
+    space that the caller has already: it stands for every chunk, at unit length, and nothing is left to
+    embed. Written again without one, the same text keeps the vector that it has.
     """
 
     text: str

@@ -11,6 +11,7 @@ from conspectus.sources.visible import visible
 FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 HEADING = re.compile(r" {0,3}#{1,6}(?=[ \t])")
 CLOSING = re.compile(r"(?:^|[ \t])#+$")
+ATTRIBUTES = re.compile(r"(?<=\S)[ \t]+\{[^{}\n]*\}$")
 UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
 FRONT = re.compile(r"(---|\+\+\+)[ \t]*\n(.*?)\n\1[ \t]*(?:\n|\Z)", re.DOTALL)
 FRONT_TITLE = re.compile(r"^title[ \t]*[:=](.*)$", re.MULTILINE)
@@ -84,7 +85,7 @@ def _main_part(text: str) -> str:
 def _heading(line: str) -> str:
     """The text of a line that is a heading of the form `# text`, else nothing."""
     mark = HEADING.match(line)
-    return CLOSING.sub("", line[mark.end() :].strip()).strip() if mark else ""
+    return ATTRIBUTES.sub("", CLOSING.sub("", line[mark.end() :].strip())).strip() if mark else ""
 
 
 def _unquoted(value: str) -> str:

@@ -106,7 +106,7 @@ def _markdown(text: str, name: str) -> Parsed:
 
 
 def _restructured(text: str, name: str) -> Parsed:
-    return (_page(text, name, title=rst_title(text)),), None
+    return (_page(text, name, title=rst_title(text), syntax="rst"),), None
 
 
 def _html(text: str, name: str) -> Parsed:

@@ -4,9 +4,11 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
-Syntax = Literal["plain", "markdown", "code"]
+from conspectus.model.records import Syntax
+from conspectus.text.sections import Section
+
 Span = tuple[int, int]
 
 _MARKDOWN_LINE = re.compile(
@@ -92,6 +94,13 @@ def boundaries(text: str, syntax: Syntax, separators: tuple[str, ...]) -> Bounda
     if syntax == "markdown":
         return _markdown(text, plain)
     return Boundaries(plain)
+
+
+def definitions(text: str) -> list[Section]:
+    """Where what stands at the margin of code begins, and the definitions inside of it."""
+    outer = (Section(match.end(), 1) for match in _TOP_LINE.finditer(text))
+    inner = (Section(match.end(), 2) for match in _INNER_DEFINITION.finditer(text))
+    return sorted([*outer, *inner], key=lambda section: section.start)
 
 
 def _separator_levels(text: str, separators: tuple[str, ...]) -> Iterator[Level]:

@@ -2,7 +2,7 @@
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from heapq import merge
 
@@ -30,6 +30,7 @@ _RST_HEADING = re.compile(
     re.MULTILINE,
 )
 _LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\n]*\)")
+_ATTRIBUTES = re.compile(r"\s*\{[^{}\n]*\}\s*$")
 _MARKUP = re.compile(r"<[^<>\n]{1,200}>|\*\*|`|\\(?=[^\w\s])")
 
 
@@ -67,7 +68,8 @@ def rst_headings(text: str) -> Iterator[Place]:
 
 def headings_in(text: str, syntax: Syntax) -> Iterator[Place]:
     """Where each heading of a text begins, with those it stands under, as far as its syntax has headings."""
-    return markdown_headings(text) if syntax == "markdown" else iter(())
+    find = _HEADINGS.get(syntax)
+    return iter(()) if find is None else find(text)
 
 
 def heading_at(chunk: Chunk, syntax: Syntax, position: int) -> str | None:
@@ -128,6 +130,12 @@ def path_of(headings: Sequence[str]) -> str | None:
     return BETWEEN.join(kept)[:LONGEST_PATH].rstrip() or None
 
 
+_HEADINGS: Mapping[Syntax, Callable[[str], Iterator[Place]]] = {
+    "markdown": markdown_headings,
+    "rst": rst_headings,
+}
+
+
 def _fence_after(fence: str, mark: str, info: str) -> str:
     """The fence that is open behind a line with such a mark."""
     if fence:
@@ -141,4 +149,5 @@ def _title(line: str) -> str:
     bare = title.rstrip("#")
     if not bare or bare[-1] in " \t":
         title = bare
+    title = _ATTRIBUTES.sub("", title[: 4 * LONGEST_HEADING]) or title
     return _MARKUP.sub("", _LINK.sub(r"\1", title[: 4 * LONGEST_HEADING])).strip()[:LONGEST_HEADING]

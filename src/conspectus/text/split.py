@@ -1,14 +1,16 @@
 """The splitter: a text in pieces that are never over a size and together are the text."""
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Protocol, get_args
 
 import regex
 
 from conspectus.errors import InvalidInput
-from conspectus.text.boundaries import Boundaries, Level, Syntax, boundaries
+from conspectus.model.records import Syntax
+from conspectus.text.boundaries import Boundaries, Level, boundaries
 from conspectus.text.graphemes import Borders
+from conspectus.text.sections import Section, stretches
 
 _WORD_START = regex.compile(r"(?<=\s)\S")
 _LINE_START = regex.compile(r"(?<=\n)[^\n]")
@@ -46,8 +48,8 @@ class SplitOptions:
             )
         if self.unit not in ("characters", "tokens"):
             raise InvalidInput("unit", f"{self.unit!r} is neither characters nor tokens")
-        if self.syntax not in ("plain", "markdown", "code"):
-            raise InvalidInput("syntax", f"{self.syntax!r} is neither plain, markdown nor code")
+        if self.syntax not in get_args(Syntax):
+            raise InvalidInput("syntax", f"{self.syntax!r} is unknown; use {', '.join(get_args(Syntax))}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,25 +62,39 @@ class Piece:
     text: str
 
 
-def split(text: str, options: SplitOptions, count: Callable[[str], int] | None = None) -> list[Piece]:
+def split(
+    text: str,
+    options: SplitOptions,
+    count: Callable[[str], int] | None = None,
+    *,
+    sections: Sequence[Section] = (),
+) -> list[Piece]:
     """Cuts a text into pieces no larger than the size, overlap included.
 
-    Every character is in a piece, and a piece starts no later than the one before ends, so the pieces
-    without their overlaps are the text. The empty text has no pieces; a text that fits is one; white
-    space is text like any other. A grapheme cluster is cut only if it alone is over the size. Time and
-    calls of `count` grow linearly with the text.
+    It is cut at the sections first: short ones are joined up to half the size, long ones are split on their
+    own, and nothing is repeated from one to the next. Every character is in a piece, and a piece starts no
+    later than the one before ends, so the pieces without their overlaps are the text. The empty text has no
+    pieces; a text without sections that fits is one; white space is text like any other. A grapheme cluster
+    is cut only if it alone is over the size. Time and calls of `count` grow linearly with the text.
 
     Args:
         text: any string.
         options: the size and the rules.
         count: tokens of a string; needed when the unit is tokens.
+        sections: where the sections begin, in order.
 
     Raises:
         InvalidInput: there is no `count`, or a single code point has more tokens than the size.
     """
     if not text:
         return []
-    spans = _Splitter(text, options, _ruler(text, options, count)).spans()
+    half = replace(options, size=max(options.size // 2, 1), overlap=0)
+    ruler, longest = _ruler(text, half, count), _longest(half)
+    spans = (
+        (start + first, start + last)
+        for start, end in stretches(text, sections, lambda a, b: b - a <= longest and ruler.fits(a, b))
+        for first, last in _Splitter(text[start:end], options, count).spans()
+    )
     return [Piece(position, start, end, text[start:end]) for position, (start, end) in enumerate(spans)]
 
 
@@ -150,11 +166,11 @@ class _Tokens:
 
 
 class _Splitter:
-    def __init__(self, text: str, options: SplitOptions, ruler: _Ruler) -> None:
+    def __init__(self, text: str, options: SplitOptions, count: Callable[[str], int] | None) -> None:
         self._text = text
-        self._ruler = ruler
+        self._ruler = _ruler(text, options, count)
         self._overlaps = options.overlap > 0
-        self._longest_block = options.size * (_LONGEST_TOKEN if options.unit == "tokens" else 1)
+        self._longest_block = _longest(options)
         self._borders = Borders(text)
         self._boundaries: Boundaries = boundaries(text, options.syntax, options.separators)
         self._overlap_starts = (_LINE_START, _WORD_START) if options.syntax == "code" else (_WORD_START,)
@@ -238,6 +254,11 @@ class _Splitter:
                 return int(found.start())
         usable = (place for place in range(low, end) if self._borders.is_border(place, start, end))
         return next(usable, end)
+
+
+def _longest(options: SplitOptions) -> int:
+    """More characters than this are not worth counting."""
+    return options.size * (_LONGEST_TOKEN if options.unit == "tokens" else 1)
 
 
 def _ruler(text: str, options: SplitOptions, count: Callable[[str], int] | None) -> _Ruler:

@@ -43,7 +43,8 @@ def pack(
     """The best hits that cost at most `allowed` tokens when rendered, everything included.
 
     Best first, each that fits; the first one that does not is cut to what is left. The best hit of all
-    is never given up for others: if it is too large, it is cut, and the others share what remains.
+    is never given up for others: if it is too large, it is cut to three quarters of the room or more, and the
+    others share the rest.
 
     Args:
         hits: best first.

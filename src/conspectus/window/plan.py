@@ -94,7 +94,7 @@ class Planner:
         if self._price(best) <= self._room:
             return 0
         around = self._head(best) + self._costs.cut_mark
-        text = max(WORTH_FILLING, self._room // 4)
+        text = max(WORTH_FILLING, self._room * 3 // 4)
         start, stop = self._costs.part(best, 0, tokens=text, spare=self._spare)
         return min(self._room, around + text) if start < stop else self._room
 

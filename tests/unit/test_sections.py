@@ -1,0 +1,148 @@
+"""Texts are cut at their sections first: which of them are joined, and what each chunk is called."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import conspectus
+from conspectus.ingest.prepare import Limits, Preparation, describe, prepare
+from conspectus.model.ids import CollectionId, SourceId
+from conspectus.model.records import NewDocument, Place, Source
+from conspectus.settings import Settings
+from conspectus.text.boundaries import definitions
+from conspectus.text.places import headings_in, rst_headings
+from conspectus.text.sections import Section, sections_of, stretches
+from conspectus.text.split import SplitOptions, split
+from conspectus.text.tokens import ESTIMATORS
+
+BODY = "Some words of a section that says something. "
+CODE = "import os\n\ndef first():\n    a = 1\n\n    b = 2\n\nclass Second:\n    def one(self):\n        c\n"
+
+
+def page(*rows):
+    """A Markdown text of sections, each given by its level, name and number of sentences."""
+    return "".join(f"{'#' * level} {name}\n\n{BODY * length}\n\n" for level, name, length in rows)
+
+
+def made(text, size, **fields):
+    by = Preparation(
+        source=Source(SourceId("s"), CollectionId("c"), "notes"),
+        limits=Limits(characters=1_000_000, metadata_bytes=200, metadata_depth=3),
+        chunk_size=2 * size,
+        chunk_overlap=20,
+        count=ESTIMATORS["chars4_min1"],
+        now=datetime(2026, 1, 5, tzinfo=UTC),
+    )
+    new = NewDocument(text, key="k", **{"syntax": "markdown", **fields})
+    chunks = prepare(new, describe(new, by), by).chunks
+    names = [[place.headings[-1] for place in headings_in(each.text, new.syntax)] for each in chunks]
+    return [(each.heading, inside) for each, inside in zip(chunks, names, strict=True)]
+
+
+def test_siblings_are_joined_as_long_as_they_fit():
+    text = page((1, "T", 1), (2, "A", 3), (2, "B", 3), (2, "C", 3), (2, "D", 3))
+    assert made(text, 300) == [("T", ["T", "A"]), ("T > B", ["B", "C"]), ("T > D", ["D"])]
+
+
+def test_a_section_stays_with_its_parts_and_is_not_joined_across_its_parent():
+    text = page((1, "T", 0), (2, "A", 1), (3, "A1", 1), (2, "B", 1), (3, "B1", 2), (3, "B2", 2), (1, "C", 1))
+    assert made(text, 330) == [("T", ["T", "A", "A1"]), ("T > B", ["B", "B1", "B2"]), ("C", ["C"])]
+
+
+def test_a_long_section_is_split_on_its_own_and_repeats_nothing_of_another():
+    text = page((1, "A", 2), (1, "B", 24), (1, "C", 2))
+    chunks = made(text, 300)
+    assert [heading for heading, _ in chunks] == ["A", "B", "B", "C"]
+    pieces = split(text, SplitOptions(600, 20), sections=sections_of(tuple(headings_in(text, "markdown"))))
+    assert [after.start < before.end for before, after in pairwise(pieces)] == [False, True, False]
+
+
+def test_a_heading_without_text_goes_with_its_first_part():
+    text = page((1, "T", 0), (2, "A", 5), (2, "B", 5))
+    assert made(text, 300) == [("T", ["T", "A"]), ("T > B", ["B"])]
+
+
+def test_text_before_the_first_heading_is_joined_with_what_follows():
+    assert made("Preface.\n\n" + page((1, "A", 1), (1, "B", 9)), 300)[0] == (None, ["A"])
+
+
+def test_restructured_text_and_given_places_have_sections_too():
+    text = f"Top\n===\n\n{BODY}\n\nLeft\n----\n\n{BODY * 5}\n\nRight\n-----\n\n{BODY * 5}\n"
+    parts = [("Top > Left", ["Left"]), ("Top > Right", ["Right"])]
+    assert made(text, 260, syntax="rst") == [("Top", ["Top"]), *parts]
+    places = (Place(0, 1, ("One",)), Place(len(BODY) * 3, 2, ("Two",)))
+    assert [heading for heading, _ in made(BODY * 6, 200, syntax="plain", places=places)] == ["One", "Two"]
+    assert [heading for heading, _ in made(BODY * 6, 300, syntax="plain", places=places)] == ["One"]
+
+
+def test_code_is_cut_at_definitions_without_overlap():
+    pieces = split(CODE, SplitOptions(120, 20, syntax="code"), sections=definitions(CODE))
+    assert [piece.text.split("\n")[0] for piece in pieces] == ["import os", "class Second:"]
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("A\n=\n", []),
+        ("A\n===\n\nb\n\nB\n---\n\nC\n~~~\n\nD\n---\n", [("A",), ("A", "B"), ("A", "B", "C"), ("A", "D")]),
+        ("=====\nTitle\n=====\n\nA\n===\n", [("Title",), ("Title", "A")]),
+        ("=======\n Inset\n=======\n", [("Inset",)]),
+        ("Too long a title\n====\n", []),
+        ("text\nA\n===\n", []),
+        ("===\n---\n\n***\n\ntext\n", []),
+        ("===  ===\nA    B\n===  ===\n", []),
+        ("    A\n    ===\n", []),
+    ],
+)
+def test_headings_of_restructured_text(text, paths):
+    assert [place.headings for place in rst_headings(text)] == paths
+
+
+ROWS = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 40)), max_size=12)
+
+
+@given(ROWS, st.integers(0, 9), st.integers(9, 60))
+def test_stretches_are_the_text_and_only_a_single_section_is_too_long(rows, before, size):
+    text, sections = "p" * before, []
+    for depth, length in rows:
+        sections.append(Section(len(text), depth))
+        text += "x" * length
+    found = list(stretches(text, sections, lambda start, end: end - start <= size))
+    starts = {0, *(each.start for each in sections)}
+    assert "".join(text[start:end] for start, end in found) == text
+    assert [start for start, _ in found] == [end for _, end in [(0, 0), *found[:-1]]]
+    assert all(start in starts for start, _ in found)
+    depths = {each.start: each.depth for each in reversed(sections)}
+    for start, end in found:
+        inside = [each for each in sections if start <= each.start < end]
+        assert all(each.depth >= depths.get(start, 0) for each in inside) or before
+        assert end - start <= size or len(inside) <= 1 or _only_the_last_is_long(inside, start, end, size)
+
+
+def _only_the_last_is_long(inside, start, end, size):
+    """Headings with next to no text are taken along by a part that is too long itself."""
+    return inside[-1].start - start < size
+
+
+async def test_documents_that_were_split_otherwise_stay_until_they_are_added_again(tmp_path):
+    text = page((1, "A", 9), (1, "B", 9), (1, "C", 9))
+    new = NewDocument(text, key="k", syntax="markdown")
+    async with conspectus.open(tmp_path, settings=Settings(embedder="none")) as engine:
+        [written] = await engine.add(replace(new, spans=((0, len(text)),)))
+        await engine.update(written.id, title="Title")
+        assert len(await engine.chunks(written.id)) == 1
+        assert (await engine.check()).clean
+        [again] = await engine.add(new)
+        assert (again.id, again.outcome, again.chunks) == (written.id, "replaced", 2)
+        assert (await engine.add(new))[0].outcome == "unchanged"
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_very_many_sections_are_joined_in_linear_time(depth):
+    sections = [Section(place, place % depth) for place in range(100_000)]
+    found = list(stretches("x" * 100_000, sections, lambda start, end: end - start <= 1_000))
+    assert len(found) >= 100
