@@ -120,8 +120,7 @@ def application(
     app.state.endings = endings
     for kind in HANDLED:
         app.add_exception_handler(kind, answer_error)
-    _include(app, api=only_models is None)
-    app.router.routes.append(Route(MODELS, models))
+    _include(app, models, api=only_models is None)
     _surround(app, engine, settings, chosen_log)
     return app
 
@@ -193,9 +192,10 @@ async def _lifespan(running: Running, _app: FastAPI) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _include(app: FastAPI, *, api: bool) -> None:
+def _include(app: FastAPI, models: Endpoint, *, api: bool) -> None:
     for group in (*GROUPS, server) if api else (server,):
         app.router.routes.extend(group.router.routes)
+    app.router.routes.append(Route(MODELS, models))
 
 
 def _allow_origins(app: FastAPI, settings: Settings) -> None:
