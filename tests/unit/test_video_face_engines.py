@@ -27,7 +27,6 @@ from conspectus.faces.video_functions import NO_CAPTIONS
 from conspectus.model.video import CaptionRange
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.milvus_server import milvus_server
 from conspectus.testing.served import served
 from conspectus.web.app import application
 
@@ -190,33 +189,6 @@ def test_nothing_is_left_of_a_program_that_closes_nothing(tmp_path: Path, used: 
     )
     assert done.stdout == ("['A dog.']\n['A car.', 'A dog.']\n" if used else "")
     assert (done.stderr, list(tmp_path.iterdir())) == ("", [])
-
-
-async def test_a_store_that_cannot_be_opened_says_so_each_time(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("no folder")
-    async with MilvusContextStore(port=1, path=tmp_path / "file" / "below") as store:
-        for _ in range(2):
-            with pytest.raises(ConspectusError):
-                await store.add_document("text", {}, [1.0] * 768)
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="milvus-lite is tested on Linux")
-async def test_beside_milvus_it_is_the_same_and_stays(tmp_path: Path) -> None:
-    with milvus_server(tmp_path / "milvus") as server:
-
-        def store() -> MilvusContextStore:
-            return MilvusContextStore("127.0.0.1", server.port, "films", 4, path=tmp_path / "records")
-
-        async with ContextManager(SubjectEmbeddings()) as alone:
-            expected = await seen(alone)
-        async with ContextManager(SubjectEmbeddings(), store()) as manager:
-            assert await seen(manager) == expected
-            kept = await manager.add_document('A "dog" \\ barks.', minute(0, "it's"))
-            with pytest.raises(InvalidInput, match="not 4"):
-                await store().add_document("bad", {}, [1.0])
-        async with ContextManager(SubjectEmbeddings(), store()) as again:
-            found = await again.retrieve("dog", filter_metadata={"stream_id": "it's"})
-            assert [each["id"] for each in found] == [kept]
 
 
 async def test_settings_choose_the_store(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from conspectus.bootstrap.databases import require_store
 from conspectus.bootstrap.indexes import build, index_folder
+from conspectus.bootstrap.milvus import milvus_captions
 from conspectus.bootstrap.models import GIVEN, Embedders, Models, Rerankers
 from conspectus.bootstrap.names import checked_names, extractor_of
 from conspectus.bootstrap.parts import local_archives, local_counter, local_files, now, parts_of, prepare
@@ -34,6 +35,7 @@ __all__ = [
     "local_archives",
     "local_counter",
     "local_files",
+    "milvus_captions",
     "now",
     "open",
     "prepare",

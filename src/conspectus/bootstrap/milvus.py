@@ -18,6 +18,7 @@ from conspectus.text.words import Analyzer
 
 if TYPE_CHECKING:
     from conspectus.index.milvus.asking import Place
+    from conspectus.index.milvus.captions import MilvusCaptions
     from conspectus.index.milvus.server import MilvusServer
 
 LITE = "milvus.db"
@@ -71,6 +72,14 @@ class MilvusIndexes:
         name = index_name(self._settings.milvus_prefix, collection, space)
         dimensions = space.dimensions if space else 0
         return Place(self._server, name, partial(_turn_for, self._turns, name), dimensions)
+
+
+def milvus_captions(collection: str, dimensions: int, settings: Settings) -> "MilvusCaptions":
+    """The captions of a collection that other programs may know too. Raises MissingExtra."""
+    server = _connection(Path(), settings)
+    from conspectus.index.milvus.captions import MilvusCaptions
+
+    return MilvusCaptions(server, collection, dimensions)
 
 
 def index_name(prefix: str, collection: Collection, space: EmbeddingSpace | None) -> str:

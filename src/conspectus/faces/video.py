@@ -16,12 +16,8 @@ from conspectus.errors import ConspectusError, InvalidInput
 from conspectus.faces.video_embeddings import ContextEmbedder, Embeddings, attempted
 from conspectus.faces.video_engine import VideoEngine
 from conspectus.faces.video_functions import Functions, SummarizationFunction
-from conspectus.faces.video_store import (
-    Beside,
-    EngineContextStore,
-    InMemoryContextStore,
-    MilvusContextStore,
-)
+from conspectus.faces.video_milvus import Beside, MilvusContextStore
+from conspectus.faces.video_store import EngineContextStore, InMemoryContextStore
 from conspectus.faces.video_times import LOG, Instant, open_ended
 from conspectus.faces.video_words import (
     ContextStore,
@@ -94,14 +90,14 @@ class ContextManager(Functions):
     def from_settings(
         cls, embeddings: Any, settings: Settings | None = None, *, embedding_dim: int = 768
     ) -> "ContextManager":
-        """A manager as the settings say: beside Milvus, where they name one, else in memory.
+        """A manager as the settings say: in Milvus, where they name one, else in memory.
 
         Without any they are those of the environment, and of the file that CONSPECTUS_CONFIG names.
         """
         chosen = Settings.from_environment() if settings is None else settings
         store: ContextStore | None = None
         if chosen.index == "milvus":
-            place: Beside = {"token": chosen.milvus_token, "path": chosen.path}
+            place: Beside = {"token": chosen.milvus_token}
             if chosen.milvus_uri:
                 place["uri"] = chosen.milvus_uri
             store = MilvusContextStore(

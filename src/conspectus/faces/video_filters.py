@@ -26,11 +26,11 @@ _NOTHING: Final = Not(EVERYTHING)
 
 def kept(metadata: Mapping[str, Any]) -> dict[str, Json]:
     """Metadata as they are stored. Raises InvalidInput for what is not JSON."""
-    plain = _plain(metadata)
+    given = plain(metadata)
     whole: dict[str, Json] = {
-        name: _canonical(each) for name, each in plain.items() if isinstance(each, list | dict)
+        name: _canonical(each) for name, each in given.items() if isinstance(each, list | dict)
     }
-    return {**plain, WHOLE: whole} if whole else plain
+    return {**given, WHOLE: whole} if whole else given
 
 
 def told(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def wanted(filter_metadata: Mapping[str, Any] | None, sources: Mapping[str, str]
     InvalidInput for a value that is not JSON.
     """
     parts: list[Filter] = [_CAPTIONS]
-    for name, value in _plain(filter_metadata or {}).items():
+    for name, value in plain(filter_metadata or {}).items():
         parts.append(_of_stream(value, sources) if name == STREAM else _equals(name, value))
     return And(tuple(parts))
 
@@ -82,7 +82,12 @@ def _equals(name: str, value: Json) -> Filter:
     return And((Eq((name,), value), Not(Exists((WHOLE, name)))))
 
 
-def _plain(metadata: Mapping[str, Any]) -> dict[str, Json]:
+def has_values(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Whether metadata have exactly these values; None is where there is none."""
+    return all(_canonical(metadata.get(name)) == _canonical(value) for name, value in wanted.items())
+
+
+def plain(metadata: Mapping[str, Any]) -> dict[str, Json]:
     """JSON; times without a zone stay as they are written."""
     written = {
         name: each.isoformat() if isinstance(each, datetime) and each.tzinfo is None else each
@@ -91,10 +96,10 @@ def _plain(metadata: Mapping[str, Any]) -> dict[str, Json]:
     return dict(storable(written, _LIMITS))
 
 
-def _canonical(value: Json) -> str:
+def _canonical(value: object) -> str:
     """The same text for equal values, be a number written as 1 or as 1.0."""
-    plain = json.loads(json.dumps(value), parse_float=_number)
-    return json.dumps(plain, ensure_ascii=False, sort_keys=True)
+    same = json.loads(json.dumps(value), parse_float=_number)
+    return json.dumps(same, ensure_ascii=False, sort_keys=True)
 
 
 def _number(text: str) -> float:

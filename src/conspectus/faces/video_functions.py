@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Protocol
 
-from conspectus.errors import NotFound, ProviderError
+from conspectus.errors import InvalidInput, NotFound, ProviderError
 from conspectus.faces.video_filters import stream_name
 from conspectus.faces.video_store import EngineContextStore
 from conspectus.model.video import CaptionRange, SummaryRequest
@@ -59,6 +59,8 @@ class SummarizationFunction:
     """
 
     def __init__(self, store: EngineContextStore, request: SummaryRequest | None = None) -> None:
+        if not isinstance(store, EngineContextStore):
+            raise InvalidInput("store", f"is a {type(store).__name__}; only an engine's store has summaries")
         self._store = store
         self._request = request or SummaryRequest(stream="")
 

@@ -165,7 +165,7 @@ class Shelf:
     async def embed(self, engine: VideoEngine, doc_id: str, embedding: Sequence[float]) -> bool:
         """Give a stored document a vector; whether it is there, and the vector is one."""
         home = await self._home(engine)
-        vector = _vector(embedding)
+        vector = vector_of(embedding)
         if home is None or vector is None or await self._stored(engine, home, doc_id) is None:
             return False
         await self._made(engine, len(vector))
@@ -201,7 +201,7 @@ class Shelf:
             index=sequence_of(item.metadata),
             key=f"{time_ns():019}-{next(self._numbers):09}-{uuid4().hex[:8]}",
             metadata=kept(item.metadata),
-            vector=None if item.embedding is None else _vector(item.embedding),
+            vector=None if item.embedding is None else vector_of(item.embedding),
         )
 
     async def _stored(self, engine: VideoEngine, home: Home, doc_id: str) -> records.Document | None:
@@ -245,7 +245,7 @@ class Shelf:
         return await engine.find_collection(self.collection)
 
 
-def _vector(embedding: Sequence[float]) -> tuple[float, ...] | None:
+def vector_of(embedding: Sequence[float]) -> tuple[float, ...] | None:
     """The numbers of a vector; None for one of zeros, which points nowhere and is not kept."""
     try:
         vector = tuple(float(number) for number in embedding)

@@ -1,11 +1,10 @@
-"""Stores of video contexts: in an engine that is open, in one for a while, or beside a Milvus server."""
+"""Stores of video contexts: in an engine that is open, or in one for a while."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol, Self, TypedDict, TypeVar, Unpack
+from typing import Any, Protocol, Self, TypeVar
 
 from conspectus import bootstrap
 from conspectus.faces.video_engine import VideoEngine
@@ -197,41 +196,3 @@ class InMemoryContextStore(EngineContextStore):
         count = await super().clear_stream(stream_id)
         self._count -= count
         return count
-
-
-class Beside(TypedDict, total=False):
-    """What else a store with Milvus can be told.
-
-    With a `uri` (of Zilliz, or a file of Milvus Lite) host and port do not matter. `path` is the folder of
-    what was written, by default that of the settings.
-    """
-
-    uri: str
-    token: str
-    path: str | Path
-
-
-class MilvusContextStore(EngineContextStore):
-    """A store whose vectors and words are found in Milvus; what was written stands beside it, at `path`.
-
-    Nothing is connected to before the first use.
-    """
-
-    def __init__(
-        self,
-        host: str = "localhost",
-        port: int = 19530,
-        collection_name: str = "vss_poc_context",
-        embedding_dim: int = 768,
-        **beside: Unpack[Beside],
-    ) -> None:
-        chosen = Settings.from_environment()
-        settings = replace(
-            chosen,
-            embedder="none",
-            index="milvus",
-            milvus_uri=beside.get("uri") or f"http://{host}:{port}",
-            milvus_token=beside.get("token", chosen.milvus_token),
-        )
-        self._runner = OwnEngine(partial(bootstrap.open, beside.get("path"), settings=settings))
-        self._shelf = Shelf(collection_name, dimensions=embedding_dim)

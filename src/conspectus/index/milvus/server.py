@@ -100,6 +100,16 @@ class MilvusServer:
         """The names of all collections."""
         return list(await self._call("list_collections"))
 
+    async def described(self, name: str) -> Row | None:
+        """What Milvus says of a collection; None if there is none of that name."""
+        if not await self._call("has_collection", collection_name=name):
+            return None
+        try:
+            found: Row = await self._call("describe_collection", collection_name=name)
+        except CollectionGone:
+            return None
+        return found
+
     async def create(self, name: str, schema: CollectionSchema, indexes: IndexParams) -> None:
         """Make a collection and load it. Nothing happens if it is there."""
         if not await self._call("has_collection", collection_name=name):
@@ -179,6 +189,10 @@ class MilvusServer:
         below = await self.every(name, where, fields, along=along, span=(first, middle))
         return below + await self.every(name, where, fields, along=along, span=(middle, end))
 
+    async def iterated(self, name: str, where: str, fields: Sequence[str]) -> list[Row]:
+        """All rows that an expression selects, however many, in any order."""
+        return await _to_its_end(asyncio.to_thread(self._iterated, name, where, list(fields)))
+
     async def search(self, name: str, where: str, fields: Sequence[str], query: Query) -> list[Row]:
         """The nearest rows that an expression selects, each with its `distance`; `query` says to what."""
         found = await self._call(
@@ -223,6 +237,18 @@ class MilvusServer:
                 if not again or not self._is_worth_another(fault):
                     raise error from fault
         return self._run(name, arguments, again=False)
+
+    def _iterated(self, name: str, where: str, fields: list[str]) -> list[Row]:
+        chosen: dict[str, object] = {"filter": where, "output_fields": fields, "consistency_level": "Strong"}
+        pages = self._run("query_iterator", {"collection_name": name, **chosen})
+        rows: list[Row] = []
+        try:
+            while page := pages.next():
+                rows += page
+        except (MilvusException, grpc.RpcError) as fault:
+            raise self._translated(fault) from fault
+        pages.close()
+        return rows
 
     def _is_worth_another(self, fault: Exception) -> bool:
         """Whether a new connection may do: another thread closed ours, or the server of a file is gone."""

@@ -1,0 +1,216 @@
+"""A collection of captions in Milvus, with the columns that programs of video contexts share."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+from uuid import uuid4
+
+from pymilvus import CollectionSchema, DataType, FieldSchema, MilvusClient
+from pymilvus.milvus_client.index import IndexParams
+
+from conspectus.errors import InvalidInput, TooLarge
+from conspectus.index.milvus.server import LONGEST_TEXT, MOST_RESULTS, MilvusServer, Row
+
+COLUMNS: Final = ("stream_id", "chunk_idx", "start_time", "end_time")
+"""The metadata that have a column each."""
+METADATA: Final = "metadata_json"
+"""All metadata as they were given, where a collection has a column or dynamic fields for it."""
+CREATED: Final = "created_at"
+LONGEST_WORD: Final = 64
+AT_ONCE: Final = 500
+_NEEDED: Final = frozenset({"id", "text", "embedding", *COLUMNS})
+
+
+@dataclass(frozen=True, slots=True)
+class StoredCaption:
+    """A caption as it stands in Milvus; `embedding` is None where it has none or it was not asked for."""
+
+    id: str
+    text: str
+    metadata: Mapping[str, Any]
+    created: datetime | None
+    embedding: tuple[float, ...] | None = None
+
+
+class MilvusCaptions:
+    """Reads and writes captions. The first write makes the collection, if there is none."""
+
+    def __init__(self, server: MilvusServer, name: str, dimensions: int) -> None:
+        self._server = server
+        self._name = name
+        self._dimensions = dimensions
+
+    async def add(
+        self,
+        texts: Sequence[str],
+        metadatas: Sequence[Mapping[str, Any]],
+        embeddings: Sequence[Sequence[float] | None],
+    ) -> list[str]:
+        """Store captions; the ids in the order given. Raises InvalidInput before anything is written."""
+        there = await self._extra_fields()
+        extra = {METADATA, CREATED} if there is None else there
+        rows = [self._row(*each, extra) for each in zip(texts, metadatas, embeddings, strict=True)]
+        if there is None:
+            await self._server.create(self._name, _schema(self._dimensions), _indexes())
+        for start in range(0, len(rows), AT_ONCE):
+            await self._server.upsert(self._name, rows[start : start + AT_ONCE])
+        return [str(each["id"]) for each in rows]
+
+    async def get(self, id: str) -> StoredCaption | None:
+        """The caption of that id, with its embedding; None where there is none."""
+        found = await self._with_id(id)
+        return _stored(found[0]) if found else None
+
+    async def all(self, stream: str | None = None) -> list[StoredCaption]:
+        """All captions, or those of a stream, in any order."""
+        if await self._extra_fields() is None:
+            return []
+        return [_stored(each) for each in await self._server.iterated(self._name, _of(stream), ["*"])]
+
+    async def search(
+        self, vector: Sequence[float], limit: int, stream: str | None = None
+    ) -> list[tuple[StoredCaption, float]]:
+        """The captions nearest to a vector with their cosines, also those that have no embedding."""
+        self._require_size(vector)
+        if await self._extra_fields() is None:
+            return []
+        query = {
+            "data": [list(vector)],
+            "anns_field": "embedding",
+            "limit": min(limit, MOST_RESULTS),
+            "search_params": {"metric_type": "COSINE"},
+        }
+        found = await self._server.search(self._name, _of(stream), ["*", "embedding"], query)
+        return [(_stored(each), float(each["distance"])) for each in found]
+
+    async def embed(self, id: str, vector: Sequence[float]) -> bool:
+        """Give a caption an embedding; whether it is there."""
+        self._require_size(vector)
+        found = await self._with_id(id)
+        await self._server.upsert(self._name, [{**each, "embedding": list(vector)} for each in found])
+        return bool(found)
+
+    async def delete(self, id: str) -> bool:
+        """Delete a caption; whether there was one."""
+        there = bool(await self._with_id(id))
+        if there:
+            await self._server.delete(self._name, _called(id))
+        return there
+
+    async def clear(self, stream: str | None = None) -> int:
+        """Delete all captions, or those of a stream, and say how many."""
+        if await self._extra_fields() is None:
+            return 0
+        count = len(await self._server.iterated(self._name, _of(stream), ["id"]))
+        await self._server.delete(self._name, _of(stream))
+        return count
+
+    async def close(self) -> None:
+        """Let go of the connection."""
+        await self._server.close()
+
+    async def _extra_fields(self) -> set[str] | None:
+        """Which of METADATA and CREATED the collection takes; None where there is no collection.
+
+        Raises InvalidInput for a collection of something else, or of vectors of another size.
+        """
+        told = await self._server.described(self._name)
+        if told is None:
+            return None
+        fields = {each["name"]: each["params"] for each in told["fields"]}
+        if missing := sorted(_NEEDED - fields.keys()):
+            raise InvalidInput(
+                "collection_name", f"{self._name!r} holds no captions; it lacks {', '.join(missing)}"
+            )
+        size = int(fields["embedding"]["dim"])
+        if size != self._dimensions:
+            raise InvalidInput(
+                "embedding_dim", f"is {self._dimensions}; the vectors of {self._name!r} have {size} numbers"
+            )
+        extra = {METADATA, CREATED}
+        return extra if told.get("enable_dynamic_field") else extra & fields.keys()
+
+    async def _with_id(self, id: str) -> list[Row]:
+        if await self._extra_fields() is None:
+            return []
+        return await self._server.query(self._name, _called(id), ["*", "embedding"])
+
+    def _row(
+        self, text: str, metadata: Mapping[str, Any], embedding: Sequence[float] | None, extra: set[str]
+    ) -> dict[str, Any]:
+        if embedding is not None:
+            self._require_size(embedding)
+        if METADATA not in extra and (other := sorted(metadata.keys() - set(COLUMNS))):
+            reason = f"has no column in {self._name!r}, which takes {', '.join(COLUMNS)} only"
+            raise InvalidInput(f"metadata.{other[0]}", reason)
+        index = metadata.get("chunk_idx")
+        row = {
+            "id": str(uuid4()),
+            "text": _fitting("text", text, LONGEST_TEXT),
+            "embedding": [0.0] * self._dimensions if embedding is None else list(embedding),
+            "chunk_idx": index if isinstance(index, int) and -(2**63) <= index < 2**63 else 0,
+        }
+        for name in ("stream_id", "start_time", "end_time"):
+            value = metadata.get(name)
+            row[name] = _fitting(f"metadata.{name}", "" if value is None else str(value), LONGEST_WORD)
+        kept = {METADATA: json.dumps(metadata, ensure_ascii=False), CREATED: datetime.now(UTC).isoformat()}
+        return row | {name: _fitting("metadata", kept[name], LONGEST_TEXT) for name in sorted(extra)}
+
+    def _require_size(self, vector: Sequence[float]) -> None:
+        if len(vector) != self._dimensions:
+            raise InvalidInput("embedding", f"has {len(vector)} numbers, not {self._dimensions}")
+
+
+def _stored(row: Row) -> StoredCaption:
+    kept, created, vector = row.get(METADATA), row.get(CREATED), row.get("embedding") or ()
+    metadata = json.loads(kept) if isinstance(kept, str) and kept else {name: row[name] for name in COLUMNS}
+    embedding = tuple(map(float, vector)) if any(vector) else None
+    return StoredCaption(str(row["id"]), str(row["text"]), metadata, _instant(created), embedding)
+
+
+def _instant(written: object) -> datetime | None:
+    try:
+        found = datetime.fromisoformat(written) if isinstance(written, str) else None
+    except ValueError:
+        return None
+    return found if found is None or found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def _fitting(field: str, text: str, most: int) -> str:
+    size = len(text.encode("utf-8", "replace"))
+    if size > most:
+        raise TooLarge(field, size=size, limit=most, unit="bytes")
+    return text
+
+
+def _of(stream: str | None) -> str:
+    return 'id != ""' if stream is None else f"stream_id == {_quoted(stream)}"
+
+
+def _called(id: str) -> str:
+    return f"id == {_quoted(id)}"
+
+
+def _quoted(text: str) -> str:
+    """A text as a literal in an expression, from which nothing in it leads out."""
+    return json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False)
+
+
+def _schema(dimensions: int) -> CollectionSchema:
+    times = [FieldSchema(name, DataType.VARCHAR, max_length=LONGEST_WORD) for name in COLUMNS[2:]]
+    fields = [
+        FieldSchema("id", DataType.VARCHAR, max_length=LONGEST_WORD, is_primary=True),
+        FieldSchema("text", DataType.VARCHAR, max_length=LONGEST_TEXT),
+        FieldSchema("embedding", DataType.FLOAT_VECTOR, dim=dimensions),
+        FieldSchema("stream_id", DataType.VARCHAR, max_length=LONGEST_WORD),
+        FieldSchema("chunk_idx", DataType.INT64),
+    ]
+    return CollectionSchema([*fields, *times], enable_dynamic_field=True)
+
+
+def _indexes() -> IndexParams:
+    made = MilvusClient.prepare_index_params()
+    made.add_index("embedding", index_type="IVF_FLAT", metric_type="COSINE", params={"nlist": 128})
+    return made
