@@ -154,10 +154,10 @@ class NewDocument(Checked):
     With a `key`, writing the same key into the same source replaces what was there. Without one the document
     is new each time. `places`, in order, say where pages and sections begin; the sections of Markdown and
     reStructuredText (`rst`) are found without. `spans`, where given, are the chunks to cut the text into:
-    they begin at 0, leave no gap, and end with the text. With `expected`, the fingerprint that the caller read,
-    nothing of the batch is written unless the stored one still has it. `vector` is one of the collection's
-    space that the caller has already: it stands for every chunk, at unit length, and nothing is left to
-    embed. Written again without one, the same text keeps the vector that it has.
+    they begin at 0, leave no gap, and end with the text. With `expected`, the fingerprint that the caller
+    read, nothing of the batch is written unless the stored one still has it. `vector` is one of the
+    collection's space that the caller has already: it stands for every chunk, at unit length, and nothing is
+    left to embed. Written again without one, the same text keeps the vector that it has.
     """
 
     text: str
