@@ -14,6 +14,7 @@ from conspectus.cli.tables import (
     injection_table,
     measures_table,
     parsing_table,
+    similarity_table,
     threads_table,
     ways_table,
 )
@@ -25,6 +26,7 @@ from conspectus.evals.evidence import evidence as measure_evidence
 from conspectus.evals.injection import injection as measure_injection
 from conspectus.evals.moments import moments as measure_moments
 from conspectus.evals.parsing import parsing as measure_parsing
+from conspectus.evals.similarity import similarity as measure_similarity
 from conspectus.evals.threads import threads as measure_threads
 from conspectus.evals.turns import turns as measure_turns
 from conspectus.model.graph import GraphAsk
@@ -151,6 +153,16 @@ def injection(
     with progress() as bars:
         figures = asyncio.run(measure_injection(directory, harmless=harmless or (), progress=bars))
     show(figures, injection_table(figures), as_json=common.json)
+
+
+def similarity(
+    directories: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of evaluation sets.")],
+    common: Common,
+) -> None:
+    """Measure how similar queries are to texts that answer them and to random others, to choose a floor."""
+    require_here(common)
+    figures = asyncio.run(measure_similarity(directories))
+    show(figures, similarity_table(figures), as_json=common.json)
 
 
 def _ask(graph: bool) -> GraphAsk | None:

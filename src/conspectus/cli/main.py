@@ -83,6 +83,7 @@ def build_app() -> typer.Typer:
     evaluation.command("moments")(spread(evaluating.moments))
     evaluation.command("entities")(spread(evaluating.entities))
     evaluation.command("parsing")(spread(evaluating.parsing))
+    evaluation.command("similarity")(spread(evaluating.similarity))
     evaluation.command("injection")(spread(evaluating.injection))
     app.add_typer(evaluation, name="eval")
     collections.add_collections(app)

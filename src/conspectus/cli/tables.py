@@ -14,6 +14,7 @@ from conspectus.evals.threads import ThreadsReport
 from conspectus.model.records import Document
 from conspectus.model.reports import CheckReport, FilesReport, Status
 from conspectus.model.results import ContextWindow, Hit, Retrieval
+from conspectus.model.similarity import Percentiles, Similarity
 from conspectus.text.excerpt import excerpt
 
 BAR = 10
@@ -117,8 +118,10 @@ def status_table(status: Status) -> RenderableType:
         table.add_row(
             cell(each.name), *map(str, numbers), str(each.index.segments), cell(each.space or "words only")
         )
+    similarities = {each.space or "": each.similarity for each in status.collections if each.similarity}
     stored = (status.path, f"{status.bytes:,} bytes") if status.path else ()
-    return Group(Text(", ".join((*stored, f"version {status.version}"))), table)
+    parts = [table, similarity_table(similarities)] if similarities else [table]
+    return Group(Text(", ".join((*stored, f"version {status.version}"))), *parts)
 
 
 def check_table(report: CheckReport) -> RenderableType:
@@ -156,6 +159,18 @@ def figures_table(figures: Mapping[str, object]) -> RenderableType:
                 f"{name} {part}".strip(), f"{figure:.1f}" if isinstance(figure, float) else str(figure)
             )
     return table
+
+
+def similarity_table(figures: Mapping[str, Similarity]) -> RenderableType:
+    """Similarities of related and of unrelated texts: 5th, 50th and 95th percentile."""
+    table = _table("similarity", "related", "unrelated")
+    for name, each in figures.items():
+        table.add_row(cell(name), _percentiles(each.related), _percentiles(each.unrelated))
+    return table
+
+
+def _percentiles(each: Percentiles) -> str:
+    return f"{each.p5:.2f}  {each.p50:.2f}  {each.p95:.2f}"
 
 
 def ways_table(figures: Mapping[str, Mapping[str, object]]) -> RenderableType:

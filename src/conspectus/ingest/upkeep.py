@@ -6,6 +6,7 @@ from conspectus.ingest.shelves import Shelves
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection
 from conspectus.model.reports import CheckReport, CollectionStatus
+from conspectus.model.similarity import measured
 from conspectus.ports import Embedder, Progress, Records
 
 
@@ -25,6 +26,7 @@ async def collection_status(records: Records, shelves: Shelves, collection: Coll
         errors=counts["error"],
         lag=max(0, collection.sequence - index.applied),
         index=index,
+        similarity=measured(space),
     )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from conspectus.model.index import Disagreement, IndexStatus
 from conspectus.model.records import Document
+from conspectus.model.similarity import Similarity
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +25,10 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class CollectionStatus:
-    """One collection in numbers. `pending` chunks have no vector yet; `lag` is changes not indexed yet."""
+    """One collection in numbers. `pending` chunks have no vector yet; `lag` is changes not indexed yet.
+
+    `similarity` tells what similarities its embedding model gives; None where they were not measured.
+    """
 
     name: str
     space: str | None
@@ -36,6 +40,7 @@ class CollectionStatus:
     errors: int
     lag: int
     index: IndexStatus
+    similarity: Similarity | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,26 @@ class IndexAnswer(Answer):
     details: dict[str, str]
 
 
+class PercentilesAnswer(Answer):
+    """The 5th, 50th and 95th percentile of cosine similarities."""
+
+    p5: float
+    p50: float
+    p95: float
+
+
+class SimilarityAnswer(Answer):
+    """Similarities of a query and a text that answers it, and of a query and a random other text."""
+
+    related: PercentilesAnswer
+    unrelated: PercentilesAnswer
+
+
 class CollectionStatusAnswer(Answer):
-    """One collection in numbers. `pending` chunks have no vector yet; `lag` is changes not indexed yet."""
+    """One collection in numbers. `pending` chunks have no vector yet; `lag` is changes not indexed yet.
+
+    `similarity` tells what similarities its embedding model gives; null where they were not measured.
+    """
 
     name: str
     space: str | None
@@ -29,6 +47,7 @@ class CollectionStatusAnswer(Answer):
     errors: Count
     lag: Count
     index: IndexAnswer
+    similarity: SimilarityAnswer | None
 
 
 class StatusAnswer(Answer):
