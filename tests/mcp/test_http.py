@@ -13,6 +13,7 @@ import pytest
 from mcp.client.streamable_http import streamable_http_client
 
 from conspectus import bootstrap
+from conspectus.mcp.listing import OFFERS
 from conspectus.model.records import NewDocument
 from conspectus.testing.embedders import HashedEmbedder
 from mcp import Client
@@ -73,7 +74,7 @@ def post(live: Live, headers: dict[str, str] | None = None, **body: Any) -> http
 async def test_without_accounts_the_machine_itself_is_the_owner(keyless: Live) -> None:
     for mode in ("auto", "legacy"):
         async with client(keyless, mode=mode) as asked:
-            assert len((await asked.list_tools()).tools) == 14
+            assert len((await asked.list_tools()).tools) == len(OFFERS)
             await remembered(asked, "The ferry leaves at noon.", user=mode)
             assert "noon" in await said(asked, "recall", query="ferry", user=mode)
 

@@ -7,7 +7,7 @@ import pytest
 
 from conspectus.engine import Engine
 from conspectus.mcp.listing import OFFERS
-from conspectus.memory.scopes import graph_name
+from conspectus.memory.scopes import graph_name, home_name
 from conspectus.model.graph import Fact
 from conspectus.model.memory import MEMORY, NewMemory, Scope
 from conspectus.model.records import NewDocument
@@ -39,6 +39,12 @@ def attempts(secret: str) -> dict[str, list[dict[str, Any]]]:
         "search": [*everywhere, {"query": SECRET, "where": ["kind=memory"]}],
         "context": everywhere,
         "explain": [*everywhere, {"query": SECRET, "document": secret}],
+        "find_moments": [
+            {"query": SECRET, "collection": MEMORY},
+            {"query": SECRET, "collection": MEMORY, "streams": [home_name(BOB)]},
+        ],
+        "channel_context": [{"query": SECRET, "collection": MEMORY, "channel": home_name(BOB)}],
+        "find_tasks": [{"query": SECRET, "collection": MEMORY}],
         "read_document": [{"document": secret}],
         "list_collections": [{"collection": MEMORY}],
         "recall": [{"query": SECRET}, {"query": f"where does Bob hide, in {SECRET}?"}],

@@ -17,7 +17,7 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=NAME)]
 Identifier = Annotated[str, StringConstraints(min_length=1, max_length=IDENTIFIER)]
 Question = Annotated[str, StringConstraints(min_length=1, max_length=QUESTION)]
 Instant = Annotated[str, StringConstraints(min_length=1, max_length=INSTANT)]
-ISO = "an ISO 8601 time such as 2026-03-01T14:00:00Z"
+ISO = "ISO 8601, with a zone"
 
 
 class Part(BaseModel):
@@ -31,21 +31,17 @@ class Arguments(Part):
 
     max_tokens: int | None = Field(
         None,
-        description="The most tokens that the result may cost. It is never over; what is left out is said.",
+        description="Most tokens of the result.",
     )
 
 
 class ScopedArguments(Arguments):
     """The arguments of a tool that works on memories; what the server fixes is not offered."""
 
-    user: Name | None = Field(
-        None, description="Whose memories. Left out: those that belong to no user, never those of all."
-    )
-    agent: Name | None = Field(
-        None, description="Of which agent. Left out: of any when reading, of none when writing."
-    )
+    user: Name | None = Field(None, description="Whose memories; left out: those of no user.")
+    agent: Name | None = Field(None, description="Of which agent; left out: any, in writes none.")
     conversation: Name | None = Field(
-        None, description="Of which conversation. Left out: of any when reading, of none when writing."
+        None, description="Of which conversation; left out: any, in writes none."
     )
 
     def scope(self, fixed: Scope) -> Scope:
@@ -60,9 +56,16 @@ def fixed_names(fixed: Scope) -> frozenset[str]:
     return frozenset(name for name in ("user", "agent", "conversation") if getattr(fixed, name) is not None)
 
 
+TACIT = [("minLength", 1), ("default", []), ("default", False)]
+TACIT += [("maxLength", each) for each in (NAME, IDENTIFIER, INSTANT)]
+
+
 @cache
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of a model without references, alternatives of null, and titles that say nothing."""
+    """The JSON schema of a model for clients that pay for it by the token.
+
+    It has no references, no alternatives of null, no titles, and no bounds that everybody expects.
+    """
     whole = model.model_json_schema()
     simple: dict[str, Any] = _simple(whole, whole.get("$defs", {}))
     return {name: each for name, each in simple.items() if name != "description"}
@@ -83,7 +86,7 @@ def _simple(schema: Any, known: Mapping[str, Any]) -> Any:
     return {
         name: _properties(each, known) if name == "properties" else _simple(each, known)
         for name, each in schema.items()
-        if name not in {"$defs", "title"}
+        if name not in {"$defs", "title"} and (name, each) not in TACIT
     }
 
 

@@ -31,32 +31,22 @@ Condition = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_FI
 class Asked(Arguments):
     """A question to documents."""
 
-    query: Question = Field(
-        description="The question, in full words; names, numbers and codes as they are written."
-    )
-    collection: Name = Field(
-        EVERYWHERE, description="Name of a collection (see list_collections); * asks all that can be seen."
-    )
-    source: Name | None = Field(
-        None, description="Only documents of this source (its name or id) of the collection."
-    )
-    since: Instant | None = Field(
-        None, description=f"Only what happened at or after this time: {ISO}. Leaves out what has no time."
-    )
+    query: Question = Field(description="The question; names, numbers and codes as they are written.")
+    collection: Name = Field(EVERYWHERE, description="Name of a collection; *: all.")
+    source: Name | None = Field(None, description="Only of this source (name or id) of the collection.")
+    since: Instant | None = Field(None, description=f"Only what happened at or after this time ({ISO}).")
     until: Instant | None = Field(None, description="Only what happened before this time.")
     where: list[Condition] = Field(
         default_factory=list,
         max_length=MOST_FILTERS,
-        description="More conditions, all of which must hold: field=value (kind, author, role, thread, "
-        "metadata.KEY) or a JSON filter.",
+        description="More conditions: field=value (kind, author, thread, metadata.KEY) or a JSON filter.",
     )
-    as_of: Instant | None = Field(None, description=f"What was known at this time, not now: {ISO}.")
+    as_of: Instant | None = Field(None, description="As known at this time.")
     graph_weight: float | None = Field(
         None,
         ge=0.0,
         le=1.0,
-        description="Weight of names that connect passages, for questions that join facts from several "
-        "documents. Left out: none.",
+        description="Weight of names that connect passages of several documents.",
     )
 
     async def asked(self, call: Call) -> dict[str, Any]:
@@ -101,8 +91,7 @@ class ContextArguments(Asked):
 
     form: Literal["text", "xml", "guarded"] = Field(
         "text",
-        description="text reads best; xml marks each passage; guarded also takes the force out of "
-        "instructions that stand in documents.",
+        description="guarded also disarms instructions in documents.",
     )
 
 
@@ -110,11 +99,9 @@ class ExplainArguments(Asked):
     """The arguments of explain."""
 
     document: Identifier | None = Field(
-        None, description="Id of a document to explain: why it is in the context, or why not."
+        None, description="Id of a document: why it is in the context, or why not."
     )
-    budget: int = Field(
-        EXPLAINED, ge=0, le=100_000, description="Tokens of the context that is explained, not of the result."
-    )
+    budget: int = Field(EXPLAINED, ge=0, le=100_000, description="Tokens of the explained context.")
 
 
 async def search(call: Call, given: SearchArguments) -> Answer:
@@ -161,9 +148,8 @@ OFFERS: tuple[Offer[Any], ...] = (
         name="search",
         title="Search documents",
         description=(
-            "Find the passages of documents that answer a question best, by words and by meaning, each "
-            "with its score and the id of its document. Use it to look for something; use context to get "
-            "ready-made context for an answer, and recall for what was said in conversations."
+            "Find the passages of documents that answer a question best, each with its score and document "
+            "id. To answer from documents, use context."
         ),
         arguments=SearchArguments,
         run=search,
@@ -172,9 +158,8 @@ OFFERS: tuple[Offer[Any], ...] = (
         name="context",
         title="Build context",
         description=(
-            "Build the context for answering a question: the right passages of documents, packed in "
-            "reading order into max_tokens and numbered for citation as [1], with the document id for "
-            "each number. The best first step before answering from documents."
+            "Build the context for answering a question: the right passages of documents within "
+            "max_tokens, numbered for citation as [1]. The first step before answering from documents."
         ),
         arguments=ContextArguments,
         run=context,
@@ -183,8 +168,8 @@ OFFERS: tuple[Offer[Any], ...] = (
         name="explain",
         title="Explain a result",
         description=(
-            "Say why passages are in the context for a question or not: each candidate's rank, the parts "
-            "of its score, and its fate. With document, say so of that document, found or not."
+            "Say why passages, or those of one document, are in the context for a question or not: each "
+            "candidate's rank, score parts and status."
         ),
         arguments=ExplainArguments,
         run=explain,

@@ -21,8 +21,8 @@ REMEMBERED = ("memory", "version")
 class ReadArguments(Arguments):
     """The arguments of read_document."""
 
-    document: Identifier = Field(description="Id of the document, as search and context name it.")
-    start: int = Field(0, ge=0, description="The character to begin at: 0, or what the piece before says.")
+    document: Identifier = Field(description="Id of the document.")
+    start: int = Field(0, ge=0, description="First character.")
 
 
 class ListArguments(Arguments):
@@ -30,7 +30,7 @@ class ListArguments(Arguments):
 
     collection: Name | None = Field(
         None,
-        description="Also list the sources of this collection (channels, spaces, folders, streams, graphs).",
+        description="Also list its sources: channels, folders, streams, graphs.",
     )
 
 
@@ -127,8 +127,8 @@ OFFERS: tuple[Offer[Any], ...] = (
         name="read_document",
         title="Read a document",
         description=(
-            "Read the text of a document whose id you have from search or context, from a character on. "
-            "Of a long one you get the piece that fits into max_tokens, and where to go on."
+            "Read the text of a document by its id. Of a long one you get the piece that fits into "
+            "max_tokens, and where to go on."
         ),
         arguments=ReadArguments,
         run=read_document,

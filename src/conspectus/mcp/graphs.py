@@ -48,7 +48,7 @@ class GraphArguments(ScopedArguments):
 
     of_memory: bool = Field(
         False,
-        description="True: the graph of the facts that are remembered for user, agent and conversation.",
+        description="Use the graph of remembered facts.",
     )
     collection: Name = Field("default", description="The collection that the graph is in.")
     graph: Name = Field("default", description="Name of the graph.")
@@ -81,21 +81,21 @@ class GraphArguments(ScopedArguments):
 class FindArguments(GraphArguments):
     """The arguments of find_entities."""
 
-    query: Question = Field(description="Names or words; only whole words are found.")
+    query: Question = Field(description="Whole words of names.")
     limit: int = Field(10, ge=1, le=MOST_NODES, description="Most nodes, and most names.")
 
 
 class NeighbourArguments(GraphArguments):
     """The arguments of neighbours."""
 
-    node: Name = Field(description="Id of the node, as find_entities names it.")
-    hops: int = Field(1, ge=1, le=FURTHEST, description="How many steps to go.")
+    node: Name = Field(description="Id of the node.")
+    hops: int = Field(1, ge=1, le=FURTHEST, description="Steps.")
     types: list[Name] = Field(
-        default_factory=list, max_length=MOST_NODES, description="Only over relations of these types."
+        default_factory=list, max_length=MOST_NODES, description="Only these relations."
     )
-    min_weight: float = Field(0.0, ge=0.0, le=1.0, description="Only over relations of at least this weight.")
-    direction: Direction = Field("both", description="Along relations (out), against them (in), or both.")
-    at: Instant | None = Field(None, description=f"Only what was true at this time: {ISO}.")
+    min_weight: float = Field(0.0, ge=0.0, le=1.0, description="Least weight.")
+    direction: Direction = Field("both", description="Direction of relations.")
+    at: Instant | None = Field(None, description=f"As true at this time ({ISO}).")
     limit: int = Field(50, ge=1, le=MOST_NODES, description="Most nodes.")
 
     def walk(self) -> Walk:
@@ -107,20 +107,16 @@ class NeighbourArguments(GraphArguments):
 class FactToAdd(Part):
     """Two things and how they are related."""
 
-    subject: Name = Field(description="Id of a node: the name as it is usually written; made if it is new.")
-    predicate: Name = Field(description="The relation in a few words, for instance depends_on.")
-    object: Name = Field(description="Id of a node; made if it is new.")
-    subject_type: Name = Field(
-        ENTITY, description="Type of the subject where it is new: person, project, ..."
-    )
-    object_type: Name = Field(ENTITY, description="Type of the object where it is new.")
-    weight: float = Field(1.0, gt=0.0, le=1.0, description="How strong or sure it is.")
-    valid_from: Instant | None = Field(None, description=f"Since when it is true: {ISO}.")
-    valid_until: Instant | None = Field(None, description="Until when it is true.")
-    single: bool = Field(
-        False, description="The subject has one such object at a time: what was true before is ended by this."
-    )
-    evidence: Identifier | None = Field(None, description="Id of the document that says so.")
+    subject: Name = Field(description="Id of a node: the usual name; created if new.")
+    predicate: Name = Field(description="The relation, such as depends_on.")
+    object: Name = Field(description="Id of a node; created if new.")
+    subject_type: Name = Field(ENTITY, description="Type of a new subject: person, project, ...")
+    object_type: Name = Field(ENTITY, description="Type of a new object.")
+    weight: float = Field(1.0, gt=0.0, le=1.0, description="Strength or confidence.")
+    valid_from: Instant | None = Field(None, description=f"Start ({ISO}).")
+    valid_until: Instant | None = Field(None, description="End.")
+    single: bool = Field(False, description="Ends the earlier object of the subject.")
+    evidence: Identifier | None = Field(None, description="Id of the document that states it.")
 
     def edge(self) -> NewEdge:
         """As the engine takes it."""
@@ -141,7 +137,7 @@ class AddArguments(Arguments):
 
     facts: list[FactToAdd] = Field(min_length=1, max_length=MOST_FACTS, description="What is true.")
     collection: Name = Field("default", description="The collection that the graph is in.")
-    graph: Name = Field("default", description="Name of the graph; made if it is new.")
+    graph: Name = Field("default", description="Name of the graph; created if new.")
 
 
 class FactRow(BaseModel):
@@ -246,9 +242,8 @@ OFFERS: tuple[Offer[Any], ...] = (
         name="find_entities",
         title="Find entities",
         description=(
-            "Find the nodes of a knowledge graph that words are about, with their ids and types, and "
-            "names in documents that begin so. Start here before neighbours and add_facts; with of_memory, "
-            "for the facts that you remembered."
+            "Find nodes of a knowledge graph, with ids and types, and names in documents. Start here "
+            "before neighbours and add_facts."
         ),
         arguments=FindArguments,
         run=find_entities,
@@ -257,8 +252,7 @@ OFFERS: tuple[Offer[Any], ...] = (
         name="neighbours",
         title="Look around a node",
         description=(
-            "Show what a node of a knowledge graph is connected with, how, and over which way, nearest "
-            "first; with at, as it was true at that time."
+            "Show what a node of a knowledge graph is connected with, and over which path, nearest first."
         ),
         arguments=NeighbourArguments,
         run=neighbours,
@@ -267,9 +261,8 @@ OFFERS: tuple[Offer[Any], ...] = (
         name="add_facts",
         title="Add facts to a graph",
         description=(
-            "Write facts into a knowledge graph as relations between named things. The same fact again "
-            "changes nothing twice. For facts about the user or the conversation use remember with a "
-            "fact."
+            "Write facts into a knowledge graph as relations between named things. For facts about the "
+            "user, use remember with a fact."
         ),
         arguments=AddArguments,
         run=add_facts,

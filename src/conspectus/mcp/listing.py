@@ -12,13 +12,15 @@ from mcp_types import (
 )
 from pydantic import BaseModel
 
-from conspectus.mcp import asking, documents, graphs, recalling, remembering
+from conspectus.mcp import asking, documents, elsewhere, graphs, recalling, remembering
 from conspectus.mcp.arguments import fixed_names, schema_of
 from conspectus.mcp.budget import LEAST
 from conspectus.mcp.offer import Offer, Options
 
 OFFERS: Mapping[str, Offer[Any]] = {
-    each.name: each for group in (asking, documents, recalling, remembering, graphs) for each in group.OFFERS
+    each.name: each
+    for group in (asking, elsewhere, documents, recalling, remembering, graphs)
+    for each in group.OFFERS
 }
 INSTRUCTIONS = (
     "Conspectus keeps documents, memories of conversations and graphs of facts. Before you answer from "
@@ -70,6 +72,7 @@ def input_schema(offer: Offer[Any], options: Options) -> dict[str, Any]:
 
 
 def _tool(offer: Offer[Any], options: Options) -> Tool:
+    reads = offer.effect == "reads"
     return Tool(
         name=offer.name,
         title=offer.title,
@@ -77,10 +80,9 @@ def _tool(offer: Offer[Any], options: Options) -> Tool:
         input_schema=input_schema(offer, options),
         output_schema=None if offer.gives is None else schema_of(offer.gives),
         annotations=ToolAnnotations(
-            title=offer.title,
-            read_only_hint=offer.effect == "reads",
-            destructive_hint=offer.effect in {"changes", "deletes"},
-            idempotent_hint=offer.repeatable,
+            read_only_hint=reads,
+            destructive_hint=None if reads else offer.effect in {"changes", "deletes"},
+            idempotent_hint=None if reads else offer.repeatable,
             open_world_hint=False,
         ),
     )

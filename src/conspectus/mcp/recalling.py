@@ -24,14 +24,14 @@ FOOT_MOST = 100
 class RecallArguments(ScopedArguments):
     """The arguments of recall."""
 
-    query: Question = Field(description="What is to be recalled, as a question or in words.")
+    query: Question = Field(description="What to recall.")
     limit: int = Field(10, ge=1, le=MOST_MEMORIES, description="Most memories.")
-    as_of: Instant | None = Field(None, description=f"What was known at this time, not now: {ISO}.")
+    as_of: Instant | None = Field(None, description=f"As known at this time ({ISO}).")
     graph_weight: float = Field(
         0.5,
         ge=0.0,
         le=1.0,
-        description="Weight of the graph of what is remembered: 0 none, 1 the graph alone.",
+        description="Weight of the graph of remembered facts.",
     )
 
     def question(self, call: Call) -> MemoryQuestion:
@@ -49,11 +49,9 @@ class WindowArguments(RecallArguments):
         None,
         ge=0,
         le=MOST_TURNS,
-        description="Most of the last turns of the conversation. Left out: as is usual.",
+        description="Most of the last turns of the conversation.",
     )
-    notes_share: float = Field(
-        0.25, ge=0.0, le=1.0, description="The most of the budget that standing notes may take."
-    )
+    notes_share: float = Field(0.25, ge=0.0, le=1.0, description="Largest share of the budget for notes.")
 
     def question(self, call: Call) -> MemoryQuestion:
         """As the engine takes it."""
@@ -78,7 +76,7 @@ class HistoryArguments(ScopedArguments):
         None,
         min_length=1,
         max_length=LONGEST_CURSOR,
-        description="Older ones: the cursor of the page before.",
+        description="Cursor of the page before.",
     )
 
 
@@ -134,9 +132,8 @@ OFFERS: tuple[Offer[Any], ...] = (
         name="recall",
         title="Recall memories",
         description=(
-            "Find what is remembered about something, best first, each with its id in brackets, when it "
-            "was said and by whom. With as_of, what was known at that time. Use it before asking the user"
-            " again."
+            "Find memories about something, best first, each with its id, time and speaker. Use it before "
+            "asking the user again."
         ),
         arguments=RecallArguments,
         run=recall,
@@ -145,9 +142,8 @@ OFFERS: tuple[Offer[Any], ...] = (
         name="memory_context",
         title="Build context from memory",
         description=(
-            "Build the context for the next turn of a conversation from memory, within max_tokens: "
-            "standing notes, what is relevant to the query, and the last turns. Call it at the start of a"
-            " turn."
+            "Build the context for the next turn from memory: notes, what is relevant to the query, and "
+            "the last turns. Call it at the start of a turn."
         ),
         arguments=WindowArguments,
         run=memory_context,
@@ -156,8 +152,8 @@ OFFERS: tuple[Offer[Any], ...] = (
         name="history",
         title="Conversation history",
         description=(
-            "Read what was said in order of time, the newest last, each with its id in brackets. Go on to"
-            " older ones with the cursor."
+            "Read what was said in order of time, the newest last, each with its id. The cursor leads to "
+            "older ones."
         ),
         arguments=HistoryArguments,
         run=history,

@@ -24,33 +24,31 @@ class FactPart(Part):
     """What a memory states, as an edge of the graph."""
 
     subject: Name
-    predicate: Name = Field(description="The relation in a few words, for instance lives_in.")
+    predicate: Name = Field(description="The relation, such as lives_in.")
     object: Name
-    single: bool = Field(
-        True, description="Whether the subject has one such object at a time, so that a newer one ends it."
-    )
+    single: bool = Field(True, description="Whether a newer object ends this one.")
 
 
 class MemoryPart(Part):
     """Something to remember."""
 
-    text: Said = Field(description="What is to be remembered, word for word, understandable by itself.")
+    text: Said = Field(description="Word for word, understandable by itself.")
     kind: MemoryClass = Field(
         "turn",
-        description="turn: something said. note: a standing preference or instruction, always considered.",
+        description="note: a standing preference or instruction.",
     )
-    role: Name | None = Field(None, description="Who spoke, as chats name it: user, assistant, ...")
+    role: Name | None = Field(None, description="user, assistant, ...")
     speaker: Name | None = Field(None, description="Who spoke, by name.")
-    at: Instant | None = Field(None, description=f"When it was said: {ISO}. Left out: now.")
-    key: Name | None = Field(None, description="Your own name for it: the same key again replaces it.")
-    pinned: bool = Field(False, description="Keep it whatever its age.")
-    fact: FactPart | None = Field(None, description="The fact that it states, for the graph.")
-    valid_from: Instant | None = Field(None, description="Since when the fact is true.")
-    valid_until: Instant | None = Field(None, description="Until when the fact is true.")
+    at: Instant | None = Field(None, description=f"When it was said ({ISO}); left out: now.")
+    key: Name | None = Field(None, description="Your id: the same key again replaces it.")
+    pinned: bool = Field(False, description="Never expires.")
+    fact: FactPart | None = Field(None, description="The fact that it states.")
+    valid_from: Instant | None = Field(None, description="Start of the fact.")
+    valid_until: Instant | None = Field(None, description="End of the fact.")
     entities: list[Name] = Field(
         default_factory=list,
         max_length=MOST_ENTITIES,
-        description="Names that it mentions, if you know them.",
+        description="Names that it mentions.",
     )
 
     def memory(self) -> NewMemory:
@@ -63,20 +61,20 @@ class RememberArguments(ScopedArguments):
     """The arguments of remember."""
 
     memories: list[MemoryPart] = Field(
-        min_length=1, max_length=MOST_AT_ONCE, description="What to remember, in the order it was said."
+        min_length=1, max_length=MOST_AT_ONCE, description="In the order they were said."
     )
 
 
 class UpdateArguments(ScopedArguments):
     """The arguments of update_memory."""
 
-    memory: Identifier = Field(description="Id of the memory, as recall and history name it.")
+    memory: Identifier = Field(description="Id of the memory.")
     text: Said | None = Field(None, description="The new text in full.")
     kind: MemoryClass | None = Field(None, description="turn or note.")
-    pinned: bool | None = Field(None, description="Whether it is kept whatever its age.")
+    pinned: bool | None = Field(None, description="Never expires.")
     fact: FactPart | None = Field(None, description="The fact that it states.")
-    valid_from: Instant | None = Field(None, description="Since when the fact is true.")
-    valid_until: Instant | None = Field(None, description="Until when the fact is true.")
+    valid_from: Instant | None = Field(None, description="Start of the fact.")
+    valid_until: Instant | None = Field(None, description="End of the fact.")
 
     def changes(self) -> dict[str, Any]:
         """What is to be changed. Raises InvalidInput for nothing."""
@@ -95,13 +93,11 @@ class ForgetArguments(ScopedArguments):
     ids: list[Identifier] = Field(
         default_factory=list, max_length=MOST_IDS, description="Ids of the memories to delete."
     )
-    before: Instant | None = Field(None, description=f"Delete what was said before this time: {ISO}.")
+    before: Instant | None = Field(None, description=f"Delete what was said before this time ({ISO}).")
     older_than_days: float | None = Field(None, ge=0, description="Delete what is older than so many days.")
-    everything: bool = Field(False, description="Delete all memories of the user, agent and conversation.")
-    pinned: bool = Field(False, description="Delete pinned memories, too; those named by ids always go.")
-    confirm: bool = Field(
-        False, description="False: only say what would be deleted. True: delete it, which cannot be undone."
-    )
+    everything: bool = Field(False, description="Delete all in scope.")
+    pinned: bool = Field(False, description="Delete pinned ones, too.")
+    confirm: bool = Field(False, description="Delete for good; else only say what would be deleted.")
 
     def what(self) -> Forgetting:
         """As the engine takes it."""
@@ -203,9 +199,8 @@ OFFERS: tuple[Offer[Any], ...] = (
         name="remember",
         title="Remember",
         description=(
-            "Store things in long-term memory, word for word: turns of a conversation, facts, preferences"
-            " (kind note). They can be recalled at once, in this and in later conversations. Store what "
-            "will matter later; one memory for each thing."
+            "Store in long-term memory what will matter later: turns, facts, preferences (kind note). One "
+            "memory for each thing."
         ),
         arguments=RememberArguments,
         run=remember,
@@ -217,9 +212,8 @@ OFFERS: tuple[Offer[Any], ...] = (
         name="update_memory",
         title="Update a memory",
         description=(
-            "Correct or change a memory. It keeps its id, and what it said before can still be asked for "
-            "as of an earlier time. To state that something has changed in the world, remember the new "
-            "fact."
+            "Correct a memory; it keeps its id and its earlier versions. If something has changed in the "
+            "world, remember the new fact instead."
         ),
         arguments=UpdateArguments,
         run=update_memory,
@@ -230,9 +224,8 @@ OFFERS: tuple[Offer[Any], ...] = (
         name="forget",
         title="Forget",
         description=(
-            "Delete memories, by ids, by age, or all of a conversation or user. Without confirm nothing "
-            "is deleted and the receipt says what would be; with confirm=true it is deleted for good. "
-            "Give exactly one of ids, before, older_than_days and everything."
+            "Delete memories for good with confirm=true; without it, only say what would be deleted. Give "
+            "exactly one of ids, before, older_than_days and everything."
         ),
         arguments=ForgetArguments,
         run=forget,

@@ -1,0 +1,132 @@
+"""Tools that ask streams, channels and tasks: find_moments, channel_context, find_tasks."""
+
+from typing import Any
+
+from pydantic import Field
+
+from conspectus.faces.task_words import Priority, TaskResult, TaskStatus
+from conspectus.faces.tasks import Tasks
+from conspectus.mcp.arguments import ISO, Arguments, Instant, Name, Question
+from conspectus.mcp.budget import Page
+from conspectus.mcp.lines import content, notices, short, sources
+from conspectus.mcp.offer import Answer, Call, Offer
+from conspectus.model.conversation import ChannelQuestion
+from conspectus.model.query import Budget
+from conspectus.model.video import CaptionRange, Moment, VideoQuestion
+from conspectus.streams.showing import shown
+from conspectus.text.clocks import clock_of
+from conspectus.text.times import parse_instant
+
+MOST_FOUND = 20
+MOST_STREAMS = 20
+NAMING_SHARE = 6
+NAMING_MOST = 400
+NOTHING = "Nothing relevant was found."
+
+
+class MomentArguments(Arguments):
+    """The arguments of find_moments."""
+
+    query: Question = Field(description="The question; it may name a time.")
+    streams: list[Name] = Field(
+        default_factory=list, max_length=MOST_STREAMS, description="Only in these streams; left out: all."
+    )
+    collection: Name = Field("default", description="The collection of the streams.")
+    start: Instant | None = Field(None, description=f"From this time on (0:30, or {ISO}).")
+    end: Instant | None = Field(None, description="Before this time.")
+    limit: int = Field(5, ge=1, le=MOST_FOUND, description="Most moments.")
+
+
+class ChannelArguments(Arguments):
+    """The arguments of channel_context."""
+
+    query: Question = Field(description="The question.")
+    channel: Name = Field(description="Name or id of the channel in which it is asked.")
+    collection: Name = Field("default", description="The collection of the channel.")
+    thread: Name | None = Field(None, description="The thread in which it is asked.")
+    at: Instant | None = Field(None, description=f"When it is asked ({ISO}); left out: now.")
+
+
+class TaskArguments(Arguments):
+    """The arguments of find_tasks."""
+
+    query: Question = Field(description="What the tasks are about.")
+    status: TaskStatus | None = Field(None, description="Only with this status.")
+    priority: Priority | None = Field(None, description="Only with this priority.")
+    collection: Name = Field("tasks", description="The collection of the tasks.")
+    limit: int = Field(5, ge=1, le=MOST_FOUND, description="Most tasks.")
+
+
+async def find_moments(call: Call, given: MomentArguments) -> Answer:
+    """The best moments, each with its stream, its times and its captions."""
+    for stream in given.streams:
+        call.require_inside(await call.engine.find_source(stream, collection=given.collection))
+    asked = VideoQuestion(
+        given.query,
+        streams=tuple(given.streams),
+        collection=given.collection,
+        range=CaptionRange(given.start, given.end),
+        limit=given.limit,
+    )
+    found = await call.engine.find_moments(asked)
+    head = "" if found.moments else NOTHING
+    return call.page(Page(list(map(_moment, found.moments)), head, notices(found.notices)))
+
+
+async def channel_context(call: Call, given: ChannelArguments) -> Answer:
+    """The right messages for a question in a channel, and the documents that they are."""
+    call.require_inside(await call.engine.find_source(given.channel, collection=given.collection))
+    told = min(call.room.tokens // NAMING_SHARE, NAMING_MOST)
+    at = None if given.at is None else parse_instant(given.at)
+    asked = ChannelQuestion(given.query, given.channel, given.collection, thread=given.thread, at=at)
+    budget = Budget(call.room.tokens - told, call.options.tokenizer)
+    window = (await call.engine.channel_window(asked, budget)).window
+    return call.page(
+        Page(sources(window.citations), window.text or NOTHING, notices(window.notices), between="\n")
+    )
+
+
+async def find_tasks(call: Call, given: TaskArguments) -> Answer:
+    """The tasks and attachments that are most similar to the query."""
+    tasks = Tasks(call.engine, collection=given.collection)
+    found = await tasks.search(given.query, given.limit, status=given.status, priority=given.priority)
+    return call.page(Page(list(map(_task, found)), "" if found else NOTHING))
+
+
+def _moment(moment: Moment) -> str:
+    clock = clock_of(moment.stream)
+    times = f"{shown(moment.start, clock)} to {shown(moment.end, clock)}"
+    head = f"{short(moment.stream.name)}, {times} (score {moment.score:.3g})"
+    return "\n".join((head, *(content(each.text) for each in moment.captions)))
+
+
+def _task(found: TaskResult) -> str:
+    facts = [found.status, *filter(None, (found.priority,))]
+    named = f"attachment {short(found.attachment_id)} of " if found.attachment_id else ""
+    head = f"{named}task {short(found.task_id)}: {short(found.title)} ({', '.join(facts)})"
+    return f"{head}\n{content(found.document)}"
+
+
+OFFERS: tuple[Offer[Any], ...] = (
+    Offer(
+        name="find_moments",
+        title="Find moments in streams",
+        description="Find the moments of videos and streams that answer a question, with their captions.",
+        arguments=MomentArguments,
+        run=find_moments,
+    ),
+    Offer(
+        name="channel_context",
+        title="Build context from a channel",
+        description="Build the context for a question asked in a channel: messages, reply chains, threads.",
+        arguments=ChannelArguments,
+        run=channel_context,
+    ),
+    Offer(
+        name="find_tasks",
+        title="Find tasks",
+        description="Find the tasks, and their attachments, that are about something, with status.",
+        arguments=TaskArguments,
+        run=find_tasks,
+    ),
+)

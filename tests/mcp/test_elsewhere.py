@@ -1,0 +1,55 @@
+"""Tools that ask streams, channels and tasks."""
+
+from conspectus.engine import Engine
+from conspectus.faces.task_words import Task
+from conspectus.faces.tasks import Tasks
+from conspectus.model.conversation import NewMessage
+from conspectus.model.memory import Scope
+from conspectus.model.video import NewCaption
+from tests.mcp.conftest import client, refused, remembered, said
+
+
+async def test_moments_have_their_stream_their_times_and_their_captions(engine: Engine) -> None:
+    scenes = [NewCaption("A red car stops at the gate.", 65, 70), NewCaption("A dog sleeps.", 300, 310)]
+    await engine.add_captions(scenes, stream="gate")
+    await engine.settle()
+    async with client(engine) as asked:
+        found = await said(asked, "find_moments", query="red car", streams=["gate"], limit=1)
+        assert found.startswith("gate, 00:01:05 to 00:01:10 (score ")
+        assert found.endswith("\nA red car stops at the gate.")
+        later = await said(asked, "find_moments", query="red car", start="0:02:00", end="0:03:00")
+        assert "car" not in later
+        assert (await refused(asked, "find_moments", query="x", streams=["yard"])).startswith("not_found")
+
+
+async def test_the_context_of_a_channel_is_of_its_messages(engine: Engine) -> None:
+    talk = [NewMessage("How do I reset it?", key="1"), NewMessage("Hold the button.", key="2", reply_to="1")]
+    await engine.post(talk, channel="support")
+    await engine.settle()
+    async with client(engine) as asked:
+        found = await said(asked, "channel_context", query="How do I reset it?", channel="support")
+        assert "How do I reset it?" in found and "document " in found
+        assert (await refused(asked, "channel_context", query="x", channel="sales")).startswith("not_found")
+
+
+async def test_a_channel_is_never_the_memory_of_somebody_else(engine: Engine) -> None:
+    async with client(engine) as asked:
+        await remembered(asked, "Bob likes green tea.", user="bob")
+    [home] = await engine.sources(collection="memory")
+    async with client(engine, Scope("ann")) as asked:
+        fields = {"query": "tea", "collection": "memory"}
+        assert (await refused(asked, "channel_context", channel=home.id, **fields)).startswith("not_found")
+        assert (await refused(asked, "find_moments", streams=[home.id], **fields)).startswith("not_found")
+
+
+async def test_tasks_are_found_by_what_they_are_about(engine: Engine) -> None:
+    tasks = Tasks(engine)
+    await tasks.put(Task("login", "Fix the login", "Passwords fail.", status="in_progress", priority="high"))
+    await tasks.put(Task("docs", "Write the docs"))
+    async with client(engine) as asked:
+        found = await said(asked, "find_tasks", query="login passwords", status="in_progress")
+        assert found.startswith("task login: Fix the login (in_progress, high)\n")
+        assert "docs" not in found
+        assert (
+            await said(asked, "find_tasks", query="x", collection="default") == "Nothing relevant was found."
+        )
