@@ -55,6 +55,7 @@ from conspectus.web.routes import (
     memories,
     memories_kept,
     memory_lines,
+    pages,
     people,
     server,
     sources,
@@ -193,7 +194,8 @@ async def _lifespan(running: Running, _app: FastAPI) -> AsyncIterator[None]:
 
 
 def _include(app: FastAPI, models: Endpoint, *, api: bool) -> None:
-    for group in (*GROUPS, server) if api else (server,):
+    own = (server, pages)
+    for group in (*GROUPS, *own) if api else own:
         app.router.routes.extend(group.router.routes)
     app.router.routes.append(Route(MODELS, models))
 

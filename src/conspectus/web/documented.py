@@ -81,7 +81,9 @@ class Application(FastAPI):
             parts = made.setdefault("components", {})
             schemas = parts.setdefault("schemas", {})
             schemas[PROBLEM] = ProblemDocument.model_json_schema()
-            parts["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer", "bearerFormat": "csp_…"}}
+            parts["securitySchemes"] = {
+                "key": {"type": "http", "scheme": "bearer", "bearerFormat": "csp_..."}
+            }
             made["security"] = [{"key": []}]
             _name_write_keys(made["paths"])
             self.openapi_schema = made
