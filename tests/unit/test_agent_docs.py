@@ -1,8 +1,6 @@
-"""The manual of agents' contexts names everything there is, and its program runs as it stands."""
+"""The manual of agents' contexts names everything there is."""
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,16 +12,7 @@ from conspectus.faces.agent_words import Beside
 
 ROOT = Path(__file__).resolve().parents[2]
 MANUAL = (ROOT / "docs" / "agent.md").read_text(encoding="utf-8")
-PROGRAMS = re.findall(r"^```python\n(.*?)^```$", MANUAL, re.MULTILINE | re.DOTALL)
 BLOCKING = [getattr(agent, name) for name in agent.__all__ if not name.startswith("Async")]
-
-
-@pytest.mark.parametrize("program", PROGRAMS, ids=range(len(PROGRAMS)))
-def test_programs_of_the_manual_run(program: str, tmp_path: Path) -> None:
-    command = [sys.executable, "-W", "error", "-c", program]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (ran.stderr, ran.returncode) == ("", 0)
-    assert "Mona" in ran.stdout and "French" in ran.stdout
 
 
 @pytest.mark.parametrize("kind", BLOCKING, ids=lambda kind: kind.__name__)
