@@ -75,6 +75,7 @@ async def open(
     engine = Engine(parts)
     try:
         await engine.resume()
+        await engine.finish_purges()
         yield engine
     finally:
         await engine.close()

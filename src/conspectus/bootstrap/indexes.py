@@ -56,7 +56,7 @@ def indexes_of(place: Place, settings: Settings, transactions: "Transactions", t
     """The indexes that the settings name, over the transactions and in the turns of the store."""
     match chosen_index(place, settings):
         case "segments":
-            return EmbeddedIndexes(place, settings)
+            return EmbeddedIndexes(place, settings, transactions)
         case "milvus":
             return MilvusIndexes(place.folder, settings, turns)
         case "pgvector":
@@ -70,9 +70,10 @@ def indexes_of(place: Place, settings: Settings, transactions: "Transactions", t
 class EmbeddedIndexes:
     """Indexes in the store's own folder."""
 
-    def __init__(self, place: Place, settings: Settings) -> None:
+    def __init__(self, place: Place, settings: Settings, transactions: "Transactions") -> None:
         self._place = place
         self._settings = settings
+        self._read = transactions.read
 
     async def open(self, collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
         """The index of a collection in a space."""
@@ -88,7 +89,17 @@ class EmbeddedIndexes:
         return ()
 
     async def sweep(self) -> None:
-        """Nothing to do."""
+        """Delete the folders of collections that are gone."""
+        from conspectus.records.catalog import all_collections
+
+        # Folders first: a collection that is made meanwhile gets its folder after its row.
+        folders = await asyncio.to_thread(_folders, self._place.folder / INDEXES)
+        known = await self._read(all_collections)
+        kept = {index_folder(self._place.folder, each, None).parent.name for each in known}
+        kept |= {each.id for each in known}
+        for folder in folders:
+            if folder.name not in kept:
+                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
     async def close(self) -> None:
         """Nothing to do: they share nothing."""
@@ -153,6 +164,10 @@ def index_folder(folder: Path, collection: Collection, space: EmbeddingSpace | N
     name = "words" if space is None else space.name
     made = f"{collection.created:%Y%m%dT%H%M%S%f}"
     return folder / INDEXES / f"{collection.id}-{made}" / "".join(c if c.isalnum() else "-" for c in name)
+
+
+def _folders(directory: Path) -> list[Path]:
+    return list(directory.iterdir()) if directory.is_dir() else []
 
 
 def _adopt(old: Path, new: Path) -> None:

@@ -45,6 +45,7 @@ JOBS = "jobs"
 ALERTS = "alerts"
 NAMES = "names"
 KEEPING = "keeping"
+PURGING = "purging"
 UPLOADS = "uploads"
 COPIES = "wikis"
 
@@ -86,6 +87,7 @@ async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
         memories=SqlMemories(records.transactions),
         graphs=SqlGraphs(records.transactions, most=settings.max_walked),
         keeping=partial(turns, KEEPING),
+        purging=partial(turns, PURGING),
         names=_name_parts(partial(turns, NAMES), settings, records.transactions),
         alerts=_alert_parts(partial(turns, ALERTS), settings, records.transactions),
         work=_work_parts(place, settings, records.transactions, turns),

@@ -9,7 +9,6 @@ from conspectus.access.sight import Place
 from conspectus.engine.desk import Desk
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.ingest.prepare import Limits, named, storable
-from conspectus.ingest.upkeep import purge as purge_files
 from conspectus.model.ids import LOCAL, CollectionId, SourceId, is_stable_id, is_uuid
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import (
@@ -100,13 +99,12 @@ class Catalog(Desk):
         """Delete a collection with everything in it. Raises NotFound."""
         place = await self._place(name, "owner", "delete a collection")
         collection = place.collection
-        # Once the collection is gone nobody knows of its index: what keeps that from going must come first.
-        await self._forget_index(collection)
-        receipt = await self._core.records.delete_collection(collection.id)
-        # Someone may have asked meanwhile, and have built it for that.
-        await self._forget_index(collection)
-        if purge:
-            await purge_files(self._core.records, self._core.shelves, set())
+        async with self._purging(purge, collection.id):
+            # Once the collection is gone nobody knows of its index: what keeps that from going comes first.
+            await self._forget_index(collection)
+            receipt = await self._core.records.delete_collection(collection.id)
+            # Someone may have asked meanwhile, and have built it for that.
+            await self._forget_index(collection)
         return Receipt(receipt.documents, receipt.chunks, receipt.vectors, purge)
 
     async def _forget_index(self, collection: Collection) -> None:
@@ -203,9 +201,8 @@ class Catalog(Desk):
         """Delete a source with its documents, and say how many of each thing went. Raises NotFound."""
         found, place = await self._source(source, collection)
         self._may_write(place, found, "delete a source")
-        receipt = await self._core.records.delete_source(found.id)
-        if purge:
-            await purge_files(self._core.records, self._core.shelves, {found.collection})
+        async with self._purging(purge, found.collection):
+            receipt = await self._core.records.delete_source(found.id)
         return Receipt(receipt.documents, receipt.chunks, receipt.vectors, purge)
 
     def _may_write(self, place: Place, source: Source, action: str) -> None:

@@ -1,6 +1,7 @@
 """What every group of operations works with: the store, the person, and what that person sees."""
 
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Self
 
 from conspectus.access.sight import Sight
@@ -9,6 +10,7 @@ from conspectus.errors import StorageBusy, WriteUnknown
 from conspectus.ingest.pipeline import write
 from conspectus.ingest.prepare import Preparation
 from conspectus.model.access import Person
+from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection, Document, NewDocument, Source, Written
 from conspectus.model.validation import ChecksArguments
 from conspectus.ports import Embedder, Progress
@@ -28,6 +30,10 @@ class Desk(ChecksArguments):
         view = object.__new__(type(self))
         Desk.__init__(view, self._core, person)
         return view
+
+    def _purging(self, purge: bool, *collections: CollectionId) -> AbstractAsyncContextManager[None]:
+        """A block that deletes, at the end of which no file holds what it deleted, with `purge`."""
+        return self._core.purging(*collections) if purge else nullcontext()
 
     async def _write(
         self,

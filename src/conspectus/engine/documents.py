@@ -20,7 +20,6 @@ from conspectus.errors import (
 from conspectus.ingest.files import Intake, Kept, Root, placed, take_in
 from conspectus.ingest.pipeline import batches
 from conspectus.ingest.prepare import own_spans
-from conspectus.ingest.upkeep import purge as purge_files
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.records import (
     Chunk,
@@ -188,10 +187,8 @@ class Documents(Catalog):
         found = await self._sight.documents(asked)
         for document, place in found:
             self._may_edit(place, document, "delete a document")
-        receipt = await self._core.records.delete([each.id for each, _ in found], now=self._parts.clock())
-        if purge:
-            collections = {each.collection for each, _ in found}
-            await purge_files(self._core.records, self._core.shelves, collections)
+        async with self._purging(purge, *{each.collection for each, _ in found}):
+            receipt = await self._core.records.delete([each.id for each, _ in found], now=self._parts.clock())
         return replace(receipt, purged=purge)
 
     async def delete_chunks(self, document: str) -> int:
@@ -207,15 +204,14 @@ class Documents(Catalog):
         place = await self._sight.place(collection)
         require_scope(self._person, "write", "write")
         total = Receipt()
-        while page := (
-            await self.list(collection=place.collection.id, where=where, limit=LIST_LIMIT)
-        ).documents:
-            one = await self.delete([each.id for each in page])
-            total = Receipt(
-                total.documents + one.documents, total.chunks + one.chunks, total.vectors + one.vectors
-            )
-        if purge:
-            await purge_files(self._core.records, self._core.shelves, {place.collection.id})
+        async with self._purging(purge, place.collection.id):
+            while page := (
+                await self.list(collection=place.collection.id, where=where, limit=LIST_LIMIT)
+            ).documents:
+                one = await self.delete([each.id for each in page])
+                total = Receipt(
+                    total.documents + one.documents, total.chunks + one.chunks, total.vectors + one.vectors
+                )
         return replace(total, purged=purge)
 
     async def _embed_in(self, place: Place, *, wait: bool, progress: Progress | None = None) -> None:

@@ -43,6 +43,11 @@ class Engine(Forgetting):
         """The answers of chats that front ends make known to other processes, if there may be any."""
         return self._parts.spoken
 
+    async def finish_purges(self) -> None:
+        """Have finished in the background what a process was killed over while it purged."""
+        if self._does_background_work and await self._core.records.unfinished_purges():
+            self._core.finish_purges()
+
     async def resume(self, *, rested: float = 0.0) -> None:
         """Go on embedding what has no vector yet, where no error ended it within `rested` seconds."""
         for place in await self._sight.places():

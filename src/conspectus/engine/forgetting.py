@@ -5,7 +5,6 @@ from dataclasses import replace
 from conspectus.access.memory_sight import Homes
 from conspectus.access.policy import require_scope
 from conspectus.engine.keeping import BATCH, Keeping
-from conspectus.ingest.upkeep import purge as purge_files
 from conspectus.memory.retention import added, checked_forgetting, meant
 from conspectus.memory.scopes import scope_of
 from conspectus.model.filter import Filter
@@ -34,18 +33,10 @@ class Forgetting(Keeping):
         checked_forgetting(what)
         require_scope(self._person, "write", "forget memories")
         homes = await self._homes(scope, collection)
-        if what.ids:
-            found = await self._memory_sight.documents(homes, list(dict.fromkeys(what.ids)))
-            for each in found:
-                self._may_edit(homes.place, each, "forget memories")
-            receipt = await self._let_go([each.id for each in found], pinned=True, preview=preview)
-        else:
-            where = meant(what, self._parts.clock())
-            receipt = await self._forget_where(homes, where, pinned=what.pinned, preview=preview)
-        if purge and not preview:
-            await purge_files(self._core.records, self._core.shelves, {homes.place.collection.id})
-            return replace(receipt, purged=True)
-        return receipt
+        erased = purge and not preview
+        async with self._purging(erased, homes.place.collection.id):
+            receipt = await self._forgotten(homes, what, preview=preview)
+        return replace(receipt, purged=erased)
 
     async def conversations(self, *, scope: Scope, collection: str = MEMORY) -> list[ConversationSummary]:
         """The conversations of a scope that have memories, the one that was last spoken in first."""
@@ -73,6 +64,15 @@ class Forgetting(Keeping):
             first=totals.first,
             last=totals.last,
         )
+
+    async def _forgotten(self, homes: Homes, what: What, *, preview: bool) -> ForgetReceipt:
+        if not what.ids:
+            where = meant(what, self._parts.clock())
+            return await self._forget_where(homes, where, pinned=what.pinned, preview=preview)
+        found = await self._memory_sight.documents(homes, list(dict.fromkeys(what.ids)))
+        for each in found:
+            self._may_edit(homes.place, each, "forget memories")
+        return await self._let_go([each.id for each in found], pinned=True, preview=preview)
 
     async def _forget_where(
         self, homes: Homes, where: Filter, *, pinned: bool, preview: bool

@@ -1,19 +1,24 @@
 """What an engine is put together from, and what its views for different people share."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Protocol
 from weakref import WeakValueDictionary
 
 from conspectus.access.keys import Keys
 from conspectus.engine.versions import Versions
+from conspectus.errors import ConspectusError
 from conspectus.ingest.backfill import Backfill
 from conspectus.ingest.followers import Followers
 from conspectus.ingest.job_service import JobService, OpenJobs
 from conspectus.ingest.name_reading import NameReader
 from conspectus.ingest.shelves import OpenIndex, Shelves
+from conspectus.ingest.upkeep import purge
 from conspectus.memory.keeping import Keeper
+from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.model.wiki import Connection
 from conspectus.ports import Archives, Clock, CountTokens, Embedder, Files, Records
@@ -30,6 +35,8 @@ from conspectus.ports.turns import Turn, Turns
 from conspectus.ports.web import Connector, Fetcher, Reranker
 from conspectus.settings import Settings
 from conspectus.streams.standing import AlertService
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +116,8 @@ class Parts:
 
     `embedder_named` makes the embedder of a setting, `embedder_for` the one of a space (None: it cannot
     be had here), `size` says how many bytes the store takes; `keeping` is held by the process that carries
-    retentions out; `release` is awaited when all work has stopped and the stores are still open.
+    retentions out, `purging` by one that erases; `release` is awaited when all work has stopped and the
+    stores are still open.
     """
 
     path: str
@@ -136,6 +144,7 @@ class Parts:
     memories: Memories
     graphs: Graphs
     keeping: Turn
+    purging: Turn
     alerts: AlertParts
     names: NameParts
     work: WorkParts
@@ -167,6 +176,7 @@ class Core:
         self._poster: Poster | None = None
         self._alerting: AlertService | None = None
         self._keeper: Keeper | None = None
+        self._finishing: asyncio.Task[None] | None = None
 
     def follow(self, followers: Followers) -> None:
         """Keep followers running until the store is closed; the first ones stay. Raises what ended them."""
@@ -185,6 +195,34 @@ class Core:
         if self._keeper is None:
             self._keeper = make()
         self._keeper.start()
+
+    @asynccontextmanager
+    async def purging(self, *collections: CollectionId) -> AsyncIterator[None]:
+        """Erase what the block deletes from the collections; if this is interrupted, the next purge does it.
+
+        Raises StorageBusy where a reader does not let go of it.
+        """
+        for each in collections:
+            await self.records.begin_purge(each)
+        yield
+        async with self.parts.purging():
+            await self._purge()
+
+    def finish_purges(self) -> None:
+        """Erase, while this goes on, what processes were to erase that ended before."""
+        self._finishing = asyncio.create_task(self._finish_purges())
+
+    async def _finish_purges(self) -> None:
+        try:
+            async with self.parts.purging() as mine:
+                if mine and await self.records.unfinished_purges():
+                    await self._purge()
+        except ConspectusError as fault:
+            logger.warning("a purge that was interrupted could not be finished: %s", fault.code)
+
+    async def _purge(self) -> None:
+        await self.parts.indexes.sweep()
+        await purge(self.records, self.shelves)
 
     def poster(self) -> Poster:
         """What webhooks are sent with, made when it is first needed."""
@@ -206,6 +244,8 @@ class Core:
             await self._alerting.close()
         if self._keeper is not None:
             await self._keeper.close()
+        if self._finishing is not None:
+            await asyncio.wait({self._finishing})
         if self._poster is not None:
             await self._poster.close()
         await self.jobs.close(grace=self.parts.settings.job_grace_seconds)

@@ -3,7 +3,6 @@
 from conspectus.ingest.backfill import embed_pending
 from conspectus.ingest.given_vectors import GivenVectors
 from conspectus.ingest.shelves import Shelves
-from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection
 from conspectus.model.reports import CheckReport, CollectionStatus
 from conspectus.model.similarity import measured
@@ -38,12 +37,14 @@ async def check(records: Records, shelves: Shelves) -> CheckReport:
     return CheckReport(records=tuple(await records.check()), index=found)
 
 
-async def purge(records: Records, shelves: Shelves, collections: set[CollectionId]) -> None:
-    """Return only when no file holds anything deleted from these collections."""
+async def purge(records: Records, shelves: Shelves) -> None:
+    """Return only when no file holds anything that a purge was begun for."""
+    begun = await records.unfinished_purges()
+    collections = set(begun.values())
     for each in await records.collections():
         if each.id in collections:
             await (await shelves.current(each)).index.purge()
-    await records.purge()
+    await records.purge(tuple(begun))
 
 
 async def move(

@@ -342,8 +342,19 @@ class Records(Timelines, Protocol):
         """What the database itself finds wrong with its files and references; empty if nothing."""
         ...
 
-    async def purge(self) -> None:
-        """Return only when no file of the store holds deleted content any more."""
+    async def begin_purge(self, collection: CollectionId) -> None:
+        """Note that what is about to be deleted from the collection must be erased."""
+        ...
+
+    async def unfinished_purges(self) -> Mapping[str, CollectionId]:
+        """The collections of purges that were begun and did not end, by the ids of the purges."""
+        ...
+
+    async def purge(self, done: Sequence[str] = ()) -> None:
+        """Return only when no file of the store holds deleted content, nor an answer that repeats it.
+
+        `done` are the purges that end with this one.
+        """
         ...
 
     async def close(self) -> None:

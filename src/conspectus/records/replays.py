@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, insert, or_, select, update
 from sqlalchemy.sql.elements import SQLColumnExpression
 
 from conspectus.errors import Conflict, StorageError, TurnLost, WriteUnknown
@@ -18,7 +18,12 @@ from conspectus.text.times import to_microseconds
 
 LONGEST_LEASE: Final = 3_600.0
 LOST: Final = json.dumps(None)
-"""Stands in the place of an answer that nobody got, to a request of which something was stored."""
+"""Stands in the place of an answer that is not kept, to a request of which something was stored."""
+STORED: Final = 1
+ERASED: Final = 2
+"""Something was stored before a purge, which the answer may repeat."""
+PLAIN: Final = 3
+"""The answer holds no text, so purges leave it."""
 
 
 class SqlReplays:
@@ -86,7 +91,7 @@ class SqlReplays:
         open_claim = select(replays.c.stored).where(same, replays.c.answer.is_(None))
         stored = connection.execute(open_claim).scalar()
         if stored == 0:
-            connection.execute(update(replays).where(same).values(stored=1))
+            connection.execute(update(replays).where(same).values(stored=STORED))
         elif stored is None and self._claims.get(claim) == created:
             raise TurnLost(f"the idempotency key {claim[1]}")
 
@@ -118,8 +123,8 @@ def _begin(connection: Connection, row: Mapping[str, Any], seconds: float) -> Ma
         raise Conflict("idempotency key", key, "belongs to a request that is still being answered")
     if found.answer == LOST:
         raise WriteUnknown(
-            "of this request a part or all was stored, and its answer is lost; look what is there before you"
-            " send it again, with another idempotency key"
+            "of this request a part or all was stored, and its answer is not kept; look what is there before"
+            " you send it again, with another idempotency key"
         )
     answer: Mapping[str, Any] = json.loads(found.answer)
     return answer
@@ -128,9 +133,12 @@ def _begin(connection: Connection, row: Mapping[str, Any], seconds: float) -> Ma
 def _finish(connection: Connection, claim: ColumnElement[bool], answer: Mapping[str, Any] | None) -> None:
     if answer is None:
         _unanswered(connection, claim)
+        return
+    told, kept = json.dumps(answer, ensure_ascii=False, allow_nan=False), update(replays).where(claim)
+    if answer.get("plain"):
+        connection.execute(kept.values(answer=told, stored=PLAIN))
     else:
-        told = json.dumps(answer, ensure_ascii=False, allow_nan=False)
-        connection.execute(update(replays).where(claim).values(answer=told))
+        connection.execute(kept.values(answer=case((replays.c.stored == ERASED, LOST), else_=told)))
 
 
 def _renew(connection: Connection, claims: list[dict[str, Any]], seconds: float) -> None:
@@ -146,7 +154,7 @@ def _give_back(connection: Connection, everything: bool) -> int:
 
 def _unanswered(connection: Connection, which: ColumnElement[bool]) -> int:
     """Give back keys, how many, but those of requests of which anything was stored."""
-    connection.execute(update(replays).where(which, replays.c.stored == 1).values(answer=LOST))
+    connection.execute(update(replays).where(which, replays.c.stored > 0).values(answer=LOST))
     return connection.execute(delete(replays).where(which, replays.c.stored == 0)).rowcount
 
 

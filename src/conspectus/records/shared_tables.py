@@ -1,4 +1,4 @@
-"""The tables of what processes agree on: whose turn it is, and how much of what they may give is given."""
+"""The tables of what processes agree on: whose turn it is, what may still be given, what is to be erased."""
 
 from sqlalchemy import Column, Table
 
@@ -20,3 +20,11 @@ allowances = Table(
     Column("minute", Number, nullable=False),
     Column("taken", Number, nullable=False),
 )
+
+purges = Table(
+    "purges",
+    schema,
+    Column("id", String, primary_key=True),
+    Column("collection", String, nullable=False),
+)
+"""Purges that have not ended, each with the collection whose index may hold what was deleted."""

@@ -65,6 +65,8 @@ def _say(connection: Connection, utterance: Utterance) -> None:
         {"stream": utterance.stream, "number": utterance.first + place, "frame": frame}
         for place, frame in enumerate(utterance.frames)
     ]
+    if connection.execute(select(spoken.c.stream).where(spoken.c.stream == utterance.stream)).first() is None:
+        return
     if named:
         connection.execute(insert(spoken_frames), named)
     values: dict[str, Any] = {"frames": utterance.first + len(named), "over": int(utterance.over)}
@@ -97,4 +99,3 @@ def _forget(connection: Connection, streams: Sequence[str], older: float | None)
         chosen += connection.execute(select(spoken.c.stream).where(late)).scalars().all()
     for stream in chosen:
         connection.execute(delete(spoken).where(spoken.c.stream == stream))
-        connection.execute(delete(spoken_frames).where(spoken_frames.c.stream == stream))

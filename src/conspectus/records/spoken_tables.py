@@ -1,6 +1,6 @@
 """The tables of answers of chats while they are made."""
 
-from sqlalchemy import Column, Integer, LargeBinary, Table
+from sqlalchemy import Column, ForeignKey, Integer, LargeBinary, Table
 
 from conspectus.records.tables import Number, String, Text, schema
 
@@ -20,7 +20,7 @@ spoken = Table(
 spoken_frames = Table(
     "spoken_frames",
     schema,
-    Column("stream", String, primary_key=True),
+    Column("stream", ForeignKey("spoken.stream", ondelete="CASCADE"), primary_key=True),
     Column("number", Number, primary_key=True, autoincrement=False),
     Column("frame", LargeBinary, nullable=False),
 )

@@ -31,6 +31,7 @@ from conspectus.records import (
     deleting,
     embedding,
     names,
+    purging,
     reading,
     threads,
     timeline,
@@ -257,9 +258,19 @@ class SqlRecords:
         own = self._transactions.database.problems
         return await self._read(lambda connection: own(connection) + checking.problems(connection))
 
-    async def purge(self) -> None:
+    async def begin_purge(self, collection: CollectionId) -> None:
+        """Note that what is about to be deleted from the collection must be erased."""
+        await self._write(partial(purging.begin, collection=collection))
+
+    async def unfinished_purges(self) -> Mapping[str, CollectionId]:
+        """The collections of purges that were begun and did not end, by the ids of the purges."""
+        return await self._read(purging.unfinished)
+
+    async def purge(self, done: Sequence[str] = ()) -> None:
         """Return only when no file of the store holds deleted content any more. Raises StorageBusy."""
+        await self._write(purging.delete_copies)
         await self._transactions.alone(self._transactions.database.erase)
+        await self._write(partial(purging.end, done=done))
 
     async def close(self) -> None:
         """Let running work finish, then release connections and threads."""

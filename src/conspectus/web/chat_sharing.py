@@ -29,7 +29,7 @@ HEARD_SECONDS: Final = 3.0
 TRIES: Final = 10
 MOST_EVENTS: Final = 1 << 40
 CHAT: Final = "chat to go on with"
-GONE: Final = Failure("stopping", "The process that made this answer is gone; ask again.")
+GONE: Final = Failure("stopping", "This answer is no longer made or kept; ask again.")
 
 
 @dataclass
@@ -159,10 +159,10 @@ class Elsewhere:
             if found.over and number >= found.count:
                 return
             if found.silent > self.patience:
-                written = Frames(self.stream)
-                yield written.event(number, GONE) + written.end(number + 1)
-                return
+                break
             await asyncio.sleep(LOOK_SECONDS)
+        written = Frames(self.stream)
+        yield written.event(number, GONE) + written.end(number + 1)
 
 
 class Overhearing(Response):

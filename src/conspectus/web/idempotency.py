@@ -31,6 +31,8 @@ ASKED = re.compile(
 IN_MEMORY = 1 << 20
 PIECE = 1 << 16
 LONGEST_KEPT = 1_000_000
+FIELD = re.compile(rb'"\w+":')
+NUMBERS = re.compile(rb'\{?[^{"]*')
 KEPT_HEADERS = frozenset({"content-type", "etag", "location", "www-authenticate"})
 
 
@@ -171,4 +173,5 @@ def again(kept: Mapping[str, Any]) -> Response:
 
 
 def _as_kept(status: int, headers: Mapping[str, str], body: bytes) -> Mapping[str, Any]:
-    return {"status": status, "headers": dict(headers), "body": body.decode()}
+    plain = "location" not in headers and NUMBERS.fullmatch(FIELD.sub(b"", body)) is not None
+    return {"status": status, "headers": dict(headers), "body": body.decode(), "plain": plain}

@@ -37,7 +37,7 @@ _WHOLE = (
     " set_config('idle_in_transaction_session_timeout', '0', true)"
 )
 
-NOT_MOVED = frozenset({"leases", "allowances"})
+NOT_MOVED = frozenset({"leases", "allowances", "purges"})
 """Tables of what only processes at work say to each other."""
 
 state = Table(

@@ -1,0 +1,67 @@
+"""Purges whose process was killed: whoever opens the store next erases what was deleted."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from conspectus.model.ids import CollectionId, DocumentId
+from conspectus.records.store import SqlRecords, open_records
+from conspectus.testing.embedders import HashedEmbedder
+from tests.files import holding
+from tests.stores import SETTINGS
+from tests.waiting import until
+
+MARKER = "quaggazanzibar"
+SMALL = replace(SETTINGS, tail_chunks=1)
+
+
+async def stocked(store: Path) -> tuple[str, str]:
+    """A store with a text in its records and in the files of its index; the document and its collection."""
+    async with conspectus.open(store, settings=SMALL, embedder=HashedEmbedder()) as engine:
+        written = await engine.add([f"{MARKER} {each}" for each in range(3)], wait=True)
+        await engine.reindex()
+        return written[0].id, (await engine.find_collection("default")).id
+
+
+async def erased(store: Path) -> None:
+    """Wait until no purge is left to be finished."""
+    records = await open_records(store / "records.sqlite")
+    await until(lambda: is_done(records))
+    await records.close()
+
+
+async def is_done(records: SqlRecords) -> bool:
+    return not await records.unfinished_purges()
+
+
+@pytest.mark.parametrize("all_of_it", [False, True])
+async def test_the_next_opening_erases_what_a_killed_process_deleted(tmp_path: Path, all_of_it: bool) -> None:
+    document, collection = await stocked(tmp_path)
+    word = f"{MARKER} 0" if not all_of_it else MARKER
+    records = await open_records(tmp_path / "records.sqlite")
+    await records.begin_purge(CollectionId(collection))
+    if all_of_it:
+        await records.delete_collection(CollectionId(collection))
+    else:
+        await records.delete([DocumentId(document)])
+    await records.close()
+    if all_of_it:
+        assert holding(tmp_path / "index", MARKER) != []
+    async with conspectus.open(tmp_path, settings=SMALL, embedder=HashedEmbedder()):
+        await erased(tmp_path)
+    assert holding(tmp_path, word) == []
+
+
+async def test_a_purge_asked_for_again_erases_what_the_first_deleted(tmp_path: Path) -> None:
+    document, collection = await stocked(tmp_path)
+    records = await open_records(tmp_path / "records.sqlite")
+    await records.begin_purge(CollectionId(collection))
+    await records.delete([DocumentId(document)])
+    await records.close()
+    idle = replace(SMALL, background="off")
+    async with conspectus.open(tmp_path, settings=idle, embedder=HashedEmbedder()) as engine:
+        assert (await engine.delete(document, purge=True)).purged
+        await erased(tmp_path)
+    assert holding(tmp_path, f"{MARKER} 0") == []

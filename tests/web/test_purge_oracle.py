@@ -1,0 +1,90 @@
+"""A purge leaves nothing: what was planted by every operation is looked for in every file and every table."""
+
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from conspectus.testing.chat_models import ScriptedChatModel
+from conspectus.testing.web_server import Answer, ScriptedServer
+from tests.waiting import until
+from tests.web.chatting import Chats, chats
+from tests.web.planting import PLANTED, Planter
+
+PAGE = Answer(b"zqxfetchedqz words of a page")
+ALL = {"where": {"and": []}, "purge": True}
+KEPT = {
+    *("collections", "sources", "jobs", "connections", "retentions", "alerts", "standing_summaries"),
+    *("graph_nodes", "graph_edges", "graph_names", "graph_terms", "graph_events"),
+}
+"""Tables of what stays when documents are deleted, until their collection is."""
+
+
+def told(content: bytes) -> set[str]:
+    return {each.decode().lower() for each in PLANTED.findall(content)}
+
+
+def in_files(folder: Path) -> set[str]:
+    """What was planted and is in any file, or in its name."""
+    found: set[str] = set()
+    for path in folder.rglob("*"):
+        found |= told(path.name.encode())
+        found |= told(path.read_bytes()) if path.is_file() else set()
+    return found
+
+
+def in_tables(folder: Path) -> dict[str, set[str]]:
+    """What was planted, by the tables that hold it."""
+    found = {}
+    for path in folder.rglob("*.sqlite"):
+        database = sqlite3.connect(path)
+        tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        for (table,) in tables:
+            found[table] = told(repr(database.execute(f'SELECT * FROM "{table}"').fetchall()).encode())
+        database.close()
+    return {table: each for table, each in found.items() if each}
+
+
+@asynccontextmanager
+async def planted(folder: Path, workers: int) -> AsyncIterator[list[httpx.AsyncClient]]:
+    """Clients of as many processes of one store, in which every operation has planted something."""
+    wiki = folder / "wiki"
+    wiki.mkdir()
+    (wiki / "zqxpageqz.md").write_text("# zqxheadqz\n\nzqxbodyqz")
+    settings = {"workers": workers, "chat_resume_seconds": 600, "fetch_allow": "127.0.0.0/8"}
+    async with AsyncExitStack() as stack:
+        web = await stack.enter_async_context(ScriptedServer({"/zqxpageqz": PAGE}))
+        model = ScriptedChatModel(["zqxanswerqz"])
+        sites: list[Chats] = [
+            await stack.enter_async_context(chats(folder, model, **settings)) for _ in range(workers)
+        ]
+        clients = [await stack.enter_async_context(each.client()) for each in sites]
+        planter = Planter(clients[0], sites[0].app.openapi(), web.base, str(wiki))
+        await planter.prepare()
+        await planter.plant()
+        assert planter.refused == []
+        yield clients
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+async def test_nothing_is_left_of_what_any_operation_took_in(tmp_path: Path, workers: int) -> None:
+    store = tmp_path / "data"
+    async with planted(tmp_path, workers) as clients:
+        one, *_, other = clients if workers > 1 else (clients[0], clients[0])
+        answers = {"replays", "spoken_frames"} if workers > 1 else {"replays"}
+        await until(lambda: answers <= in_tables(store).keys())
+        collections = [each["id"] for each in (await one.get("/collections")).json()]
+        for collection in collections:
+            gone = await other.post(f"/collections/{collection}/documents/delete", json=ALL)
+            assert gone.json()["purged"]
+        left = in_tables(store)
+        assert left.keys() <= KEPT
+        assert in_files(store) <= set().union(*left.values())
+        for collection in collections:
+            gone = await other.delete(f"/collections/{collection}", params={"purge": True})
+            assert gone.json()["purged"]
+        assert (in_tables(store), in_files(store)) == ({}, set())
+    assert in_files(store) == set()
