@@ -190,6 +190,7 @@ READS: Final[Mapping[str, Parts]] = {
     "POST /chat": {"json": {"message": "quinces", **_HERE}},
     "GET /chat/{stream}": {},
     "POST /chat/completions": {"json": {"messages": _TURN, "conspectus": _HERE}},
+    "POST /embeddings": {"json": {"input": "x"}},
     "GET /models": {},
     "GET /search/semantic": {"params": {**_HERE, "q": "quinces"}},
     "GET /tasks": _IN,

@@ -268,3 +268,27 @@ async def test_what_is_no_json_and_what_is_no_such_method(tmp_path: Path) -> Non
             assert answer.status_code in {400, 405}
             error = json.loads(answer.text)["error"]
             assert error.keys() == {"message", "type", "param", "code"}
+
+
+async def test_embeddings_are_those_of_the_servers_model(tmp_path: Path) -> None:
+    texts = ["Backups run at two.", "Lunch is at noon."]
+    async with asked(tmp_path, None) as (site, client):
+        plain = await client.embeddings.create(model="x", input=texts, encoding_format="float")
+        coded = await client.embeddings.create(model="x", input=texts)
+        [one] = (await client.embeddings.create(model="x", input=texts[1])).data
+        own = site.engine.embedder
+        assert own is not None
+        for found in (plain, coded):
+            for place, vector in enumerate(await own.embed_documents(texts)):
+                assert found.data[place].index == place
+                assert found.data[place].embedding == pytest.approx(list(map(float, vector)), abs=1e-6)
+        assert one.embedding == coded.data[1].embedding
+        assert (plain.model, plain.usage.total_tokens > 5) == (own.space.model, True)
+        wrong: list[tuple[dict[str, Any], str]] = [
+            ({"dimensions": 7}, "dimensions"), ({"input": []}, "input"), ({"input": [[1, 2]]}, "input"),
+            ({"input": ["x"] * 257}, "input"), ({"encoding_format": "int8"}, "encoding_format"),
+        ]  # fmt: skip
+        for body, field in wrong:
+            with pytest.raises(openai.BadRequestError) as caught:
+                await client.embeddings.create(**{"model": "x", "input": "y", **body})
+            assert (caught.value.param or "").startswith(field)

@@ -81,6 +81,7 @@ CHATS: Sequence[Step] = [
     ("POST", "/chat", {"message": "When do backups run?", "stream": False}, 503),
     ("GET", "/chat/unknown", None, 404),
     ("POST", "/chat/completions", {"model": "m", "messages": [{"role": "user", "content": "Hi"}]}, 503),
+    ("POST", "/embeddings", {"input": "Hi"}, 200),
     ("GET", "/models", None, 200),
 ]
 TASKS: Sequence[Step] = [

@@ -22,6 +22,7 @@ from conspectus.model.filter import And, Eq
 from conspectus.model.query import EVERYWHERE, Budget, Query
 from conspectus.model.records import Source
 from conspectus.model.results import Citation, Hit
+from conspectus.ports import Embedder
 from conspectus.text.clean import clean, graphemes_prefix
 from conspectus.text.disarm import disarm
 from conspectus.text.marks import marks
@@ -53,6 +54,11 @@ class Chatting(Conversing):
         """The name of the chat model, `vendor:model`, where one is set."""
         model = self._parts.chat_model
         return None if model is None else model.name
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """The embedding model of the settings, where one is set."""
+        return self._parts.embedder_named(self._parts.settings.embedder)
 
     async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         """Look for what a message needs, and let the chat model answer with it, piece by piece.

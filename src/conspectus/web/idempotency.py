@@ -24,7 +24,7 @@ REPLAYED = "Idempotent-Replayed"
 GOOD_KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 ASKED = re.compile(
-    r"^/mcp$|^/api/v1/chat(/completions)?$|/(search|search-and-rerank|rerank|context|explain|augment|count|texts"
+    r"^/mcp$|^/api/v1/(chat(/completions)?|embeddings)$|/(search|search-and-rerank|rerank|context|explain|augment|count|texts"
     r"|streams/moments|memories/recall|names/find|graphs/.+/(find|link))$"
 )
 """What is asked by POST changes nothing, and is answered by what may be seen at that moment."""

@@ -68,7 +68,7 @@ CODES: Mapping[int, str] = {
 ENDED = {"stopping": 503, "internal": 500}
 """The statuses of what ends an answer of the chat and is no error of the model."""
 
-LIKE_OPENAI = frozenset({"/api/v1/chat/completions", "/api/v1/models"})
+LIKE_OPENAI = frozenset({"/api/v1/chat/completions", "/api/v1/embeddings", "/api/v1/models"})
 """Where errors have OpenAI's form."""
 KINDS_OF_OPENAI = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 FOR_GOOD = {errors.ChatNotConfigured.code, errors.ChatAuthFailed.code, errors.ChatModelUnknown.code}

@@ -28,6 +28,12 @@ from conspectus.web.schemas.completions import (
     ModelsAnswer,
     OpenAIProblem,
 )
+from conspectus.web.schemas.embeddings import (
+    EmbeddingAnswer,
+    EmbeddingsAnswer,
+    EmbeddingsBody,
+    EmbeddingUsageAnswer,
+)
 from conspectus.web.whole_answers import whole
 
 router = Section("chat")
@@ -121,6 +127,18 @@ async def complete(
             stream, Chunks(wanted), streams.settings, head_after=BEFORE_THE_HEAD, refuse=_refused(request)
         )
     return await completion(stream, wanted, request.receive)
+
+
+@router.post("/embeddings", response_model=EmbeddingsAnswer, responses=LIKE_OPENAI)
+async def embed(body: EmbeddingsBody, request: Request, engine: EngineOf) -> EmbeddingsAnswer:
+    """Vectors of texts by the embedding model of the server, for clients of OpenAI."""
+    require_scope(request.state.person, "read", "embed texts")
+    embedder = engine.embedder
+    vectors = await body.vectors(embedder)
+    data = [EmbeddingAnswer(index=place, embedding=each) for place, each in enumerate(vectors)]
+    tokens = sum(map(engine.counter(), body.texts))
+    usage = EmbeddingUsageAnswer(prompt_tokens=tokens, total_tokens=tokens)
+    return EmbeddingsAnswer(data=data, model="" if embedder is None else embedder.space.model, usage=usage)
 
 
 @router.get("/models", response_model=ModelsAnswer, responses=LIKE_OPENAI)
