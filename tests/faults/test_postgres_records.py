@@ -5,16 +5,18 @@ import threading
 import traceback
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import Connection, event, text
+from sqlalchemy import Connection, create_engine, event, text
 
 from conspectus.errors import InvalidInput, StorageBusy, StorageError, WriteUnknown
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import DocumentId
 from conspectus.records.people import add_user
 from conspectus.records.postgres import unfit
+from conspectus.records.postgres_erasing import erase
 from conspectus.records.postgres_errors import translated_errors
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.testing.accounts_contract import a_user
@@ -345,6 +347,23 @@ async def test_a_purge_leaves_no_byte_of_what_was_deleted(mortal: PostgresProces
         assert await asyncio.to_thread(in_tables, mortal, "kept 199")
         assert await records.check() == []
         await records.close()
+
+
+def test_a_table_that_is_dropped_meanwhile_does_not_stop_a_purge(postgres_url: str) -> None:
+    engine = create_engine(postgres_url.replace("postgresql:", "postgresql+psycopg:"))
+    other = psycopg.connect(postgres_url, autocommit=True)
+    other.execute("CREATE TABLE index_gone_rows (id bigint)")
+
+    def listed(*told: Any) -> None:
+        if "pg_relation_filenode(c.oid)" in told[2]:
+            other.execute("DROP TABLE index_gone_rows")
+
+    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+        event.listen(connection, "after_cursor_execute", listed)
+        erase(connection, busy_seconds=30)
+    assert other.execute("SELECT to_regclass('index_gone_rows')").fetchone() == (None,)
+    other.close()
+    engine.dispose()
 
 
 async def test_a_purge_waits_for_readers_and_says_when_it_cannot(postgres_url: str) -> None:

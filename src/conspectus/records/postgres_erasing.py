@@ -4,11 +4,13 @@ import time
 from typing import Any, Final
 
 from sqlalchemy import Connection
+from sqlalchemy.exc import ProgrammingError
 
 from conspectus.errors import StorageBusy
 
 _PAUSE_SECONDS: Final = 0.02
 _CLEARS_STATISTICS: Final = (18,)
+_NO_SUCH_TABLE: Final = "42P01"
 _NOW: Final = "SELECT CAST(CAST(pg_current_xact_id() AS xid) AS text)"
 _READERS: Final = """
 SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
@@ -53,7 +55,12 @@ def erase(connection: Connection, *, busy_seconds: float) -> None:
 
 def _rewritten(connection: Connection, table: str, file: str, *, before: Any) -> bool:
     """Whether the table lies in another file than before, or is gone; it is not where somebody uses it."""
-    connection.exec_driver_sql(f"VACUUM (FULL, ANALYZE, SKIP_LOCKED) {table}")
+    try:
+        connection.exec_driver_sql(f"VACUUM (FULL, ANALYZE, SKIP_LOCKED) {table}")
+    except ProgrammingError as fault:
+        if getattr(fault.orig, "sqlstate", None) != _NO_SUCH_TABLE:
+            raise
+        return True
     return bool(connection.exec_driver_sql(file).scalar_one() != before)
 
 
