@@ -6,9 +6,9 @@
 # REQUIREMENTS names the lock in requirements/: base (a folder only), server (PostgreSQL, models that speak as
 # OpenAI's do) or server-full (every vendor, and Milvus). PACKAGES are Debian packages to add: git is needed to
 # follow Git repositories, and nothing else is.
-ARG PYTHON=3.12
+ARG PYTHON=3.12-slim@sha256:78387bc3881b8273120a12ebe6c1ab22b018ccc2c9adf565ae1ac9b536e184ea
 
-FROM python:${PYTHON}-slim AS build
+FROM python:${PYTHON} AS build
 ARG REQUIREMENTS=server
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /build
@@ -24,7 +24,7 @@ COPY src/ src/
 RUN python -m pip wheel --no-deps --no-build-isolation --wheel-dir wheels . \
     && python -m pip --python /opt/conspectus install --no-deps wheels/*.whl
 
-FROM python:${PYTHON}-slim
+FROM python:${PYTHON}
 ARG PACKAGES=""
 # hadolint ignore=DL3008,SC2086
 RUN if [ -n "$PACKAGES" ]; then \

@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 UV_VERSION := 0.13.9
 PIP_VERSION := 26.3
+CYCLONEDX_VERSION := 7.5.0
 # What the image of a server has beside the base: see Dockerfile.
 SERVER := --extra postgresql --extra hosted --extra openai
 FULL := --extra anthropic --extra google --extra cohere --extra bedrock --extra milvus
@@ -15,7 +16,7 @@ export DATA QUESTIONS
 # Otherwise each of the many programs that tests start would compile this one anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test lint behaviour types style patient wheel bench bench-peers lock clean
+.PHONY: demo test lint behaviour types style patient wheel bench bench-peers lock sbom clean
 
 demo: $(READY)  ## ingest real text, ask three questions, show the windows; DATA=dir, QUESTIONS="a? | b?"
 	@$(BIN)/python scripts/demo.py
@@ -59,6 +60,11 @@ lock: $(VENV)/.lock  ## pin requirements/*.txt anew; UPGRADE=--upgrade takes the
 	$(call compile,requirements/server.txt,--constraint requirements/dev.txt $(SERVER))
 	$(call compile,requirements/server-full.txt,--constraint requirements/dev.txt $(SERVER) $(FULL))
 
+sbom: $(VENV)/.sbom  ## list what the largest image installs, in dist/sbom.json (CycloneDX)
+	mkdir -p dist
+	$(VENV)/sbom/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --validate \
+		--output-format JSON --output-file dist/sbom.json requirements/server-full.txt
+
 clean:  ## remove what can be made again, the environment included
 	rm -rf $(VENV) .benchmarks .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
 	find src tests scripts benchmarks -name __pycache__ -prune -exec rm -rf {} +
@@ -83,4 +89,9 @@ $(READY): requirements/dev.txt pyproject.toml
 $(VENV)/.lock: Makefile
 	$(PYTHON) -m venv $(VENV)/lock
 	$(VENV)/lock/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION)
+	@touch $@
+
+$(VENV)/.sbom: Makefile
+	$(PYTHON) -m venv $(VENV)/sbom
+	$(VENV)/sbom/bin/python -m pip install --quiet --disable-pip-version-check 'cyclonedx-bom[json-validation]==$(CYCLONEDX_VERSION)'
 	@touch $@

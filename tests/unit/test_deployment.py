@@ -146,7 +146,7 @@ def test_a_service_runs_a_command_under_limits(name: str) -> None:
     assert service["init"]
     assert service["cap_drop"] == ["ALL"]
     assert service["restart"] == "unless-stopped"
-    assert service["deploy"]["resources"]["limits"].keys() == {"cpus", "memory"}
+    assert service["deploy"]["resources"]["limits"].keys() == {"cpus", "memory", "pids"}
     amount, unit = re.fullmatch(r"(\d+)([sm])", service["stop_grace_period"]).groups()
     assert int(amount) * UNITS[unit] >= longest_end(service["environment"])
 
@@ -258,3 +258,11 @@ def test_what_selects_pods_finds_some() -> None:
     for scaler in of_kind("HorizontalPodAutoscaler"):
         assert scaler["spec"]["scaleTargetRef"]["name"] in named
         assert scaler["spec"]["minReplicas"] >= 2
+
+
+def test_base_images_are_pinned_by_digest() -> None:
+    default = re.search(r"^ARG PYTHON=(.*)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)
+    assert default is not None
+    others = [each["image"] for each in compose()["services"].values() if "build" not in each]
+    for image in (default[1], *others):
+        assert re.search(r"@sha256:[0-9a-f]{64}$", image), image
