@@ -10,6 +10,7 @@ ConspectusError
 ├── NotAllowed              the caller may see it but not do that
 ├── Conflict                it exists already, or contradicts what is stored
 │   └── Changed             it is no longer what the caller read
+├── ForkedEngine            it was opened before this process was forked
 ├── UnreadableFile          a file could not be taken in
 │   └── UnsupportedContent  it is of a kind that holds no text
 ├── FetchFailed             a web server gave no usable answer
@@ -139,6 +140,15 @@ class DanglingEdges(InvalidInput):
     def __init__(self, missing: Sequence[str]) -> None:
         super().__init__("edges", f"lead to what is no node of the graph: {_some(missing)}; add it first")
         self.missing = tuple(missing)
+
+
+class ForkedEngine(ConspectusError):
+    """The engine was opened by the process that this one was forked from; open another one here."""
+
+    code = "forked_engine"
+
+    def __init__(self) -> None:
+        super().__init__("engine: it belongs to the process that opened it; open another engine in this one")
 
 
 class UnreadableFile(ConspectusError):

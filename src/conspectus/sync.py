@@ -9,6 +9,7 @@ with conspectus.sync.open("notes") as engine:
 
 import asyncio
 import functools
+import os
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing, contextmanager
@@ -18,6 +19,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from conspectus import bootstrap, client
 from conspectus.engine import Engine
+from conspectus.errors import ForkedEngine
 from conspectus.model.chat import ChatEvent, ChatRequest
 from conspectus.model.video import AlertEvent, LiveCaption
 from conspectus.ports import Embedder
@@ -38,9 +40,13 @@ class BlockingEngine:
     def __init__(self, engine: Engine | client.RemoteEngine, loop: asyncio.AbstractEventLoop) -> None:
         self._engine = engine
         self._loop = loop
+        self._process = os.getpid()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the engine's own loop and wait for it; an interrupt cancels it."""
+        if os.getpid() != self._process:
+            work.close()
+            raise ForkedEngine
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
@@ -73,6 +79,8 @@ class BlockingEngine:
 
     def _each(self, begin: Callable[[], AsyncGenerator[T, None]]) -> Generator[T, None, None]:
         """What an asynchronous generator gives, one after the other."""
+        if os.getpid() != self._process:
+            raise ForkedEngine
         told: SimpleQueue[tuple[T] | None] = SimpleQueue()
 
         async def tell() -> None:
@@ -278,7 +286,7 @@ def connect(
 def _blocking_until_closed(
     opened: AbstractAsyncContextManager[Engine | client.RemoteEngine],
 ) -> Iterator[BlockingEngine]:
-    loop = asyncio.new_event_loop()
+    loop, process = asyncio.new_event_loop(), os.getpid()
     thread = threading.Thread(target=loop.run_forever, name="conspectus", daemon=True)
     thread.start()
     try:
@@ -286,8 +294,11 @@ def _blocking_until_closed(
         try:
             yield BlockingEngine(engine, loop)
         finally:
-            asyncio.run_coroutine_threadsafe(opened.__aexit__(None, None, None), loop).result()
+            # The thread of the loop is not in a forked child, where nothing would ever be done.
+            if os.getpid() == process:
+                asyncio.run_coroutine_threadsafe(opened.__aexit__(None, None, None), loop).result()
     finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+        if os.getpid() == process:
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()

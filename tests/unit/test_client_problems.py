@@ -17,6 +17,7 @@ ERRORS = [
     errors.NotAllowed("write", "the role editor"),
     errors.Conflict("collection", "wiki", "exists already"),
     errors.Changed("document", "a"),
+    errors.ForkedEngine(),
     errors.UnreadableFile("a.pdf", "is locked"),
     errors.UnsupportedContent("a.png", "is a picture"),
     errors.FetchFailed("http://host/", "HTTP 503", status=503, passing=True),

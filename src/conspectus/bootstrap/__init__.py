@@ -3,6 +3,7 @@
 Adapters are imported when they are first needed, so that a program pays only for what it uses.
 """
 
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -72,10 +73,12 @@ async def open(
     parts = replace(await parts_of(place, chosen, models), reranker=judge, chat_model=speaker)
     parts = replace(parts, names=replace(parts.names, make_extractor=partial(extractor_of, chosen, speaker)))
     models.notes.write_to(parts.request_log)
-    engine = Engine(parts)
+    engine, process = Engine(parts), os.getpid()
     try:
         await engine.resume()
         await engine.finish_purges()
         yield engine
     finally:
-        await engine.close()
+        # In a forked child there is nothing to end, and the connections are those of its parent.
+        if os.getpid() == process:
+            await engine.close()

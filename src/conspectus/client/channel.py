@@ -1,6 +1,7 @@
 """Requests to one server over HTTP, and what its answers mean."""
 
 import json
+import os
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from conspectus.client.request import Request, body_of
 from conspectus.errors import (
     Conflict,
     ConspectusError,
+    ForkedEngine,
     InvalidInput,
     Overloaded,
     ServerUnavailable,
@@ -61,6 +63,7 @@ class Channel:
         self._http = http
         self._url = url
         self._limits = limits
+        self._process = os.getpid()
 
     async def one(self, kind: type[T], request: Request) -> T:
         """The value of that kind which the server answers."""
@@ -151,6 +154,8 @@ class Channel:
 
     @asynccontextmanager
     async def _sent(self, request: Request, key: str) -> AsyncIterator[httpx.Response]:
+        if os.getpid() != self._process:
+            raise ForkedEngine
         with ExitStack() as files:
             parts = body_of(request, files, boundary=key)
             if request.unhurried:

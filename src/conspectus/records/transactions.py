@@ -5,6 +5,7 @@ cost that for every statement.
 """
 
 import asyncio
+import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from typing import Final, TypeVar
 
 from sqlalchemy import Connection
 
-from conspectus.errors import ConspectusError, StorageError
+from conspectus.errors import ConspectusError, ForkedEngine, StorageError
 from conspectus.ports.jobs import Commits
 from conspectus.records import row_security
 from conspectus.records.transacting import Database, guarded, transact
@@ -39,6 +40,7 @@ class Transactions:
         self._watching: ContextVar[Commits | None] = ContextVar("watching", default=None)
         self._walled = False
         self._person: str | None = None
+        self._process = os.getpid()
 
     def wall_in(self) -> None:
         """Have the database itself keep from a person's reads what the person may not see."""
@@ -58,7 +60,7 @@ class Transactions:
         """Run with one unchanging view of the data."""
         seen = work if self._person is None else partial(_as_person, self._person, work)
         job = partial(transact, self.database, self.database.reading, seen)
-        return await _answer(partial(self._readers.submit, job))
+        return await self._answer(partial(self._readers.submit, job))
 
     def before_commit(self, finish: Finish) -> None:
         """Do this, too, at the end of each transaction that writes, which it may still undo."""
@@ -94,7 +96,7 @@ class Transactions:
         commits = self._watching.get() or Commits()
         commits.possible += 1
         try:
-            return await _answer(partial(self._writer.write, whole, long=long))
+            return await self._answer(partial(self._writer.write, whole, long=long))
         except ConspectusError:
             commits.possible -= 1
             raise
@@ -102,15 +104,24 @@ class Transactions:
     async def beside(self, work: Callable[[Connection], Result]) -> Result:
         """Run statements that count one by one, whatever this process or another writes meanwhile."""
         job = partial(transact, self.database, self.database.beside, work)
-        return await _answer(partial(self._beside.submit, job))
+        return await self._answer(partial(self._beside.submit, job))
 
     async def alone(self, work: Callable[[], Result]) -> Result:
         """Run in the place of a writer, without a transaction."""
-        return await _answer(partial(self._writer.submit, partial(guarded, self.database, work)))
+        return await self._answer(partial(self._writer.submit, partial(guarded, self.database, work)))
 
     async def close(self) -> None:
         """Let running work finish, then close every connection."""
         await asyncio.to_thread(self.shut)
+
+    async def _answer(self, start: Callable[[], Future[Result]]) -> Result:
+        if os.getpid() != self._process:
+            raise ForkedEngine
+        try:
+            future = start()
+        except RuntimeError as error:
+            raise StorageError("the store is closed") from error
+        return await asyncio.wrap_future(future)
 
     def shut(self) -> None:
         """The same, for callers that may block."""
@@ -118,14 +129,6 @@ class Transactions:
         self._writer.close()
         self._readers.shutdown()
         self.database.reading.dispose()
-
-
-async def _answer(start: Callable[[], Future[Result]]) -> Result:
-    try:
-        future = start()
-    except RuntimeError as error:
-        raise StorageError("the store is closed") from error
-    return await asyncio.wrap_future(future)
 
 
 def _as_person(person: str, work: Callable[[Connection], Result], connection: Connection) -> Result:
