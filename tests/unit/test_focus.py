@@ -118,3 +118,22 @@ async def test_a_page_of_six_sections_answers_in_small_windows(tmp_path, tokens,
     for made, _ in windows:
         assert made.tokens == count(made.text) <= tokens
         assert all(PAGE[cited.start : cited.end] in made.text for cited in made.citations)
+
+
+async def test_without_a_common_word_the_nearest_sentence_is_shown(tmp_path):
+    text = f"{SENTENCE * 6}Physicians recommend sleeping eight hours. {SENTENCE * 6}"
+    async with conspectus.open(tmp_path) as engine:
+        await engine.add(NewDocument(text, title="Notes"), wait=True)
+        made = await engine.window("doctor's advice about rest at night", 60)
+        [cited] = made.citations
+    assert "Physicians recommend sleeping eight hours." in text[cited.start : cited.end]
+    assert made.tokens <= 60
+
+
+def test_sentences_behind_the_compared_ones_are_cut_off_like_others():
+    of = hit("d", SENTENCE * 80, 0.9)
+    terms, nearest = {"c": QueryTerms(None, {})}, {of.chunk.id: [0.1] * 9 + [0.9]}
+    made = window([of], 100, terms=terms, nearest=nearest)
+    [cited] = made.citations
+    assert cited.start <= 9 * len(SENTENCE) < cited.end < 20 * len(SENTENCE)
+    assert 90 <= made.tokens <= 100

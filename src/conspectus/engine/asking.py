@@ -6,6 +6,8 @@ from datetime import tzinfo
 from time import perf_counter
 from typing import Any
 
+import numpy as np
+
 from conspectus.access.name_sight import graphs_seen
 from conspectus.access.sight import Place
 from conspectus.engine.connecting import connections
@@ -27,6 +29,8 @@ from conspectus.retrieval.ranking import Looking
 from conspectus.retrieval.rerank import reordered, reranked
 from conspectus.retrieval.search import search
 from conspectus.retrieval.situation import Standing
+from conspectus.text.sentences import sentences
+from conspectus.window.focus import Focus
 from conspectus.window.pack import build_window
 from conspectus.window.render import renderer_named
 
@@ -36,6 +40,9 @@ SHORT = 40
 FULL = 0.95
 FLOOR = 0.25
 """Texts of the shipped model that have nothing in common are rarely more similar than this."""
+
+MOST_SENTENCES = 64
+"""So many sentences of a hit are compared with the question, where none of its words occurs in them."""
 
 WAITING = "not all texts can be found by meaning yet: some wait for their vectors"
 
@@ -137,8 +144,31 @@ class Asking(Documents):
             own = sum(hit.along_with is None for hit in found.hits)
             enough = window.tokens >= FULL * window.allowed or own < limit
             if enough or how.once or limit == most:
+                near = await self._nearest(found, window)
+                if near:
+                    found = replace(found, nearest=near)
+                    window = build_window(found, budget, chosen, count, labels=how.labels, zones=how.zones)
                 return replace(window, timings={**window.timings, **took})
             limit = min(4 * limit, most)
+
+    async def _nearest(self, found: Retrieval, window: ContextWindow) -> dict[int, list[float]]:
+        """How similar the sentences are of a hit that was cut although no word of the question is in it."""
+        cut = {entry.chunk for entry in window.trace if entry.fate == "truncated"}
+        near: dict[int, list[float]] = {}
+        for hit in found.hits:
+            asked = found.terms.get(hit.document.collection)
+            if hit.chunk.id not in cut or asked is None or asked.vector is None or asked.space is None:
+                continue
+            spans = list(sentences(hit.chunk.text))[:MOST_SENTENCES]
+            embedder = self._parts.embedder_for(asked.space)
+            if embedder is None or len(spans) < 2 or Focus(found.terms).sentences(hit):
+                continue
+            try:
+                vectors = await embedder.embed_documents([hit.chunk.text[slice(*span)] for span in spans])
+            except ProviderError:
+                continue
+            near[hit.chunk.id] = (vectors @ np.asarray(asked.vector, dtype=np.float32)).tolist()
+        return near
 
     async def _search(self, query: Query, also: Document | None = None) -> Retrieval:
         return await self._finished(query, _with_highest(query, await self._find(query, also)))

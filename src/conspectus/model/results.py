@@ -1,10 +1,10 @@
 """What comes back: hits with their reasons, and windows with their trace."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from conspectus.model.records import Chunk, Document
+from conspectus.model.records import Chunk, Document, EmbeddingSpace
 
 Outcome = Literal["found", "nothing_relevant"]
 Fate = Literal["in", "truncated", "duplicate", "below_floor", "over_budget"]
@@ -41,10 +41,15 @@ class ThreadSketch:
 
 @dataclass(frozen=True, slots=True)
 class QueryTerms:
-    """The distinct terms of a query in the language of a collection, with their idf in BM25."""
+    """The distinct terms of a query in the language of a collection, with their idf in BM25.
+
+    `vector` is the query's own in the `space` of the collection, where there is one.
+    """
 
     language: str | None
     idf: Mapping[str, float]
+    space: EmbeddingSpace | None = None
+    vector: tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ class Retrieval:
     `below_floor` are candidates that the floor kept out; `plan` names what was decided before looking;
     `notices` say what the answer could not take into account (for instance texts not embedded yet);
     `timings` are milliseconds per step; `threads` are those that chains were taken from; `terms` are those of
-    the query, by the ids of collections.
+    the query, by the ids of collections; `nearest` are the similarities of the sentences of chunks to it.
     """
 
     outcome: Outcome
@@ -65,6 +70,7 @@ class Retrieval:
     timings: Mapping[str, float] = field(default_factory=dict)
     threads: tuple[ThreadSketch, ...] = ()
     terms: Mapping[str, QueryTerms] = field(default_factory=dict, compare=False, repr=False)
+    nearest: Mapping[int, Sequence[float]] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

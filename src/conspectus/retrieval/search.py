@@ -10,7 +10,6 @@ from conspectus.errors import ProviderError, StorageBusy
 from conspectus.model.filter import Filter
 from conspectus.model.ids import ChunkId
 from conspectus.model.query import Query
-from conspectus.model.records import Collection
 from conspectus.model.results import Hit, QueryTerms, Retrieval
 from conspectus.ports import Embedder, Probe
 from conspectus.retrieval.arms import look, probe
@@ -60,7 +59,8 @@ async def search(query: Query, looking: Looking, *, also: Sequence[ChunkId] = ()
             ranked = await spread(looking, index, asked, union=union, ranked=ranked, keep=keep)
             watch.lap("walk the graph")
         if ranked is not None:
-            return _selected(query, decided, ranked, looking=looking, also=also, timings=watch.times)
+            found = _selected(query, decided, ranked, looking=looking, also=also, timings=watch.times)
+            return replace(found, terms={looking.collection.id: _terms(looking, asked, ranked)})
         index = await looking.refreshed()
         watch.lap("follow the records again")
     raise StorageBusy("documents were replaced faster than they could be read; ask again")
@@ -103,12 +103,14 @@ def _selected(
         plan={**plan.described(), "weight of words": f"{ranked.words_weight:.2f}", **ranked.plan},
         notices=(*plan.notices, *ranked.notices),
         timings=timings,
-        terms={looking.collection.id: _terms(looking.collection, ranked)},
     )
 
 
-def _terms(collection: Collection, ranked: Ranked) -> QueryTerms:
-    return QueryTerms(collection.language, {each.term: each.idf for each in ranked.candidates.terms})
+def _terms(looking: Looking, asked: Probe, ranked: Ranked) -> QueryTerms:
+    space = None if isinstance(looking.embedder, str) else looking.embedder.space
+    vector = None if asked.vector is None else tuple(asked.vector.tolist())
+    idf = {each.term: each.idf for each in ranked.candidates.terms}
+    return QueryTerms(looking.collection.language, idf, space, vector)
 
 
 def _kept(hits: list[Hit], floor: float | None, *, keeps_threads: bool) -> list[Hit]:

@@ -1,7 +1,7 @@
 """What of a passage matched the question: its sentences, and how much each says of what was asked."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from conspectus.model.results import Hit, QueryTerms
 from conspectus.text.places import headings_in
@@ -26,10 +26,13 @@ class Sentence:
 
 
 class Focus:
-    """Weighs the sentences of hits by the terms of one query."""
+    """Weighs the sentences of hits by the terms of one query, else by their similarity where it is known."""
 
-    def __init__(self, terms: Mapping[str, QueryTerms]) -> None:
+    def __init__(
+        self, terms: Mapping[str, QueryTerms], nearest: Mapping[int, Sequence[float]] | None = None
+    ) -> None:
         self._terms = terms
+        self._nearest = nearest or {}
         self._sentences: dict[int, Sequence[Sentence]] = {}
 
     def sentences(self, hit: Hit) -> Sequence[Sentence]:
@@ -37,7 +40,10 @@ class Focus:
         if hit.chunk.id not in self._sentences:
             asked = self._terms.get(hit.document.collection)
             found = _weighed(hit, asked) if asked else []
-            self._sentences[hit.chunk.id] = found if any(each.weight for each in found) else []
+            if not any(each.weight for each in found):
+                near = self._nearest.get(hit.chunk.id)
+                found = _near(found, near) if near else []
+            self._sentences[hit.chunk.id] = found
         return self._sentences[hit.chunk.id]
 
 
@@ -76,6 +82,12 @@ def _weighed(hit: Hit, asked: QueryTerms) -> list[Sentence]:
         weight = own[place] + (_OF_HEADING * heading + _OF_NEIGHBOR * beside)
         found.append(Sentence(start, end, weight, section))
     return found
+
+
+def _near(found: Sequence[Sentence], near: Sequence[float]) -> list[Sentence]:
+    """The sentences with their similarities as weights; those that were not compared have none."""
+    weights = [*near, *[0.0] * (len(found) - len(near))]
+    return [replace(each, weight=max(weight, 0.0)) for each, weight in zip(found, weights, strict=True)]
 
 
 def _weight(analyzer: Analyzer, asked: QueryTerms, text: str) -> float:

@@ -46,7 +46,7 @@ def build_window(
     hits = sorted(retrieval.hits, key=_rank)
     counted = budget.tokenizer == _CHUNKS_COUNTED_WITH
     threads = Threads(retrieval.threads, labels, zones)
-    focus = Focus(retrieval.terms)
+    focus = Focus(retrieval.terms, retrieval.nearest)
     estimator = partial(
         Estimator, renderer=renderer, count=count, counted=counted, threads=threads, focus=focus
     )
