@@ -9,6 +9,7 @@ import pytest
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.ingest.embed_queue import EmbedQueue, Sharing
 from conspectus.model.patience import Patience
+from conspectus.ports.jobs import ASKING, asking
 from conspectus.testing.batches import CountingModel, ManualClock, row_of
 
 Make = Callable[..., EmbedQueue]
@@ -333,3 +334,23 @@ async def test_real_time_needs_no_help() -> None:
     assert (await queue.embed_documents(["a", "b"])).tolist() == rows("a", "b")
     assert queue.space == model.space
     await queue.close()
+
+
+async def test_a_shared_call_is_for_a_user_only_if_all_its_texts_are(make: Make) -> None:
+    users: list[str | None] = []
+
+    class Noting(CountingModel):
+        async def embed_batch(self, texts, kind):
+            users.append(ASKING.get())
+            return await super().embed_batch(texts, kind)
+
+    queue = make(Noting())
+
+    async def ask(user: str, text: str) -> None:
+        with asking(user):
+            await queue.embed_query(text)
+
+    await asyncio.gather(ask("ada", "a"), ask("ada", "b"))
+    await asyncio.gather(ask("ada", "c"), ask("bo", "d"))
+    assert users == ["ada", None]
+    assert ASKING.get() is None

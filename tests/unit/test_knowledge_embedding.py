@@ -96,24 +96,46 @@ def test_small_chunks_repeat_at_most_half_of_themselves(size: int) -> None:
         Chunker.split("text", chunk_size=size, overlap=size)
 
 
-@pytest.mark.parametrize("dimensions", [256, 512, 1024, 1536])
-async def test_collections_of_one_model_have_sizes_of_their_own(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dimensions: int
-) -> None:
+@pytest.fixture
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ModelServer]:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "secret")
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    settings = Settings(embedder=f"bedrock:{MODEL}", embed_wait_milliseconds=0)
-    async with ModelServer(bedrock(MODEL)) as server:
-        monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", server.base)
-        async with conspectus.open(tmp_path, settings=settings) as engine:
-            base = KnowledgeBase(engine)
-            ada = (await engine.create_user("ada")).id
-            attrs = {"name": "Notes", "embedding_dimensions": dimensions}
-            made = await base.create_collection(attrs, ada)
-            source = await base.create_source(made.id, {"name": "manual"}, ada)
-            document = await base.create_document(source.id, {"title": "note"}, ada)
-            await base.embed_chunks(document.id, [{"content": "a heron", "position": 0}], ada)
-            assert len(await base.search(made.id, "heron", ada, dimensions=dimensions)) == 1
+    async with ModelServer(bedrock(MODEL)) as running:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", running.base)
+        yield running
+
+
+SETTINGS = Settings(embedder=f"bedrock:{MODEL}", embed_wait_milliseconds=0)
+
+
+@pytest.mark.parametrize("dimensions", [256, 512, 1024, 1536])
+async def test_collections_of_one_model_have_sizes_of_their_own(
+    tmp_path: Path, server: ModelServer, dimensions: int
+) -> None:
+    async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
+        base = KnowledgeBase(engine)
+        ada = (await engine.create_user("ada")).id
+        attrs = {"name": "Notes", "embedding_dimensions": dimensions}
+        made = await base.create_collection(attrs, ada)
+        source = await base.create_source(made.id, {"name": "manual"}, ada)
+        document = await base.create_document(source.id, {"title": "note"}, ada)
+        await base.embed_chunks(document.id, [{"content": "a heron", "position": 0}], ada)
+        assert len(await base.search(made.id, "heron", ada, dimensions=dimensions)) == 1
     assert made.embedding_dimensions == dimensions
     assert {call.body["output_dimension"] for call in server.calls} == {dimensions}
+
+
+async def test_a_call_to_the_model_names_the_user_who_asked(tmp_path: Path, server: ModelServer) -> None:
+    async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
+        base, users = KnowledgeBase(engine), []
+        for name in ("ada", "bo"):
+            users.append((await engine.create_user(name)).id)
+            made = await base.create_collection({"name": "Notes"}, users[-1])
+            source = await base.create_source(made.id, {"name": "manual"}, users[-1])
+            await base.create_document(source.id, {"content": "a heron"}, users[-1])
+            await engine.settle(collection=made.id)
+            await base.search(made.id, "heron", users[-1])
+    async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
+        logged = [each.user_id for each in await engine.embedding_requests()]
+    assert sorted(filter(None, logged)) == sorted(users) and logged.count(None) == 2

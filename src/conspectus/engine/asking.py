@@ -20,6 +20,7 @@ from conspectus.model.query import EVERYWHERE, Budget, Query, Situation
 from conspectus.model.records import Document, EmbeddingSpace
 from conspectus.model.results import ContextWindow, Hit, Reranking, Retrieval
 from conspectus.ports import Index
+from conspectus.ports.jobs import asking
 from conspectus.retrieval.chains import Reading, with_chains
 from conspectus.retrieval.connections import Connections
 from conspectus.retrieval.merge import merged
@@ -110,7 +111,8 @@ class Asking(Documents):
 
         Without one, or where it fails, the first in the order given, without relevance and with a notice.
         """
-        return await reranked(query, hits, self._parts.reranker, top_n=top_n)
+        with asking(self._person.id):
+            return await reranked(query, hits, self._parts.reranker, top_n=top_n)
 
     async def search_and_rerank(
         self, /, query: str | Query, *, search_limit: int = 50, top_n: int = 5, **fields: Any
@@ -171,7 +173,8 @@ class Asking(Documents):
         return near
 
     async def _search(self, query: Query, also: Document | None = None) -> Retrieval:
-        return await self._finished(query, _with_highest(query, await self._find(query, also)))
+        with asking(self._person.id):
+            return await self._finished(query, _with_highest(query, await self._find(query, also)))
 
     async def _finished(self, query: Query, found: Retrieval) -> Retrieval:
         """What was found, in the order of the reranker and with its chains, where they are asked for."""

@@ -17,6 +17,7 @@ from conspectus.model.ids import ChunkId, CollectionId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Collection
 from conspectus.ports import Embedder, Progress, Records, Vectors
+from conspectus.ports.jobs import asking
 from conspectus.ports.turns import Turn, Turns
 
 BATCH = 288
@@ -55,7 +56,8 @@ async def _embed_batch(
     if not batch:
         return 0
     try:
-        vectors = await embedder.embed_documents([each.passage for each in batch])
+        with asking(None):
+            vectors = await embedder.embed_documents([each.passage for each in batch])
         stored = await _store(records, embedder, batch, vectors)
     except ProviderError as refusal:
         if not refusal.about_text:

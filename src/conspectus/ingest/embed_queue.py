@@ -12,6 +12,7 @@ from conspectus.errors import ProviderError, ProviderUnavailable
 from conspectus.model.patience import Patience
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
+from conspectus.ports.jobs import ASKING, asking
 
 InputType = Literal["document", "query"]
 
@@ -74,6 +75,7 @@ class _Text:
     text: str
     request: _Request
     place: int
+    user: str | None
 
 
 class EmbedQueue:
@@ -140,7 +142,7 @@ class _Lane:
             raise self._closing()
         loop = asyncio.get_running_loop()
         request = _Request(loop.create_future(), [np.empty(0, dtype=np.float32)] * len(texts), len(texts))
-        self.waiting.extend(_Text(text, request, place) for place, text in enumerate(texts))
+        self.waiting.extend(_Text(text, request, place, ASKING.get()) for place, text in enumerate(texts))
         if self.kind == "query":
             self.due = True
         elif self.timer is None:
@@ -217,7 +219,9 @@ class _Lane:
             await self._embed(half)
 
     async def _ask(self, batch: Sequence[_Text]) -> Vectors:
-        rows = await self.inner.embed_batch([each.text for each in batch], self.kind)
+        users = {each.user for each in batch}
+        with asking(users.pop() if len(users) == 1 else None):
+            rows = await self.inner.embed_batch([each.text for each in batch], self.kind)
         if rows.shape != (len(batch), self.inner.space.dimensions):
             expected = f"{len(batch)} rows of {self.inner.space.dimensions}"
             raise ProviderError(self.inner.space.model, f"gave vectors of shape {rows.shape}, not {expected}")

@@ -102,6 +102,8 @@ RequestKind = Literal["embed", "rerank", "chat"]
 class EmbeddingRequest:
     """One call to a model provider, without any of its content.
 
+    `user_id` is who searched or reranked; None for documents and chats, and for a call that carries the
+    questions of several users.
     `latency` is in milliseconds, `tokens` what the provider counted or else an estimate (4/3 of its words),
     `error` is `HTTP n` or a stable code.
     """
@@ -114,6 +116,7 @@ class EmbeddingRequest:
     tokens: int
     created: datetime
     error: str | None = None
+    user_id: str | None = None
     id: int = 0
 
 

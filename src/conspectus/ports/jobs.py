@@ -1,11 +1,12 @@
 """The ports of long work: who keeps its rows, who runs it, and who logs calls to providers."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from conspectus.model.ids import CollectionId, JobId, SourceId, UserId
 from conspectus.model.jobs import (
@@ -20,6 +21,19 @@ from conspectus.model.jobs import (
 from conspectus.model.records import Metadata
 from conspectus.model.wiki import Connection
 from conspectus.ports.turns import Hold
+
+ASKING: Final[ContextVar[str | None]] = ContextVar("asking", default=None)
+"""The id of the user for whom a model provider is called; None for work that nobody waits for."""
+
+
+@contextmanager
+def asking(user: str | None) -> Iterator[None]:
+    """Calls to model providers within the block are for that user."""
+    before = ASKING.set(user)
+    try:
+        yield
+    finally:
+        ASKING.reset(before)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from conspectus.errors import ConspectusError, ProviderError
 from conspectus.model.jobs import EmbeddingRequest, RequestKind
-from conspectus.ports.jobs import RequestLog
+from conspectus.ports.jobs import ASKING, RequestLog
 
 Note: TypeAlias = Callable[[EmbeddingRequest], None]
 """Takes the row of one request; returns at once."""
@@ -65,6 +65,7 @@ class Calls:
                     tokens,
                     created=created,
                     error=error,
+                    user_id=ASKING.get(),
                 )
             )
 

@@ -57,6 +57,7 @@ embedding_requests = Table(
     Column("tokens", Number, nullable=False),
     Column("created", Number, nullable=False),
     Column("error", String),
+    Column("user_id", String),
     Index(None, "created"),
 )
 

@@ -176,7 +176,9 @@ class RequestLogContract:
 
     async def test_requests_are_read_newest_first(self, log: RequestLog) -> None:
         """With ids that grow, page by page."""
-        first = EmbeddingRequest("embed", "success", "m", 12.5, inputs=3, tokens=40, created=NOON)
+        first = EmbeddingRequest(
+            "embed", "success", "m", 12.5, inputs=3, tokens=40, created=NOON, user_id="ada"
+        )
         second = replace(first, kind="rerank", status="error", error="HTTP 503")
         await log.add([])
         await log.add([first, second])

@@ -107,6 +107,7 @@ class RequestAnswer(Answer):
     tokens: Count
     created: datetime
     error: str | None
+    user_id: str | None
 
 
 class TotalsAnswer(Answer):
