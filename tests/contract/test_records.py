@@ -205,6 +205,7 @@ async def test_a_purge_waits_for_readers_and_says_when_it_cannot(path: Path) -> 
     [
         "DELETE FROM chunks WHERE position = 1",
         "UPDATE chunks SET start = start + 1, position = 7 WHERE position = 1",
+        "UPDATE chunks SET text = 'onf ' WHERE position = 0",
         "UPDATE collections SET sequence = 0",
         "UPDATE counters SET value = 0 WHERE name = 'chunk'",
         "UPDATE documents SET status = 'embedded'",

@@ -8,6 +8,9 @@ from conspectus.model.ids import CollectionId
 from conspectus.records.catalog import state
 from conspectus.records.embedding import count_unembedded
 from conspectus.records.tables import changes, chunks, collections, counters, documents, sources, vectors
+from conspectus.text.hashing import content_hash
+
+BATCH = 1_000
 
 
 def counts(connection: Connection, collection: CollectionId) -> dict[str, int]:
@@ -37,7 +40,8 @@ def counts(connection: Connection, collection: CollectionId) -> dict[str, int]:
 
 def problems(connection: Connection) -> list[str]:
     """Every broken invariant, one line each."""
-    return [*_documents(connection), *_gaps(connection), *_history(connection), *_counters(connection)]
+    broken = (_documents, _gaps, _texts, _history, _counters)
+    return [line for each in broken for line in each(connection)]
 
 
 def _documents(connection: Connection) -> Iterator[str]:
@@ -73,6 +77,13 @@ def _gaps(connection: Connection) -> Iterator[str]:
     chosen = select(chunks.c.id).select_from(joined).where(chunks.c.position > 0, broken)
     for row in connection.execute(chosen):
         yield f"chunk {row.id}: does not continue the chunk before it"
+
+
+def _texts(connection: Connection) -> Iterator[str]:
+    chosen = select(chunks.c.id, chunks.c.text, chunks.c.content_hash)
+    for row in connection.execute(chosen, execution_options={"yield_per": BATCH}):
+        if content_hash(row.text) != row.content_hash:
+            yield f"chunk {row.id}: its text is not the one it was written with; add its document again"
 
 
 def _history(connection: Connection) -> Iterator[str]:
