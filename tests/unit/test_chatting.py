@@ -200,7 +200,6 @@ async def test_a_question_that_cannot_be_embedded_is_looked_for_by_its_words(ope
         (ChatRequest("x", instructions="word " * 600), TooLarge),
         (ChatRequest("x", allocation=Allocation(answer=9_000)), TooLarge),
         (ChatRequest("x", temperature=-0.1), InvalidInput),
-        (ChatRequest("x", temperature=float("nan")), InvalidInput),
         (ChatRequest("x", keep_in=""), InvalidInput),
     ],
 )
