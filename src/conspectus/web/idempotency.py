@@ -17,7 +17,7 @@ from conspectus.ports import Clock
 from conspectus.ports.jobs import Replays
 from conspectus.web.endings import Endings
 from conspectus.web.methods import answers
-from conspectus.web.problems import MEDIA_TYPE, problem_of, refuse
+from conspectus.web.problems import MEDIA_TYPE, may_be_done, problem_of, refuse
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"
@@ -31,6 +31,8 @@ ASKED = re.compile(
 IN_MEMORY = 1 << 20
 PIECE = 1 << 16
 LONGEST_KEPT = 1_000_000
+LONGEST_OF_NOTHING = 65_536
+"""The same where nothing was stored: such a request does no harm if it is done again."""
 FIELD = re.compile(rb'"\w+":')
 NUMBERS = re.compile(rb'\{?[^{"]*')
 KEPT_HEADERS = frozenset({"content-type", "etag", "location", "www-authenticate"})
@@ -157,7 +159,8 @@ class Kept:
 
     def worth_keeping(self, scope: Scope) -> Mapping[str, Any] | None:
         """The answer, unless the server failed or it is too long. A secret is never kept."""
-        if not self._complete or self._status >= 500 or len(self._body) > LONGEST_KEPT:
+        longest = LONGEST_KEPT if may_be_done(scope) else LONGEST_OF_NOTHING
+        if not self._complete or self._status >= 500 or len(self._body) > longest:
             return None
         if scope["state"].get("shown_once") and self._status < 400:
             done = problem_of(Conflict("answer", HEADER, "was given already, and is shown only once"))
