@@ -79,7 +79,9 @@ class Site:
 
     async def asked(self, method: str, path: str, **parts: object) -> httpx.Response | None:
         """The answer of one of the servers; None if it was lost."""
-        await until(lambda: bool(self.addresses))
+        await until(lambda: bool(self.addresses) or self.stopped)
+        if not self.addresses:
+            return None
         headers = {"Authorization": f"Bearer {self.key}"}
         try:
             address = self.chance.choice(self.addresses)
