@@ -213,8 +213,8 @@ async def test_who_may_only_read_cannot_write(people: People) -> None:
         await hand_in(people.alice, archive(slack(said("1.0", "x"))), collection=place),
     ]
     assert [each.status_code for each in refused] == [403] * 4
-    own = await post(people.bob, "open", {"text": "in a collection of that name of bob's own"}, **named)
-    assert own.status_code == 201
+    unseen = await post(people.bob, "open", {"text": "in a collection that bob cannot see"}, **named)
+    assert unseen.status_code == 404
     assert keys(await people.owner.get(f"/messages?channel=open&collection={place}")) == ["1", "2"]
     alice = {"kind": "user", "id": (await people.owner.get("/users/alice")).json()["id"]}
     grant = {"grantee": alice, "role": "editor", "source": seen}

@@ -33,6 +33,8 @@ NAMED: Final[Mapping[str, type[ChatEvent]]] = {
     "usage": Usage,
     "error": Failure,
 }
+ONLY_COMPLETIONS: Final = frozenset({"since", "options"})
+"""Fields that only `/chat/completions` takes."""
 TIMES: Final = 3
 """How often a stream that was lost is gone on with."""
 
@@ -102,7 +104,8 @@ class Chatting(Conversing):
 
 def chat_json(request: ChatRequest) -> dict[str, Json]:
     """A chat as the server takes it. Raises InvalidInput for numbers that JSON does not have."""
-    told = {each.name: getattr(request, each.name) for each in fields(request)}
+    names = (each.name for each in fields(request) if each.name not in ONLY_COMPLETIONS)
+    told = {name: getattr(request, name) for name in names}
     where, allocation = filter_to_json(told.pop("where")), encoded(told.pop("allocation"))
     given = {name: encoded(value) for name, value in told.items() if value is not None or name == "floor"}
     return {**given, "where": where, "budget": allocation}

@@ -64,7 +64,7 @@ async def answer(
         return [piece async for piece in pieces]
 
 
-def text(pieces: Sequence[Delta | Usage]) -> str:
+def text(pieces: Sequence[Delta | ToolCall | Usage]) -> str:
     """What was said."""
     return "".join(piece.text for piece in pieces if isinstance(piece, Delta))
 
