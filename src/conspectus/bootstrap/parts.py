@@ -28,6 +28,7 @@ from conspectus.ports.alerts import Poster
 from conspectus.ports.allowances import Allowances
 from conspectus.ports.captions import CaptionReader
 from conspectus.ports.chat import SpokenAnswers
+from conspectus.ports.graphs import Graphs
 from conspectus.ports.jobs import JobFiles, Jobs, Replays
 from conspectus.ports.turns import Hold, Turn, Turns
 from conspectus.ports.web import Connector, Fetcher
@@ -53,7 +54,6 @@ COPIES = "wikis"
 async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
     """The adapters of the store at a place, which is made if there is none."""
     from conspectus.records.accounts import SqlAccounts
-    from conspectus.records.graphs import SqlGraphs
     from conspectus.records.memories import SqlMemories
     from conspectus.records.request_log import SqlRequestLog
     from conspectus.records.summaries import SqlSummaries
@@ -85,7 +85,7 @@ async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
         spoken=_spoken(place, settings, records.transactions),
         summaries=SqlSummaries(records.transactions),
         memories=SqlMemories(records.transactions),
-        graphs=SqlGraphs(records.transactions, most=settings.max_walked),
+        graphs=_graphs(settings, records.transactions),
         keeping=partial(turns, KEEPING),
         purging=partial(turns, PURGING),
         names=_name_parts(partial(turns, NAMES), settings, records.transactions),
@@ -124,6 +124,12 @@ def _replays(place: Place, settings: Settings, transactions: "Transactions") -> 
 
     alone = not _others_answer(place, settings)
     return SqlReplays(transactions, seconds=float(settings.lease_seconds), alone=alone)
+
+
+def _graphs(settings: Settings, transactions: "Transactions") -> Graphs:
+    from conspectus.records.graphs import SqlGraphs
+
+    return SqlGraphs(transactions, most=settings.max_walked)
 
 
 def _allowances(transactions: "Transactions") -> Allowances:
