@@ -1,10 +1,12 @@
 """A builder that is killed at any moment, and files that are cut, changed or gone."""
 
 import asyncio
+import json
 import random
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from conspectus.errors import IndexDamaged, StorageError, StorageTooNew
@@ -136,14 +138,36 @@ async def test_cut_files_are_damage(tmp_path: Path, name: str, size: int) -> Non
 async def test_changed_bytes_are_found(tmp_path: Path, name: str) -> None:
     journal = history(6, size=60)
     segment = await built(tmp_path / "index", journal)
-    content = bytearray((segment / name).read_bytes())
-    content[len(content) // 2] ^= 0xFF
-    (segment / name).write_bytes(content)
     index = await opened(tmp_path / "index", journal)
+    overwrite(segment / name, (segment / name).stat().st_size // 2, 1)
     assert "damaged" in {difference.problem for difference in await index.check()}
+    with pytest.raises(IndexDamaged):
+        await opened(tmp_path / "index", journal)
     await index.rebuild()
     assert await index.check() == []
     await index.close()
+
+
+@pytest.mark.parametrize("name", ["postings.row", "runs.rows"])
+async def test_files_damaged_while_open_are_rebuilt(tmp_path: Path, name: str) -> None:
+    journal = history(6, size=60)
+    segment = await built(tmp_path / "index", journal)
+    index = await opened(tmp_path / "index", journal)
+    header = json.loads(read_text(segment / "segment.json"))
+    dtype, shape, offset = header["arrays"][name]
+    overwrite(segment / "arrays.bin", offset, np.dtype(dtype).itemsize * shape[0])
+    await asyncio.gather(*(assert_right(index, journal) for _ in range(3)))
+    assert await index.check() == []
+    await index.close()
+
+
+def overwrite(file: Path, offset: int, size: int) -> None:
+    """Change bytes in place, which every process that has mapped the file sees."""
+    with file.open("r+b") as opened_file:
+        opened_file.seek(offset)
+        content = opened_file.read(size)
+        opened_file.seek(offset)
+        opened_file.write(bytes(byte ^ 0xFF for byte in content))
 
 
 async def test_a_missing_segment_is_damage_and_a_missing_directory_is_empty(tmp_path: Path) -> None:

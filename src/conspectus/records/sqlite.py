@@ -30,6 +30,7 @@ SETTINGS = (
 _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _TAKEN = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR}
 _PRIMARY_CODE = 0xFF
 _PAUSE_SECONDS = 0.02
 
@@ -167,6 +168,8 @@ def _translated(error: BaseException | None, path: str) -> ConspectusError:
         return StorageError(
             f"{path} has no space left; nothing was stored: make room and do it again ({error})"
         )
+    if code is not None and code & _PRIMARY_CODE in _DAMAGED:
+        return StorageError(f"{path} is damaged or cannot be read; restore a backup ({error})")
     return StorageError(f"{path}: {error}")
 
 

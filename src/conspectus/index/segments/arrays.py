@@ -4,7 +4,8 @@ import json
 import mmap
 import os
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,8 @@ ARRAYS = "arrays.bin"
 _HEADER = "segment.json"
 _ALIGNMENT = 64
 _BLOCK = 1 << 22
+_VERIFIED = 32 << 20
+_FAULTS = (ArithmeticError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +50,17 @@ def write_folder(path: Path, arrays: Mapping[str, NDArray[Any]], facts: Mapping[
 
 
 def open_folder(path: Path) -> Folder:
-    """Map the arrays. Raises IndexDamaged when a file is missing or has another size; reads no content."""
+    """Map the arrays. Compares files of up to 32 MiB with their checksums, larger ones with their size only.
+
+    Raises IndexDamaged.
+    """
     header = _header(path)
-    for name, (size, _) in header["files"].items():
+    for name, (size, expected) in header["files"].items():
         file = path / name
         if not file.is_file() or file.stat().st_size != size:
             raise IndexDamaged(str(file), "the file is missing or cut short")
+        if size <= _VERIFIED and checksum(file) != expected:
+            raise IndexDamaged(str(file), "its checksum is wrong")
     content = map_file(path / ARRAYS)
     arrays = {
         name: np.frombuffer(content, dtype, int(np.prod(shape)), offset).reshape(shape)
@@ -65,6 +73,18 @@ def damaged_files(path: Path) -> list[str]:
     """The names of files whose content is not what was written."""
     files = _header(path)["files"]
     return [name for name, (_, expected) in files.items() if checksum(path / name) != expected]
+
+
+@contextmanager
+def decoding(paths: Iterable[Path]) -> Iterator[None]:
+    """Raise IndexDamaged for an error inside if a file of these folders is not what was written."""
+    try:
+        yield
+    except _FAULTS as error:
+        for path in paths:
+            for name in damaged_files(path):
+                raise IndexDamaged(str(path / name), "its checksum is wrong") from error
+        raise
 
 
 def map_file(path: Path) -> mmap.mmap | bytes:

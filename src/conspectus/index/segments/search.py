@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import faiss
 import numpy as np
@@ -27,6 +28,11 @@ class Snapshot:
     def __post_init__(self) -> None:
         total = sum(view.live for view in self.views)
         object.__setattr__(self, "corpus", Corpus(total, sum(view.length for view in self.views)))
+
+    @property
+    def paths(self) -> list[Path]:
+        """The folders of the segments that are on disk."""
+        return [view.segment.path for view in self.views if view.segment.path is not None]
 
     def search(self, probe: Probe, terms: Sequence[str]) -> Candidates:
         """The best of each arm and their scores. Exact, but for vectors of segments with inverted lists."""

@@ -16,7 +16,7 @@ from conspectus.index.bm25 import Analyse, Bm25, occurrences
 from conspectus.index.changes import Range
 from conspectus.index.entries import content_checksum
 from conspectus.index.segments.allowed import Allowed
-from conspectus.index.segments.arrays import map_file, open_folder, write_folder
+from conspectus.index.segments.arrays import decoding, map_file, open_folder, write_folder
 from conspectus.index.segments.columns import Columns, ColumnWriter, Mask
 from conspectus.index.segments.lists import Lists, build_lists
 from conspectus.index.segments.postings import Postings, PostingWriter
@@ -117,10 +117,10 @@ def segment_in_memory(rows: Iterable[Row], shape: Shape) -> "Segment":
 def open_segment(path: Path, shape: Shape) -> "Segment":
     """Map a segment's files. Raises IndexDamaged."""
     folder = open_folder(path)
-    rows = folder.facts["rows"]
-    vectors = _half(map_file(path / VECTORS), rows, shape.dimensions)
-    lists = Lists(path, folder.arrays) if "lists.probes" in folder.arrays else None
-    return Segment(folder.arrays, vectors, lists=lists, gathered=shape.lists_from // 6, path=path)
+    with decoding([path]):
+        vectors = _half(map_file(path / VECTORS), folder.facts["rows"], shape.dimensions)
+        lists = Lists(path, folder.arrays) if "lists.probes" in folder.arrays else None
+        return Segment(folder.arrays, vectors, lists=lists, gathered=shape.lists_from // 6, path=path)
 
 
 class Segment:

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -10,6 +10,7 @@ from pathlib import Path
 from conspectus.errors import ConspectusError, IndexDamaged, InvalidInput
 from conspectus.index.bm25 import Analyse, question_terms
 from conspectus.index.changes import put_ranges, read, touched_ranges
+from conspectus.index.segments.arrays import decoding
 from conspectus.index.segments.build import BuildRequest, Mode, Options, identity
 from conspectus.index.segments.builders import Builder, LocalBuilder
 from conspectus.index.segments.checking import damages, differences
@@ -42,6 +43,7 @@ class SegmentsIndex:
         self._stamp: Stamp | None = None
         self._changing = asyncio.Lock()
         self._building = asyncio.Lock()
+        self._repairing = asyncio.Lock()
         self._background: asyncio.Task[None] | None = None
         self._flush_from = request.options.tail_chunks
         self._failure = ""
@@ -94,15 +96,15 @@ class SegmentsIndex:
 
     async def search(self, probe: Probe) -> Candidates:
         """The best of each arm; vectors of large segments are searched by inverted lists."""
-        snapshot = self._checked(probe)
+        self._check_shape(probe)
         terms = question_terms(probe, self._analyse)
-        return await asyncio.to_thread(snapshot.search, probe, terms)
+        return await self._answer(lambda snapshot: snapshot.search(probe, terms))
 
     async def score(self, ids: Ids, probe: Probe) -> Candidates:
         """Exact scores of chosen chunks."""
-        snapshot = self._checked(probe)
+        self._check_shape(probe)
         terms = question_terms(probe, self._analyse)
-        return await asyncio.to_thread(snapshot.score, ids, probe, terms)
+        return await self._answer(lambda snapshot: snapshot.score(ids, probe, terms))
 
     async def check(self) -> Sequence[Disagreement]:
         """Compare every file with its checksum and every row with the records."""
@@ -154,10 +156,20 @@ class SegmentsIndex:
         self._state = state
         self._snapshot = state.snapshot()
 
-    def _checked(self, probe: Probe) -> Snapshot:
+    async def _answer(self, ask: Callable[[Snapshot], Candidates]) -> Candidates:
+        """Ask the snapshot; where its files turn out to be damaged, rebuild them and ask again."""
+        snapshot = self._snapshot
+        try:
+            return await asyncio.to_thread(_asked, ask, snapshot)
+        except IndexDamaged:
+            async with self._repairing:
+                if self._snapshot.paths == snapshot.paths:
+                    await self.rebuild()
+        return await asyncio.to_thread(_asked, ask, self._snapshot)
+
+    def _check_shape(self, probe: Probe) -> None:
         if probe.vector is not None and probe.vector.shape != (self._request.dimensions,):
             raise InvalidInput("vector", f"has shape {probe.vector.shape}, not {self._request.dimensions}")
-        return self._snapshot
 
     async def _taken_in(self, state: State, changes: Sequence[Change]) -> State:
         """The state after the changes. Rows are read as they are now, which later changes repeat."""
@@ -248,6 +260,11 @@ class SegmentsIndex:
             await self._follow()
         if progress:
             progress("index", result.chunks, result.chunks)
+
+
+def _asked(ask: Callable[[Snapshot], Candidates], snapshot: Snapshot) -> Candidates:
+    with decoding(snapshot.paths):
+        return ask(snapshot)
 
 
 def bytes_below(directory: Path) -> int:

@@ -1,0 +1,95 @@
+"""Single bits that change on the disk: an error that says so, or the right answer, or a finding of `check`."""
+
+import random
+import shutil
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from conspectus import Engine, NewDocument, Settings
+from conspectus.errors import ConspectusError
+from conspectus.testing.embedders import HashedEmbedder
+
+SETTINGS = replace(Settings(), log_level="critical", tail_chunks=1_000)
+QUESTIONS = ("harbour 3", "tide comes in", "nothing of this")
+Answers = Mapping[str, object]
+
+
+def text_of(number: int) -> str:
+    return f"harbour {number}: the tide comes in at {number % 12} and " + "goes out again " * number
+
+
+async def write(folder: Path) -> Answers:
+    """A store whose index has two segments, and what it answers."""
+    async with conspectus.open(folder, settings=SETTINGS, embedder=HashedEmbedder(16)) as engine:
+        for first in (0, 15):
+            texts = [
+                NewDocument(text_of(n), key=str(n), title=f"log {n}", metadata={"n": n})
+                for n in range(first, first + 15)
+            ]
+            await engine.add(texts, wait=True)
+            await (await engine._core.shelves.newest((await engine.collections())[0].id)).index.flush()
+        return await answers(engine)
+
+
+async def answers(engine: Engine) -> Answers:
+    """Everything that the store is asked here."""
+    found: dict[str, object] = {}
+    for question in QUESTIONS:
+        hits = (await engine.retrieve(question, limit=5)).hits
+        found[question] = [(hit.document.key, hit.chunk.text) for hit in hits]
+        for hit in hits:
+            found[hit.document.id] = await engine.text(hit.document.id)
+    return found
+
+
+def flip(file: Path, chance: random.Random) -> int:
+    content = bytearray(file.read_bytes())
+    bit = chance.randrange(8 * len(content))
+    content[bit // 8] ^= 1 << bit % 8
+    file.write_bytes(content)
+    return bit
+
+
+async def outcome(folder: Path, right: Answers) -> str:
+    """What a store with one wrong bit does."""
+    try:
+        async with conspectus.open(folder, settings=SETTINGS, embedder=HashedEmbedder(16)) as engine:
+            given = await answers(engine)
+            if given == right:
+                return "right"
+            return "wrong" if (await engine.check()).clean else "found"
+    except ConspectusError:
+        return "error"
+
+
+async def rot(folder: Path, copy: Path, seed: int, flips: int) -> None:
+    right = await write(folder)
+    chance = random.Random(seed)
+    files = [path.relative_to(folder) for path in sorted(folder.rglob("*")) if path.is_file()]
+    files = [path for path in files if (folder / path).stat().st_size]
+    wrong = []
+    for number in range(flips):
+        shutil.rmtree(copy, ignore_errors=True)
+        shutil.copytree(folder, copy)
+        file = files[number % len(files)]
+        bit = flip(copy / file, chance)
+        try:
+            if await outcome(copy, right) == "wrong":
+                wrong.append((file, bit, "wrong"))
+        except Exception as error:
+            wrong.append((file, bit, repr(error)))
+    assert wrong == []
+
+
+async def test_no_bit_gives_a_wrong_answer(tmp_path: Path) -> None:
+    await rot(tmp_path / "store", tmp_path / "copy", seed=1, flips=60)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(2, 6))
+async def test_no_bit_of_many_gives_a_wrong_answer(tmp_path: Path, seed: int) -> None:
+    await rot(tmp_path / "store", tmp_path / "copy", seed=seed, flips=500)
