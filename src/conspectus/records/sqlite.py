@@ -4,6 +4,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,11 @@ def translated_errors(engine: Engine) -> Iterator[None]:
         raise StorageError(f"{path}: {error}") from error
     except UnicodeEncodeError as error:
         raise InvalidInput("text", "holds half of a surrogate pair, which cannot be stored") from error
+    except (UnicodeDecodeError, JSONDecodeError, KeyError) as error:
+        raise StorageError(
+            f"{path}: a row cannot be read; run `conspectus check`, and restore a backup if it names damage"
+            f" ({error})"
+        ) from error
     except OverflowError as error:
         raise InvalidInput("number", "does not fit into 64 bits") from error
 
