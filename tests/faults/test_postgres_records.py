@@ -5,24 +5,21 @@ import threading
 import traceback
 from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import psycopg
 import pytest
-from sqlalchemy import Connection, create_engine, event, text
+from sqlalchemy import Connection, event, text
 
 from conspectus.errors import InvalidInput, StorageBusy, StorageError, WriteUnknown
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import DocumentId
 from conspectus.records.people import add_user
 from conspectus.records.postgres import unfit
-from conspectus.records.postgres_erasing import erase
 from conspectus.records.postgres_errors import translated_errors
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.testing.accounts_contract import a_user
 from conspectus.testing.postgres_server import PostgresProcess, postgres_server
-from conspectus.testing.samples import SHELF, SPACE, notes, prepared, shelf, vector
-from tests.files import holding
+from conspectus.testing.samples import SHELF, notes, prepared, shelf
 
 OURS = "SELECT pg_backend_pid()"
 
@@ -323,47 +320,6 @@ async def test_a_server_without_the_tls_that_the_url_demands_is_not_asked_again(
 def test_a_standby_is_taken_for_one(said: psycopg.Error) -> None:
     with pytest.raises(StorageError, match="name the server that writes"), translated_errors("x"):
         raise said
-
-
-def in_tables(server: PostgresProcess, told: str) -> bool:
-    server.run("CHECKPOINT")
-    return bool(holding(server.folder / "base", told))
-
-
-async def test_a_purge_leaves_no_byte_of_what_was_deleted(mortal: PostgresProcess) -> None:
-    marker = "ZANZIBARQUAGGA"
-    with mortal.fresh() as url:
-        records = await stocked(url)
-        kept = [prepared(f"k{number}", f"kept {number} " * 50) for number in range(200)]
-        await records.write([*kept, prepared("a", f"{marker} " * 3000, title=marker, metadata={"m": marker})])
-        await records.write([prepared("a", *[f"{marker} {number} " for number in range(500)], author=marker)])
-        waiting = await records.unembedded(SHELF, SPACE, limit=1000)
-        await records.put_vectors(SPACE, [(each.chunk.id, vector(1)) for each in waiting])
-        mortal.run("ANALYZE", database=url.rpartition("/")[2].partition("?")[0])
-        assert await asyncio.to_thread(in_tables, mortal, marker)
-        await records.delete([DocumentId("a")])
-        await records.purge()
-        assert not await asyncio.to_thread(in_tables, mortal, marker)
-        assert await asyncio.to_thread(in_tables, mortal, "kept 199")
-        assert await records.check() == []
-        await records.close()
-
-
-def test_a_table_that_is_dropped_meanwhile_does_not_stop_a_purge(postgres_url: str) -> None:
-    engine = create_engine(postgres_url.replace("postgresql:", "postgresql+psycopg:"))
-    other = psycopg.connect(postgres_url, autocommit=True)
-    other.execute("CREATE TABLE index_gone_rows (id bigint)")
-
-    def listed(*told: Any) -> None:
-        if "pg_relation_filenode(c.oid)" in told[2]:
-            other.execute("DROP TABLE index_gone_rows")
-
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        event.listen(connection, "after_cursor_execute", listed)
-        erase(connection, busy_seconds=30)
-    assert other.execute("SELECT to_regclass('index_gone_rows')").fetchone() == (None,)
-    other.close()
-    engine.dispose()
 
 
 async def test_a_purge_waits_for_readers_and_says_when_it_cannot(postgres_url: str) -> None:

@@ -19,9 +19,9 @@ AND age(backend_xmin) >= age(CAST('{}' AS xid))
 _OURS: Final = """
 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE c.relkind = 'r' AND n.nspname = ANY (current_schemas(false)) AND pg_table_is_visible(c.oid)
-AND pg_has_role(c.relowner, 'USAGE')
+AND pg_has_role(c.relowner, 'USAGE') AND c.relname !~ '^index_[0-9a-f]+_'
 """
-"""The tables that names mean, in whichever schema of the search path: the first may hold none of them."""
+"""The records' tables, in whichever schema of the search path. An index replaces its own tables."""
 _TABLES: Final = f"""
 SELECT CAST(c.oid AS bigint),
     quote_ident(n.nspname) || '.' || quote_ident(c.relname), pg_relation_filenode(c.oid)
@@ -35,8 +35,9 @@ WHERE (schemaname, tablename) IN (SELECT n.nspname, c.relname {_OURS})
 
 
 def erase(connection: Connection, *, busy_seconds: float) -> None:
-    """Rewrite every table, once no reader sees what was deleted. Raises StorageBusy.
+    """Rewrite every table of the records, once no reader sees what was deleted. Raises StorageBusy.
 
+    Each wait, for readers and for each table, may take `busy_seconds`.
     The connection must not be in a transaction. Neither a wait for a lock nor a setting is left to the
     session, which a pooler may have given to others between two statements.
     """
@@ -47,6 +48,7 @@ def erase(connection: Connection, *, busy_seconds: float) -> None:
     if (connection.dialect.server_version_info or ()) >= _CLEARS_STATISTICS:
         connection.exec_driver_sql(_CLEAR)
     for number, table, file in connection.exec_driver_sql(_TABLES).all():
+        give_up = time.monotonic() + busy_seconds
         while not _rewritten(connection, table, _FILE.format(number), before=file):
             _wait(give_up)
     # What columns hold most often is kept there in plain words.

@@ -124,9 +124,8 @@ class PgvectorIndex:
         self._state = await self._building.build(self._identity, progress)
 
     async def purge(self) -> None:
-        """Leave no table that ever held a removed chunk."""
-        if (await self._look()).replaced:
-            self._state = await self._building.build(self._identity)
+        """Replace every table, also where a write that was undone left chunks that no state counts."""
+        self._state = await self._building.build(self._identity)
 
     async def status(self) -> IndexStatus:
         """Sizes and counts."""

@@ -1,0 +1,99 @@
+"""Purge one document while others write: python benchmarks/purge.py --documents 1000 5000.
+
+The store has a collection of so many documents, another of 100, and vectors of 384 numbers for both. A
+document of the small collection is purged, three times, while one writer adds documents to the large one.
+Measured are the purge and the writes, without a purge and during one: on PostgreSQL with pgvector, or in a
+folder with `--folder`.
+"""
+
+import argparse
+import asyncio
+import time
+from collections.abc import Awaitable
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+import conspectus
+from conspectus import Engine, NewDocument, Settings
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.testing.postgres_server import PostgresProcess, postgres_server
+
+SMALL, PURGES, ALONE_SECONDS = 100, 3, 3.0
+WORDS = ["tide", "harbor", "gull", "lamp", "rope", "mast", "anchor", "storm", "pier", "crane", "buoy", "sail"]
+
+
+def texts(count: int, name: str) -> list[NewDocument]:
+    chosen = np.random.default_rng(1).choice(WORDS, (count, 40))
+    return [NewDocument(f"{name} {number} {' '.join(row)}") for number, row in enumerate(chosen)]
+
+
+async def written(engine: Engine, stop: asyncio.Event) -> list[float]:
+    """How long each write took until told to stop."""
+    took: list[float] = []
+    while not stop.is_set():
+        begun = time.perf_counter()
+        await engine.add(texts(1, f"new {begun}"), source="written", collection="large")
+        took.append(time.perf_counter() - begun)
+    return took
+
+
+async def measured(place: str, settings: Settings, documents: int) -> tuple[list[float], ...]:
+    """The seconds of purges, of writes without them, and of writes during them."""
+    embedder = HashedEmbedder(dimensions=384)
+    async with conspectus.open(place, settings=settings, embedder=embedder) as engine:
+        await engine.create_collection("large")
+        await engine.create_collection("small")
+        for start in range(0, documents, 1_000):
+            block = texts(min(1_000, documents - start), f"large {start}")
+            await engine.add(block, source="s", collection="large", wait=True)
+        small = await engine.add(texts(SMALL, "small"), source="s", collection="small", wait=True)
+        purges, during = [], []
+        alone = await beside(engine, asyncio.sleep(ALONE_SECONDS))
+        for each in small[:PURGES]:
+            begun = time.perf_counter()
+            during += await beside(engine, engine.delete(each.id, purge=True))
+            purges.append(time.perf_counter() - begun)
+        return purges, alone, during
+
+
+async def beside(engine: Engine, work: Awaitable[object]) -> list[float]:
+    """How long writes took while something else was done."""
+    stop = asyncio.Event()
+    writer = asyncio.create_task(written(engine, stop))
+    await work
+    stop.set()
+    return await writer
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--documents", type=int, nargs="+", default=[1_000, 5_000])
+    parser.add_argument("--folder", action="store_true", help="a folder in place of PostgreSQL")
+    given = parser.parse_args()
+    with TemporaryDirectory(prefix="conspectus-purge-") as name:
+        folder = Path(name)
+        with nullcontext() if given.folder else postgres_server(folder) as server:
+            Console(width=100).print(table_of(given.documents, server, folder))
+
+
+def table_of(sizes: list[int], server: PostgresProcess | None, folder: Path) -> Table:
+    table = Table("documents", "purge s", "write p95 ms", "during a purge", "longest ms")
+    for size in sizes:
+        here = folder / str(size)
+        settings = replace(Settings(), log_level="critical", cache=str(here / "cache"), busy_seconds=60)
+        settings = replace(settings, index="segments" if server is None else "pgvector")
+        with nullcontext(str(here / "store")) if server is None else server.fresh() as place:
+            purges, alone, during = asyncio.run(measured(place, settings, size))
+        shown = [np.median(purges), np.percentile(alone, 95) * 1e3, np.percentile(during, 95) * 1e3]
+        table.add_row(str(size), f"{shown[0]:.2f}", *(f"{n:.0f}" for n in (*shown[1:], max(during) * 1e3)))
+    return table
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""Purges on PostgreSQL: which tables are rewritten, what the files hold then, and what a purge waits for."""
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from sqlalchemy import Connection, create_engine, event
+
+import conspectus
+from conspectus.model.ids import DocumentId
+from conspectus.records.postgres_erasing import erase
+from conspectus.records.store import open_records
+from conspectus.testing.embedders import HashedEmbedder
+from conspectus.testing.postgres_server import PostgresProcess, postgres_server
+from conspectus.testing.samples import SHELF, SPACE, notes, prepared, shelf, vector
+from tests.files import holding
+from tests.stores import SETTINGS
+
+MARKER = "ZANZIBARQUAGGA"
+FILES = "SELECT relname, pg_relation_filenode(oid) FROM pg_class WHERE relname LIKE 'index#_%' ESCAPE '#'"
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[PostgresProcess]:
+    """A server whose files are looked into."""
+    with postgres_server() as running:
+        yield running
+
+
+def in_tables(server: PostgresProcess, told: str) -> bool:
+    server.run("CHECKPOINT")
+    return bool(holding(server.folder / "base", told))
+
+
+def files(url: str) -> set[Any]:
+    """The tables of all indexes, with their own indexes, and the files they lie in."""
+    with psycopg.connect(url) as connection:
+        return set(connection.execute(FILES).fetchall())
+
+
+@contextmanager
+def beside(url: str) -> Iterator[tuple[Connection, psycopg.Connection]]:
+    """A connection that can erase, and another one."""
+    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    with (
+        psycopg.connect(url) as other,
+        engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection,
+    ):
+        yield connection, other
+    engine.dispose()
+
+
+async def test_a_purge_leaves_no_byte_of_what_was_deleted(server: PostgresProcess) -> None:
+    with server.fresh() as url:
+        records = await open_records(url, connections=3)
+        await records.create_collection(shelf())
+        await records.put_source(notes())
+        kept = [prepared(f"k{number}", f"kept {number} " * 50) for number in range(200)]
+        await records.write([*kept, prepared("a", f"{MARKER} " * 3000, title=MARKER, metadata={"m": MARKER})])
+        await records.write([prepared("a", *[f"{MARKER} {number} " for number in range(500)], author=MARKER)])
+        waiting = await records.unembedded(SHELF, SPACE, limit=1000)
+        await records.put_vectors(SPACE, [(each.chunk.id, vector(1)) for each in waiting])
+        server.run("ANALYZE", database=url.rpartition("/")[2].partition("?")[0])
+        assert await asyncio.to_thread(in_tables, server, MARKER)
+        await records.delete([DocumentId("a")])
+        await records.purge()
+        assert not await asyncio.to_thread(in_tables, server, MARKER)
+        assert await asyncio.to_thread(in_tables, server, "kept 199")
+        assert await records.check() == []
+        await records.close()
+
+
+async def test_a_purge_replaces_the_index_of_its_collection_alone(
+    server: PostgresProcess, tmp_path: Path
+) -> None:
+    settings = replace(SETTINGS, index="pgvector", cache=str(tmp_path))
+    with server.fresh() as url:
+        async with conspectus.open(url, settings=settings, embedder=HashedEmbedder()) as engine:
+            await engine.create_collection("other")
+            await engine.add("kept 1", collection="other", wait=True)
+            other = files(url)
+            await engine.create_collection("mine")
+            (gone,) = await engine.add(f"{MARKER} fox", collection="mine", wait=True)
+            assert await asyncio.to_thread(in_tables, server, MARKER.lower())
+            mine = files(url) - other
+            await engine.delete(gone.id, purge=True)
+            assert files(url) >= other
+            assert not files(url) & mine
+            assert not await asyncio.to_thread(in_tables, server, MARKER)
+            assert not await asyncio.to_thread(in_tables, server, MARKER.lower())
+            assert len((await engine.retrieve("kept", collection="other")).hits) == 1
+
+
+def test_a_table_that_is_dropped_meanwhile_does_not_stop_a_purge(postgres_url: str) -> None:
+    with beside(postgres_url) as (connection, other):
+        other.execute("CREATE TABLE gone (id bigint)")
+        other.commit()
+
+        def listed(*told: Any) -> None:
+            if "pg_relation_filenode(c.oid)" in told[2]:
+                other.execute("DROP TABLE gone")
+                other.commit()
+
+        event.listen(connection, "after_cursor_execute", listed)
+        erase(connection, busy_seconds=30)
+        assert other.execute("SELECT to_regclass('gone')").fetchone() == (None,)
+
+
+def test_a_table_is_waited_for_however_long_others_took(postgres_url: str) -> None:
+    attempts: list[str] = []
+    with beside(postgres_url) as (connection, other):
+
+        def attempted(*told: Any) -> None:
+            if told[2].startswith("VACUUM"):
+                attempts.append(told[2])
+                time.sleep(1.1 if len(attempts) == 1 else 0)
+                if told[2].endswith(".documents"):
+                    other.rollback()
+
+        other.execute("LOCK TABLE documents IN ROW EXCLUSIVE MODE")
+        event.listen(connection, "after_cursor_execute", attempted)
+        erase(connection, busy_seconds=1)
+    assert not attempts[0].endswith(".documents")
+    assert sum(each.endswith(".documents") for each in attempts) == 2
