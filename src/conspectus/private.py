@@ -17,6 +17,11 @@ def make_folder(path: Path) -> None:
             each.mkdir(mode=FOLDER, exist_ok=True)
 
 
+def can_write(folder: Path) -> bool:
+    """Whether files may be made in a folder, or in the one above that it would be made in."""
+    return os.access(next(each for each in (folder, *folder.parents) if each.exists()), os.W_OK)
+
+
 def make_file(path: Path) -> None:
     """Make an empty file where there is none, to be opened for writing. Raises OSError."""
     with suppress(FileExistsError):

@@ -16,6 +16,7 @@ from conspectus.errors import IndexDamaged, InvalidInput, NotFound
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
 from conspectus.ports.turns import Turns
+from conspectus.private import can_write
 from conspectus.settings import Settings
 from conspectus.text.words import Analyzer
 
@@ -119,6 +120,7 @@ async def open_segments(
     command = [sys.executable, "-c", CHILD, collection.id]
     command += [json.dumps(None if space is None else asdict(space))]
     analyse = Analyzer(language=collection.language).terms
+    tail = settings.tail_chunks if can_write(place.folder) else sys.maxsize
 
     async def attempt() -> Index:
         return await SegmentsIndex.open(
@@ -127,7 +129,7 @@ async def open_segments(
             analyse,
             dimensions=space.dimensions if space else 0,
             builder=SubprocessBuilder(command, first=json.dumps(place.records)),
-            options=Options(tail_chunks=settings.tail_chunks),
+            options=Options(tail_chunks=tail),
         )
 
     try:
@@ -172,5 +174,5 @@ def _folders(directory: Path) -> list[Path]:
 
 def _adopt(old: Path, new: Path) -> None:
     """Keep what an earlier version, in which no collection could be deleted, built under the id alone."""
-    if old.is_dir() and not new.exists():
+    if old.is_dir() and not new.exists() and can_write(old.parent):
         old.rename(new)

@@ -1,8 +1,9 @@
 """Everything that only SQLite needs: how it is opened, locked, checked and emptied of deleted content."""
 
+import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from json import JSONDecodeError
 from pathlib import Path
@@ -32,6 +33,7 @@ _BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _TAKEN = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR}
+_READ_ONLY = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_READONLY_DIRECTORY}
 _PRIMARY_CODE = 0xFF
 _PAUSE_SECONDS = 0.02
 
@@ -48,7 +50,9 @@ class SqliteDatabase:
         self._busy_seconds = busy_seconds
 
     def prepare(self) -> None:
-        """Make the file ready for several processes."""
+        """Make the file ready for several processes, unless it is read-only."""
+        if is_read_only(Path(self.name)):
+            return
         prepare_file(self.reading, busy_seconds=self._busy_seconds)
 
     def migrating(self) -> AbstractContextManager[Connection]:
@@ -85,11 +89,16 @@ def sqlite_engine(path: Path, *, busy_seconds: float, connections: int) -> Engin
         max_overflow=0,
         hide_parameters=True,
     )
-    event.listen(engine, "do_connect", _make_file)
+    event.listen(engine, "do_connect", _connect)
     event.listen(engine, "connect", _configure)
     event.listen(engine, "begin", _begin)
     event.listen(engine, "before_cursor_execute", _refuse_nul)
     return engine
+
+
+def is_read_only(path: Path) -> bool:
+    """Whether there is a database that this process cannot write, as on a read-only mount."""
+    return path.exists() and not all(os.access(each, os.W_OK) for each in (path, path.parent))
 
 
 def prepare_file(engine: Engine, *, busy_seconds: float) -> None:
@@ -176,13 +185,32 @@ def _translated(error: BaseException | None, path: str) -> ConspectusError:
         )
     if code is not None and code & _PRIMARY_CODE in _DAMAGED:
         return StorageError(f"{path} is damaged or cannot be read; restore a backup ({error})")
+    if code in _READ_ONLY:
+        return StorageError(f"{path} is read-only; nothing was stored: open it where it can be written")
     return StorageError(f"{path}: {error}")
 
 
-def _make_file(_: Dialect, __: ConnectionPoolEntry, given: Sequence[Any], ___: Any) -> None:
-    # SQLite gives the files beside it the mode of this one.
+def _connect(
+    _: Dialect, __: ConnectionPoolEntry, given: Sequence[Any], options: Mapping[str, Any]
+) -> sqlite3.Connection | None:
+    path = Path(given[0])
     with suppress(OSError):
-        make_file(Path(given[0]))
+        if is_read_only(path):
+            connection: sqlite3.Connection = sqlite3.connect(_read_only_uri(path), uri=True, **options)
+            return connection
+        # SQLite gives the files beside it the mode of this one.
+        make_file(path)
+    return None
+
+
+def _read_only_uri(path: Path) -> str:
+    """How to open a file without writing beside it. Raises StorageError where that would miss data."""
+    log, shared = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
+    if log.exists() and shared.exists():
+        return f"{path.absolute().as_uri()}?mode=ro"
+    if log.exists() and log.stat().st_size:
+        raise StorageError(f"{path} is read-only and was not closed; open it once where it can be written")
+    return f"{path.absolute().as_uri()}?immutable=1"
 
 
 def _configure(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:

@@ -1,10 +1,12 @@
 """Whose turn it is among the processes that have a store in a folder open."""
 
+import errno
 import fcntl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
 from conspectus.ports.turns import Hold
 from conspectus.private import make_file
@@ -28,11 +30,25 @@ class FileHold:
 @asynccontextmanager
 async def turn(lock: Path) -> AsyncIterator[Hold]:
     """Whether this process holds the lock, which it gives back at the end of the block or when it dies."""
-    make_file(lock)
-    with lock.open("a") as file:
+    file = _opened(lock)
+    if file is None:
+        yield FileHold(mine=False)
+        return
+    with file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             yield FileHold(mine=False)
             return
         yield FileHold(mine=True)
+
+
+def _opened(lock: Path) -> TextIO | None:
+    """The file of a lock; None in a folder that this process cannot write, where it has no work to do."""
+    try:
+        make_file(lock)
+        return lock.open("a")
+    except OSError as fault:
+        if fault.errno in {errno.EROFS, errno.EACCES}:
+            return None
+        raise

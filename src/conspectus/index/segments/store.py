@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from conspectus.errors import ConspectusError, IndexDamaged, InvalidInput
+from conspectus.errors import ConspectusError, IndexDamaged, InvalidInput, StorageError
 from conspectus.index.bm25 import Analyse, question_terms
 from conspectus.index.changes import put_ranges, read, touched_ranges
 from conspectus.index.segments.arrays import decoding
@@ -21,6 +21,7 @@ from conspectus.index.segments.state import State
 from conspectus.model.index import Disagreement, IndexStatus
 from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
+from conspectus.private import can_write
 
 _CHANGES = 5_000
 _ATTEMPTS = 10
@@ -254,6 +255,8 @@ class SegmentsIndex:
                 self._flush_from = self._request.options.tail_chunks
 
     async def _build(self, mode: Mode, progress: Progress | None = None) -> None:
+        if not await asyncio.to_thread(can_write, self._directory):
+            raise StorageError(f"{self._directory} is read-only; open the store where it can be written")
         async with self._building:
             result = await self._builder.build(replace(self._request, mode=mode), progress)
         async with self._changing:
