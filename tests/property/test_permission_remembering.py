@@ -81,7 +81,7 @@ def test_every_method_is_tried() -> None:
     new = {name for name, _ in inspect.getmembers(Engine, inspect.iscoroutinefunction)}
     old = {name for name, _ in inspect.getmembers(Alerting, inspect.iscoroutinefunction)}
     public = {name for name in new - old if not name.startswith("_")}
-    assert public - {"start_keeping", "close", "resume"} == methods()
+    assert public - {"start_keeping", "finish_purges", "close", "resume"} == methods()
 
 
 async def outside(engine: Engine, view: Any, made: Made) -> None:

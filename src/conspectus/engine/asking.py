@@ -153,10 +153,10 @@ class Asking(Documents):
                 return replace(window, timings={**window.timings, **took})
             limit = min(4 * limit, most)
 
-    async def _nearest(self, found: Retrieval, window: ContextWindow) -> dict[int, list[float]]:
+    async def _nearest(self, found: Retrieval, window: ContextWindow) -> dict[int, tuple[float, ...]]:
         """How similar the sentences are of a hit that was cut although no word of the question is in it."""
         cut = {entry.chunk for entry in window.trace if entry.fate == "truncated"}
-        near: dict[int, list[float]] = {}
+        near: dict[int, tuple[float, ...]] = {}
         for hit in found.hits:
             asked = found.terms.get(hit.document.collection)
             if hit.chunk.id not in cut or asked is None or asked.vector is None or asked.space is None:
@@ -169,7 +169,7 @@ class Asking(Documents):
                 vectors = await embedder.embed_documents([hit.chunk.text[slice(*span)] for span in spans])
             except ProviderError:
                 continue
-            near[hit.chunk.id] = (vectors @ np.asarray(asked.vector, dtype=np.float32)).tolist()
+            near[hit.chunk.id] = tuple((vectors @ np.asarray(asked.vector, dtype=np.float32)).tolist())
         return near
 
     async def _search(self, query: Query, also: Document | None = None) -> Retrieval:

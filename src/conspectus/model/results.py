@@ -1,6 +1,6 @@
 """What comes back: hits with their reasons, and windows with their trace."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -70,7 +70,7 @@ class Retrieval:
     timings: Mapping[str, float] = field(default_factory=dict)
     threads: tuple[ThreadSketch, ...] = ()
     terms: Mapping[str, QueryTerms] = field(default_factory=dict, compare=False, repr=False)
-    nearest: Mapping[int, Sequence[float]] = field(default_factory=dict, compare=False, repr=False)
+    nearest: Mapping[int, tuple[float, ...]] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

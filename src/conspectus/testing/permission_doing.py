@@ -350,10 +350,15 @@ class Doing:
         view = await self.door.entered(who)
         waits = self.world.rooms[paper.collection].embeds
         work = view.add(new, source=paper.source, collection=paper.collection, wait=waits)
-        written = await self._expect("ok" if allowed else "NotAllowed", work)
+        written = await self._expect("ok" if allowed else self._refused(who, paper), work)
         if allowed:
             paper.id, paper.words = written[0].id, (*words, paper.key)
             self.world.papers[paper.id] = paper
+
+    def _refused(self, who: Visitor, paper: Paper) -> str:
+        """How a write into a source of a visible collection is refused: a hidden source is not found."""
+        hidden = not self.world.rank(who.user.id, paper.collection, paper.source)
+        return "NotFound" if hidden and who.has("read", "write") else "NotAllowed"
 
     async def _expect(self, expected: str, work: Awaitable[Any]) -> Any:
         found, answer = await outcome(work)

@@ -98,7 +98,7 @@ class Streaming(Talking):
             view = await self.door.entered(who)
             allowed = self._may_write(who, paper)
             work = view.add_events(told, stream=stream, collection=room.id)
-            written = await self._expect("ok" if allowed else "NotAllowed", work)
+            written = await self._expect("ok" if allowed else self._refused(who, paper), work)
             if allowed:
                 paper.id = written[0].id
                 self.world.papers[paper.id] = paper
@@ -156,7 +156,8 @@ class Streaming(Talking):
         """Add captions of one stream; what is there already and says something else has to be replaced."""
         anew = any(each.id for each in papers)
         allowed = self._may_write(who, papers[0])
-        expected = "NotAllowed" if not allowed else "ok" if replace or not anew else "Conflict"
+        possible = "ok" if replace or not anew else "Conflict"
+        expected = possible if allowed else self._refused(who, papers[0])
         given = [_caption(each) for each in papers]
         view = await self.door.entered(who)
         work = view.add_captions(

@@ -72,7 +72,7 @@ class Talking(Doing):
         view = await self.door.entered(who)
         waits = self.world.rooms[paper.collection].embeds
         work = view.post(said, channel=paper.source, collection=paper.collection, wait=waits)
-        written = await self._expect("ok" if allowed else "NotAllowed", work)
+        written = await self._expect("ok" if allowed else self._refused(who, paper), work)
         if allowed:
             before = self.world.papers.get(paper.id)
             [paper.id] = [each.id for each in written]

@@ -218,6 +218,7 @@ class CitationAnswer(Answer):
     chunks: list[int]
     page: int | None
     heading: str | None
+    location: str
 
 
 class TraceAnswer(Answer):
