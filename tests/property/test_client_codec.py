@@ -72,7 +72,8 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
     if isinstance(hint, NewType):
         return values(hint.__supertype__)
     if is_dataclass(hint):
-        return st.builds(hint, **{each.name: values(each.type) for each in fields(hint)})
+        # What does not count in comparisons stays in the engine that made it.
+        return st.builds(hint, **{each.name: values(each.type) for each in fields(hint) if each.compare})
     if hint in SIMPLE:
         return SIMPLE[hint]
     return _composed(hint)
