@@ -35,6 +35,7 @@ ONLY_WHERE_THE_STORE_IS = {
     "start_following",
     "start_jobs",
     "start_keeping",
+    "finish_purges",
 }
 
 

@@ -15,7 +15,7 @@ SETTINGS = replace(Settings(), embedder="none")
 
 def test_every_operation_of_the_engine_is_there_too() -> None:
     operations = {name for name, _ in inspect.getmembers(Engine, inspect.iscoroutinefunction)}
-    public = {name for name in operations if not name.startswith("_")} - {"close", "resume"}
+    public = {name for name in operations if not name.startswith("_")} - {"close", "resume", "finish_purges"}
     assert public == {name for name in vars(BlockingEngine) if not name.startswith("_")} - {
         "run",
         "asynchronous",

@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TypeAlias
 
@@ -14,10 +13,8 @@ import pytest
 from sqlalchemy import select
 
 from conspectus import bootstrap
-from conspectus.errors import Conflict
 from conspectus.records.allowances import MINUTE, SqlAllowances
 from conspectus.records.database_time import DatabaseTime
-from conspectus.records.replays import SqlReplays
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.web.app import application
 from conspectus.web.rates import portion_of
@@ -129,17 +126,3 @@ async def test_a_write_that_comes_to_both_at_once_is_done_once(sites: Sites) -> 
         done = [each for each in answers if each.status_code != 409]
         assert len({each.text for each in done}) == 1
     assert await sites[1].engine.count(collection="ada/wiki") == 3
-
-
-async def test_a_starting_server_leaves_writes_alone_that_another_may_still_answer(
-    records: SqlRecords,
-) -> None:
-    now = datetime.now(UTC)
-    replays = SqlReplays(records.transactions, answered=timedelta(minutes=5))
-    await replays.begin("ada", "k", "print", at=now - timedelta(minutes=4))
-    await replays.begin("ada", "old", "print", at=now - timedelta(minutes=6))
-    assert await replays.give_back(now) == 1
-    with pytest.raises(Conflict):
-        await replays.begin("ada", "k", "print", at=now)
-    assert await replays.begin("ada", "old", "print", at=now) is None
-    assert await SqlReplays(records.transactions).give_back(now + timedelta(seconds=1)) == 2

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from conspectus.errors import ChatError, InvalidInput
-from conspectus.model.chat import Delta, ModelOptions, ToolCall, Usage
+from conspectus.model.chat import Delta, ModelOptions, ToolCall, Turn, Usage
 from conspectus.model.results import Message
 
-ROLES = frozenset({"system", "user", "assistant", "tool"})
+ROLES = frozenset({"system", "user", "assistant"})
 Piece: TypeAlias = str | ToolCall
 Script: TypeAlias = Sequence[Piece] | Callable[[Sequence[Message]], Sequence[Piece]]
 
@@ -86,7 +86,7 @@ class ScriptedChatModel:
         options: ModelOptions | None = None,
     ) -> AsyncGenerator[Delta | ToolCall | Usage, None]:
         """The pieces, at most `most` of them, then the usage."""
-        if not messages or most < 1 or any(message.role not in ROLES for message in messages):
+        if not messages or most < 1 or not all(map(_can_be_asked, messages)):
             raise InvalidInput("messages", "there must be some, of known roles, and room for an answer")
         self.asked.append(Asked(tuple(messages), most, temperature, options))
         pieces = (self.says(messages) if callable(self.says) else self.says)[:most]
@@ -121,3 +121,9 @@ class ScriptedChatModel:
         if self.hangs:
             self.hanging.set()
             await self.released.wait()
+
+
+def _can_be_asked(message: Message) -> bool:
+    """Whether a model takes it: a message of a tool has to name the call that it answers."""
+    answers = isinstance(message, Turn) and message.answers is not None
+    return message.role in ROLES or (message.role == "tool" and answers)

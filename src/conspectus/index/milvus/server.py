@@ -252,7 +252,8 @@ class MilvusServer:
 
     def _is_worth_another(self, fault: Exception) -> bool:
         """Whether a new connection may do: another thread closed ours, or the server of a file is gone."""
-        return isinstance(fault, ValueError) or (self.folder is not None and _is_away(fault))
+        was_closed = isinstance(fault, ValueError) or _CLOSED in _reason(fault)
+        return was_closed or (self.folder is not None and _is_away(fault))
 
     def _connected(self) -> MilvusClient:
         with self._connecting:
@@ -346,10 +347,11 @@ def _code(fault: Exception) -> object:
 
 
 def _is_away(fault: Exception) -> bool:
-    """Whether there is no answer at all; a channel that another thread closed raises a ValueError."""
+    """Whether there is no answer at all, or another thread closed the channel."""
     if isinstance(fault, ValueError) or _code(fault) in _AWAY:
         return True
-    return "connecting to server" in _reason(fault)
+    reason = _reason(fault)
+    return "connecting to server" in reason or _CLOSED in reason
 
 
 def _reason(fault: Exception) -> str:

@@ -91,6 +91,7 @@ class ChatSourceAnswer(Answer):
     snippet: str
     page: int | None
     heading: str | None
+    location: str
 
 
 class SourcesAnswer(Answer):
