@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 from datetime import UTC
-from email import message_from_bytes
 from email.errors import HeaderParseError
 from email.header import decode_header
 from email.message import Message
+from email.parser import BytesParser
 from email.utils import parsedate_to_datetime
 from typing import Any
 
@@ -19,7 +19,7 @@ DEEPEST = 20
 
 def read_mail(data: bytes) -> Extract:
     """The text of a message as it is sent. Raises Refused."""
-    message = message_from_bytes(data)
+    message = BytesParser().parsebytes(data)
     if not any(name in message for name in ("from", "to", "subject", "date", "received")):
         raise Refused("is not an e-mail: it has no sender, subject or date")
     said = {name: _header(message, name) for name in (*PEOPLE, "subject", "message-id", "in-reply-to")}
