@@ -212,16 +212,18 @@ class DocumentsContract:
                 await call
 
     async def test_files_are_followed(self, engine: AnyEngine, tmp_path: Path) -> None:
-        """New, unchanged, changed and vanished ones; one that cannot be read stops no other."""
+        """New, unchanged, changed, vanished and unsupported ones; a failure stops no other file."""
         files = tmp_path / "files"
         files.mkdir()
         (files / "a.md").write_text("# A\n\nabout ferries", encoding="utf-8")
         (files / "b.txt").write_text("about cakes", encoding="utf-8")
-        (files / "c.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+        (files / "c.pdf").write_bytes(b"%PDF-1.7 damaged")
+        (files / "d.png").write_bytes(b"\x89PNG\r\n\x1a\n")
         told: list[tuple[str, int, int]] = []
         report = await engine.add_files([files], progress=lambda *step: told.append(step))
-        assert (report.added, [Path(each.name).name for each in report.failures]) == (2, ["c.png"])
-        assert ("reading", 3, 3) in told
+        assert (report.added, report.skipped) == (2, 1)
+        assert [Path(each.name).name for each in report.failures] == ["c.pdf"]
+        assert ("reading", 4, 4) in told
         assert (await engine.add_files([files])).unchanged == 2
         (files / "a.md").write_text("# A\n\nabout boats", encoding="utf-8")
         (files / "b.txt").unlink()
