@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.files import holding
@@ -67,12 +68,12 @@ async def test_the_instant_itself_stays(engine: Engine) -> None:
     assert (await engine.memory(at.id, scope=ANN)).text == "at noon"
 
 
-UNCLEAR = [
-    Forgetting(),
-    Forgetting(("x",), everything=True),
-    Forgetting(everything=True, older_than_days=1),
-    Forgetting(before=datetime(2026, 1, 1, tzinfo=UTC), older_than_days=1),
-    *(Forgetting(older_than_days=days) for days in (-1, float("nan"), float("inf"), 1e300, True)),
+UNCLEAR: list[dict[str, Any]] = [
+    {},
+    {"ids": ("x",), "everything": True},
+    {"everything": True, "older_than_days": 1},
+    {"before": datetime(2026, 1, 1, tzinfo=UTC), "older_than_days": 1},
+    *({"older_than_days": days} for days in (-1, float("nan"), float("inf"), 1e300, True)),
 ]
 
 
@@ -80,7 +81,7 @@ async def test_what_is_meant_is_said_in_one_way(engine: Engine) -> None:
     await remembered(engine)
     for what in UNCLEAR:
         with pytest.raises(InvalidInput):
-            await engine.forget(what, scope=ANN)
+            await engine.forget(Forgetting(**what), scope=ANN)
     assert len(await keys(engine, ANN)) == 4
 
 

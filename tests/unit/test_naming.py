@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -95,13 +96,11 @@ async def test_hops_say_how_far(filled: Engine) -> None:
 
 
 @pytest.mark.parametrize(
-    "ask", [GraphAsk(alpha=-0.1), GraphAsk(alpha=1.1), GraphAsk(alpha=float("nan")), GraphAsk(hops=-1)]
+    "ask", [{"alpha": -0.1}, {"alpha": 1.1}, {"alpha": float("nan")}, {"hops": -1}, {"hops": 6}]
 )
-async def test_impossible_walks_are_refused(filled: Engine, ask: GraphAsk) -> None:
+async def test_impossible_walks_are_refused(filled: Engine, ask: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
-        await filled.retrieve("amsterdam", graph=ask)
-    with pytest.raises(InvalidInput):
-        await filled.retrieve("amsterdam", graph=replace(ask, alpha=0.5, hops=6))
+        await filled.retrieve("amsterdam", graph=GraphAsk(**ask))
     with pytest.raises(NotFound):
         await filled.retrieve("amsterdam", graph=GraphAsk(graphs=("nothing",)))
 

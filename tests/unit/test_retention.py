@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -134,16 +135,16 @@ async def test_one_scope_alone_can_be_looked_after(engine: Engine) -> None:
     assert [each.ran for each in await engine.retentions()] == [None, None]
 
 
-UNCLEAR = [
-    Retention(), Retention(days=-1), Retention(days=float("nan")), Retention(days=1e300), Retention(most=-1),
-    Retention(most=True), Retention(days=1, most=10**30),
+UNCLEAR: list[dict[str, Any]] = [
+    {}, {"days": -1}, {"days": float("nan")}, {"days": 1e300}, {"most": -1}, {"most": True},
+    {"days": 1, "most": 10**30},
 ]  # fmt: skip
 
 
 async def test_a_rule_has_to_bound_something(engine: Engine) -> None:
     for rule in UNCLEAR:
         with pytest.raises(InvalidInput):
-            await engine.retain(rule, scope=ANN)
+            await engine.retain(Retention(**rule), scope=ANN)
     with pytest.raises(InvalidInput):
         await engine.retain(Retention(days=1), scope=Scope(" "))
 

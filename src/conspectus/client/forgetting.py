@@ -108,7 +108,7 @@ class Forgetting(Remembering):
 
     async def import_memories(
         self,
-        lines: Iterable[str],
+        lines: str | Iterable[str],
         *,
         collection: str = MEMORY,
         scope: Scope | None = None,

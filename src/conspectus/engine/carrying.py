@@ -52,7 +52,7 @@ class Carrying(Remembering):
 
     async def import_memories(
         self,
-        lines: Iterable[str],
+        lines: str | Iterable[str],
         *,
         collection: str = MEMORY,
         scope: Scope | None = None,
