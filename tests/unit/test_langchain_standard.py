@@ -6,13 +6,12 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from langchain_tests import integration_tests as suites
 
 import conspectus
 from conspectus.faces.langchain import ConspectusByteStore, ConspectusRetriever, ConspectusVectorStore
 from conspectus.sync import BlockingEngine
 from conspectus.testing.embedders import HashedEmbedder
-
-suites = pytest.importorskip("langchain_tests.integration_tests")
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """Results as tables."""
 
-import re
 from collections.abc import Iterable, Mapping
 
 from rich.console import Group, RenderableType
@@ -11,15 +10,16 @@ from conspectus.cli.output import cell
 from conspectus.evals.injection import InjectionReport
 from conspectus.evals.parsing import FormatReport
 from conspectus.evals.threads import ThreadsReport
+from conspectus.model.ids import is_uuid
 from conspectus.model.records import Document
 from conspectus.model.reports import CheckReport, FilesReport, Status
 from conspectus.model.results import ContextWindow, Hit, Retrieval
 from conspectus.model.similarity import Percentiles, Similarity
-from conspectus.text.excerpt import excerpt
+from conspectus.text.sentences import sentences
+from conspectus.text.words import analyzer_for
 
 BAR = 10
 SHOWN = 240
-UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 EIGHTHS = " ▏▎▍▌▋▊▉"
 FATES = {
     "in": "green",
@@ -53,7 +53,7 @@ def hits_table(found: Retrieval, query: str, sources: Mapping[str, str]) -> Rend
             _number(hit.similarity),
             _name(hit),
             _from(hit, sources.get(hit.document.source, "")),
-            cell(excerpt(hit.chunk.text, query, characters=SHOWN), limit=SHOWN),
+            cell(excerpt(hit.chunk.text, query), limit=SHOWN),
         )
     return table
 
@@ -251,10 +251,22 @@ def _name(hit: Hit) -> Text:
 
 def _from(hit: Hit, source: str) -> Text:
     """The key or path of the document, unless it is a random id, and the source."""
-    location = "" if UUID.fullmatch(hit.document.location) else hit.document.location
+    location = "" if is_uuid(hit.document.location) else hit.document.location
     both = f"{location} ({source})" if location and source else location or source
     return cell(both, limit=60)
 
 
 def _parts(parts: Mapping[str, float]) -> str:
     return " ".join(f"{name} {value:+.3f}" for name, value in parts.items())
+
+
+def excerpt(text: str, query: str) -> str:
+    """The text from the sentence with most terms of the query on, or all of it if that is near the start."""
+    analyzer = analyzer_for("english")
+    wanted = set(analyzer.terms(query))
+    best, start = 0, 0
+    for begin, end in sentences(text):
+        found = len(wanted.intersection(analyzer.terms(text[begin:end])))
+        if found > best:
+            best, start = found, begin if end > SHOWN else 0
+    return f"… {text[start:]}" if start else text

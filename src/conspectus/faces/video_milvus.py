@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import TracebackType
-from typing import Any, Final, Self, TypedDict, Unpack
+from typing import Any, Final, TypedDict, Unpack
 
 from conspectus import bootstrap
 from conspectus.errors import InvalidInput
 from conspectus.faces.video_filters import STREAM, has_values, plain
 from conspectus.faces.video_shelf import vector_of
-from conspectus.faces.video_words import ContextStore, Document, in_order
+from conspectus.faces.video_words import ClosableStore, Document, in_order
 from conspectus.settings import Settings
 
 WIDER: Final = 4
@@ -23,7 +22,7 @@ class Beside(TypedDict, total=False):
     token: str
 
 
-class MilvusContextStore(ContextStore):
+class MilvusContextStore(ClosableStore):
     """The captions of one collection of a Milvus server, and nothing beside it.
 
     Programs share what they store by naming the same server and collection. A collection that other programs
@@ -45,25 +44,6 @@ class MilvusContextStore(ContextStore):
         token = beside.get("token", chosen.milvus_token)
         settings = replace(chosen, milvus_uri=uri, milvus_token=token)
         self._rows = bootstrap.milvus_captions(collection_name, embedding_dim, settings)
-
-    async def __aenter__(self) -> Self:
-        """The store; nothing is opened yet."""
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close."""
-        await self.close()
-
-    async def add_document(
-        self, text: str, metadata: dict[str, Any], embedding: list[float] | None = None
-    ) -> str:
-        """Store a document and return its id. Raises InvalidInput for what cannot be stored."""
-        return (await self.add_documents([text], [metadata], [embedding]))[0]
 
     async def add_documents(
         self,

@@ -3,14 +3,13 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from types import TracebackType
-from typing import Any, Protocol, Self, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from conspectus import bootstrap
 from conspectus.faces.video_engine import VideoEngine
 from conspectus.faces.video_shelf import Item, Shelf
 from conspectus.faces.video_thread import OwnEngine, temporary_folder
-from conspectus.faces.video_words import ContextStore, Document
+from conspectus.faces.video_words import ClosableStore, Document
 from conspectus.model.query import Query, Situation
 from conspectus.model.video import CaptionRange, Summary, SummaryRequest
 from conspectus.settings import Settings
@@ -40,7 +39,7 @@ class _Given:
         """It stays open."""
 
 
-class EngineContextStore(ContextStore):
+class EngineContextStore(ClosableStore):
     """A collection of an engine, here or on a server, with one stream for each `stream_id`.
 
     Vectors are handed in, all of one size, unless `engine_embeds`: then the engine's own embedder makes
@@ -57,25 +56,6 @@ class EngineContextStore(ContextStore):
     ) -> None:
         self._runner: _Runner = _Given(engine)
         self._shelf = Shelf(collection, dimensions=embedding_dim, engine_embeds=engine_embeds)
-
-    async def __aenter__(self) -> Self:
-        """The store; nothing is opened yet."""
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Close."""
-        await self.close()
-
-    async def add_document(
-        self, text: str, metadata: dict[str, Any], embedding: list[float] | None = None
-    ) -> str:
-        """Store a document and return its id. Raises InvalidInput for what cannot be stored."""
-        return (await self.add_documents([text], [metadata], [embedding]))[0]
 
     async def add_documents(
         self,

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 from conspectus.faces.video_times import chunk_index, in_range
 from conspectus.model.video import CaptionRange
@@ -112,6 +113,33 @@ class ContextStore(ABC):
     async def close(self) -> None:
         """Release what the store holds; here nothing."""
         return
+
+
+class ClosableStore(ContextStore):
+    """A store with a connection to close, which stores many documents at once."""
+
+    async def __aenter__(self) -> Self:
+        """The store; nothing is opened yet."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close."""
+        await self.close()
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close the connection."""
+
+    async def add_document(
+        self, text: str, metadata: dict[str, Any], embedding: list[float] | None = None
+    ) -> str:
+        """Store a document and return its id. Raises InvalidInput for what cannot be stored."""
+        return (await self.add_documents([text], [metadata], [embedding]))[0]
 
 
 def in_order(documents: Sequence[Document]) -> list[Document]:

@@ -79,7 +79,7 @@ class Shares:
             await own.acquire()
             try:
                 await self._places.acquire()
-            except BaseException:
+            except asyncio.CancelledError:
                 own.release()
                 raise
         finally:
