@@ -28,6 +28,7 @@ ConspectusError
     ├── StorageBusy         another process holds the store
     │   ├── WriteUnknown    nobody knows whether it was stored
     │   └── TurnLost        another process does this work now
+    ├── RecordsDamaged      a record cannot be decoded
     ├── CollectionGone      the index was built anew meanwhile
     └── IndexDamaged        derived data cannot be read and has to be rebuilt
 """
@@ -390,6 +391,12 @@ class CollectionGone(StorageError):
     """Another process has built the index anew meanwhile; ask again."""
 
     code = "index_replaced"
+
+
+class RecordsDamaged(StorageError):
+    """A record cannot be decoded, which trying again does not change; it is restored from a backup."""
+
+    code = "records_damaged"
 
 
 class IndexDamaged(StorageError):

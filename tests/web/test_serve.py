@@ -278,7 +278,7 @@ def test_work_in_the_background_does_not_end_in_silence(tmp_path: Path) -> None:
         assert client.get("/me").status_code == 200
         server.end()
         assert server.process.returncode == 0
-    assert said["error"] == "JSONDecodeError"
+    assert said["error"] == "RecordsDamaged"
 
 
 def test_a_second_interrupt_ends_it_at_once(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import logging
 from typing import Final
 
 from conspectus.engine.engine import Engine
-from conspectus.errors import ConspectusError, InvalidInput
+from conspectus.errors import ConspectusError, InvalidInput, RecordsDamaged
 from conspectus.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -40,6 +40,8 @@ async def keep_working(engine: Engine) -> None:
     while True:
         try:
             await engine.resume(rested=REST_SECONDS)
+        except RecordsDamaged:
+            raise
         except ConspectusError as fault:
             logger.warning("what waits could not be looked for: %s", fault.code)
         await asyncio.sleep(LOOK_SECONDS)

@@ -5,7 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from conspectus.errors import ConspectusError
+from conspectus.errors import ConspectusError, RecordsDamaged
 
 logger = logging.getLogger(__name__)
 
@@ -48,6 +48,8 @@ class Followers:
     async def _tend_once(self) -> None:
         try:
             wanted = await self._wanted()
+        except RecordsDamaged:
+            raise
         except ConspectusError as fault:
             logger.warning("what is to be followed cannot be read: %s", fault.code)
             return

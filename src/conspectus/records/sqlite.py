@@ -14,7 +14,14 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from conspectus.errors import Conflict, ConspectusError, InvalidInput, StorageBusy, StorageError
+from conspectus.errors import (
+    Conflict,
+    ConspectusError,
+    InvalidInput,
+    RecordsDamaged,
+    StorageBusy,
+    StorageError,
+)
 from conspectus.private import make_file
 from conspectus.records.dialects import NUL
 
@@ -165,7 +172,7 @@ def translated_errors(engine: Engine) -> Iterator[None]:
     except UnicodeEncodeError as error:
         raise InvalidInput("text", "holds half of a surrogate pair, which cannot be stored") from error
     except (UnicodeDecodeError, JSONDecodeError, KeyError) as error:
-        raise StorageError(
+        raise RecordsDamaged(
             f"{path}: a row cannot be read; run `conspectus check`, and restore a backup if it names damage"
             f" ({error})"
         ) from error

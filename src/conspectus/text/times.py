@@ -4,7 +4,7 @@ import math
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
 
-from conspectus.errors import InvalidInput
+from conspectus.errors import InvalidInput, RecordsDamaged
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -72,11 +72,11 @@ def to_microseconds(moment: datetime) -> int:
 
 
 def from_microseconds(microseconds: int) -> datetime:
-    """The moment in UTC; the inverse of `to_microseconds`."""
+    """A stored moment, in UTC; the inverse of `to_microseconds`. Raises RecordsDamaged."""
     try:
         return _EPOCH + timedelta(microseconds=microseconds)
-    except OverflowError as error:
-        raise InvalidInput("time", "the microseconds since 1970 are outside the years 1 to 9999") from error
+    except (OverflowError, TypeError) as error:
+        raise RecordsDamaged(f"a stored time cannot be read ({error}); restore a backup") from error
 
 
 def canonical(moment: datetime) -> str:
