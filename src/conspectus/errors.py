@@ -24,7 +24,7 @@ ConspectusError
 │   └── ChatError           a chat model gave no answer, or no more of it: ChatNotConfigured, ChatAuthFailed,
 │       ChatRateLimited, ChatUnreachable, ChatTimedOut, ChatModelUnknown, ChatTooLong, ChatBadAnswer
 └── StorageError            a store could not do its work
-    ├── StorageTooNew       the data were written by a newer version
+    ├── StorageTooNew       the data have a version unknown to this program
     ├── StorageBusy         another process holds the store
     │   ├── WriteUnknown    nobody knows whether it was stored
     │   └── TurnLost        another process does this work now
@@ -357,12 +357,15 @@ class StorageError(ConspectusError):
 
 
 class StorageTooNew(StorageError):
-    """The data at `path` were written by a newer version of Conspectus."""
+    """The data at `path` have a version that this version of Conspectus does not know."""
 
     code = "storage_too_new"
 
     def __init__(self, path: str, version: str) -> None:
-        super().__init__(f"{path} has version {version}, newer than this program; upgrade conspectus")
+        super().__init__(
+            f"{path} has version {version}, unknown to this program; open it with the version that wrote it"
+            " or a newer one"
+        )
         self.path = path
         self.version = version
 

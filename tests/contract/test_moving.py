@@ -154,7 +154,7 @@ def test_only_a_store_of_this_version_is_moved(empty: Make) -> None:
     with pytest.raises(NotFound):
         moved(source, target)
     bring_up_to_date(source)
-    for version, kind, reason in (("0001", StorageError, "open it once"), ("9999", StorageTooNew, "newer")):
+    for version, kind, reason in (("0000", StorageError, "open it once"), ("0017", StorageTooNew, "newer")):
         with source.writing.begin() as connection:
             connection.execute(text("UPDATE alembic_version SET version_num = :v"), {"v": version})
         with pytest.raises(kind, match=reason):

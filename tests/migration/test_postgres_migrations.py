@@ -1,6 +1,5 @@
-"""The history of the tables on PostgreSQL: the same as in a file, also for processes that begin at once."""
+"""Versions of the tables on PostgreSQL: the same as in a file, also for processes that begin at once."""
 
-import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,16 +10,10 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
 
-from conspectus.model.filter import EVERYTHING
-from conspectus.model.ids import ChunkId, CollectionId, DocumentId
-from conspectus.model.records import EmbeddingSpace
 from conspectus.records import migrate, newest
 from conspectus.records.postgres import DRIVER, PostgresDatabase
-from conspectus.records.store import open_records
 from conspectus.records.tables import schema
 from conspectus.testing.postgres_server import PostgresProcess
-from conspectus.testing.samples import vector
-from tests.migration.first_version import FIRST_VERSION_ROWS
 
 COLUMNS = """
 SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, l.collname,
@@ -95,25 +88,7 @@ def test_texts_are_ordered_by_code_point_and_numbers_come_from_us(postgres_url: 
     assert sequences == set()
 
 
-async def test_a_database_of_the_first_version_still_opens(empty_url: str) -> None:
-    await asyncio.to_thread(migrate_to, empty_url, "0001")
-    with psycopg.connect(empty_url) as connection:
-        connection.execute(FIRST_VERSION_ROWS.replace("X'", "'\\x").encode())
-    records = await open_records(empty_url)
-    collection, space = CollectionId("c"), EmbeddingSpace("sample", 4)
-    assert await records.state(collection) == (3, space)
-    assert [await records.text(DocumentId(key)) for key in "de"] == ["one two ", "last"]
-    assert await records.count(collection, EVERYTHING) == 2
-    assert await records.put_vectors(space, [(ChunkId(3), vector(1))]) == 1
-    assert (await records.delete([DocumentId("d")])).documents == 2
-    assert await records.check() == []
-    await records.close()
-
-
-@pytest.mark.parametrize("old", [False, True])
-def test_processes_that_open_a_new_or_old_database_at_once_all_succeed(empty_url: str, old: bool) -> None:
-    if old:
-        migrate_to(empty_url, "0001")
+def test_processes_that_open_a_new_database_at_once_all_succeed(empty_url: str) -> None:
     openers = [starts(OPEN, empty_url) for _ in range(3)]
     assert [(opener.communicate(), opener.returncode)[1] for opener in openers] == [0, 0, 0]
     assert asked(empty_url, "SELECT count(*) FROM counters") == [{(len(newest.COUNTED),)}]

@@ -1,4 +1,4 @@
-"""Bringing a database to the newest version; imported only when one is not there already."""
+"""Upgrades of a database by Alembic; imported only when one is needed."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from conspectus.errors import StorageError
 def upgrade(connection: Connection, *, version: str) -> None:
     """Run the migrations up to `version` inside the connection's open transaction.
 
-    Raises StorageError where the stored version is none that a migration leads to.
+    Raises StorageError if no migration has the stored version.
     """
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).with_name("migrations")).replace("%", "%%"))
@@ -22,4 +22,4 @@ def upgrade(connection: Connection, *, version: str) -> None:
     try:
         command.upgrade(config, version)
     except CommandError as fault:
-        raise StorageError(f"the records have a version that no program wrote: {fault}") from fault
+        raise StorageError(f"the version of the records is damaged: {fault}; restore a backup") from fault

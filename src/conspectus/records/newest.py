@@ -69,4 +69,4 @@ def statements(dialect: str) -> tuple[str, ...]:
     made: list[ExecutableDDLElement] = []
     for table in (*schema.sorted_tables, history):
         made += [CreateTable(table), *map(CreateIndex, sorted(table.indexes, key=attrgetter("name")))]
-    return tuple(str(statement.compile(dialect=database)) for statement in made)
+    return tuple(str(statement.compile(dialect=database)).strip() for statement in made)

@@ -18,7 +18,7 @@ from sqlalchemy import (
     types,
 )
 
-VERSION = "0017"
+VERSION = "0001"
 """The newest migration; a stored version above it comes from a newer program."""
 
 Number = BigInteger().with_variant(Integer, "sqlite")

@@ -53,8 +53,6 @@ def copy_online(
 def unfinished_jobs(path: Path) -> Sequence[str]:
     """The jobs in a copy that have not ended: only they need files, and have them whole."""
     with _errors(path), _opened(path, "rw", 0.0) as connection:
-        if not connection.execute(f"{_TABLES} AND name = 'jobs'").fetchone():
-            return ()
         found = connection.execute("SELECT id, state FROM jobs").fetchall()
     return [job for job, state in found if state not in FINISHED]
 

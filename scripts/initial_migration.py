@@ -1,0 +1,20 @@
+"""Write the SQL of the initial migration from the tables; after the first release it never changes again."""
+
+from pathlib import Path
+
+from conspectus.records import migrations, newest
+
+VERSIONS = Path(migrations.__file__).with_name("versions")
+
+
+def main() -> None:
+    """Write a script for each database."""
+    for dialect in ("sqlite", "postgresql"):
+        tables = [each for each in newest.statements(dialect) if newest.history.name not in each]
+        rows = [f"INSERT INTO counters (name, value) VALUES ('{name}', 0)" for name in newest.COUNTED]
+        text = "".join(f"{statement};\n" for statement in (*tables, *rows))
+        (VERSIONS / f"0001_initial.{dialect}.sql").write_text(text, "utf-8")
+
+
+if __name__ == "__main__":
+    main()
