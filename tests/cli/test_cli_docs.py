@@ -7,7 +7,7 @@ from typing import Any
 
 import typer
 
-from conspectus.cli.failures import MEANINGS
+from conspectus.cli.errors import MEANINGS
 from conspectus.cli.main import build_app
 from conspectus.model.filter import FIELDS
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from conspectus.cli.failures import exit_code
+from conspectus.cli.errors import exit_code
 from conspectus.cli.main import run
 from conspectus.cli.output import cell, plain, printable
-from conspectus.cli.tables import bar
+from conspectus.cli.search import bar
 from conspectus.errors import (
     Changed,
     ConspectusError,

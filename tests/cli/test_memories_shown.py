@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from conspectus.cli.memory_options import memories_picture, recalled_picture
+from conspectus.cli.memory import memories_picture, recalled_picture
 from conspectus.model.memory import MemoryQuestion, NewMemory, Scope
 from tests.memories import store
 

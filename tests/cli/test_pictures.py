@@ -10,7 +10,18 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from conspectus.cli.pictures import BLOCKS, PLAIN, Lane, Picture, Scale, Span, axis, blocks, coverage, density
+from conspectus.cli.stream_timeline import (
+    BLOCKS,
+    PLAIN,
+    Lane,
+    Picture,
+    Scale,
+    Span,
+    axis,
+    blocks,
+    coverage,
+    density,
+)
 from conspectus.text.clocks import StreamClock
 
 MEDIA = StreamClock()

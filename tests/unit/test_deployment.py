@@ -22,7 +22,7 @@ from tests.deployed import (
 )
 
 from conspectus.cli.main import build_app
-from conspectus.cli.working import PULSE
+from conspectus.cli.serve import PULSE
 from conspectus.settings import CONFIG, PREFIX, Settings
 from conspectus.web.routes.server import router
 from conspectus.web.workers import MARGIN

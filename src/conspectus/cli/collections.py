@@ -1,15 +1,14 @@
 """collections and sources: list, create, rename and delete."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 from rich.console import RenderableType
 
-from conspectus.cli.failures import FAILED, NOTHING
-from conspectus.cli.options import Common, spread
-from conspectus.cli.output import cell, note, show
-from conspectus.cli.reporting import plain_table
+from conspectus.cli.errors import FAILED, NOTHING
+from conspectus.cli.options import Common
+from conspectus.cli.output import cell, note, plain_table, show
 from conspectus.cli.session import opened
 from conspectus.model.filter import Eq
 from conspectus.model.records import Collection, Receipt, Source
@@ -100,24 +99,6 @@ def delete_source(name: Name, common: Common, *, purge: Purge = False, yes: Yes 
         _confirm(f"Delete the source {found.name} with {count} documents?", yes=yes)
         receipt = session.engine.delete_source(found.id, collection=session.collection, purge=purge)
     show(receipt, _receipt(receipt), as_json=common.json)
-
-
-def add_collections(app: typer.Typer) -> None:
-    """Add the two groups of commands."""
-    groups: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
-        "collections": ("Manage collections.", {
-            "list": list_collections, "create": create_collection, "rename": rename_collection,
-            "delete": delete_collection,
-        }),
-        "sources": ("Manage the sources of a collection.", {
-            "list": list_sources, "create": create_source, "rename": rename_source, "delete": delete_source,
-        }),
-    }  # fmt: skip
-    for name, (about, commands) in groups.items():
-        group = typer.Typer(help=about, rich_markup_mode=None)
-        for verb, command in commands.items():
-            group.command(verb)(spread(command))
-        app.add_typer(group, name=name)
 
 
 def _confirm(question: str, *, yes: bool) -> None:

@@ -1,20 +1,22 @@
 """add, list and delete."""
 
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import islice
 from typing import Annotated
 
 import typer
+from rich.console import Group, RenderableType
+from rich.text import Text
 
-from conspectus.cli.failures import FAILED, NOTHING, PARTIAL
+from conspectus.cli.errors import FAILED, NOTHING, PARTIAL
 from conspectus.cli.options import Common, Selection
-from conspectus.cli.output import note, progress, show
+from conspectus.cli.output import cell, note, plain_table, progress, show
 from conspectus.cli.session import Session, opened
-from conspectus.cli.tables import documents_table, files_table
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import EVERYTHING, And, Filter, In
-from conspectus.model.records import Written
+from conspectus.model.records import Document, Written
 from conspectus.model.reports import FilesReport
 
 STDIN = "-"
@@ -93,6 +95,34 @@ def delete(
     show(receipt, gone + ("; no file holds them any more" if receipt.purged else ""), as_json=common.json)
     if not receipt.documents:
         raise typer.Exit(NOTHING)
+
+
+def documents_table(documents: Iterable[Document]) -> RenderableType:
+    """Documents, one a line."""
+    table = plain_table("id", "kind", "title", "location", "status", "chunks", "recorded")
+    for each in documents:
+        table.add_row(
+            cell(each.id),
+            each.kind,
+            cell(each.title, limit=60),
+            cell(each.location, limit=60),
+            each.status,
+            str(each.chunks),
+            f"{each.recorded:%Y-%m-%d %H:%M:%S}",
+        )
+    return table
+
+
+def files_table(report: FilesReport) -> RenderableType:
+    """What became of the files, failures by name."""
+    names = ("added", "replaced", "updated", "unchanged", "pruned", "skipped", "chunks")
+    lines: list[RenderableType] = [Text(", ".join(f"{getattr(report, name)} {name}" for name in names))]
+    if report.failures:
+        table = plain_table("failed", "reason")
+        for each in report.failures:
+            table.add_row(cell(each.name), cell(each.reason))
+        lines.append(table)
+    return Group(*lines)
 
 
 def _condemned(session: Session, ids: list[str], chosen: Selection) -> Filter:

@@ -1,26 +1,65 @@
-"""graph: what is connected with what."""
+"""graph: nodes, edges and traversal."""
 
+import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from datetime import datetime
 from functools import partial
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeVar
 
 import typer
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
+from rich.tree import Tree
 
-from conspectus.cli import graph_naming, graph_shown
-from conspectus.cli.failures import FAILED, NOTHING
-from conspectus.cli.graph_options import File, From, New, NodeId, OfGraph, Until, parts_in, properties
-from conspectus.cli.options import Common, spread
-from conspectus.cli.output import cell, note, progress, show
-from conspectus.cli.reporting import plain_table
+from conspectus.cli.errors import FAILED, NOTHING, show_found
+from conspectus.cli.memory import instant
+from conspectus.cli.options import Common
+from conspectus.cli.output import cell, note, plain_table, progress, show, write
 from conspectus.cli.session import Session, opened
-from conspectus.cli.video_options import show_found
-from conspectus.model.graph import ENTITY, RELATED, GraphSummary, GraphWritten, NewEdge, NewNode
+from conspectus.errors import InvalidInput
+from conspectus.model.graph import (
+    ENTITY,
+    RELATED,
+    Direction,
+    Edge,
+    GraphForm,
+    GraphSummary,
+    GraphWritten,
+    Neighbour,
+    NewEdge,
+    NewNode,
+    Node,
+    Step,
+    Walk,
+)
 from conspectus.ports import Progress
 from conspectus.settings import Settings
+from conspectus.text.times import parse_instant
 
+STANDARD: Final = Path("-")
+TEXT: Final = 80
+LISTS: Final = frozenset({"aliases"})
+WITH_ID: Final = {"source_id": "source", "target_id": "target"}
+"""Other names of fields of edges that programs write."""
+New = TypeVar("New", NewNode, NewEdge)
+NodeId = Annotated[str, typer.Argument(metavar="NODE", help="Id of a node.")]
+From = Annotated[str | None, typer.Option("--from", help="Since when it is so, an ISO 8601 time.")]
+Until = Annotated[str | None, typer.Option("--until", help="Until when it is so.")]
+At = Annotated[str | None, typer.Option(help="As it was at this ISO 8601 time. Default: now, and all.")]
+Reason = Annotated[str, typer.Option(help="Why, for the history.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A JSON list, or JSON lines; - is stdin.")]
 BATCH = Settings().max_graph_batch
+After = Annotated[str | None, typer.Option(help="Go on after a page: its `next`.")]
+Most = Annotated[int, typer.Option(min=1, max=1_000, help="Most of them to show.")]
+
+
+@dataclass(frozen=True, slots=True)
+class OfGraph:
+    """Which graph."""
+
+    graph: Annotated[str, typer.Option(help="Name or id of the graph.")] = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +118,113 @@ class Condemned:
         default_factory=list
     )
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
+
+
+@dataclass(frozen=True, slots=True)
+class Walking:
+    """How far to walk, and over which edges."""
+
+    hops: Annotated[int, typer.Option(help="How far.")] = 1
+    type: Annotated[list[str], typer.Option(help="Only over edges of this type; may be repeated.")] = field(
+        default_factory=list
+    )
+    min_weight: Annotated[float, typer.Option(help="Only over edges of this weight on.")] = 0.0
+    direction: Annotated[Direction, typer.Option(help="Along edges, against them, or both.")] = "both"
+    at: At = None
+    limit: Annotated[int, typer.Option(min=1, help="Most nodes.")] = 100
+    skip: Annotated[int, typer.Option(min=0, help="Leave out so many of the nearest.")] = 0
+
+    def walk(self) -> Walk:
+        """As the engine takes it."""
+        return Walk(
+            self.hops,
+            tuple(self.type),
+            self.min_weight,
+            self.direction,
+            instant(self.at),
+            self.skip,
+            self.limit,
+        )
+
+
+def parts_in(file: Path, kind: type[New]) -> list[New]:
+    """The nodes or edges of a file. Raises InvalidInput with the number of the one at fault."""
+    known = {each.name for each in fields(kind)}
+    parts = []
+    for number, told in enumerate(_objects(file), 1):
+        given = {WITH_ID.get(name, name): value for name, value in told.items()}
+        if unknown := given.keys() - known:
+            raise InvalidInput(
+                f"item {number}", f"has {min(unknown)!r}; there are {', '.join(sorted(known))}"
+            )
+        given |= {name: tuple(given[name]) for name in LISTS & given.keys()}
+        try:
+            parts.append(kind(**given))
+        except TypeError as error:
+            raise InvalidInput(f"item {number}", str(error).rpartition("() ")[2]) from None
+    return parts
+
+
+def properties(pairs: Sequence[str]) -> dict[str, Any]:
+    """Values by their names, from KEY=VALUE; what is JSON is read as such. Raises InvalidInput."""
+    told: dict[str, Any] = {}
+    for pair in pairs:
+        name, mark, value = pair.partition("=")
+        if not mark or not name:
+            raise InvalidInput("property", f"{pair!r} is not KEY=VALUE")
+        try:
+            told[name] = json.loads(value)
+        except ValueError:
+            told[name] = value
+    return told
+
+
+def nodes_table(nodes: Sequence[Node], scores: Sequence[float] = ()) -> RenderableType:
+    """Nodes, one a line."""
+    table = plain_table(
+        *(["score"] if scores else []), "id", "type", "name", "aliases", "valid", "properties"
+    )
+    for number, each in enumerate(nodes):
+        score = [f"{scores[number]:.3f}"] if scores else []
+        table.add_row(
+            *score,
+            cell(each.id),
+            cell(each.type),
+            cell(each.name if each.name != each.id else ""),
+            cell(", ".join(each.aliases), limit=TEXT),
+            valid(each.valid_from, each.valid_until),
+            cell(_properties_cell(each.properties), limit=TEXT),
+        )
+    return table
+
+
+def edges_table(edges: Sequence[Edge]) -> RenderableType:
+    """Edges, one a line."""
+    table = plain_table("source", "type", "target", "weight", "valid", "ended by", "id")
+    for each in edges:
+        ends = [cell(each.source), cell(each.type), cell(each.target)]
+        when = valid(each.valid_from, each.valid_until)
+        table.add_row(*ends, f"{each.weight:g}", when, cell(each.closed_by or ""), cell(each.id))
+    return table
+
+
+def neighbours_tree(node: str, found: Sequence[Neighbour]) -> RenderableType:
+    """A node with what it is connected with, each below the one that leads to it."""
+    tree = Tree(cell(node, style="bold"))
+    branches: dict[tuple[str, ...], Tree] = {(node,): tree}
+    for each in sorted(found, key=lambda one: one.hop):
+        above = branches.get(each.path[:-1], tree)
+        label = cell(f"{_arrow(each.steps[-1])} {each.node.name}" if each.steps else each.node.name)
+        label.append(f"  {each.decay:.3f}", style="dim")
+        branches[each.path] = above.add(label)
+    return tree
+
+
+def valid(start: datetime | None, end: datetime | None) -> str:
+    """From when to when something is so."""
+    if start is None and end is None:
+        return ""
+    return " to ".join("-" if each is None else f"{each:%Y-%m-%d %H:%M:%S}" for each in (start, end))
 
 
 def list_graphs(common: Common) -> None:
@@ -142,21 +288,143 @@ def delete(common: Common, of: OfGraph, condemned: Condemned) -> None:
         raise typer.Exit(NOTHING)
 
 
-def add_graph(app: typer.Typer) -> None:
-    """Put the commands into the program."""
-    group = typer.Typer(help="Graphs of entities, and the names in passages.", rich_markup_mode=None)
-    commands: Mapping[str, Callable[..., None]] = {
-        "list": list_graphs, "add-nodes": add_nodes, "add-edges": add_edges, "add-node": add_node,
-        "add-edge": add_edge, "node": graph_shown.show_node, "nodes": graph_shown.nodes,
-        "edges": graph_shown.edges, "neighbours": graph_shown.neighbours, "find": graph_shown.find,
-        "at": graph_shown.at, "export": graph_shown.export, "names": graph_naming.names,
-        "keep-names": graph_naming.keep_names, "find-names": graph_naming.find_names,
-        "link": graph_naming.link, "merge": graph_naming.merge, "split": graph_naming.split,
-        "history": graph_naming.history, "delete": delete,
-    }  # fmt: skip
-    for name, command in commands.items():
-        group.command(name)(spread(command))
-    app.add_typer(group, name="graph")
+def show_node(node: NodeId, common: Common, of: OfGraph) -> None:
+    """Show a node with its edges."""
+    with opened(common) as session:
+        place = {"graph": of.graph, "collection": session.collection}
+        found = session.engine.node(node, **place)
+        page = session.engine.edges(node=node, limit=100, **place)
+    told = {"node": found, "edges": page.edges, "next": page.next}
+    show(told, Group(nodes_table([found]), "", edges_table(page.edges)), as_json=common.json)
+
+
+def nodes(
+    common: Common,
+    of: OfGraph,
+    *,
+    type: Annotated[str | None, typer.Option(help="Only nodes of this type.")] = None,
+    after: After = None,
+    limit: Most = 100,
+) -> None:
+    """List the nodes of a graph, by id."""
+    with opened(common) as session:
+        page = session.engine.nodes(
+            graph=of.graph, collection=session.collection, type=type, after=after, limit=limit
+        )
+    show(page, nodes_table(page.nodes), as_json=common.json)
+    _end(page.next, len(page.nodes), "there are no nodes", common)
+
+
+def edges(
+    common: Common,
+    of: OfGraph,
+    *,
+    node: Annotated[str | None, typer.Option(help="Only edges of this node.")] = None,
+    after: After = None,
+    limit: Most = 100,
+) -> None:
+    """List the edges of a graph, in order of recording."""
+    with opened(common) as session:
+        page = session.engine.edges(
+            graph=of.graph, collection=session.collection, node=node, after=after, limit=limit
+        )
+    show(page, edges_table(page.edges), as_json=common.json)
+    _end(page.next, len(page.edges), "there are no edges", common)
+
+
+def neighbours(node: NodeId, common: Common, of: OfGraph, walking: Walking) -> None:
+    """Draw what a node is connected with, and over which edges."""
+    with opened(common) as session:
+        found = session.engine.neighbours(node, walking.walk(), graph=of.graph, collection=session.collection)
+    show_found(found, neighbours_tree(node, found), "it is connected with nothing", as_json=common.json)
+
+
+def find(
+    query: Annotated[str, typer.Argument(metavar="QUESTION", help="What nodes are to be about.")],
+    common: Common,
+    of: OfGraph,
+    *,
+    limit: Annotated[int, typer.Option(min=1, help="Most nodes.")] = 10,
+) -> None:
+    """Find the nodes that a question is about, by its whole words."""
+    with opened(common) as session:
+        found = session.engine.find_nodes(query, graph=of.graph, collection=session.collection, limit=limit)
+    table = nodes_table([each.node for each in found], [each.score for each in found])
+    show_found(found, table, "no node is about that", as_json=common.json)
+
+
+def at(
+    time: Annotated[str, typer.Argument(metavar="TIME", help="An ISO 8601 time.")],
+    common: Common,
+    of: OfGraph,
+) -> None:
+    """Show what a graph was at a time."""
+    with opened(common) as session:
+        found = session.engine.graph_at(parse_instant(time), graph=of.graph, collection=session.collection)
+    show(found, Group(nodes_table(found.nodes), "", edges_table(found.edges)), as_json=common.json)
+    _end(None, len(found.nodes), "there were no nodes", common)
+
+
+def export(
+    common: Common,
+    of: OfGraph,
+    *,
+    form: Annotated[GraphForm, typer.Option(help="json, graphml, or svg: a picture.")] = "json",
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write; - is stdout.")] = STANDARD,
+    when: Annotated[
+        str | None, typer.Option("--at", help="As it was at this ISO 8601 time. Default: all of it.")
+    ] = None,
+) -> None:
+    """Write a graph to a file."""
+    with opened(common) as session:
+        text = session.engine.export_graph(
+            form, graph=of.graph, collection=session.collection, at=instant(when)
+        )
+    if output == STANDARD:
+        sys.stdout.flush()
+        write(text)
+        return
+    output.write_text(text, encoding="utf-8", newline="\n")
+    size = output.stat().st_size
+    show({"file": output, "form": form, "bytes": size}, f"wrote {size:,} bytes", as_json=common.json)
+
+
+def _arrow(step: Step) -> str:
+    line = f"{step.type} {step.weight:g}"
+    return f"<-[{line}]-" if step.backwards else f"-[{line}]->"
+
+
+def _properties_cell(values: Mapping[str, Any]) -> str:
+    return json.dumps(dict(values), ensure_ascii=False) if values else ""
+
+
+def _objects(file: Path) -> list[dict[str, Any]]:
+    text = _read(file)
+    try:
+        read = (
+            json.loads(text)
+            if text.lstrip().startswith("[")
+            else [json.loads(each) for each in _filled_lines(text)]
+        )
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput("file", f"is neither a JSON list nor JSON lines: {error}") from None
+    if isinstance(read, list) and all(isinstance(each, dict) for each in read):
+        return read
+    raise InvalidInput("file", "must hold objects")
+
+
+def _filled_lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def _read(file: Path) -> str:
+    try:
+        data = sys.stdin.buffer.read() if file == STANDARD else file.read_bytes()
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput("file", f"is not UTF-8: {error.reason} at byte {error.start}") from None
+    except OSError as error:
+        raise InvalidInput("file", f"{str(file)!r} cannot be read: {error.strerror}") from None
 
 
 def _in_batches(
@@ -215,3 +483,13 @@ def _most(counts: Mapping[str, int]) -> str:
     """The most frequent of names, with how often."""
     ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     return ", ".join(f"{name} {count:,}" for name, count in ordered[:5]) + (", …" if len(ordered) > 5 else "")
+
+
+def _end(next_page: str | None, count: int, nothing: str, common: Common) -> None:
+    """Say that there is more, or end with the code for nothing."""
+    if next_page and not common.json:
+        note(f"there are more: --after {next_page}")
+    if not count:
+        if not common.json:
+            note(nothing)
+        raise typer.Exit(NOTHING)

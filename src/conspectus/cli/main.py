@@ -10,28 +10,120 @@ from typing import Annotated
 import typer
 
 from conspectus.cli import (
-    asking,
-    chatting,
+    alerts,
+    ask,
     collections,
-    conversations,
+    connections,
     documents,
-    evaluating,
+    eval,
+    events,
     graph,
-    mcp,
+    graph_entities,
+    jobs,
+    maintenance,
     memory,
-    moving,
+    memory_manage,
+    messages,
     people,
-    serving,
+    search,
+    serve,
+    stream_timeline,
+    streams,
     tasks,
-    upkeep,
-    video,
-    work,
-    working,
 )
-from conspectus.cli.failures import INTERRUPTED, INVALID, MEANINGS, fail
+from conspectus.cli.errors import INTERRUPTED, INVALID, MEANINGS, fail
 from conspectus.cli.options import Common, spread
 
 EXIT_CODES = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in MEANINGS.items()) + "."
+
+COMMANDS: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
+    "": ("The context engine for language models.", {
+        "add": documents.add, "ask": ask.ask, "search": search.search, "context": search.context,
+        "explain": search.explain, "list": documents.list_documents, "delete": documents.delete,
+        "status": maintenance.status, "check": maintenance.check, "reindex": maintenance.reindex,
+        "reembed": maintenance.reembed, "serve": serve.serve, "worker": serve.worker, "mcp": serve.mcp,
+        "migrate": maintenance.migrate, "backup": maintenance.backup, "restore": maintenance.restore,
+        "ingest": jobs.ingest,
+    }),
+    "eval": ("Measure the product on an evaluation set.", {
+        "retrieval": eval.retrieval, "evidence": eval.evidence, "conversation": eval.conversation,
+        "turns": eval.turns, "threads": eval.threads, "moments": eval.moments, "entities": eval.entities,
+        "parsing": eval.parsing, "similarity": eval.similarity, "injection": eval.injection,
+    }),
+    "collections": ("Manage collections.", {
+        "list": collections.list_collections, "create": collections.create_collection,
+        "rename": collections.rename_collection, "delete": collections.delete_collection,
+    }),
+    "sources": ("Manage the sources of a collection.", {
+        "list": collections.list_sources, "create": collections.create_source,
+        "rename": collections.rename_source, "delete": collections.delete_source,
+    }),
+    "jobs": ("Long work: what waits, runs, succeeded or failed.", {
+        "list": jobs.list_jobs, "show": jobs.show_job, "cancel": jobs.cancel_job, "retry": jobs.retry_job,
+        "report": jobs.report_jobs,
+    }),
+    "requests": ("Calls to vendors of embeddings and rerankers.", {
+        "list": jobs.list_requests, "totals": jobs.total_requests,
+    }),
+    "wiki": ("Stores that a collection is kept in step with.", {
+        "connect": connections.connect_wiki, "list": connections.list_wikis, "sync": connections.sync_wiki,
+        "watch": connections.watch_wiki, "remove": connections.remove_wiki,
+    }),
+    "tasks": ("Tasks: what is to be done, found by meaning.", {
+        "add": tasks.add, "update": tasks.update, "attach": tasks.attach, "list": tasks.list_tasks,
+        "search": tasks.search, "show": tasks.show_task, "delete": tasks.delete,
+        "import": tasks.import_tasks,
+    }),
+    "messages": ("Channels and what was said in them.", {
+        "import": messages.import_archive, "send": messages.send, "latest": messages.latest,
+        "chain": messages.chain, "context": messages.context, "delete": messages.delete,
+    }),
+    "video": ("Streams of captions, and what is seen and said in them.", {
+        "import": streams.import_files, "streams": streams.list_streams, "captions": streams.captions,
+        "ask": streams.ask, "summary": streams.summary, "timeline": stream_timeline.timeline,
+        "delete": streams.delete,
+    }),
+    "video events": ("What happened in streams.", {"add": events.add, "list": events.list_events}),
+    "video alerts": ("Standing questions.", {
+        "add": alerts.add, "list": alerts.list_alerts, "delete": alerts.delete, "listen": alerts.listen,
+    }),
+    "memory": ("What agents remember, recall and forget.", {
+        "add": memory.add, "recall": memory.recall, "context": memory.context, "recent": memory.recent,
+        "history": memory_manage.history, "show": memory_manage.show_memory,
+        "versions": memory_manage.versions, "update": memory_manage.update, "pin": memory_manage.pin,
+        "forget": memory_manage.forget, "retain": memory_manage.retain,
+        "conversations": memory_manage.conversations, "stats": memory_manage.stats,
+        "export": memory_manage.export, "import": memory_manage.import_lines,
+    }),
+    "memory retention": ("How long memories are kept.", {
+        "list": memory_manage.list_retentions, "apply": memory_manage.apply_retention,
+    }),
+    "graph": ("Graphs of entities, and the names in passages.", {
+        "list": graph.list_graphs, "add-nodes": graph.add_nodes, "add-edges": graph.add_edges,
+        "add-node": graph.add_node, "add-edge": graph.add_edge, "node": graph.show_node,
+        "nodes": graph.nodes, "edges": graph.edges, "neighbours": graph.neighbours, "find": graph.find,
+        "at": graph.at, "export": graph.export, "names": graph_entities.names,
+        "keep-names": graph_entities.keep_names, "find-names": graph_entities.find_names,
+        "link": graph_entities.link, "merge": graph_entities.merge, "split": graph_entities.split,
+        "history": graph_entities.history, "delete": graph.delete,
+    }),
+    "users": ("Accounts of people and programs.", {
+        "list": people.list_users, "add": people.add_user, "disable": people.disable_user,
+        "enable": people.enable_user, "delete": people.delete_user,
+    }),
+    "groups": ("Groups of users.", {
+        "list": people.list_groups, "add": people.add_group, "delete": people.delete_group,
+        "members": people.members, "join": people.join, "leave": people.leave,
+    }),
+    "keys": ("Keys to come in with.", {
+        "list": people.list_keys, "add": people.add_key, "revoke": people.revoke_key,
+        "rotate": people.rotate_key,
+    }),
+    "grants": ("Roles on the collection.", {
+        "list": people.list_grants, "add": people.add_grant, "remove": people.remove_grant,
+    }),
+}  # fmt: skip
+"""Help and commands of each group by its name; "" is the program itself. A group follows its parent."""
 
 
 def main() -> None:
@@ -59,42 +151,18 @@ def run(arguments: Sequence[str]) -> int:
 
 def build_app() -> typer.Typer:
     """The program with all its commands."""
-    app = typer.Typer(
-        name="conspectus", help="The context engine for language models.", epilog=EXIT_CODES,
-        pretty_exceptions_enable=False, rich_markup_mode=None,
-    )  # fmt: skip
+    groups: dict[str, typer.Typer] = {}
+    for path, (about, commands) in COMMANDS.items():
+        group = typer.Typer(help=about, rich_markup_mode=None, pretty_exceptions_enable=False)
+        for name, command in commands.items():
+            group.command(name)(spread(command))
+        groups[path] = group
+        above, _, own = path.rpartition(" ")
+        if own:
+            groups[above].add_typer(group, name=own)
+    app = groups[""]
+    app.info.name, app.info.epilog = "conspectus", EXIT_CODES
     app.callback(invoke_without_command=True)(_before)
-    commands: Mapping[str, Callable[..., None]] = {
-        "add": documents.add, "ask": chatting.ask, "search": asking.search, "context": asking.context,
-        "explain": asking.explain, "list": documents.list_documents, "delete": documents.delete,
-        "status": upkeep.status, "check": upkeep.check, "reindex": upkeep.reindex,
-        "reembed": upkeep.reembed, "serve": serving.serve, "worker": working.worker,
-        "mcp": mcp.mcp, "migrate": moving.migrate,
-        "backup": moving.backup, "restore": moving.restore,
-    }  # fmt: skip
-    evaluation = typer.Typer(help="Measure the product on an evaluation set.", rich_markup_mode=None)
-    for name, command in commands.items():
-        app.command(name)(spread(command))
-    evaluation.command("retrieval")(spread(evaluating.retrieval))
-    evaluation.command("evidence")(spread(evaluating.evidence))
-    evaluation.command("conversation")(spread(evaluating.conversation))
-    evaluation.command("turns")(spread(evaluating.turns))
-    evaluation.command("threads")(spread(evaluating.threads))
-    evaluation.command("moments")(spread(evaluating.moments))
-    evaluation.command("entities")(spread(evaluating.entities))
-    evaluation.command("parsing")(spread(evaluating.parsing))
-    evaluation.command("similarity")(spread(evaluating.similarity))
-    evaluation.command("injection")(spread(evaluating.injection))
-    app.add_typer(evaluation, name="eval")
-    collections.add_collections(app)
-    work.add_work(app)
-    tasks.add_tasks(app)
-    conversations.add_messages(app)
-    video.add_video(app)
-    memory.add_memory(app)
-    graph.add_graph(app)
-    for name, group in people.groups_of_commands().items():
-        app.add_typer(group, name=name)
     return app
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from conspectus.cli.failures import reported
+from conspectus.cli.errors import reported
 from conspectus.errors import InvalidInput
 from conspectus.model.graph import GraphAsk
 from conspectus.model.query import Situation

@@ -12,9 +12,11 @@ from datetime import datetime
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bars
+from rich.table import Table
 from rich.text import Text
 
 from conspectus.model.records import Json
+from conspectus.model.similarity import Percentiles, Similarity
 from conspectus.ports import Progress
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -48,30 +50,12 @@ def dump_line(value: object) -> None:
     print(_document(value), flush=True)
 
 
-def _document(value: object, *, indent: int | None = None) -> str:
-    """The value as JSON, in which what could steer a terminal is written as JSON's own escapes."""
-    ascii_only = "utf" not in (sys.stdout.encoding or "").lower()
-    written = json.dumps(plain(value), ensure_ascii=ascii_only, indent=indent)
-    return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
-
-
 def show(value: object, picture: RenderableType, *, as_json: bool) -> None:
     """Print the value as JSON, or its picture."""
     if as_json:
         dump(value)
     else:
         _draw(picture)
-
-
-def _draw(picture: RenderableType) -> None:
-    if sys.stdout.isatty():
-        Console(file=sys.stdout).print(picture)
-        return
-    console = Console(file=sys.stdout, width=PIPED_WIDTH)
-    with console.capture() as drawn:
-        console.print(picture)
-    for line in drawn.get().split("\n")[:-1]:
-        print(line.rstrip())
 
 
 def write(text: str) -> None:
@@ -112,3 +96,41 @@ def progress(*more: ProgressColumn) -> Iterator[Progress | None]:
             bars.update(tasks[what], completed=done, total=total or None)
 
         yield report
+
+
+def plain_table(*columns: str) -> Table:
+    """A table without lines, whose cells fold."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def similarity_table(figures: Mapping[str, Similarity]) -> RenderableType:
+    """Similarities of related and of unrelated texts: 5th, 50th and 95th percentile."""
+    table = plain_table("similarity", "related", "unrelated")
+    for name, each in figures.items():
+        table.add_row(cell(name), _percentiles(each.related), _percentiles(each.unrelated))
+    return table
+
+
+def _document(value: object, *, indent: int | None = None) -> str:
+    """The value as JSON, in which what could steer a terminal is written as JSON's own escapes."""
+    ascii_only = "utf" not in (sys.stdout.encoding or "").lower()
+    written = json.dumps(plain(value), ensure_ascii=ascii_only, indent=indent)
+    return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
+
+
+def _draw(picture: RenderableType) -> None:
+    if sys.stdout.isatty():
+        Console(file=sys.stdout).print(picture)
+        return
+    console = Console(file=sys.stdout, width=PIPED_WIDTH)
+    with console.capture() as drawn:
+        console.print(picture)
+    for line in drawn.get().split("\n")[:-1]:
+        print(line.rstrip())
+
+
+def _percentiles(each: Percentiles) -> str:
+    return f"{each.p5:.2f}  {each.p50:.2f}  {each.p95:.2f}"

@@ -1,6 +1,6 @@
-"""users, groups, keys and grants: who may come in, and who may see and do what."""
+"""users, groups, keys and grants."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, get_args
@@ -9,8 +9,8 @@ import typer
 from rich.console import RenderableType
 from rich.table import Table
 
-from conspectus.cli.failures import FAILED, NOTHING
-from conspectus.cli.options import Common, spread
+from conspectus.cli.errors import FAILED, NOTHING
+from conspectus.cli.options import Common
 from conspectus.cli.output import cell, note, show
 from conspectus.cli.session import Session, opened
 from conspectus.errors import InvalidInput
@@ -89,7 +89,7 @@ def list_groups(common: Common) -> None:
     with opened(common) as session:
         found = session.engine.groups()
     rows = ((each.id, each.name, _when(each.created)) for each in found)
-    show(found, _table(("id", "name", "created"), rows), as_json=common.json)
+    show(found, _rows_table(("id", "name", "created"), rows), as_json=common.json)
 
 
 def add_group(name: Annotated[str, typer.Argument(help="The new group's name.")], common: Common) -> None:
@@ -183,7 +183,7 @@ def list_grants(common: Common, *, source: Part = None) -> None:
         (each.role, each.grantee.kind, names.get(each.grantee.id, each.grantee.id), _part(each, parts))
         for each in found
     )
-    show(found, _table(("role", "kind", "to", "source"), rows), as_json=common.json)
+    show(found, _rows_table(("role", "kind", "to", "source"), rows), as_json=common.json)
 
 
 def add_grant(
@@ -208,32 +208,6 @@ def remove_grant(common: Common, whom: Whom, *, source: Part = None) -> None:
         raise typer.Exit(NOTHING)
 
 
-def groups_of_commands() -> dict[str, typer.Typer]:
-    """The four groups by name."""
-    commands: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
-        "users": ("Accounts of people and programs.", {
-            "list": list_users, "add": add_user, "disable": disable_user, "enable": enable_user,
-            "delete": delete_user,
-        }),
-        "groups": ("Groups of users.", {
-            "list": list_groups, "add": add_group, "delete": delete_group, "members": members,
-            "join": join, "leave": leave,
-        }),
-        "keys": ("Keys to come in with.", {
-            "list": list_keys, "add": add_key, "revoke": revoke_key, "rotate": rotate_key,
-        }),
-        "grants": ("Roles on the collection.", {
-            "list": list_grants, "add": add_grant, "remove": remove_grant,
-        }),
-    }  # fmt: skip
-    made = {}
-    for name, (about, inner) in commands.items():
-        made[name] = typer.Typer(help=about, rich_markup_mode=None)
-        for verb, command in inner.items():
-            made[name].command(verb)(spread(command))
-    return made
-
-
 def _show_once(made: NewKey, common: Common) -> None:
     if not common.json:
         note(f"key {made.key.id}: keep the secret, it is shown only now")
@@ -251,7 +225,7 @@ def _users_table(found: Sequence[User]) -> RenderableType:
         (each.id, each.name, _when(each.created), "owner" if each.owner else "", _yes(each.disabled))
         for each in found
     )
-    return _table(("id", "name", "created", "owner", "disabled"), rows)
+    return _rows_table(("id", "name", "created", "owner", "disabled"), rows)
 
 
 def _keys_table(found: Sequence[Key], names: dict[str, str]) -> RenderableType:
@@ -265,10 +239,10 @@ def _keys_table(found: Sequence[Key], names: dict[str, str]) -> RenderableType:
         )
         for each in found
     )
-    return _table(("id", "user", "label", "scopes", "created", "expires", "last used", "revoked"), rows)
+    return _rows_table(("id", "user", "label", "scopes", "created", "expires", "last used", "revoked"), rows)
 
 
-def _table(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> RenderableType:
+def _rows_table(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> RenderableType:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")

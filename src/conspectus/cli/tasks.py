@@ -2,7 +2,7 @@
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,10 +11,9 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from conspectus.cli.failures import FAILED, INVALID, NOTHING, PARTIAL
-from conspectus.cli.options import Common, spread
-from conspectus.cli.output import cell, note, progress, show
-from conspectus.cli.reporting import plain_table
+from conspectus.cli.errors import FAILED, INVALID, NOTHING, PARTIAL
+from conspectus.cli.options import Common
+from conspectus.cli.output import cell, note, plain_table, progress, show
 from conspectus.cli.session import Session, opened
 from conspectus.errors import InvalidInput, UnreadableFile
 from conspectus.faces.task_files import TaskRow, read_tasks
@@ -197,18 +196,6 @@ def import_tasks(
     show(report, _report(report), as_json=common.json)
     if report.failures:
         raise typer.Exit(PARTIAL if report.outcomes else INVALID)
-
-
-def add_tasks(app: typer.Typer) -> None:
-    """Give the program these commands."""
-    group = typer.Typer(help="Tasks: what is to be done, found by meaning.", rich_markup_mode=None)
-    commands: dict[str, Callable[..., None]] = {
-        "add": add, "update": update, "attach": attach, "list": list_tasks, "search": search,
-        "show": show_task, "delete": delete, "import": import_tasks,
-    }  # fmt: skip
-    for name, command in commands.items():
-        group.command(name)(spread(command))
-    app.add_typer(group, name="tasks")
 
 
 def _tasks(session: Session, common: Common) -> Tasks:

@@ -9,10 +9,9 @@ from typing import Annotated, Final
 import typer
 from rich.table import Table
 
-from conspectus.cli.failures import BUSY, FAILED, NOTHING, fail
+from conspectus.cli.errors import BUSY, FAILED, NOTHING, fail
 from conspectus.cli.options import Common, Looking
-from conspectus.cli.output import cell, dump, note, printable, show, write
-from conspectus.cli.reporting import plain_table
+from conspectus.cli.output import cell, dump, note, plain_table, printable, show, write
 from conspectus.cli.session import Session, opened
 from conspectus.errors import ChatNotConfigured, ChatRateLimited, ChatTimedOut, ChatUnreachable
 from conspectus.model.chat import (
@@ -93,6 +92,16 @@ def ask(
             raise typer.Exit(BUSY if told.failure.code in PASSING else FAILED)
 
 
+def sources_table(sources: Sequence[ChatSource]) -> Table:
+    """Numbered sources, one a line."""
+    table = plain_table("", "source", "place", "text")
+    for each in sources:
+        place = ", ".join(_place(each))
+        title = cell(each.title or each.location, limit=60)
+        table.add_row(cell(f"[{each.number}]"), title, cell(place, limit=60), cell(each.snippet, limit=100))
+    return table
+
+
 def _told(session: Session, request: ChatRequest, *, aloud: bool) -> Told:
     """All that is told, the text on stdout as it comes."""
     told = Told()
@@ -155,16 +164,6 @@ def _remark(sources: Sources) -> None:
         note("nothing relevant was found")
     if sources.notice is not None:
         note(sources.notice)
-
-
-def sources_table(sources: Sequence[ChatSource]) -> Table:
-    """Numbered sources, one a line."""
-    table = plain_table("", "source", "place", "text")
-    for each in sources:
-        place = ", ".join(_place(each))
-        title = cell(each.title or each.location, limit=60)
-        table.add_row(cell(f"[{each.number}]"), title, cell(place, limit=60), cell(each.snippet, limit=100))
-    return table
 
 
 def _place(source: ChatSource) -> Iterable[str]:

@@ -1,6 +1,5 @@
 """messages: channels, what was said in them, and what a question in one needs."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -9,11 +8,10 @@ from typing import Annotated
 import typer
 from rich.console import Group, RenderableType
 
-from conspectus.cli.asking import require_shown
-from conspectus.cli.failures import NOTHING
-from conspectus.cli.options import Common, spread
-from conspectus.cli.output import cell, dump, note, progress, show, write
-from conspectus.cli.reporting import plain_table
+from conspectus.cli.errors import NOTHING
+from conspectus.cli.options import Common
+from conspectus.cli.output import cell, dump, note, plain_table, progress, show, write
+from conspectus.cli.search import require_shown
 from conspectus.cli.session import Session, opened
 from conspectus.errors import InvalidInput
 from conspectus.model.conversation import (
@@ -154,18 +152,6 @@ def context(
         note(f"{found.tokens} of {found.window.allowed} tokens, from {', '.join(found.channels)}")
     if not found.messages:
         raise typer.Exit(NOTHING)
-
-
-def add_messages(app: typer.Typer) -> None:
-    """Put the commands into the program."""
-    group = typer.Typer(help="Channels and what was said in them.", rich_markup_mode=None)
-    commands: Mapping[str, Callable[..., None]] = {
-        "import": import_archive, "send": send, "latest": latest, "chain": chain, "context": context,
-        "delete": delete,
-    }  # fmt: skip
-    for name, command in commands.items():
-        group.command(name)(spread(command))
-    app.add_typer(group, name="messages")
 
 
 def _message(session: Session, channel: str, key: str) -> Document:

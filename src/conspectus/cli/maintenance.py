@@ -1,4 +1,4 @@
-"""migrate, backup and restore."""
+"""status, check, reindex, reembed, migrate, backup and restore."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,10 +11,12 @@ from rich.text import Text
 
 from conspectus import sync
 from conspectus.bootstrap import backups, moving
+from conspectus.cli.errors import DIFFERENT
 from conspectus.cli.options import Common
-from conspectus.cli.output import cell, note, plain, printable, progress, show
-from conspectus.cli.session import require_here
+from conspectus.cli.output import cell, note, plain, plain_table, printable, progress, show, similarity_table
+from conspectus.cli.session import opened, require_here
 from conspectus.model.records import Json
+from conspectus.model.reports import CheckReport, Status
 from conspectus.ports import Progress
 from conspectus.settings import Settings
 
@@ -23,6 +25,58 @@ if TYPE_CHECKING:
     from conspectus.bootstrap.moving import MoveReceipt
 
 PLACE = "a folder, or the postgresql:// URL of a database."
+
+
+class _Speed(ProgressColumn):
+    """How many are done each second."""
+
+    def render(self, task: Task) -> Text:
+        speed = task.finished_speed or task.speed
+        return Text("" if speed is None else f"{speed:,.0f}/s")
+
+
+def status(common: Common) -> None:
+    """Show where the data are and how much there is, of all collections or of one."""
+    with opened(common) as session:
+        report = session.engine.status(collection=common.collection)
+    show(report, status_table(report), as_json=common.json)
+
+
+def check(common: Common) -> None:
+    """Compare records and index and name every difference; nothing is repaired."""
+    with opened(common) as session:
+        report = session.engine.check()
+    found: dict[str, Json] = {
+        "clean": report.clean,
+        "records": plain(report.records),
+        "index": plain(report.index),
+    }
+    show(found, check_table(report), as_json=common.json)
+    if not report.clean:
+        raise typer.Exit(DIFFERENT)
+
+
+def reindex(common: Common) -> None:
+    """Build the index anew from the records; the old one answers meanwhile."""
+    with opened(common) as session, progress() as bars:
+        session.engine.reindex(collection=session.collection, progress=bars)
+        name = session.collection
+    show({"collection": name, "reindexed": True}, f"built the index of {name} anew", as_json=common.json)
+
+
+def reembed(
+    embedder: Annotated[str, typer.Argument(help="minilm, static:PATH or vendor:model@dimensions.")],
+    common: Common,
+) -> None:
+    """Move the collection to another embedder; the old one answers until all is done."""
+    with opened(common) as session, progress() as bars:
+        count = session.engine.reembed(embedder, collection=session.collection, progress=bars)
+        name = session.collection
+    show(
+        {"collection": name, "embedded": count},
+        f"embedded {count} chunks of {name} anew",
+        as_json=common.json,
+    )
 
 
 def migrate(
@@ -45,7 +99,7 @@ def migrate(
             note(f"everything is moved and compared, as it was at {moment}; what is left are the indexes,")
             note("which `conspectus reindex` builds for each collection if this does not end")
         indexed = _build_indexes(target, settings, bars) if index else []
-    show(_told(receipt, indexed), _picture(receipt, indexed), as_json=common.json)
+    show(_move_json(receipt, indexed), _move_picture(receipt, indexed), as_json=common.json)
 
 
 def backup(
@@ -81,6 +135,52 @@ def restore(
     show(told, _backup_picture(receipt, f"Restored to {target}."), as_json=common.json)
 
 
+def status_table(status: Status) -> RenderableType:
+    """Collections in numbers."""
+    table = plain_table(
+        "collection",
+        "sources",
+        "documents",
+        "chunks",
+        "vectors",
+        "pending",
+        "errors",
+        "lag",
+        "segments",
+        "space",
+    )
+    for each in status.collections:
+        numbers = (
+            each.sources,
+            each.documents,
+            each.chunks,
+            each.vectors,
+            each.pending,
+            each.errors,
+            each.lag,
+        )
+        table.add_row(
+            cell(each.name), *map(str, numbers), str(each.index.segments), cell(each.space or "words only")
+        )
+    similarities = {each.space or "": each.similarity for each in status.collections if each.similarity}
+    stored = (status.path, f"{status.bytes:,} bytes") if status.path else ()
+    parts = [table, similarity_table(similarities)] if similarities else [table]
+    return Group(Text(", ".join((*stored, f"version {status.version}"))), *parts)
+
+
+def check_table(report: CheckReport) -> RenderableType:
+    """Every difference that was found."""
+    if report.clean:
+        return Text("records and index agree")
+    table = plain_table("where", "chunk", "problem", "detail")
+    for problem in report.records:
+        table.add_row("records", "", "damaged", cell(problem))
+    for name, found in report.index.items():
+        for each in found:
+            table.add_row(cell(name), str(each.chunk), each.problem, cell(each.detail))
+    return table
+
+
 def _backup_told(receipt: "BackupReceipt") -> dict[str, Json]:
     found = receipt.manifest
     return {
@@ -112,7 +212,7 @@ def _build_indexes(target: str, settings: Settings, bars: Progress | None) -> li
     return names
 
 
-def _told(receipt: "MoveReceipt", indexed: list[str]) -> dict[str, Json]:
+def _move_json(receipt: "MoveReceipt", indexed: list[str]) -> dict[str, Json]:
     moved = receipt.moved
     tables: list[Json] = [
         {
@@ -137,7 +237,7 @@ def _told(receipt: "MoveReceipt", indexed: list[str]) -> dict[str, Json]:
     }
 
 
-def _picture(receipt: "MoveReceipt", indexed: list[str]) -> RenderableType:
+def _move_picture(receipt: "MoveReceipt", indexed: list[str]) -> RenderableType:
     moved = receipt.moved
     table = Table("table", "rows", "hash in the source", "hash in the target", box=None)
     for each in moved.tables:
@@ -148,11 +248,3 @@ def _picture(receipt: "MoveReceipt", indexed: list[str]) -> RenderableType:
         f"Writers waited {moved.held_seconds:.2f} s. Indexes built: {', '.join(indexed) or 'none'}.",
     ]
     return Group(table, "", *(Text(printable(line)) for line in lines))
-
-
-class _Speed(ProgressColumn):
-    """How many are done each second."""
-
-    def render(self, task: Task) -> Text:
-        speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{speed:,.0f}/s")

@@ -2,12 +2,13 @@
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import typer
+from rich.console import RenderableType
 
-from conspectus.cli.output import dump, note
+from conspectus.cli.output import dump, note, show
 from conspectus.errors import (
     ConspectusError,
     FetchFailed,
@@ -29,7 +30,6 @@ DIFFERENT = 5
 BUSY = 6
 INTERRUPTED = 130
 BROKEN_PIPE = 141
-
 MEANINGS = {
     0: "fine",
     FAILED: "failed, or declined at the question",
@@ -81,6 +81,16 @@ def fail(code: str, message: str, *, facts: dict[str, object], as_json: bool) ->
         dump({"error": {"code": code, "message": message, **facts}})
     else:
         note(f"error: {message}")
+
+
+def show_found(found: Sequence[object], table: RenderableType, nothing: str, *, as_json: bool) -> None:
+    """Print what was found; where nothing was, say so and end with the code for it."""
+    if found or as_json:
+        show(found, table, as_json=as_json)
+    if not found:
+        if not as_json:
+            note(nothing)
+        raise typer.Exit(NOTHING)
 
 
 def _facts(error: ConspectusError) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""graph: names in passages, what they mean, and nodes that are one."""
+"""graph: entities that chunks mention, entity linking and merges."""
 
 from collections.abc import Iterable
 from typing import Annotated
@@ -6,12 +6,11 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
-from conspectus.cli.graph_options import OfGraph, Reason
+from conspectus.cli.errors import show_found
+from conspectus.cli.graph import OfGraph, Reason
 from conspectus.cli.options import Common
-from conspectus.cli.output import cell, progress, show
-from conspectus.cli.reporting import plain_table
+from conspectus.cli.output import cell, plain_table, progress, show
 from conspectus.cli.session import opened
-from conspectus.cli.video_options import show_found
 from conspectus.errors import InvalidInput
 from conspectus.model.graph import Found, Linking, NameCount, NodeEvent
 

@@ -1,6 +1,6 @@
-"""video alerts: standing questions, and when they went off."""
+"""alerts: saved queries that are matched with new captions."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -8,11 +8,10 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
-from conspectus.cli.options import WHERE_HELP, Common, spread
-from conspectus.cli.output import cell, dump_line, note, show, write
-from conspectus.cli.reporting import plain_table
+from conspectus.cli.errors import show_found
+from conspectus.cli.options import WHERE_HELP, Common
+from conspectus.cli.output import cell, dump_line, note, plain_table, show, write
 from conspectus.cli.session import Session, opened
-from conspectus.cli.video_options import show_found
 from conspectus.engine import Engine
 from conspectus.model.filter_json import parse_filters
 from conspectus.model.video import Alert, AlertEvent, NewAlert, Stream
@@ -100,17 +99,6 @@ def listen(
             if number == count:
                 return
     note("nothing more will come")
-
-
-def group() -> typer.Typer:
-    """The commands."""
-    made = typer.Typer(help="Standing questions.", rich_markup_mode=None)
-    commands: Mapping[str, Callable[..., None]] = {
-        "add": add, "list": list_alerts, "delete": delete, "listen": listen
-    }  # fmt: skip
-    for name, command in commands.items():
-        made.command(name)(spread(command))
-    return made
 
 
 def _stream_of(event: AlertEvent, session: Session, known: dict[str, Stream]) -> Stream | None:

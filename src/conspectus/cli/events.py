@@ -1,4 +1,4 @@
-"""video events: what happened in a stream."""
+"""events of streams."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -7,11 +7,11 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
-from conspectus.cli.options import Common, spread
-from conspectus.cli.output import cell, show
-from conspectus.cli.reporting import plain_table
+from conspectus.cli.errors import show_found
+from conspectus.cli.options import Common
+from conspectus.cli.output import cell, plain_table, show
 from conspectus.cli.session import opened
-from conspectus.cli.video_options import TIME, Stream, Within, show_found
+from conspectus.cli.streams import TIME, Stream, Within
 from conspectus.model.video import EventSpan, NewEvent
 from conspectus.streams.showing import shown
 from conspectus.text.clocks import StreamClock, clock_of
@@ -60,14 +60,6 @@ def list_events(
             stream=stream, collection=session.collection, within=within.range(), type=type
         )
     show_found(found, _table(found, clock), "there are no events", as_json=common.json)
-
-
-def group() -> typer.Typer:
-    """The commands."""
-    made = typer.Typer(help="What happened in streams.", rich_markup_mode=None)
-    made.command("add")(spread(add))
-    made.command("list")(spread(list_events))
-    return made
 
 
 def _table(found: Iterable[EventSpan], clock: StreamClock) -> RenderableType:

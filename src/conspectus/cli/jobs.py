@@ -1,31 +1,36 @@
-"""ingest, jobs and wiki: long work, what became of it, and stores that a collection is kept in step with."""
+"""ingest, jobs and requests."""
 
-import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from rich.console import RenderableType
+from rich.console import Group, RenderableType
+from rich.table import Table
 
-from conspectus.cli.failures import FAILED, NOTHING, PARTIAL
-from conspectus.cli.options import Common, spread
-from conspectus.cli.output import cell, note, progress, show
-from conspectus.cli.reporting import list_requests, plain_table, report_jobs, total_requests
-from conspectus.cli.session import Session, opened, require_here
+from conspectus.cli.errors import FAILED, NOTHING, PARTIAL
+from conspectus.cli.options import Common
+from conspectus.cli.output import cell, note, plain_table, progress, show
+from conspectus.cli.session import Session, opened
 from conspectus.errors import InvalidInput
-from conspectus.model.jobs import FINISHED, Job, JobState, Upload
-from conspectus.model.wiki import Connection
+from conspectus.model.ids import SourceId
+from conspectus.model.jobs import (
+    FINISHED,
+    EmbeddingRequest,
+    IngestReport,
+    Job,
+    JobRates,
+    JobState,
+    RequestTotals,
+    Upload,
+)
 from conspectus.ports import Progress
 
 LOOK_SECONDS = 0.5
-TRUTH: Mapping[str, bool] = MappingProxyType({"true": True, "false": False})
 ADDRESSES = ("http://", "https://")
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="Id of a job.")]
-WikiName = Annotated[str, typer.Argument(metavar="NAME", help="Name of a connection.")]
 Wait = Annotated[
     bool, typer.Option("--wait/--no-wait", help="Return when it is done, or as soon as it is written down.")
 ]
@@ -70,7 +75,7 @@ def ingest(
         ]
         if files:
             jobs.append(engine.ingest_files(files, collection=home, source=source or "uploads"))
-        _report(session, jobs, common, wait=wait)
+        report(session, jobs, common, wait=wait)
 
 
 def list_jobs(
@@ -84,7 +89,7 @@ def list_jobs(
     with opened(common) as session:
         chosen = _state(state)
         page = session.engine.jobs(collection=common.collection, state=chosen, after=after, limit=limit)
-    show(page, _jobs_table(page.jobs), as_json=common.json)
+    show(page, jobs_table(page.jobs), as_json=common.json)
     if page.next and not common.json:
         note(f"there are more: --after {page.next}")
 
@@ -108,92 +113,45 @@ def cancel_job(job: JobName, common: Common) -> None:
 def retry_job(job: JobName, common: Common, *, wait: Wait = True) -> None:
     """Run a job once more that failed or was cancelled."""
     with opened(common) as session:
-        _report(session, [session.engine.retry_job(job)], common, wait=wait)
+        report(session, [session.engine.retry_job(job)], common, wait=wait)
 
 
-def connect_wiki(
-    name: WikiName,
-    connector: Annotated[str, typer.Argument(help="markdown, git or mediawiki.")],
+def report_jobs(common: Common) -> None:
+    """Show jobs by state, and how many failed or were tried again, by span of time and by source."""
+    with opened(common) as session:
+        found = session.engine.ingest_report(collection=common.collection)
+        homes = session.engine.collections()
+        names = {each.id: each.name for home in homes for each in session.engine.sources(collection=home.id)}
+    show(found, _report_picture(found, names), as_json=common.json)
+
+
+def list_requests(
     common: Common,
     *,
-    option: Annotated[
-        list[str] | None,
-        typer.Option(help="KEY=VALUE, as path=DIR, address=URL, branch=NAME; may be repeated."),
-    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Most requests to list.")] = 100,
+    after: Annotated[int | None, typer.Option(help="Go on after the request of this number.")] = None,
 ) -> None:
-    """Connect the collection with a folder, a repository or a wiki; `wiki sync` brings it in step."""
-    with opened(common, new=True) as session:
-        made = session.engine.connect(name, connector, _options(option or []), collection=session.collection)
-    show(made, _wikis_table([made]), as_json=common.json)
-
-
-def list_wikis(common: Common) -> None:
-    """List what the collection is connected with, and how the last run went."""
+    """List calls to vendors of embeddings and rerankers, newest first."""
     with opened(common) as session:
-        found = session.engine.connections(collection=session.collection)
-    show(found, _wikis_table(found), as_json=common.json)
+        found = session.engine.embedding_requests(after=after, limit=limit)
+    show(found, _requests_table(found), as_json=common.json)
 
 
-def sync_wiki(name: WikiName, common: Common, *, wait: Wait = True) -> None:
-    """Bring the collection in step with what it is connected with."""
-    with opened(common) as session:
-        _report(session, [session.engine.sync(name, collection=session.collection)], common, wait=wait)
-
-
-def watch_wiki(name: WikiName, common: Common) -> None:
-    """Bring the collection in step now and after every change of the folder, until interrupted."""
-    require_here(common)
-
-    def told(job: Job) -> None:
-        show(job, _jobs_table([job]), as_json=common.json)
-
-    with opened(common) as session:
-        session.engine.follow(name, collection=session.collection, told=told)
-
-
-def remove_wiki(
-    name: WikiName,
+def total_requests(
     common: Common,
     *,
-    delete: Annotated[bool, typer.Option("--delete", help="Delete what it brought, too.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    hours: Annotated[int, typer.Option(min=1, max=8_784, help="How far to look back.")] = 24,
 ) -> None:
-    """End a connection."""
+    """Show what calls to vendors add up to, by kind and model."""
     with opened(common) as session:
-        if delete and not yes and not typer.confirm("Delete all its documents?", err=True):
-            note("nothing was changed")
-            raise typer.Exit(FAILED)
-        receipt = session.engine.disconnect(name, collection=session.collection, delete=delete)
-    show(receipt, f"{name} is disconnected; deleted {receipt.documents} documents", as_json=common.json)
+        found = session.engine.request_totals(hours=hours)
+    show(found, _totals_table(found), as_json=common.json)
 
 
-def add_work(app: typer.Typer) -> None:
-    """Give the program these commands."""
-    app.command("ingest")(spread(ingest))
-    commands: dict[str, tuple[str, dict[str, Callable[..., None]]]] = {
-        "jobs": ("Long work: what waits, runs, succeeded or failed.", {
-            "list": list_jobs, "show": show_job, "cancel": cancel_job, "retry": retry_job,
-            "report": report_jobs,
-        }),
-        "requests": ("Calls to vendors of embeddings and rerankers.", {
-            "list": list_requests, "totals": total_requests,
-        }),
-        "wiki": ("Stores that a collection is kept in step with.", {
-            "connect": connect_wiki, "list": list_wikis, "sync": sync_wiki, "watch": watch_wiki,
-            "remove": remove_wiki,
-        }),
-    }  # fmt: skip
-    for name, (about, inner) in commands.items():
-        group = typer.Typer(help=about, rich_markup_mode=None)
-        for verb, command in inner.items():
-            group.command(verb)(spread(command))
-        app.add_typer(group, name=name)
-
-
-def _report(session: Session, jobs: Sequence[Job], common: Common, *, wait: bool) -> None:
+def report(session: Session, jobs: Sequence[Job], common: Common, *, wait: bool) -> None:
     """Wait, if wanted, and show what became of the jobs; the exit code says if any did not succeed."""
     found = _waited(session, jobs) if wait else list(jobs)
-    show(found, _jobs_table(found), as_json=common.json)
+    show(found, jobs_table(found), as_json=common.json)
     bad = [job for job in found if job.state in {"failed", "cancelled"}]
     if bad:
         raise typer.Exit(FAILED if len(bad) == len(found) else PARTIAL)
@@ -212,7 +170,7 @@ def _ended(session: Session, job: Job, bars: Progress | None) -> Job:
     return job
 
 
-def _jobs_table(jobs: Iterable[Job]) -> RenderableType:
+def jobs_table(jobs: Iterable[Job]) -> RenderableType:
     table = plain_table("id", "kind", "state", "done", "tries", "title", "error")
     for job in jobs:
         done = f"{job.done}/{job.total}" if job.total else str(job.done)
@@ -231,15 +189,6 @@ def _job_picture(job: Job) -> RenderableType:
     for name, value in facts.items():
         if value is not None:
             table.add_row(name, cell(str(value)))
-    return table
-
-
-def _wikis_table(wikis: Iterable[Connection]) -> RenderableType:
-    table = plain_table("name", "connector", "state", "ran", "options", "error")
-    for each in wikis:
-        ran = f"{each.ran:%Y-%m-%d %H:%M:%S}" if each.ran else "-"
-        options = cell(json.dumps(dict(each.options), ensure_ascii=False))
-        table.add_row(cell(each.name), each.connector, each.state, ran, options, cell(each.error or ""))
     return table
 
 
@@ -262,21 +211,39 @@ def _headers(path: Path) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _options(given: Sequence[str]) -> dict[str, Any]:
-    """KEY=VALUE pairs: JSON lists, true and false are what they are, the rest is text, `path` a path."""
-    options: dict[str, Any] = {}
-    for each in given:
-        name, equals, value = each.partition("=")
-        if not name or not equals:
-            raise InvalidInput("option", f"{each!r} is not KEY=VALUE")
-        options[name] = _list(value) if value.startswith("[") else TRUTH.get(value, value)
-    if "path" in options:
-        options["path"] = str(Path(options["path"]).expanduser().absolute())
-    return options
+def _report_picture(report: IngestReport, names: Mapping[SourceId, str]) -> RenderableType:
+    states = plain_table("state", "jobs")
+    for state, number in report.states.items():
+        states.add_row(state, f"{number:,}")
+    spans = _rates_table("last", report.rates)
+    sources = _rates_table(
+        "source", {names.get(each, str(each)): rates for each, rates in report.sources.items()}
+    )
+    return Group(states, "", spans, "", sources)
 
 
-def _list(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        raise InvalidInput("option", f"{text!r} is not a JSON list") from None
+def _rates_table(title: str, rates: Mapping[str, JobRates]) -> Table:
+    table = plain_table(title, "ended", "failed", "tried again")
+    for name, each in rates.items():
+        failed = f"{each.failed:,} ({each.failure_rate} %)"
+        table.add_row(cell(name), f"{each.finished:,}", failed, f"{each.retried:,} ({each.retry_rate} %)")
+    return table
+
+
+def _requests_table(requests: Iterable[EmbeddingRequest]) -> Table:
+    table = plain_table("number", "when", "kind", "model", "inputs", "tokens", "ms", "status", "error")
+    for each in requests:
+        numbers = (f"{each.inputs:,}", f"{each.tokens:,}", f"{each.latency:,.0f}")
+        ended = (each.status, each.error or "")
+        when = f"{each.created:%Y-%m-%d %H:%M:%S}"
+        table.add_row(str(each.id), when, each.kind, cell(each.model), *numbers, *ended)
+    return table
+
+
+def _totals_table(totals: Iterable[RequestTotals]) -> Table:
+    table = plain_table("kind", "model", "requests", "errors", "inputs", "tokens", "mean ms")
+    for each in totals:
+        errors = f"{each.errors:,} ({each.error_rate} %)"
+        numbers = (f"{each.inputs:,}", f"{each.tokens:,}", f"{each.mean_latency:,.0f}")
+        table.add_row(each.kind, cell(each.model), f"{each.requests:,}", errors, *numbers)
+    return table
