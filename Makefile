@@ -16,7 +16,7 @@ export DATA QUESTIONS
 # Otherwise each of the many programs that tests start would compile this one anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test lint behaviour types style patient wheel bench bench-peers lock sbom clean
+.PHONY: demo test lint behaviour types style patient docs wheel bench bench-peers lock sbom clean
 
 demo: $(READY)  ## ingest real text, ask three questions, show the windows; DATA=dir, QUESTIONS="a? | b?"
 	@$(BIN)/python scripts/demo.py
@@ -41,6 +41,9 @@ style: $(READY)
 
 patient: $(READY)
 	nice -n 19 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" $(PATIENT)
+
+docs: $(READY)  ## write the pages that are made from code
+	$(BIN)/python scripts/settings_page.py
 
 wheel: $(READY)  ## install the built wheel in fresh environments, with pip 23.0 and the newest, and run it
 	$(BIN)/python scripts/try_wheel.py

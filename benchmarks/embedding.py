@@ -25,7 +25,7 @@ from conspectus.testing.embedders import HashedEmbedder
 from conspectus.testing.postgres_server import postgres_server
 
 DIMENSIONS = 384
-SETTINGS = replace(Settings(), background="off", log_level="critical")
+SETTINGS = replace(Settings(), run_background_jobs="off", log_level="critical")
 
 
 class Elsewhere(HashedEmbedder):

@@ -180,7 +180,9 @@ async def loaded(arguments: argparse.Namespace, url: str, folder: Path) -> Fleet
         counted = await faults_of(fleet.servers, fleet.owner)
     print(f"faults that the servers counted: {dict(counted) or 'none'}")
     fleet.tally.faults += [f"a server answered {status}" for status in counted if status not in {"503", "0"}]
-    settings = replace(Settings(), embedder=arguments.embedder, cache=str(folder / "here"), background="off")
+    settings = replace(
+        Settings(), embedder=arguments.embedder, cache=str(folder / "here"), run_background_jobs="off"
+    )
     async with conspectus.open(url, settings=settings) as engine:
         await verify(engine, fleet.truth)
     return fleet

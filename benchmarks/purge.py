@@ -86,7 +86,9 @@ def table_of(sizes: list[int], server: PostgresProcess | None, folder: Path) -> 
     table = Table("documents", "purge s", "write p95 ms", "during a purge", "longest ms")
     for size in sizes:
         here = folder / str(size)
-        settings = replace(Settings(), log_level="critical", cache=str(here / "cache"), busy_seconds=60)
+        settings = replace(
+            Settings(), log_level="critical", cache=str(here / "cache"), lock_timeout_seconds=60
+        )
         settings = replace(settings, index="segments" if server is None else "pgvector")
         with nullcontext(str(here / "store")) if server is None else server.fresh() as place:
             purges, alone, during = asyncio.run(measured(place, settings, size))

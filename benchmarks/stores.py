@@ -93,9 +93,9 @@ def placed(stack: ExitStack, store: str, folder: Path) -> Place:
     """A new store with the servers that it needs, all below one folder."""
     records, index = STORES[store]
     settings = replace(
-        Settings(), index=index, cache=str(folder / "cache"), log_level="critical", names="rules"
+        Settings(), index=index, cache=str(folder / "cache"), log_level="critical", entity_extractor="rules"
     )
-    settings = replace(settings, milvus_seconds=600)
+    settings = replace(settings, milvus_timeout_seconds=600)
     path = str(folder / "data")
     if index == "milvus":
         settings = replace(settings, milvus_uri=stack.enter_context(milvus_server(folder / "milvus")).uri)

@@ -25,7 +25,7 @@ import conspectus
 from conspectus import NewDocument, Settings
 from conspectus.testing.postgres_server import PostgresProcess, postgres_server
 
-SETTINGS = replace(Settings(), embedder="none", background="off", log_level="critical")
+SETTINGS = replace(Settings(), embedder="none", run_background_jobs="off", log_level="critical")
 SOURCES = 8
 
 

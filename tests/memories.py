@@ -12,7 +12,7 @@ from conspectus import Engine, Settings
 from conspectus.model.access import Person
 from conspectus.model.memory import MEMORY, MemoryQuestion, NewMemory, Remembered, Scope
 
-SETTINGS = replace(Settings(), embedder="none", log_level="critical", retention_minutes=60)
+SETTINGS = replace(Settings(), embedder="none", log_level="critical", retention_interval_minutes=60)
 ANN = Scope("ann", "bot", "monday")
 BOB = Scope("bob", "bot", "monday")
 ALL = 1_000

@@ -13,7 +13,7 @@ from conspectus.ports import Embedder
 from conspectus.testing.milvus_server import MilvusProcess
 from conspectus.testing.postgres_server import PostgresProcess
 
-SETTINGS = replace(Settings(), log_level="critical", milvus_seconds=30)
+SETTINGS = replace(Settings(), log_level="critical", milvus_timeout_seconds=30)
 STORES = (
     "sqlite+segments",
     "postgresql+segments",

@@ -4,10 +4,10 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from conspectus.errors import InvalidInput
-from conspectus.settings_file import read_settings
+from conspectus.settings_file import RENAMED, read_settings
 
 LEVELS = ("debug", "info", "warning", "error", "critical")
 PREFIX = "CONSPECTUS_"
@@ -20,171 +20,191 @@ QUIET = "ORT_DISABLE_TELEMETRY"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What an engine is opened with. Each field can be set as CONSPECTUS_<FIELD> in the environment,
-    and under its own name in a YAML file.
+    """What an engine is opened with.
 
-    `path` is a folder, or the `postgresql://` URL of a database that many processes share: each has up to
-    `database_connections` to it, and what one of them does for all it gives up when it has not been heard of
-    for `lease_seconds`. With `row_security` `on` the database itself shows a person's reads nothing that the
-    person may not see. `cache` is the folder for what can be fetched or built again.
-    `index` is `segments` (files), `pgvector` (in the database), `milvus`, or `auto`: what belongs to `path`.
-    `embedder` is `minilm` (shipped), `none` (words only), `static:PATH`, a hosted `vendor:model`, or
-    `vectors:N` for vectors that callers hand in.
-    `reranker` is `none`, `cohere:MODEL`, `bedrock:MODEL` or the URL of a `/rerank` service (URL#MODEL where
-    it has several). A provider has `provider_seconds` for each answer.
-    `chat_model` is `none` or `vendor:model` (openai, anthropic, google, bedrock, ollama), with `chat_url`
-    the base address of an OpenAI-compatible server to ask instead; it has a window of `chat_window` tokens,
-    counted by `chat_tokenizer`, and `chat_seconds` between two pieces of an answer. `chat_inject` is `on`
-    or `off`, `chat_form` `passages` or `tasks`, and `chat_events` `all` or `text`. A stream is kept for
-    `chat_resume_seconds` after its end, and a model goes on for
-    `chat_leave_seconds` after its last reader left. At most `chat_streams` are kept, each with about the
-    last `chat_stream_bytes` of its answer.
-    A person has at most `max_alerts`; what is new is looked for every `alert_poll_milliseconds`. A webhook is
-    sent up to `webhook_attempts` times, has `webhook_seconds` for each answer, and is signed with
-    `webhook_key` if there is one.
-    The last `memory_turns` turns of a conversation, of at most `memory_tokens`, are its short term. Retention
-    is carried out every `retention_minutes`. A page of an export has at most `max_export_lines`.
-    `names` is how names are found in passages: `rules` (shipped), `spacy:PATH`, `gliner:PATH` or `chat`; a
-    mention means a node from a score of `link_percent` on. A walk has at most `max_hops` and looks at up to
-    `max_walked` nodes; `graph_names_most` passages may mention a name that is walked over. An answer to an
-    agent has at most `mcp_tokens`.
-    A server has `workers` processes. Each has up to `max_connections`, of which one address may have
-    `max_address_connections` that have shown no valid key; a request has to begin, with all its headers,
-    within `header_seconds`. After `address_failures_per_minute` an address waits `failure_delay_seconds`
-    for each refusal. `trusted_proxies` are addresses or networks, separated by commas, whose
-    `X-Forwarded-For` is believed. A question has at most `max_question_bytes`, a JSON body
-    `max_body_brackets`. One user has at most `max_user_requests`, `max_user_listeners` and
-    `max_user_chats` at once. With `background` `off` a process leaves jobs, vectors, names, alerts and
-    retention to others. For `drain_seconds` after a server was asked to stop it answers whoever comes.
-    Sizes are in bytes unless the name says otherwise. A backup is unpacked up to
-    `max_restored_bytes`. `fetch_allow` are names, addresses or networks,
-    separated by commas, that may be fetched from although they are not public; `max_requests` are answered
-    at once, `max_waiting` more wait, others are turned away, and so are those of a key over its
-    `key_requests_per_minute` (0: as many as come); at most `max_listeners` are told of what comes,
-    each for `listen_seconds` until it has to ask again; `cors_origins` are separated by commas. `url` and
-    `key` are those of a server to ask instead of a folder, which has `answer_seconds` for each answer.
+    Each field is the variable CONSPECTUS_<FIELD> of the environment, or a name in a YAML file. Its help is
+    the second argument of `Annotated`; `scripts/settings_page.py` makes `docs/settings.md` from it. Sizes
+    are in bytes unless the name says otherwise.
     """
 
-    path: str = "conspectus-data"
-    collection: str = "default"
-    embedder: str = "minilm"
-    embedder_threads: int = 0
-    language: str = "english"
-    chunk_size: int = 2000
-    chunk_overlap: int = 200
-    max_file_bytes: int = 50_000_000
-    max_unpacked_bytes: int = 200_000_000
-    max_document_characters: int = 50_000_000
-    max_metadata_bytes: int = 65_536
-    max_metadata_depth: int = 16
-    max_query_characters: int = 10_000
-    max_limit: int = 1_000
-    max_context_tokens: int = 100_000
-    max_files: int = 1_000_000
-    max_folder_depth: int = 64
-    busy_seconds: int = 30
-    database_connections: int = 8
-    lease_seconds: int = 30
-    row_security: str = "off"
-    cache: str = ""
-    tail_chunks: int = 10_000
-    max_restored_bytes: int = 1_000_000_000_000
+    path: Annotated[str, "data directory, or the `postgresql://` URL of a database"] = "conspectus-data"
+    default_collection: Annotated[str, "collection of commands and calls that name none"] = "default"
+    default_language: Annotated[str, "language of the stemmer for new collections"] = "english"
+    index: Annotated[
+        str, "`segments`, `pgvector`, `milvus`, or `auto`: segments for a directory, pgvector for a URL"
+    ] = "auto"
+    tail_chunks: Annotated[int, "`segments`: chunks in memory before they are written to files"] = 10_000
+    cache: Annotated[
+        str, "directory for downloads and rebuildable files of a URL; empty: `~/.cache/conspectus`"
+    ] = ""
+    max_restored_bytes: Annotated[int, "maximum unpacked size of a backup"] = 1_000_000_000_000
+    lock_timeout_seconds: Annotated[
+        int, "maximum wait for the write lock, and for a connection to the database"
+    ] = 30
+    database_connections: Annotated[
+        int, "PostgreSQL connections of a process; all but two can read at once"
+    ] = 8
+    lease_seconds: Annotated[
+        int, "time without a heartbeat after which another process takes over a lock"
+    ] = 30
+    row_security: Annotated[str, "`on`: row-level security of PostgreSQL for reads of users"] = "off"
+    milvus_uri: Annotated[str, "address of Milvus; empty: Milvus Lite, one file for one process"] = ""
+    milvus_token: Annotated[str, "`user:password` or API key of Milvus"] = field(default="", repr=False)
+    milvus_prefix: Annotated[str, "prefix of all names in Milvus"] = "conspectus"
+    milvus_timeout_seconds: Annotated[int, "timeout of a request to Milvus"] = 30
+    log_level: Annotated[str, "`debug`, `info`, `warning`, `error` or `critical`"] = "info"
 
-    reranker: str = "none"
-    embed_batch: int = 96
-    embed_wait_milliseconds: int = 2_000
-    embed_attempts: int = 5
-    embed_longest_wait_seconds: int = 30
-    provider_seconds: int = 60
+    chunk_size: Annotated[
+        int, "maximum characters of a chunk; short sections are joined up to half of it"
+    ] = 2_000
+    chunk_overlap: Annotated[int, "characters that a chunk may repeat of the previous one"] = 200
+    max_file_bytes: Annotated[int, "maximum size of a file"] = 50_000_000
+    max_unpacked_bytes: Annotated[int, "maximum unpacked size of an archive or compressed file"] = 200_000_000
+    max_files: Annotated[int, "maximum files of a directory or archive"] = 1_000_000
+    max_folder_depth: Annotated[int, "maximum depth of a directory tree"] = 64
+    max_document_characters: Annotated[int, "maximum characters of a document"] = 50_000_000
+    max_metadata_bytes: Annotated[int, "maximum metadata of a document, as JSON"] = 65_536
+    max_metadata_depth: Annotated[int, "maximum nesting of metadata"] = 16
+    parse_timeout_seconds: Annotated[int, "timeout for reading a PDF, Office file or e-book"] = 120
+    parse_max_memory_bytes: Annotated[int, "maximum memory of the process that reads it"] = 2_000_000_000
 
-    chat_model: str = "none"
-    chat_url: str = ""
-    chat_window: int = 8_192
-    chat_tokenizer: str = "o200k_base"
-    chat_inject: str = "on"
-    chat_form: str = "passages"
-    chat_events: str = "all"
-    chat_seconds: int = 120
-    chat_streams: int = 500
-    max_user_chats: int = 100
-    chat_stream_bytes: int = 1_000_000
-    chat_heartbeat_seconds: int = 15
-    chat_resume_seconds: int = 30
-    chat_leave_seconds: int = 5
-    max_chat_characters: int = 10_000
-    max_history_turns: int = 200
-    max_thread_chunks: int = 500
-    max_chain: int = 100
+    max_query_characters: Annotated[int, "maximum characters of a query"] = 10_000
+    max_limit: Annotated[int, "maximum results of a query, and rows of a page"] = 1_000
+    max_context_tokens: Annotated[
+        int, "maximum window of a `ContextManager` ([video_manager.md](video_manager.md))"
+    ] = 100_000
+    max_thread_chunks: Annotated[int, "maximum chunks of a thread that are read for a hit"] = 500
+    max_thread_messages: Annotated[int, "maximum messages of a reply chain"] = 100
 
-    index: str = "auto"
-    milvus_uri: str = ""
-    milvus_token: str = field(default="", repr=False)
-    milvus_prefix: str = "conspectus"
-    milvus_seconds: int = 30
+    embedder: Annotated[
+        str,
+        "embedding model of new collections: `minilm`, `none` (keywords only), `static:PATH`, "
+        "`vendor:MODEL`, or `vectors:N` for vectors of the caller",
+    ] = "minilm"
+    embedder_threads: Annotated[int, "threads of the built-in embedding model; 0: one for each core"] = 0
+    embed_batch_size: Annotated[int, "maximum texts in a request to a hosted embedding model"] = 96
+    embed_batch_delay_ms: Annotated[int, "maximum wait of a text for others in its batch"] = 2_000
+    embed_max_attempts: Annotated[int, "maximum attempts of a request to a model provider that is busy"] = 5
+    embed_max_backoff_seconds: Annotated[int, "maximum pause between two attempts"] = 30
+    provider_timeout_seconds: Annotated[int, "timeout of a request to an embedding model or reranker"] = 60
+    reranker: Annotated[
+        str,
+        "`cohere:MODEL`, `bedrock:MODEL`, or the URL of a `/rerank` service (`URL#MODEL` if it has several)",
+    ] = "none"
 
-    summary_attempts: int = 3
-    summary_concurrency: int = 4
-    max_summary_captions: int = 100_000
-    max_alerts: int = 1_000
-    alert_poll_milliseconds: int = 200
-    webhook_attempts: int = 8
-    webhook_seconds: int = 10
-    webhook_key: str = field(default="", repr=False)
+    chat_model: Annotated[
+        str, "`vendor:MODEL` that answers chats: `openai`, `anthropic`, `google`, `bedrock` or `ollama`"
+    ] = "none"
+    chat_base_url: Annotated[str, "base URL of an OpenAI-compatible server"] = ""
+    chat_context_tokens: Annotated[int, "context length of the model, query and answer together"] = 8_192
+    chat_tokenizer: Annotated[str, "tokenizer of the chat model"] = "o200k_base"
+    chat_use_context: Annotated[str, "`off`: no context unless a request asks for it"] = "on"
+    chat_form: Annotated[str, "default `form` of the context: `passages` or `tasks`"] = "passages"
+    chat_events: Annotated[
+        str, "default `events` of `/chat`: `all`, or `text` for text and `[DONE]` only"
+    ] = "all"
+    chat_timeout_seconds: Annotated[
+        int, "timeout for the first part of an answer, and for each later part"
+    ] = 120
+    max_chat_characters: Annotated[int, "maximum characters of a message"] = 10_000
+    max_history_turns: Annotated[int, "maximum earlier turns"] = 200
+    max_chat_streams: Annotated[int, "maximum answers that a process makes and keeps"] = 500
+    max_user_chats: Annotated[int, "maximum concurrent chats of a user"] = 100
+    chat_replay_bytes: Annotated[int, "maximum size of the end of an answer that is kept for replay"] = (
+        1_000_000
+    )
+    chat_heartbeat_seconds: Annotated[
+        int, "time without an event before a comment is sent, to subscribers too"
+    ] = 15
+    chat_resume_seconds: Annotated[int, "time that an answer is kept after its end"] = 30
+    chat_disconnect_grace_seconds: Annotated[
+        int, "time that the model continues after its last reader left"
+    ] = 5
 
-    memory_turns: int = 10
-    memory_tokens: int = 2_000
-    retention_minutes: int = 60
-    max_export_lines: int = 1_000
-    names: str = "rules"
-    link_percent: int = 80
-    max_hops: int = 5
-    max_walked: int = 10_000
-    max_graph_batch: int = 10_000
-    graph_names_most: int = 200
-    mcp_tokens: int = 8_000
+    summary_max_attempts: Annotated[int, "maximum attempts to summarize a batch"] = 3
+    summary_concurrency: Annotated[int, "batches that a process summarizes at once"] = 4
+    max_summary_captions: Annotated[int, "maximum captions of a summary"] = 100_000
+    max_alerts: Annotated[int, "maximum alerts of a user"] = 1_000
+    alert_poll_interval_ms: Annotated[int, "interval between two checks for new captions and events"] = 200
+    webhook_max_attempts: Annotated[int, "maximum attempts to send a webhook"] = 8
+    webhook_timeout_seconds: Annotated[int, "timeout of a webhook request"] = 10
+    webhook_key: Annotated[str, "key that signs webhooks"] = field(default="", repr=False)
 
-    fetch_max_bytes: int = 50_000_000
-    fetch_max_redirects: int = 5
-    fetch_seconds: int = 30
-    fetch_allow: str = ""
-    parse_seconds: int = 120
-    parse_memory_bytes: int = 2_000_000_000
-    job_attempts: int = 3
-    job_wait_milliseconds: int = 1_000
-    job_workers: int = 4
-    job_grace_seconds: int = 30
+    recent_memory_turns: Annotated[int, "maximum recent turns of a conversation"] = 10
+    recent_memory_tokens: Annotated[int, "maximum tokens of the recent turns"] = 2_000
+    retention_interval_minutes: Annotated[int, "interval between two runs of retention; 0: never"] = 60
+    max_export_lines: Annotated[int, "maximum lines of an export page"] = 1_000
+    entity_extractor: Annotated[str, "entity extraction: `rules`, `spacy:PATH`, `gliner:PATH` or `chat`"] = (
+        "rules"
+    )
+    entity_link_min_percent: Annotated[int, "minimum score for linking a mention to a node"] = 80
+    max_hops: Annotated[int, "maximum length of a traversal"] = 5
+    max_traversal_nodes: Annotated[int, "maximum nodes that a traversal reads"] = 10_000
+    max_graph_batch: Annotated[int, "maximum nodes or edges of a call"] = 10_000
+    max_entity_mentions: Annotated[int, "maximum mentions of an entity that is traversed"] = 200
+    mcp_max_tokens: Annotated[int, "maximum tokens of a tool result"] = 8_000
 
-    host: str = "127.0.0.1"
-    port: int = 8642
-    workers: int = 1
-    background: str = "on"
-    drain_seconds: int = 0
-    header_seconds: int = 15
-    max_connections: int = 2_000
-    max_address_connections: int = 1_000
-    address_failures_per_minute: int = 60
-    failure_delay_seconds: int = 5
-    trusted_proxies: str = ""
-    max_request_bytes: int = 100_000_000
-    max_question_bytes: int = 1_000_000
-    max_body_brackets: int = 1_000_000
-    max_upload_files: int = 100
-    request_seconds: int = 60
-    max_requests: int = 64
-    max_user_requests: int = 32
-    max_waiting: int = 256
-    max_listeners: int = 200
-    max_user_listeners: int = 50
-    key_requests_per_minute: int = 0
-    listen_seconds: int = 600
-    cors_origins: str = ""
-    keep_answers_hours: int = 24
-    log_level: str = "info"
+    job_max_attempts: Annotated[int, "maximum attempts of a job"] = 3
+    job_backoff_ms: Annotated[int, "pause before the second attempt, doubled for each later one"] = 1_000
+    job_workers: Annotated[int, "concurrent jobs of a process"] = 4
+    job_grace_seconds: Annotated[int, "time that requests and jobs have to end when a process is stopped"] = (
+        30
+    )
+    run_background_jobs: Annotated[
+        str, "`off`: jobs, embedding, entity extraction, alerts and retention run in other processes"
+    ] = "on"
+    max_fetch_bytes: Annotated[int, "maximum size of a page"] = 50_000_000
+    max_fetch_redirects: Annotated[int, "maximum redirects of a page"] = 5
+    fetch_timeout_seconds: Annotated[int, "timeout for fetching a page, redirects included"] = 30
+    fetch_allowed_networks: Annotated[
+        str,
+        "names, addresses or networks that may be fetched from although they are not public, separated "
+        "by commas",
+    ] = ""
 
-    url: str = ""
-    key: str = field(default="", repr=False)
-    answer_seconds: int = 90
-    max_answer_bytes: int = 200_000_000
+    host: Annotated[str, "address to listen on; `0.0.0.0` in the image"] = "127.0.0.1"
+    port: Annotated[int, "port to listen on"] = 8_642
+    workers: Annotated[int, "processes of `serve`, at most 256"] = 1
+    drain_seconds: Annotated[int, "time that a stopping server, no longer ready, still accepts requests"] = 0
+    header_seconds: Annotated[
+        int, "maximum wait for the headers of the next request on a connection; 0: no limit"
+    ] = 15
+    max_connections: Annotated[int, "maximum open connections of a process"] = 2_000
+    max_address_connections: Annotated[
+        int, "maximum open connections of an address without a valid key; 0: no limit"
+    ] = 1_000
+    address_failures_per_minute: Annotated[
+        int, "requests of an address without a valid key before they are refused with 429; 0: no limit"
+    ] = 60
+    failure_delay_seconds: Annotated[int, "delay of such a refusal"] = 5
+    trusted_proxies: Annotated[
+        str, "addresses or networks of proxies whose `X-Forwarded-For` is trusted, separated by commas"
+    ] = ""
+    max_request_bytes: Annotated[int, "maximum body of a request"] = 100_000_000
+    max_question_bytes: Annotated[int, "maximum body of a request that only reads"] = 1_000_000
+    max_body_brackets: Annotated[
+        int, "maximum `{` and `[` in a JSON body over 64 kB, those in its texts included"
+    ] = 1_000_000
+    max_upload_files: Annotated[int, "maximum files of an upload"] = 100
+    request_timeout_seconds: Annotated[
+        int, "timeout for receiving a request, and for answering it; 0: no limit"
+    ] = 60
+    max_concurrent_requests: Annotated[int, "maximum concurrent requests of a process"] = 64
+    max_user_requests: Annotated[int, "maximum concurrent requests of a user in a process; 0: no limit"] = 32
+    max_queued_requests: Annotated[int, "maximum waiting requests of a process; further ones get 503"] = 256
+    key_requests_per_minute: Annotated[
+        int, "maximum requests of an API key per minute over all processes; 0: no limit"
+    ] = 0
+    max_subscribers: Annotated[int, "maximum subscribers of a process"] = 200
+    max_user_subscribers: Annotated[int, "maximum subscriptions of a user"] = 50
+    subscription_seconds: Annotated[int, "maximum duration of a subscription; 0: no limit"] = 600
+    idempotency_hours: Annotated[int, "time that the answer to an `Idempotency-Key` is kept"] = 24
+    cors_origins: Annotated[str, "origins of web pages that may read answers, separated by commas"] = ""
+
+    url: Annotated[str, "URL of a server to use instead of a data directory"] = ""
+    api_key: Annotated[str, "API key for that server"] = field(default="", repr=False)
+    client_timeout_seconds: Annotated[int, "timeout of a request to that server"] = 90
+    max_response_bytes: Annotated[int, "maximum size of a response"] = 200_000_000
 
     def __post_init__(self) -> None:
         """Refuse words that nobody else looks at, or only after there is a log."""
@@ -248,6 +268,9 @@ def _overridden(
     cls: type[Settings], values: Mapping[str, Any], environment: Mapping[str, str]
 ) -> dict[str, Any]:
     """The values, and above them what the environment sets."""
+    for old, new in RENAMED.items():
+        if PREFIX + old.upper() in environment:
+            raise InvalidInput(PREFIX + old.upper(), f"has a new name: {PREFIX}{new.upper()}")
     found = dict(values)
     for each in fields(cls):
         name = PREFIX + each.name.upper()

@@ -39,7 +39,7 @@ def model() -> Iterator[ChatServer]:
 
 
 def settings(model: ChatServer) -> dict[str, str]:
-    chat = {"CONSPECTUS_CHAT_MODEL": "openai:small", "CONSPECTUS_CHAT_URL": model.url}
+    chat = {"CONSPECTUS_CHAT_MODEL": "openai:small", "CONSPECTUS_CHAT_BASE_URL": model.url}
     return {**chat, "OPENAI_API_KEY": "sk-hunter2"}
 
 
@@ -143,7 +143,7 @@ def test_what_is_asked_wrongly(filled: Shell, model: ChatServer, arguments: list
 
 def test_over_a_server(filled: Shell, model: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-hunter2")
-    chat = {"chat_model": "openai:small", "chat_url": model.url}
+    chat = {"chat_model": "openai:small", "chat_base_url": model.url}
     with serving(filled.folder, "--keyless", **chat) as process:
         done = filled("ask", QUESTION, "--url", process.address)
         process.end()

@@ -228,7 +228,7 @@ def test_status_check_and_reindex(filled: Shell) -> None:
 def test_collections_are_apart(filled: Shell, notes: Path) -> None:
     filled("add", notes / "backups.md", "--collection", "other")
     assert len(filled("--collection", "other", "list", "--json").json["documents"]) == 1
-    assert len(filled("list", "--json", CONSPECTUS_COLLECTION="other").json["documents"]) == 1
+    assert len(filled("list", "--json", CONSPECTUS_DEFAULT_COLLECTION="other").json["documents"]) == 1
     names = [each["name"] for each in filled("status", "--json").json["collections"]]
     assert names == ["default", "other"]
 

@@ -98,9 +98,9 @@ def test_usage_errors_are_json_too(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_setting_that_cannot_be_read_is_named(shell: Shell) -> None:
-    done = shell("status", CONSPECTUS_BUSY_SECONDS="soon")
+    done = shell("status", CONSPECTUS_LOCK_TIMEOUT_SECONDS="soon")
     assert (done.code, done.out) == (2, "")
-    assert "CONSPECTUS_BUSY_SECONDS" in done.err
+    assert "CONSPECTUS_LOCK_TIMEOUT_SECONDS" in done.err
 
 
 def test_a_place_that_cannot_hold_data_is_an_error(shell: Shell, notes: Path) -> None:

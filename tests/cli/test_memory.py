@@ -104,7 +104,7 @@ def test_memories_have_a_collection_of_their_own(shell: Shell) -> None:
     assert texts(shell, "--collection", "memory") == texts(shell) == ["I like tea."]
     told(shell, "Elsewhere.", "--collection", "work")
     assert texts(shell, "--collection", "work") == ["Elsewhere."]
-    done = shell("memory", "history", "--json", CONSPECTUS_COLLECTION="work").json
+    done = shell("memory", "history", "--json", CONSPECTUS_DEFAULT_COLLECTION="work").json
     assert [each["text"] for each in done["memories"]] == ["Elsewhere."]
 
 

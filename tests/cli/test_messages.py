@@ -194,9 +194,9 @@ def test_who_may_only_read_cannot_post(remote: Remote) -> None:
     talk(remote)
     assert remote("users", "add", "reader").code == 0
     key = remote("keys", "add", "reader", "--json").json["secret"]
-    assert remote("messages", "latest", "help", CONSPECTUS_KEY=key).code == 3
+    assert remote("messages", "latest", "help", CONSPECTUS_API_KEY=key).code == 3
     assert remote("grants", "add", "viewer", "--user", "reader").code == 0
-    assert remote("messages", "latest", "help", CONSPECTUS_KEY=key).code == 0
+    assert remote("messages", "latest", "help", CONSPECTUS_API_KEY=key).code == 0
     for words in (["send", "help", "x"], ["delete", "help", "1"], ["send", "new", "x"]):
-        refused = remote("messages", *words, "--json", CONSPECTUS_KEY=key)
+        refused = remote("messages", *words, "--json", CONSPECTUS_API_KEY=key)
         assert (refused.code, refused.json["error"]["code"]) == (1, "not_allowed")

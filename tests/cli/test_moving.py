@@ -69,7 +69,7 @@ def test_what_cannot_be_named(filled: Shell, tmp_path: Path) -> None:
 
 
 def test_what_is_left_of_a_move_whose_index_cannot_be_built_is_said(filled: Shell, tmp_path: Path) -> None:
-    away = {"CONSPECTUS_MILVUS_URI": "http://127.0.0.1:1", "CONSPECTUS_MILVUS_SECONDS": "1"}
+    away = {"CONSPECTUS_MILVUS_URI": "http://127.0.0.1:1", "CONSPECTUS_MILVUS_TIMEOUT_SECONDS": "1"}
     new = tmp_path / "new"
     moved = filled("migrate", "--from", tmp_path / "data", "--to", new, CONSPECTUS_INDEX="milvus", **away)
     assert (moved.code, "everything is moved and compared" in moved.err) == (6, True)

@@ -24,7 +24,7 @@ class Server:
     key: str
 
     def settings(self, **others: str) -> dict[str, str]:
-        return {"CONSPECTUS_URL": self.url, "CONSPECTUS_KEY": self.key, **others}
+        return {"CONSPECTUS_URL": self.url, "CONSPECTUS_API_KEY": self.key, **others}
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ class Remote:
     collection: str
 
     def __call__(self, *arguments: str | Path, typed: str | None = None, **others: str) -> Outcome:
-        settings = self.server.settings(CONSPECTUS_COLLECTION=self.collection, **others)
+        settings = self.server.settings(CONSPECTUS_DEFAULT_COLLECTION=self.collection, **others)
         return self.shell(*arguments, typed=typed, **settings)
 
 
@@ -121,18 +121,18 @@ def test_the_store_of_the_server_is_looked_after(filled: Remote) -> None:
 def test_people_are_let_in_and_shut_out(filled: Remote) -> None:
     assert filled("users", "add", "ann").code == 0
     ann = filled("keys", "add", "ann", "--json").json["secret"]
-    assert filled("search", "printers", CONSPECTUS_KEY=ann).code == 3
+    assert filled("search", "printers", CONSPECTUS_API_KEY=ann).code == 3
     assert filled("grants", "add", "viewer", "--user", "ann").code == 0
-    assert filled("search", "printers", CONSPECTUS_KEY=ann).code == 0
-    denied = filled("delete", "--where", "kind=page", "--yes", "--json", CONSPECTUS_KEY=ann)
+    assert filled("search", "printers", CONSPECTUS_API_KEY=ann).code == 0
+    denied = filled("delete", "--where", "kind=page", "--yes", "--json", CONSPECTUS_API_KEY=ann)
     assert (denied.code, denied.json["error"]["code"]) == (1, "not_allowed")
     assert filled("grants", "remove", "--user", "ann").code == 0
-    assert filled("search", "printers", CONSPECTUS_KEY=ann).code == 3
+    assert filled("search", "printers", CONSPECTUS_API_KEY=ann).code == 3
 
 
 @pytest.mark.parametrize("key", ["", "csp_invented_key"])
 def test_without_a_key_nothing_is_answered(filled: Remote, key: str) -> None:
-    done = filled("search", "printers", "--json", CONSPECTUS_KEY=key)
+    done = filled("search", "printers", "--json", CONSPECTUS_API_KEY=key)
     assert (done.code, done.json["error"]["code"]) == (1, "unauthenticated")
 
 

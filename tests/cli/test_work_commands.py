@@ -12,7 +12,7 @@ from tests.cli.conftest import Shell
 from tests.files import holding
 
 PAGES = {"/good": b"Printers are in the cellar.", "/other": b"Scanners are in the attic."}
-SETTINGS = {"CONSPECTUS_FETCH_ALLOW": "127.0.0.1", "CONSPECTUS_JOB_WAIT_MILLISECONDS": "1"}
+SETTINGS = {"CONSPECTUS_FETCH_ALLOWED_NETWORKS": "127.0.0.1", "CONSPECTUS_JOB_BACKOFF_MS": "1"}
 
 
 class Pages(BaseHTTPRequestHandler):

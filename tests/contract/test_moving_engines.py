@@ -48,7 +48,7 @@ async def told(place: str | Path, settings: Settings) -> tuple[object, Sequence[
 
 
 async def test_there_and_back_nothing_is_other(tmp_path: Path, postgres: PostgresProcess) -> None:
-    settings = Settings(cache=str(tmp_path / "cache"), busy_seconds=20)
+    settings = Settings(cache=str(tmp_path / "cache"), lock_timeout_seconds=20)
     first, last = tmp_path / "first", tmp_path / "last"
     async with conspectus.open(first, settings=settings, embedder=HashedEmbedder()) as engine:
         await fill(engine)

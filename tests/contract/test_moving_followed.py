@@ -19,7 +19,7 @@ from conspectus.settings import Settings
 from conspectus.sync import BlockingEngine
 from conspectus.testing.embedders import HashedEmbedder
 
-SETTINGS = Settings(busy_seconds=20)
+SETTINGS = Settings(lock_timeout_seconds=20)
 Change = Callable[[BlockingEngine], object]
 
 

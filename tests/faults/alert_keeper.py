@@ -18,8 +18,8 @@ from conspectus.settings import Settings
 from tests.programs import program, said
 
 SETTINGS = replace(
-    Settings(), embedder="none", log_level="critical", fetch_allow="127.0.0.1", alert_poll_milliseconds=10,
-    webhook_seconds=300, lease_seconds=2,
+    Settings(), embedder="none", log_level="critical", fetch_allowed_networks="127.0.0.1",
+    alert_poll_interval_ms=10, webhook_timeout_seconds=300, lease_seconds=2,
 )  # fmt: skip
 STREAM = "cam"
 

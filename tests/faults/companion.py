@@ -11,7 +11,7 @@ from conspectus.model.graph import Fact
 from conspectus.model.memory import Forgetting, NewMemory, Scope
 from conspectus.settings import Settings
 
-SETTINGS = replace(Settings(), embedder="none", log_level="critical", retention_minutes=0)
+SETTINGS = replace(Settings(), embedder="none", log_level="critical", retention_interval_minutes=0)
 ANN = Scope("ann", "bot", "monday")
 TASKS = 4
 EACH = 12

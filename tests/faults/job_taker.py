@@ -12,7 +12,7 @@ from conspectus.model.jobs import Upload
 from conspectus.settings import Settings
 
 SETTINGS = replace(
-    Settings(), embedder="none", fetch_allow="127.0.0.1", job_wait_milliseconds=20, job_grace_seconds=5
+    Settings(), embedder="none", fetch_allowed_networks="127.0.0.1", job_backoff_ms=20, job_grace_seconds=5
 )
 SECRET = "s3cr3t-of-a-killed-job"
 

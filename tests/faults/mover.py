@@ -18,7 +18,7 @@ from conspectus.bootstrap.moving import move
 from conspectus.records import newest
 from conspectus.settings import Settings
 
-SETTINGS = Settings(busy_seconds=20)
+SETTINGS = Settings(lock_timeout_seconds=20)
 MOST_PAGES = 120
 
 

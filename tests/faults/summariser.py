@@ -20,7 +20,7 @@ SETTINGS = replace(
     Settings(),
     embedder="none",
     log_level="critical",
-    job_wait_milliseconds=20,
+    job_backoff_ms=20,
     job_grace_seconds=1,
     summary_concurrency=2,
 )

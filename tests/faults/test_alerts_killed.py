@@ -152,7 +152,7 @@ async def test_a_thousand_captions_at_once_against_twenty_alerts(
 
 async def test_a_slow_receiver_holds_up_nobody(tmp_path: Path, server: ScriptedServer) -> None:
     server.answers["/slow"] = Answer(b"", delay=3_600)
-    async with conspectus.open(tmp_path, settings=replace(SETTINGS, webhook_seconds=1)) as engine:
+    async with conspectus.open(tmp_path, settings=replace(SETTINGS, webhook_timeout_seconds=1)) as engine:
         await engine.put_stream(STREAM)
         slow = await engine.put_alert(NewAlert("slow", "fire", webhook=f"{server.base}/slow"))
         quick = await engine.put_alert(NewAlert("quick", "fire", webhook=f"{server.base}/hook"))

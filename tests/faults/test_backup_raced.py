@@ -20,7 +20,7 @@ from conspectus.records.transacting import transact
 from conspectus.settings import Settings
 from tests.moving_places import database, keep_job
 
-SETTINGS = Settings(embedder="none", busy_seconds=20)
+SETTINGS = Settings(embedder="none", lock_timeout_seconds=20)
 Act = Callable[[Path, Path], None]
 
 

@@ -23,7 +23,7 @@ from tests.waiting import until
 
 HOUR = timedelta(hours=1)
 ANN = Scope(user="ann", conversation="tides")
-SETTINGS = replace(Settings(), log_level="critical", database_connections=4, alert_poll_milliseconds=10)
+SETTINGS = replace(Settings(), log_level="critical", database_connections=4, alert_poll_interval_ms=10)
 
 
 class Clock:

@@ -17,7 +17,9 @@ from conspectus.model.jobs import Upload
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.testing.postgres_server import TEMPLATE, PostgresProcess
 
-SETTINGS = replace(Settings(), log_level="critical", busy_seconds=5, database_connections=4, tail_chunks=40)
+SETTINGS = replace(
+    Settings(), log_level="critical", lock_timeout_seconds=5, database_connections=4, tail_chunks=40
+)
 BLOCK = 1 << 12
 BATCH = 20
 FULL = "no space left; nothing was stored: make room"

@@ -14,7 +14,7 @@ from conspectus.ports import Vectors
 from conspectus.testing.embedders import HashedEmbedder
 from tests.waiting import until
 
-SETTINGS = replace(Settings(), log_level="critical", background="off")
+SETTINGS = replace(Settings(), log_level="critical", run_background_jobs="off")
 COUNT = 2 * PORTION + 100
 """So many texts lie in three portions at least."""
 

@@ -24,7 +24,7 @@ async def two(url: str, folder: Path) -> AsyncIterator[tuple[RemoteEngine, Remot
         remotes = []
         for name in ("first", "second"):
             settings = replace(
-                SETTINGS, cache=str(folder / name), background="on" if name == "first" else "off"
+                SETTINGS, cache=str(folder / name), run_background_jobs="on" if name == "first" else "off"
             )
             engine = await opened.enter_async_context(conspectus.open(url, settings=settings))
             if name == "first":

@@ -18,7 +18,7 @@ from conspectus.testing.milvus_server import milvus_server
 from conspectus.testing.served import served
 from conspectus.web.app import application
 
-SETTINGS = replace(Settings(), index="milvus", milvus_seconds=2, log_level="critical")
+SETTINGS = replace(Settings(), index="milvus", milvus_timeout_seconds=2, log_level="critical")
 WORDS = "does not answer within 2 s; nothing is lost"
 
 

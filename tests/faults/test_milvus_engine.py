@@ -15,7 +15,7 @@ from conspectus.testing.embedders import HashedEmbedder
 from conspectus.testing.milvus_server import MilvusProcess
 from tests.programs import program
 
-SETTINGS = replace(Settings(), index="milvus", chunk_size=200, chunk_overlap=0, milvus_seconds=20)
+SETTINGS = replace(Settings(), index="milvus", chunk_size=200, chunk_overlap=0, milvus_timeout_seconds=20)
 HOLDER = """
 import sys
 from pymilvus import MilvusClient

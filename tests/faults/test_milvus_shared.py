@@ -15,7 +15,7 @@ from conspectus.index.milvus.server import MilvusServer
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.testing.milvus_server import MilvusProcess
 
-SETTINGS = replace(Settings(), index="milvus", milvus_seconds=20, log_level="critical")
+SETTINGS = replace(Settings(), index="milvus", milvus_timeout_seconds=20, log_level="critical")
 
 
 @pytest.fixture

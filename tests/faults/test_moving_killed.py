@@ -22,7 +22,7 @@ from conspectus.testing.postgres_server import PostgresProcess
 from tests.moving_places import contents, database, fill
 
 MOVER = "tests.faults.mover"
-SETTINGS = Settings(embedder="none", busy_seconds=20)
+SETTINGS = Settings(embedder="none", lock_timeout_seconds=20)
 KILLS = {"folder": 10, "postgresql": 5}
 ASIDE = frozenset({"job_secrets", "job_files"})
 

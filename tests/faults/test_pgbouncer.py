@@ -176,7 +176,7 @@ async def take_in(server: Process, name: str) -> None:
 @pytest.fixture
 def served(postgres: PostgresProcess, tmp_path: Path) -> Iterator[tuple[str, str, Process]]:
     """Where an empty database is, where a pooler before it, and a server of two processes there."""
-    quiet = {"background": "off", "log_level": "error", "cache": tmp_path / "cache"}
+    quiet = {"run_background_jobs": "off", "log_level": "error", "cache": tmp_path / "cache"}
     with (
         postgres.fresh(empty=True) as direct,
         pooled(postgres, direct, connections=4) as url,

@@ -5,7 +5,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from tests.web.test_serve import Process, serving
 CLIENTS = 8
 JOBS = 4
 LONG = 120
-QUICK = {"busy_seconds": 10, "lease_seconds": 3, "job_wait_milliseconds": 50, "log_level": "error"}
+QUICK = {"lock_timeout_seconds": 10, "lease_seconds": 3, "job_backoff_ms": 50, "log_level": "error"}
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +158,12 @@ async def test_a_server_goes_on_when_its_database_comes_back(
     postgres: PostgresProcess, own_url: str, tmp_path: Path
 ) -> None:
     pages = {f"/{number}": Answer(f"page {number}".encode(), delay=0.5) for number in range(JOBS)}
-    given = {**QUICK, "cache": tmp_path / "cache", "embedder": "minilm", "fetch_allow": "127.0.0.1"}
+    given = {
+        **QUICK,
+        "cache": tmp_path / "cache",
+        "embedder": "minilm",
+        "fetch_allowed_networks": "127.0.0.1",
+    }
     async with ScriptedServer(pages) as site:
         with serving(tmp_path, "--keyless", path=own_url, **given) as server:
             await live_through_it(server, site.base, postgres)
@@ -172,7 +177,7 @@ async def test_a_key_is_not_lost_with_the_database(
     postgres: PostgresProcess, own_url: str, tmp_path: Path, answered: bool
 ) -> None:
     """Whoever asks again is answered, by this server and by another one, and what was done is done once."""
-    settings = replace(Settings(), embedder="none", log_level="critical", cache=str(tmp_path), busy_seconds=5)
+    settings = Settings(embedder="none", log_level="critical", cache=str(tmp_path), lock_timeout_seconds=5)
     calls: list[int] = []
     async with conspectus.open(own_url, settings=settings) as engine:
 

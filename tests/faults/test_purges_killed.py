@@ -60,7 +60,7 @@ async def test_a_purge_asked_for_again_erases_what_the_first_deleted(tmp_path: P
     await records.begin_purge(CollectionId(collection))
     await records.delete([DocumentId(document)])
     await records.close()
-    idle = replace(SMALL, background="off")
+    idle = replace(SMALL, run_background_jobs="off")
     async with conspectus.open(tmp_path, settings=idle, embedder=HashedEmbedder()) as engine:
         assert (await engine.delete(document, purge=True)).purged
         await erased(tmp_path)

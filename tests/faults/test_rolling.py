@@ -19,7 +19,7 @@ import pytest
 
 from tests.web.test_serve import PROGRAM, Process, environment, said_in_time, serving
 
-QUIET = {"log_level": "error", "busy_seconds": 60}
+QUIET = {"log_level": "error", "lock_timeout_seconds": 60}
 WORKERS = 2
 CLIENTS = 6
 LONG = 120.0

@@ -24,8 +24,8 @@ EACH = 2_000
 
 
 def environment(path: Path) -> dict[str, str]:
-    given = {"path": path, "embedder": "none", "fetch_allow": SETTINGS.fetch_allow}
-    given |= {"job_wait_milliseconds": SETTINGS.job_wait_milliseconds}
+    given = {"path": path, "embedder": "none", "fetch_allowed_networks": SETTINGS.fetch_allowed_networks}
+    given |= {"job_backoff_ms": SETTINGS.job_backoff_ms}
     return {**os.environ, **{f"CONSPECTUS_{name.upper()}": str(value) for name, value in given.items()}}
 
 

@@ -23,11 +23,11 @@ PROGRAM = [sys.executable, "-c", "from conspectus.cli.entry import main; main()"
 SETTINGS = replace(
     Settings(),
     embedder="none",
-    fetch_allow="127.0.0.1",
+    fetch_allowed_networks="127.0.0.1",
     lease_seconds=3,
     job_workers=2,
     job_grace_seconds=5,
-    background="off",
+    run_background_jobs="off",
 )
 COUNT = 8
 LONG = 120.0
@@ -40,7 +40,7 @@ def text_of(number: int) -> str:
 @asynccontextmanager
 async def worker(url: str, cache: Path, *arguments: str) -> AsyncIterator[Process]:
     """A `conspectus worker` that works."""
-    chosen = replace(SETTINGS, path=url, cache=str(cache), background="on")
+    chosen = replace(SETTINGS, path=url, cache=str(cache), run_background_jobs="on")
     given = {f"CONSPECTUS_{name.upper()}": str(value) for name, value in asdict(chosen).items()}
     process = await asyncio.create_subprocess_exec(
         *PROGRAM, *arguments, env={**os.environ, **given}, stderr=PIPE

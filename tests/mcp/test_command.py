@@ -90,7 +90,7 @@ async def test_over_pipes_a_server_can_be_asked(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
-    settings = replace(Settings(), answer_seconds=5)
+    settings = replace(Settings(), client_timeout_seconds=5)
     async with remote.open("http://127.0.0.1:9", settings=settings) as engine, client(engine) as asked:
         why = await refused(asked, "search", query="x")
         assert why.startswith("server_unavailable: http://127.0.0.1:9")

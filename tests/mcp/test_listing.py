@@ -69,7 +69,7 @@ def test_what_is_fixed_is_not_offered() -> None:
 
 
 def test_a_server_that_cannot_keep_its_word_is_not_made() -> None:
-    with pytest.raises(InvalidInput, match="mcp_tokens"):
+    with pytest.raises(InvalidInput, match="mcp_max_tokens"):
         Options(199)
     with pytest.raises(InvalidInput, match="user"):
         Options(8_000, Scope(" "))

@@ -21,7 +21,7 @@ from conspectus.testing.embedders import HashedEmbedder
 from conspectus.testing.served import served
 from conspectus.web.app import application
 
-SETTINGS = replace(Settings(), log_level="critical", background="off")
+SETTINGS = replace(Settings(), log_level="critical", run_background_jobs="off")
 BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 LEFT_OUT = {"answering", "close", "resume", "follow", "start_alerting", "start_following", "start_jobs"}
 """What ends the engine, never returns, or begins background work."""

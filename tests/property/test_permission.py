@@ -29,7 +29,7 @@ from conspectus.testing.served import served
 from conspectus.web.app import application
 from conspectus.web.logs import logger
 
-SETTINGS = Settings(embedder="none", alert_poll_milliseconds=5)
+SETTINGS = Settings(embedder="none", alert_poll_interval_ms=5)
 STEPS = 15
 TOGETHER = 10
 QUICK = 60

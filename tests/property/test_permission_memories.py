@@ -14,7 +14,7 @@ from conspectus import Engine, Settings
 from conspectus.testing.served import served
 from conspectus.web.app import application
 
-SETTINGS = replace(Settings(), embedder="none", log_level="critical", retention_minutes=0)
+SETTINGS = replace(Settings(), embedder="none", log_level="critical", retention_interval_minutes=0)
 STEPS = 14
 Enter = Callable[[str], Awaitable[Any]]
 

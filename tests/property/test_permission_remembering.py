@@ -33,7 +33,7 @@ from conspectus.testing.permission_remembering import (
 from conspectus.testing.served import served
 from conspectus.web.app import application
 
-SETTINGS = replace(Settings(), log_level="critical", retention_minutes=0)
+SETTINGS = replace(Settings(), log_level="critical", retention_interval_minutes=0)
 COLLECTION = "memory"
 READS = {**READING, **READING_A_GRAPH}
 WRITES = {**CHANGING, **CHANGING_A_GRAPH}

@@ -15,7 +15,7 @@ from conspectus.model.access import Grantee, Person
 from conspectus.model.video import NewAlert, NewCaption
 from conspectus.testing.embedders import HashedEmbedder
 
-SETTINGS = replace(Settings(), log_level="critical", alert_poll_milliseconds=1)
+SETTINGS = replace(Settings(), log_level="critical", alert_poll_interval_ms=1)
 FIRE = NewAlert("fire", "fire", streams=("cam",), floor=None, gap_seconds=0)
 
 

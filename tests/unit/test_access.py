@@ -46,7 +46,7 @@ class Scene:
 
 @pytest.fixture
 async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
-    settings = Settings(embedder="none", busy_seconds=5)
+    settings = Settings(embedder="none", lock_timeout_seconds=5)
     async with conspectus.open(tmp_path, settings=settings, embedder=HashedEmbedder()) as owner:
         people = [await owner.create_user(name) for name in ("alice", "bob")]
         alice, bob = [owner.answering(Person(each.name, False, each.id)) for each in people]

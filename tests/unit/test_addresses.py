@@ -96,7 +96,7 @@ def test_an_operator_allows_names_addresses_and_networks() -> None:
     "entry", ["10.0.0.0/33", "a b", "http://wiki", "wiki:80", "wiki/x", "user@wiki", "0x7f.1"]
 )
 def test_entries_that_mean_nothing_are_refused(entry: str) -> None:
-    with pytest.raises(InvalidInput, match="fetch_allow"):
+    with pytest.raises(InvalidInput, match="fetch_allowed_networks"):
         Boundary.from_entries([entry])
 
 

@@ -57,7 +57,7 @@ async def test_a_model_is_given_what_is_remembered(tmp_path: Path) -> None:
             "Where does my sister live?",
             "And Mona?",
             CONSPECTUS_CHAT_MODEL="openai:small",
-            CONSPECTUS_CHAT_URL=server.url,
+            CONSPECTUS_CHAT_BASE_URL=server.url,
             OPENAI_API_KEY="none",
         )
     assert told[1:] == ["In Lyon.", "In Lyon."]

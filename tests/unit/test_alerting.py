@@ -23,8 +23,8 @@ from conspectus.testing.embedders import HashedEmbedder
 from conspectus.testing.web_server import Answer, ScriptedServer
 
 SETTINGS = replace(
-    Settings(), log_level="critical", fetch_allow="127.0.0.1", webhook_key="secret", max_alerts=3,
-    alert_poll_milliseconds=20,
+    Settings(), log_level="critical", fetch_allowed_networks="127.0.0.1", webhook_key="secret", max_alerts=3,
+    alert_poll_interval_ms=20,
 )  # fmt: skip
 FIRE = NewAlert("fire", "fire")
 

@@ -24,7 +24,7 @@ from conspectus.errors import Conflict, ConspectusError, InvalidInput, NotFound,
 from conspectus.records.transacting import transact
 from conspectus.settings import Settings
 
-SETTINGS = Settings(embedder="none", busy_seconds=20)
+SETTINGS = Settings(embedder="none", lock_timeout_seconds=20)
 MANIFEST = "manifest.json"
 
 

@@ -239,7 +239,7 @@ def test_a_setting_of_another_form_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("url", ["localhost:11434", "ftp://host/v1", "/v1"])
 def test_an_address_of_another_form_is_refused(url: str) -> None:
-    with pytest.raises(InvalidInput, match="chat_url"):
+    with pytest.raises(InvalidInput, match="chat_base_url"):
         HostedChatModel("openai:small", url=url)
 
 
@@ -338,7 +338,11 @@ async def test_the_other_vendors(setting: str, path: str, says, filtered: str, m
 
 async def test_an_engine_has_the_model_of_its_settings(server: ChatServer, tmp_path) -> None:
     settings = Settings(
-        embedder="none", chat_model="openai:small", chat_url=server.url, chat_window=50, chat_seconds=20
+        embedder="none",
+        chat_model="openai:small",
+        chat_base_url=server.url,
+        chat_context_tokens=50,
+        chat_timeout_seconds=20,
     )
     async with conspectus.open(tmp_path, settings=settings) as engine:
         model = engine._core.parts.chat_model

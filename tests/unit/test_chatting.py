@@ -215,7 +215,7 @@ async def test_what_is_asked_wrongly_is_refused_before_any_event(
 
 async def test_context_can_be_off_by_request_and_by_setting(opened: Opening) -> None:
     model = ScriptedChatModel()
-    off = replace(Settings(), chat_inject="off")
+    off = replace(Settings(), chat_use_context="off")
     async with opened(model, settings=off) as engine:
         await engine.add(HERON, wait=True)
         found = [

@@ -39,7 +39,7 @@ from conspectus.web.problems import problem_of
 
 API = "/api/v1"
 ME = f"{API}/me"
-SETTINGS = replace(Settings(), answer_seconds=5)
+SETTINGS = replace(Settings(), client_timeout_seconds=5)
 PERSON = {"id": "u", "name": "alice", "owner": False, "scopes": ["read"]}
 
 
@@ -282,7 +282,7 @@ async def test_a_key_that_is_none_is_refused_and_not_shown(key: str) -> None:
 async def test_the_key_goes_with_requests_to_the_server_and_nowhere_else() -> None:
     async with ScriptedServer({ME: ok(PERSON)}) as other, ScriptedServer() as server:
         server.answers = {f"/under{ME}": ok(PERSON), f"/under{API}/status": redirect(f"{other.base}{ME}")}
-        settings = replace(SETTINGS, url=f"{server.base}/under/", key="csp_secret")
+        settings = replace(SETTINGS, url=f"{server.base}/under/", api_key="csp_secret")
         async with conspectus.connect(settings=settings) as engine:
             await engine.whoami()
             with pytest.raises(ServerUnavailable):
@@ -294,7 +294,7 @@ async def test_the_key_goes_with_requests_to_the_server_and_nowhere_else() -> No
 async def test_address_and_key_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     async with ScriptedServer({ME: ok(PERSON)}) as server:
         monkeypatch.setenv("CONSPECTUS_URL", server.base)
-        monkeypatch.setenv("CONSPECTUS_KEY", "csp_secret")
+        monkeypatch.setenv("CONSPECTUS_API_KEY", "csp_secret")
         async with conspectus.connect() as engine:
             assert (await engine.whoami()).name == "alice"
         assert server.requests[0].headers["authorization"] == "Bearer csp_secret"

@@ -114,7 +114,7 @@ async def test_what_cannot_be_gone_on_with_or_understood(
 
 
 async def test_an_answer_without_an_end_is_given_up() -> None:
-    settings = Settings(max_answer_bytes=10_000)
+    settings = Settings(max_response_bytes=10_000)
     answers = {"/api/v1/chat": Answer(SOURCES, type="text/event-stream", endless=True)}
     async with (
         ScriptedServer(answers) as server,
@@ -186,7 +186,7 @@ async def test_what_is_asked_wrongly_is_refused_alike(
 
 async def test_who_stops_listening_ends_the_models_call(tmp_path: Path) -> None:
     model = ScriptedChatModel(hangs=True, after=1)
-    settings = Settings(embedder="none", log_level="critical", chat_leave_seconds=0)
+    settings = Settings(embedder="none", log_level="critical", chat_disconnect_grace_seconds=0)
     async with both(tmp_path, model, settings) as (_, remote):
         events = remote.chat(ASKED)
         assert [type(await anext(events)) for _ in range(2)] == [Sources, Delta]

@@ -45,7 +45,7 @@ async def at_once(_seconds: float) -> None:
 async def connected(url: str) -> AsyncIterator[RemoteEngine]:
     """A client that asks again without waiting."""
     patience = replace(PATIENCE, sleep=at_once)
-    limits = Limits(SETTINGS.answer_seconds, SETTINGS.max_answer_bytes, patience)
+    limits = Limits(SETTINGS.client_timeout_seconds, SETTINGS.max_response_bytes, patience)
     async with httpx.AsyncClient() as http:
         channel = Channel(http, url, limits)
         yield RemoteEngine(channel, local_files(SETTINGS), local_archives(SETTINGS))

@@ -23,7 +23,9 @@ from conspectus.errors import (
 from conspectus.model.access import Grantee, Person, Role
 from conspectus.model.graph import NewEdge, NewNode, Walk
 
-SETTINGS = replace(Settings(), embedder="none", max_graph_batch=50, max_walked=200, log_level="critical")
+SETTINGS = replace(
+    Settings(), embedder="none", max_graph_batch=50, max_traversal_nodes=200, log_level="critical"
+)
 LONG = 1_001 * "x"
 BAD_NODES: list[Callable[[], NewNode]] = [
     partial(NewNode, ""), partial(NewNode, " "), partial(NewNode, LONG),

@@ -22,9 +22,7 @@ from conspectus.model.access import Grantee, Person
 from conspectus.model.jobs import Job, Upload
 from conspectus.settings import Settings
 
-SETTINGS = replace(
-    Settings(), embedder="none", job_wait_milliseconds=1, max_upload_files=4, max_file_bytes=1_000
-)
+SETTINGS = replace(Settings(), embedder="none", job_backoff_ms=1, max_upload_files=4, max_file_bytes=1_000)
 NOTE = Upload("note.md", b"# Note\n\nPrinters are in the cellar.\n")
 PICTURE = Upload("logo.png", b"\x89PNG\r\n\x1a\n")
 

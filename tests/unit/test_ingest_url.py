@@ -15,7 +15,7 @@ from conspectus.model.records import Document
 from conspectus.settings import Settings
 from conspectus.testing.web_server import Answer, ScriptedServer, redirect
 
-SETTINGS = replace(Settings(), embedder="none", fetch_allow="127.0.0.1", job_wait_milliseconds=1)
+SETTINGS = replace(Settings(), embedder="none", fetch_allowed_networks="127.0.0.1", job_backoff_ms=1)
 PAGE = b"<html><head><title>Printers</title></head><body><h1>Printers</h1><p>%s</p></body></html>"
 HTML = Answer(PAGE % b"Turn it off and on again. " * 5, type="text/html")
 SECRET = "s3cr3t-that-must-not-stay"

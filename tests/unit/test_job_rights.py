@@ -18,7 +18,7 @@ from conspectus.testing.jobs_contract import Site
 from conspectus.testing.web_server import Answer, ScriptedServer
 
 SETTINGS = replace(
-    Settings(), embedder="none", fetch_allow="127.0.0.1", job_wait_milliseconds=1, job_grace_seconds=0
+    Settings(), embedder="none", fetch_allowed_networks="127.0.0.1", job_backoff_ms=1, job_grace_seconds=0
 )
 SLOW = Answer(b"slow page", delay=600.0)
 

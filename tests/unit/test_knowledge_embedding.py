@@ -106,7 +106,7 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[ModelServer]:
         yield running
 
 
-SETTINGS = Settings(embedder=f"bedrock:{MODEL}", embed_wait_milliseconds=0)
+SETTINGS = Settings(embedder=f"bedrock:{MODEL}", embed_batch_delay_ms=0)
 
 
 @pytest.mark.parametrize("dimensions", [256, 512, 1024, 1536])

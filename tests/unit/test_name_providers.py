@@ -65,7 +65,7 @@ async def test_a_spacy_pipeline_finds_its_entities(pipeline):
 
 
 async def test_the_settings_choose_a_spacy_pipeline(pipeline, tmp_path):
-    settings = replace(SETTINGS, names=f"spacy:{pipeline}")
+    settings = replace(SETTINGS, entity_extractor=f"spacy:{pipeline}")
     async with bootstrap.open(tmp_path / "store", settings=settings) as engine:
         await engine.graph()
         assert brief(await engine.find_names("Ann Smith met Bob in Paris")) == [
@@ -109,7 +109,7 @@ async def test_what_a_gliner_model_says_becomes_names_in_the_whole_text():
 async def test_without_gliner_the_line_that_installs_it_is_said(tmp_path):
     with pytest.raises(MissingExtra, match=r"conspectus\[gliner\]"):
         GlinerNames.load(tmp_path, key_of)
-    settings = replace(SETTINGS, names=f"gliner:{tmp_path}")
+    settings = replace(SETTINGS, entity_extractor=f"gliner:{tmp_path}")
     async with bootstrap.open(tmp_path / "store", settings=settings) as engine:
         await engine.graph()
         with pytest.raises(MissingExtra):
@@ -119,7 +119,7 @@ async def test_without_gliner_the_line_that_installs_it_is_said(tmp_path):
 @pytest.mark.parametrize("names", ["", "spacy", "spacy:", "gliner:", "bert:x", "Rules"])
 async def test_a_name_of_no_known_form_is_refused_when_the_store_is_opened(tmp_path, names):
     with pytest.raises(InvalidInput, match="names"):
-        async with bootstrap.open(tmp_path, settings=replace(SETTINGS, names=names)):
+        async with bootstrap.open(tmp_path, settings=replace(SETTINGS, entity_extractor=names)):
             pass
 
 
@@ -175,7 +175,7 @@ async def test_who_stops_waiting_ends_the_calls():
 
 
 async def test_the_settings_choose_the_chat_model(tmp_path):
-    settings = replace(SETTINGS, names="chat")
+    settings = replace(SETTINGS, entity_extractor="chat")
     model = ScriptedChatModel(['[{"name": "ann", "type": "person"}]'])
     async with bootstrap.open(tmp_path, settings=settings, chat_model=model) as engine:
         await engine.graph()

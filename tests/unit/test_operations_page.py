@@ -49,13 +49,6 @@ def test_every_setting_that_is_named_exists() -> None:
     assert {name.lower() for name in named} <= set(Settings.__dataclass_fields__)
 
 
-def test_the_defaults_in_the_table_are_those_of_the_program() -> None:
-    rows = re.findall(r"^\| `CONSPECTUS_([A-Z_]+)` \| (`[^`]*`|empty) \|", PAGE, re.MULTILINE)
-    assert len(rows) > 20
-    told = {name.lower(): "" if value == "empty" else value.strip("`") for name, value in rows}
-    assert told == {name: str(getattr(Settings(), name)) for name in told}
-
-
 def test_every_line_of_the_log_that_is_named_is_written() -> None:
     rows = re.findall(r"^\| (`.*?) \|", section("The log"), re.MULTILINE)
     events = [event for row in rows for event in re.findall(r"`([^`]+)`", row) if event != "logger"]

@@ -76,7 +76,7 @@ async def test_blocks_of_a_page_run_as_they_stand(page: Path, tmp_path: Path) ->
         settings = {name: value for name, value in os.environ.items() if not name.startswith("CONSPECTUS_")}
         settings |= {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "KEY": "csp_any"}
         settings |= {"OPENAI_BASE_URL": f"{openai.base}/v1", "OPENAI_API_KEY": "none"}
-        settings |= {"CONSPECTUS_CHAT_MODEL": "openai:m", "CONSPECTUS_CHAT_URL": chat.url}
+        settings |= {"CONSPECTUS_CHAT_MODEL": "openai:m", "CONSPECTUS_CHAT_BASE_URL": chat.url}
         port = PORT
         if any(PORT in block for _, block, _ in blocks):
             port = await servers.enter_async_context(served(tmp_path, settings))

@@ -17,7 +17,7 @@ from conspectus.index.segments import lists
 from conspectus.model.jobs import Upload
 from conspectus.settings import Settings
 
-SETTINGS = Settings(embedder="none", job_wait_milliseconds=1)
+SETTINGS = Settings(embedder="none", job_backoff_ms=1)
 
 
 @pytest.fixture(params=[0o022, 0o000], ids=["022", "000"])

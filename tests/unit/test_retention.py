@@ -229,7 +229,7 @@ async def test_another_process_goes_on_where_one_ends(tmp_path: Path) -> None:
 
 
 async def test_nothing_is_carried_out_where_the_settings_say_so(tmp_path: Path) -> None:
-    async with store(tmp_path, replace(SETTINGS, retention_minutes=0)) as engine:
+    async with store(tmp_path, replace(SETTINGS, retention_interval_minutes=0)) as engine:
         await engine.retain(Retention(most=0), scope=ANN)
         await say(engine, ANN, "x")
         await engine.start_keeping()

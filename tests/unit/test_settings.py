@@ -1,7 +1,10 @@
+from pathlib import Path
+
 import pytest
 
 from conspectus.errors import InvalidInput
 from conspectus.settings import Settings
+from conspectus.settings_file import RENAMED
 
 
 def test_the_environment_overrides_the_defaults_it_names() -> None:
@@ -27,6 +30,22 @@ def test_other_variables_are_ignored() -> None:
 
 
 def test_the_key_of_a_server_is_never_shown() -> None:
-    settings = Settings.from_environment({"CONSPECTUS_URL": "http://host", "CONSPECTUS_KEY": "csp_secret"})
-    assert (settings.url, settings.key) == ("http://host", "csp_secret")
+    settings = Settings.from_environment(
+        {"CONSPECTUS_URL": "http://host", "CONSPECTUS_API_KEY": "csp_secret"}
+    )
+    assert (settings.url, settings.api_key) == ("http://host", "csp_secret")
     assert "csp_secret" not in repr(settings)
+
+
+@pytest.mark.parametrize(("old", "new"), [("KEY", "API_KEY"), ("EMBED_BATCH", "EMBED_BATCH_SIZE")])
+def test_a_former_name_is_refused_with_the_new_one(old: str, new: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=f"CONSPECTUS_{old}: .*CONSPECTUS_{new}$"):
+        Settings.from_environment({f"CONSPECTUS_{old}": "1"})
+    (tmp_path / "settings.yaml").write_text(f"{old.lower()}: 1\n")
+    with pytest.raises(InvalidInput, match=f"did you mean {new.lower()}?"):
+        Settings.from_file(tmp_path / "settings.yaml", {})
+
+
+def test_every_former_name_leads_to_a_setting() -> None:
+    assert set(RENAMED.values()) <= set(Settings.__dataclass_fields__)
+    assert not set(RENAMED) & set(Settings.__dataclass_fields__)

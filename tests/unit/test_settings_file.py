@@ -37,7 +37,7 @@ def read(file: Path, text: str, **environment: str) -> Settings:
 def test_a_file_of_a_video_program_is_read_as_it_is(file: Path) -> None:
     found = read(file, SEED.format(enabled="true"))
     assert (found.max_context_tokens, found.index) == (50_000, "milvus")
-    assert (found.milvus_uri, found.collection) == ("http://vectors.example:19531", "vss_poc_context")
+    assert (found.milvus_uri, found.default_collection) == ("http://vectors.example:19531", "vss_poc_context")
 
 
 def test_a_database_that_is_off_changes_nothing(file: Path) -> None:
@@ -68,7 +68,7 @@ def test_every_setting_can_stand_in_the_file(file: Path, each) -> None:
 
 @pytest.mark.parametrize("word", ["on", "off", "yes", "12:30:45", "0x10", "2024-05-01", "1e3", "true"])
 def test_words_stay_words(file: Path, word: str) -> None:
-    assert read(file, f"chat_inject: {word}").chat_inject == word
+    assert read(file, f"chat_use_context: {word}").chat_use_context == word
 
 
 def test_the_environment_is_above_the_file_and_the_file_above_the_defaults(file: Path) -> None:
@@ -81,9 +81,9 @@ def test_the_environment_is_above_the_file_and_the_file_above_the_defaults(file:
 
 def test_the_environment_names_the_file(file: Path) -> None:
     file.write_text("chunk_size: 500", encoding="utf-8")
-    named = {"CONSPECTUS_CONFIG": str(file), "CONSPECTUS_LANGUAGE": "german"}
+    named = {"CONSPECTUS_CONFIG": str(file), "CONSPECTUS_DEFAULT_LANGUAGE": "german"}
     found = Settings.from_environment(named)
-    assert (found.chunk_size, found.language) == (500, "german")
+    assert (found.chunk_size, found.default_language) == (500, "german")
     assert Settings.from_environment({"CONSPECTUS_CONFIG": ""}) == Settings()
     with pytest.raises(UnreadableFile):
         Settings.from_environment({"CONSPECTUS_CONFIG": str(file) + "x"})

@@ -27,9 +27,7 @@ from conspectus.model.results import Message
 from conspectus.model.video import CaptionRange, NewCaption, NewStream, SummaryMode, SummaryRequest
 from conspectus.testing.chat_models import ScriptedChatModel
 
-SETTINGS = replace(
-    Settings(), embedder="none", log_level="critical", job_wait_milliseconds=1, job_grace_seconds=1
-)
+SETTINGS = replace(Settings(), embedder="none", log_level="critical", job_backoff_ms=1, job_grace_seconds=1)
 REQUEST = SummaryRequest("film")
 
 
@@ -138,7 +136,7 @@ async def test_an_empty_answer_is_asked_for_again_and_then_a_failure(tmp_path: P
         await engine.add_captions(indexed(0), stream="film")
         with pytest.raises(ChatBadAnswer):
             await engine.summarise(REQUEST)
-        assert len(model.asked) == SETTINGS.summary_attempts
+        assert len(model.asked) == SETTINGS.summary_max_attempts
         assert await engine.summary(REQUEST) is None
         model.says = told
         assert (await engine.summarise(REQUEST)).outcome == "complete"
@@ -198,7 +196,7 @@ async def test_a_model_that_is_silent_is_not_asked_for_every_batch(tmp_path: Pat
         await engine.add_captions(indexed(*range(600)), stream="film")
         with pytest.raises(ChatUnreachable):
             await engine.summarise(REQUEST)
-        assert len(model.asked) <= 3 * SETTINGS.summary_attempts + 4
+        assert len(model.asked) <= 3 * SETTINGS.summary_max_attempts + 4
 
 
 async def test_text_in_captions_gives_no_orders(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from conspectus.model.results import Message
 from conspectus.model.video import CaptionRange, NewCaption, SummaryRequest
 from conspectus.testing.chat_models import ScriptedChatModel
 
-SETTINGS = replace(Settings(), embedder="none", log_level="critical", job_wait_milliseconds=1)
+SETTINGS = replace(Settings(), embedder="none", log_level="critical", job_backoff_ms=1)
 REQUEST = SummaryRequest("film")
 TABLES = ("summaries", "summary_captions", "summary_parts", "summary_borders", "standing_summaries")
 

@@ -20,7 +20,7 @@ from conspectus.streams.structured import Form, Unsatisfied
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.embedders import HashedEmbedder
 
-SETTINGS = replace(Settings(), embedder="none", log_level="critical", job_wait_milliseconds=1)
+SETTINGS = replace(Settings(), embedder="none", log_level="critical", job_backoff_ms=1)
 SCHEMA: Metadata = {
     "type": "object",
     "properties": {"people": {"type": "array", "items": {"type": "string"}}},

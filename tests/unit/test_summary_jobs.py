@@ -26,9 +26,7 @@ from conspectus.model.results import Message
 from conspectus.model.video import CaptionRange, NewCaption, NewStream, SummaryRequest
 from conspectus.testing.chat_models import ScriptedChatModel
 
-SETTINGS = replace(
-    Settings(), embedder="none", log_level="critical", job_wait_milliseconds=1, job_grace_seconds=1
-)
+SETTINGS = replace(Settings(), embedder="none", log_level="critical", job_backoff_ms=1, job_grace_seconds=1)
 REQUEST = SummaryRequest("film")
 
 

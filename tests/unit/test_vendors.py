@@ -116,7 +116,7 @@ def test_no_reranker_and_no_key(monkeypatch) -> None:
 
 async def test_an_engine_embeds_reranks_and_remembers_what_it_asked(server: ModelServer, tmp_path) -> None:
     settings = Settings(
-        embedder="openai:text-embedding-3-small@64", reranker="cohere:rerank-v3.5", embed_wait_milliseconds=1
+        embedder="openai:text-embedding-3-small@64", reranker="cohere:rerank-v3.5", embed_batch_delay_ms=1
     )
     server.plan.append(failing(503, retry_after=0))
     async with bootstrap.open(tmp_path, settings=settings) as engine:
@@ -142,7 +142,7 @@ async def test_an_engine_embeds_reranks_and_remembers_what_it_asked(server: Mode
 
 
 async def test_one_poisoned_text_costs_one_document(server: ModelServer, tmp_path) -> None:
-    settings = Settings(embedder="openai:text-embedding-3-small@64", embed_wait_milliseconds=1)
+    settings = Settings(embedder="openai:text-embedding-3-small@64", embed_batch_delay_ms=1)
     speaks = openai()["/v1/embeddings"]
 
     def picky(call):
@@ -157,7 +157,7 @@ async def test_one_poisoned_text_costs_one_document(server: ModelServer, tmp_pat
 
 @pytest.mark.parametrize("status", [401, 403, 404])
 async def test_a_refused_key_condemns_no_document(server: ModelServer, tmp_path, status: int) -> None:
-    settings = Settings(embedder="openai:text-embedding-3-small@64", embed_wait_milliseconds=1)
+    settings = Settings(embedder="openai:text-embedding-3-small@64", embed_batch_delay_ms=1)
     server.plan.append(failing(status))
     async with bootstrap.open(tmp_path, settings=settings) as engine:
         with pytest.raises(ProviderError, match=f"HTTP {status}"):
@@ -168,7 +168,7 @@ async def test_a_refused_key_condemns_no_document(server: ModelServer, tmp_path,
 
 
 async def test_a_wrong_size_condemns_no_document(server: ModelServer, tmp_path) -> None:
-    settings = Settings(embedder="openai:text-embedding-ada-002@64", embed_wait_milliseconds=1)
+    settings = Settings(embedder="openai:text-embedding-ada-002@64", embed_batch_delay_ms=1)
     async with bootstrap.open(tmp_path, settings=settings) as engine:
         with pytest.raises(InvalidInput, match="vectors of 8 dimensions, not 64"):
             await engine.add([f"text {number}" for number in range(20)], wait=True)

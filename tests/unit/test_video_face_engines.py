@@ -194,7 +194,9 @@ def test_nothing_is_left_of_a_program_that_closes_nothing(tmp_path: Path, used: 
 async def test_settings_choose_the_store(tmp_path: Path) -> None:
     made = ContextManager.from_settings(SubjectEmbeddings(), Settings(max_context_tokens=7))
     assert isinstance(made._store, InMemoryContextStore) and made._max_context_tokens == 7
-    chosen = Settings(index="milvus", milvus_uri="http://db:1", path=str(tmp_path), collection="films")
+    chosen = Settings(
+        index="milvus", milvus_uri="http://db:1", path=str(tmp_path), default_collection="films"
+    )
     assert isinstance(ContextManager.from_settings(SubjectEmbeddings(), chosen)._store, MilvusContextStore)
 
 
@@ -214,7 +216,7 @@ async def test_streams_are_summarised_by_name(engine: Engine) -> None:
 
 async def test_two_batches_take_three_calls_and_a_model_that_fails_is_told(tmp_path: Path) -> None:
     model = ScriptedChatModel(["In", " short."])
-    settings = replace(SETTINGS, embedder="none", job_wait_milliseconds=1)
+    settings = replace(SETTINGS, embedder="none", job_backoff_ms=1)
     async with conspectus.open(tmp_path / "data", settings=settings, chat_model=model) as engine:
         store = EngineContextStore(engine)
         manager = ContextManager(SubjectEmbeddings(), store)

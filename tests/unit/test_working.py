@@ -17,7 +17,7 @@ from conspectus.model.memory import Scope
 from conspectus.model.video import NewCaption
 from conspectus.testing.embedders import HashedEmbedder, LockedEmbedder
 
-SETTINGS = replace(Settings(), names="rules")
+SETTINGS = replace(Settings(), entity_extractor="rules")
 
 
 async def has_all(engine: Engine) -> bool:
@@ -43,7 +43,7 @@ async def test_an_embedder_that_refuses_is_left_alone_for_a_while(tmp_path: Path
 
 
 async def test_what_another_process_stored_is_embedded_by_a_worker(tmp_path: Path) -> None:
-    writing = replace(SETTINGS, background="off")
+    writing = replace(SETTINGS, run_background_jobs="off")
     async with (
         conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine,
         conspectus.open(tmp_path, settings=writing, embedder=HashedEmbedder()) as writer,
@@ -58,7 +58,7 @@ async def test_what_another_process_stored_is_embedded_by_a_worker(tmp_path: Pat
 
 async def test_who_leaves_the_work_to_others_makes_no_vector_and_finds_no_name(tmp_path: Path) -> None:
     embedder = HashedEmbedder()
-    settings = replace(SETTINGS, background="off")
+    settings = replace(SETTINGS, run_background_jobs="off")
     async with conspectus.open(tmp_path, settings=settings, embedder=embedder) as engine:
         await engine.add("Ada Lovelace sails from London")
         await engine.keep_names()

@@ -22,7 +22,7 @@ from conspectus.web.app import application
 from conspectus.web.logs import API, logger
 from tests.server_events import Event, parsed
 
-SETTINGS = Settings(embedder="none", chat_leave_seconds=0)
+SETTINGS = Settings(embedder="none", chat_disconnect_grace_seconds=0)
 MESSAGE = {"message": "When do backups run?"}
 
 

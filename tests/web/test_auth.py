@@ -150,8 +150,12 @@ async def test_an_address_that_fails_too_often_is_refused_and_a_valid_key_is_not
 
 
 async def test_wrong_keys_take_no_place_of_those_who_have_one(open_site: OpenSite) -> None:
-    settings = {"address_failures_per_minute": 1, "failure_delay_seconds": 3_600, "max_requests": 1}
-    async with open_site(**settings, max_waiting=1) as site:
+    settings = {
+        "address_failures_per_minute": 1,
+        "failure_delay_seconds": 3_600,
+        "max_concurrent_requests": 1,
+    }
+    async with open_site(**settings, max_queued_requests=1) as site:
         secret = (await site.engine.found_owner()).secret
         async with site.client("csp_wrong") as wrong, site.client(secret) as right:
             assert (await wrong.get("/me")).status_code == 401

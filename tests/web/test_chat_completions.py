@@ -256,7 +256,7 @@ async def test_who_may_not_ask_is_told_in_the_same_form(tmp_path: Path) -> None:
 
 async def test_a_client_that_goes_away_ends_the_models_call(tmp_path: Path) -> None:
     model = ScriptedChatModel(WORDS, hangs=True, after=1)
-    async with asked(tmp_path, model, chat_leave_seconds=60) as (_, client):
+    async with asked(tmp_path, model, chat_disconnect_grace_seconds=60) as (_, client):
         async with await client.chat.completions.create(**ANY, stream=True) as stream:
             assert (await anext(stream)).choices[0].delta.role == "assistant"
         await until(lambda: model.broken_off == 1)

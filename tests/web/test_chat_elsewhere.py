@@ -14,7 +14,7 @@ from tests.server_events import parsed
 from tests.waiting import until
 from tests.web.chatting import Chats, chats, reading
 
-TWO = {"workers": 2, "chat_leave_seconds": 4, "chat_resume_seconds": 60}
+TWO = {"workers": 2, "chat_disconnect_grace_seconds": 4, "chat_resume_seconds": 60}
 WORDS = ["one", "two\r", "three", "four"]
 
 
@@ -39,7 +39,7 @@ async def test_what_came_after_the_last_event_is_told_elsewhere(tmp_path: Path) 
         stream = read[-1].id.rpartition(":")[0]
         last = {"Last-Event-ID": read[-1].id}
         async with reading(second, f"/chat/{stream}", headers=last) as events:
-            await asyncio.sleep(TWO["chat_leave_seconds"] + 1)
+            await asyncio.sleep(TWO["chat_disconnect_grace_seconds"] + 1)
             assert (model.broken_off, len(here.app.state.streams)) == (0, 1)
             model.released.set()
             rest = [each async for each in events]

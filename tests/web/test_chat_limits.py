@@ -30,7 +30,10 @@ async def loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_chat_that_waits_for_the_model_takes_no_place(tmp_path: Path, stream: bool) -> None:
     model = hanging()
-    async with chats(tmp_path, model, max_requests=1, max_waiting=0) as site, site.client() as client:
+    async with (
+        chats(tmp_path, model, max_concurrent_requests=1, max_queued_requests=0) as site,
+        site.client() as client,
+    ):
         asking = asyncio.create_task(client.post("/chat", json={**MESSAGE, "stream": stream}))
         await until(model.hanging.is_set)
         assert (await client.get("/me")).status_code == 200
@@ -50,7 +53,7 @@ async def test_a_chat_may_take_longer_than_a_request(tmp_path: Path, path: str, 
     body = {**MESSAGE, "stream": stream}
     if path != "/chat":
         body = {"messages": [{"role": "user", "content": "x"}], "stream": stream}
-    async with chats(tmp_path, model, request_seconds=1) as site, site.client() as client:
+    async with chats(tmp_path, model, request_timeout_seconds=1) as site, site.client() as client:
         asking = asyncio.create_task(client.post(path, json=body))
         await until(model.hanging.is_set)
         await asyncio.sleep(1.5)
@@ -61,7 +64,7 @@ async def test_a_chat_may_take_longer_than_a_request(tmp_path: Path, path: str, 
 
 
 async def test_what_is_looked_for_first_takes_a_place_and_its_time(tmp_path: Path) -> None:
-    settings = {"max_requests": 0, "request_seconds": 1}
+    settings = {"max_concurrent_requests": 0, "request_timeout_seconds": 1}
     async with chats(tmp_path, hanging(), **settings) as site, site.client() as client:
         answer = await client.post("/chat", json=MESSAGE)
     assert (answer.status_code, answer.json()["code"]) == (504, "timeout")
@@ -86,7 +89,7 @@ async def test_a_silent_model_is_bridged_by_comments(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("loaded")
 async def test_who_takes_nothing_in_is_waited_for_only_so_long(tmp_path: Path) -> None:
     model = ScriptedChatModel(["x" * 50_000] * 400)
-    async with chats(tmp_path, model, request_seconds=1) as site:
+    async with chats(tmp_path, model, request_timeout_seconds=1) as site:
         reader, writer = await asyncio.open_connection("127.0.0.1", int(site.url.rpartition(":")[2]), limit=1)
         body = json.dumps(MESSAGE)
         head = f"POST /api/v1/chat HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n"
@@ -99,7 +102,10 @@ async def test_who_takes_nothing_in_is_waited_for_only_so_long(tmp_path: Path) -
 
 async def test_two_hundred_at_once(tmp_path: Path) -> None:
     model = ScriptedChatModel(["x"] * 20)
-    async with chats(tmp_path, model, max_requests=8, max_waiting=200) as site, site.client() as client:
+    async with (
+        chats(tmp_path, model, max_concurrent_requests=8, max_queued_requests=200) as site,
+        site.client() as client,
+    ):
         asking = [client.post("/chat", json={**MESSAGE, "message": f"backup {n}"}) for n in range(200)]
         answers = await asyncio.gather(*asking)
         assert {answer.status_code for answer in answers} == {200}
@@ -111,7 +117,7 @@ async def test_two_hundred_at_once(tmp_path: Path) -> None:
 
 async def test_no_more_chats_than_there_may_be(tmp_path: Path) -> None:
     model = hanging()
-    async with chats(tmp_path, model, chat_streams=2) as site, site.client() as client:
+    async with chats(tmp_path, model, max_chat_streams=2) as site, site.client() as client:
         async with reading(client) as one, reading(client) as two:
             await anext(one)
             await anext(two)

@@ -13,7 +13,7 @@ from tests.server_events import parsed
 from tests.waiting import until
 from tests.web.chatting import MESSAGE, Chats, chats, reading
 
-KEPT = {"chat_leave_seconds": 60, "chat_resume_seconds": 60}
+KEPT = {"chat_disconnect_grace_seconds": 60, "chat_resume_seconds": 60}
 WORDS = ["one", "two", "three", "four"]
 
 
@@ -124,7 +124,7 @@ async def test_two_may_read_one_chat_at_once(tmp_path: Path) -> None:
 
 async def test_a_model_that_nobody_reads_is_stopped_in_time(tmp_path: Path) -> None:
     model = ScriptedChatModel(WORDS, hangs=True, after=2)
-    async with chats(tmp_path, model, chat_leave_seconds=1, chat_resume_seconds=60) as site:
+    async with chats(tmp_path, model, chat_disconnect_grace_seconds=1, chat_resume_seconds=60) as site:
         async with site.client() as client, reading(client) as events:
             stream = (await anext(events)).id.rpartition(":")[0]
         await asyncio.sleep(0.2)

@@ -21,7 +21,7 @@ from conspectus.web.logs import logger
 from conspectus.web.problems import Refused
 
 ANN, BOB = UserId("ann"), UserId("bob")
-SETTINGS = Settings(chat_streams=3, chat_leave_seconds=0, chat_resume_seconds=60)
+SETTINGS = Settings(max_chat_streams=3, chat_disconnect_grace_seconds=0, chat_resume_seconds=60)
 
 
 class Model:
@@ -134,7 +134,7 @@ async def test_a_model_without_readers_is_stopped_at_once(streams: Streams) -> N
 
 
 async def test_a_reader_who_comes_back_in_time_keeps_it_going() -> None:
-    streams, model = Streams(chat_leave_seconds=60), Model()
+    streams, model = Streams(chat_disconnect_grace_seconds=60), Model()
     model.say(Sources("off"))
     stream = await streams.start(model)
     with stream.reading() as reader:
@@ -222,7 +222,7 @@ async def test_an_answer_that_cannot_be_resumed_is_gone_when_it_is_over(streams:
 
 
 async def test_what_is_kept_is_bounded_and_the_model_waits_for_a_slow_reader() -> None:
-    streams, model = Streams(chat_stream_bytes=2_000), Model()
+    streams, model = Streams(chat_replay_bytes=2_000), Model()
     model.say(Sources("off"), *deltas(*"abcdefghij" * 10), None)
     stream = await streams.start(model)
     with stream.reading() as slow:
@@ -242,7 +242,7 @@ async def test_what_is_kept_is_bounded_and_the_model_waits_for_a_slow_reader() -
 
 
 async def test_without_a_reader_the_newest_are_kept_and_the_model_goes_on() -> None:
-    streams, model = Streams(chat_stream_bytes=2_000, chat_leave_seconds=60), Model()
+    streams, model = Streams(chat_replay_bytes=2_000, chat_disconnect_grace_seconds=60), Model()
     model.say(Sources("off"), *deltas(*"a" * 500), None)
     stream = await streams.start(model)
     with stream.reading():

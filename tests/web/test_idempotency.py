@@ -193,7 +193,7 @@ async def test_answers_are_forgotten_in_time(open_site: OpenSite) -> None:
     async with open_site() as site, site.client() as api:
         await filled(api)
         await add(api)
-    async with open_site(keep_answers_hours=0) as site, site.client() as api:
+    async with open_site(idempotency_hours=0) as site, site.client() as api:
         answer = await add(api)
         assert (answer.status_code, "idempotent-replayed" in answer.headers) == (201, False)
         assert await count(api) == 3
@@ -233,7 +233,7 @@ async def test_a_request_that_was_killed_can_be_sent_again(open_site: OpenSite, 
 async def test_a_server_starts_although_others_hold_its_store(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    settings = replace(SETTINGS, busy_seconds=1)
+    settings = replace(SETTINGS, lock_timeout_seconds=1)
     async with bootstrap.open(tmp_path / "data", settings=settings, embedder=HashedEmbedder()) as engine:
         app = application(engine, settings, log=logger("critical", io.StringIO()))
         with closing(sqlite3.connect(tmp_path / "data" / "records.sqlite")) as other:

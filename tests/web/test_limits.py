@@ -135,7 +135,7 @@ def metric(live: Live, name: str) -> float:
 
 def test_who_comes_when_all_places_are_taken_is_sent_away(tmp_path: Path) -> None:
     gate = Gate()
-    settings = replace(SETTINGS, max_requests=2, max_waiting=3)
+    settings = replace(SETTINGS, max_concurrent_requests=2, max_queued_requests=3)
     with Live(tmp_path, settings, gate.add) as live, live.client() as client:
         with crowded(live, gate, places=2, waiting=3) as asked:
             answer = client.get("/me")
@@ -158,7 +158,7 @@ async def slow_body(arrived: asyncio.Event) -> Any:
 async def test_one_user_cannot_take_all_places(open_site: OpenSite) -> None:
     """Nor can it with several keys."""
     arrived = asyncio.Event()
-    async with open_site(max_requests=2, max_user_requests=1, max_waiting=4) as site:
+    async with open_site(max_concurrent_requests=2, max_user_requests=1, max_queued_requests=4) as site:
         await site.engine.found_owner()
         secrets = [await another_key(site, name) for name in ("ann", "ann", "bob")]
         async with (
@@ -222,7 +222,7 @@ async def test_what_takes_too_long_is_ended(open_site: OpenSite) -> None:
         finally:
             ended.set()
 
-    async with open_site(request_seconds=1) as site, site.client() as client:
+    async with open_site(request_timeout_seconds=1) as site, site.client() as client:
         site.app.add_api_route("/api/v1/forever", forever, methods=["POST"])
         answer = await client.post("/forever", headers={"Idempotency-Key": "k"})
         assert (answer.status_code, answer.json()["code"]) == (504, "timeout")
@@ -233,7 +233,7 @@ async def test_what_takes_too_long_is_ended(open_site: OpenSite) -> None:
 
 def test_a_request_that_never_arrives_is_ended(tmp_path: Path) -> None:
     head = b"POST /api/v1/search HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"
-    with Live(tmp_path, replace(SETTINGS, request_seconds=1)) as live:
+    with Live(tmp_path, replace(SETTINGS, request_timeout_seconds=1)) as live:
         answer = raw(live.address, head)
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b'"code": "request_timeout"' in answer
@@ -248,7 +248,10 @@ async def test_waiting_for_a_place_counts(open_site: OpenSite) -> None:
         entered.set()
         await leave.wait()
 
-    async with open_site(request_seconds=2, max_requests=1) as site, site.client() as client:
+    async with (
+        open_site(request_timeout_seconds=2, max_concurrent_requests=1) as site,
+        site.client() as client,
+    ):
         site.app.add_api_route("/api/v1/hold", hold)
         holding = asyncio.create_task(client.get("/hold"))
         await entered.wait()

@@ -24,7 +24,7 @@ from tests.server_events import Event, parsed
 from tests.web.conftest import OpenSite
 
 ANN, BOB = (Person(name, id=UserId(name), key=KeyId(name)) for name in ("ann", "bob"))
-SETTINGS = Settings(max_listeners=2, chat_heartbeat_seconds=0)
+SETTINGS = Settings(max_subscribers=2, chat_heartbeat_seconds=0)
 
 
 class Source:
@@ -107,7 +107,7 @@ async def test_a_fault_of_the_server_says_nothing_of_itself() -> None:
 
 
 async def test_what_comes_after_a_key_was_revoked_is_not_sent() -> None:
-    source = Source(alert_poll_milliseconds=0)
+    source = Source(alert_poll_interval_ms=0)
     async with source.heard() as (_, pieces):
         await anext(pieces)
         source.say(8)
@@ -123,7 +123,7 @@ async def test_a_key_that_was_revoked_is_known_to_be_while_nothing_comes(
     open_site: OpenSite, path: str
 ) -> None:
     async with (
-        open_site(chat_heartbeat_seconds=1, listen_seconds=20) as site,
+        open_site(chat_heartbeat_seconds=1, subscription_seconds=20) as site,
         served(site.app) as url,
         httpx.AsyncClient(timeout=30) as http,
     ):
@@ -165,7 +165,7 @@ async def test_who_comes_while_the_server_stops_is_sent_on_at_once() -> None:
 
 
 async def test_a_stream_ends_after_its_time() -> None:
-    source = Source(listen_seconds=1)
+    source = Source(subscription_seconds=1)
     async with source.heard() as (_, pieces):
         assert [each.name for each in await rest(pieces)] == ["ready"]
 
@@ -191,7 +191,7 @@ async def test_there_is_room_for_so_many() -> None:
 
 
 async def test_one_user_cannot_take_all_the_room() -> None:
-    source = Source(max_user_listeners=1)
+    source = Source(max_user_subscribers=1)
     waiting = asyncio.Event()
 
     async def receive() -> Any:

@@ -54,7 +54,7 @@ async def planted(folder: Path, workers: int) -> AsyncIterator[list[httpx.AsyncC
     wiki = folder / "wiki"
     wiki.mkdir()
     (wiki / "zqxpageqz.md").write_text("# zqxheadqz\n\nzqxbodyqz")
-    settings = {"workers": workers, "chat_resume_seconds": 600, "fetch_allow": "127.0.0.0/8"}
+    settings = {"workers": workers, "chat_resume_seconds": 600, "fetch_allowed_networks": "127.0.0.0/8"}
     async with AsyncExitStack() as stack:
         web = await stack.enter_async_context(ScriptedServer({"/zqxpageqz": PAGE}))
         model = ScriptedChatModel(["zqxanswerqz"])

@@ -265,7 +265,7 @@ async def test_every_route_does_what_it_promises(open_site: OpenSite, tmp_path: 
     names: dict[str, str] = {}
     async with (
         ScriptedServer({"/tides": TIDES}) as web,
-        open_site(fetch_allow="127.0.0.1", listen_seconds=1) as site,
+        open_site(fetch_allowed_networks="127.0.0.1", subscription_seconds=1) as site,
         site.client() as api,
     ):
         await walk(api, CATALOG, names)

@@ -163,7 +163,7 @@ class Described:
 @pytest.fixture(scope="module")
 def described(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Described]:
     folder: Path = tmp_path_factory.mktemp("store")
-    chosen = Settings(embedder="none", job_grace_seconds=1, listen_seconds=1)
+    chosen = Settings(embedder="none", job_grace_seconds=1, subscription_seconds=1)
     with Live(folder, chosen, chat_model=ScriptedChatModel()) as live:
         document = httpx.get(f"{live.address}/openapi.json").json()
         schema = schemathesis.openapi.from_dict(document)

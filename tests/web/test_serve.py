@@ -235,7 +235,7 @@ def stored(folder: Path, job: str) -> Job:
 
 
 def test_what_is_being_answered_is_finished(tmp_path: Path) -> None:
-    allowed = {"fetch_allow": "127.0.0.1"}
+    allowed = {"fetch_allowed_networks": "127.0.0.1"}
     with (
         slow_pages() as pages,
         serving(tmp_path, "--keyless", **allowed) as server,
@@ -256,7 +256,7 @@ def test_what_is_being_answered_is_finished(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_finished_is_left_for_the_next_start(tmp_path: Path) -> None:
-    allowed = {"fetch_allow": "127.0.0.1", "job_grace_seconds": 1, "fetch_seconds": 600}
+    allowed = {"fetch_allowed_networks": "127.0.0.1", "job_grace_seconds": 1, "fetch_timeout_seconds": 600}
     with slow_pages() as pages:
         with serving(tmp_path, "--keyless", **allowed) as server, server.client(None) as client:
             job = ingest(client, f"{pages}/never")
@@ -282,7 +282,7 @@ def test_work_in_the_background_does_not_end_in_silence(tmp_path: Path) -> None:
 
 
 def test_a_second_interrupt_ends_it_at_once(tmp_path: Path) -> None:
-    allowed = {"fetch_allow": "127.0.0.1", "job_grace_seconds": 600, "fetch_seconds": 600}
+    allowed = {"fetch_allowed_networks": "127.0.0.1", "job_grace_seconds": 600, "fetch_timeout_seconds": 600}
     with (
         slow_pages() as pages,
         serving(tmp_path, "--keyless", **allowed) as server,

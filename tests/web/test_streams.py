@@ -227,7 +227,7 @@ async def test_a_stream_that_is_gone_ends_its_events(site: Site) -> None:
 
 
 async def test_only_so_many_listen(open_site: OpenSite) -> None:
-    async with open_site(max_listeners=1) as site, site.client() as api:
+    async with open_site(max_subscribers=1) as site, site.client() as api:
         await site.engine.put_stream("gate")
         async with served(site.app) as url, live(url) as pieces:
             await heard(pieces, 1)

@@ -23,7 +23,7 @@ from conspectus.web.logs import API, logger
 from tests.files import holding
 from tests.films import asked_about, indexed, scenes, told
 
-SETTINGS = Settings(embedder="none", log_level="critical", job_wait_milliseconds=1, job_grace_seconds=1)
+SETTINGS = Settings(embedder="none", log_level="critical", job_backoff_ms=1, job_grace_seconds=1)
 PLACE = "/streams/film/summary"
 
 

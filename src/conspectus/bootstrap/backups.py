@@ -125,7 +125,7 @@ def _collected(
     copy_online(
         folder / RECORDS,
         work / RECORDS,
-        busy_seconds=settings.busy_seconds,
+        busy_seconds=settings.lock_timeout_seconds,
         at_moment=take_files,
         progress=progress,
     )

@@ -18,7 +18,9 @@ def database_of(place: Place, settings: Settings) -> Iterator["Database"]:
     """The database of a place for the block. Raises InvalidInput or MissingExtra."""
     from conspectus.records.databases import DatabaseAccess, database_at
 
-    opened = database_at(place.records, DatabaseAccess(settings.busy_seconds, settings.database_connections))
+    opened = database_at(
+        place.records, DatabaseAccess(settings.lock_timeout_seconds, settings.database_connections)
+    )
     try:
         yield opened
     finally:

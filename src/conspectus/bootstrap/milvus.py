@@ -95,7 +95,7 @@ def _connection(folder: Path, settings: Settings) -> "MilvusServer":
     except ImportError as fault:
         raise MissingExtra("milvus", fault.name or "pymilvus") from fault
     uri = settings.milvus_uri or str(folder / LITE)
-    return MilvusServer(uri, token=settings.milvus_token, seconds=float(settings.milvus_seconds))
+    return MilvusServer(uri, token=settings.milvus_token, seconds=float(settings.milvus_timeout_seconds))
 
 
 def _turn_for(turns: Turns, name: str, work: str) -> AbstractAsyncContextManager[Hold]:

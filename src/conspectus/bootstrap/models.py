@@ -105,8 +105,8 @@ class Embedders:
         from conspectus.providers.vendors import embedder_of
 
         chosen = self._settings
-        inner = embedder_of(name, timeout=float(chosen.provider_seconds), note=self._note)
-        sharing = Sharing(max(1, chosen.embed_batch), chosen.embed_wait_milliseconds / 1000)
+        inner = embedder_of(name, timeout=float(chosen.provider_timeout_seconds), note=self._note)
+        sharing = Sharing(max(1, chosen.embed_batch_size), chosen.embed_batch_delay_ms / 1000)
         return EmbedQueue(inner, sharing=sharing, patience=_patience(chosen))
 
 
@@ -134,12 +134,12 @@ class Rerankers:
     def _make(self, name: str) -> Reranker:
         from conspectus.providers.vendors import reranker_of
 
-        timeout = float(self._settings.provider_seconds)
+        timeout = float(self._settings.provider_timeout_seconds)
         return reranker_of(name, patience=_patience(self._settings), timeout=timeout, note=self._note)
 
 
 def _patience(settings: Settings) -> Patience:
-    return Patience(settings.embed_attempts, longest_wait=float(settings.embed_longest_wait_seconds))
+    return Patience(settings.embed_max_attempts, longest_wait=float(settings.embed_max_backoff_seconds))
 
 
 def _setting(space: EmbeddingSpace) -> str:

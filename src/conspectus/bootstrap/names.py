@@ -16,7 +16,7 @@ _GLINER = "gliner:"
 
 def checked_names(settings: Settings) -> None:
     """Raises InvalidInput for a name of no known form."""
-    chosen = settings.names
+    chosen = settings.entity_extractor
     folder = chosen.removeprefix(_SPACY).removeprefix(_GLINER)
     if chosen not in (RULES, _CHAT) and (folder in (chosen, "")):
         raise InvalidInput("names", f"{chosen!r} is not rules, spacy:PATH, gliner:PATH or chat")
@@ -25,7 +25,7 @@ def checked_names(settings: Settings) -> None:
 def extractor_of(settings: Settings, chat_model: ChatModel | None) -> Extractor:
     """What the settings name. Raises InvalidInput, MissingExtra, or ChatNotConfigured."""
     checked_names(settings)
-    chosen = settings.names
+    chosen = settings.entity_extractor
     if chosen == RULES:
         return RuleExtractor()
     if chosen.startswith(_SPACY):

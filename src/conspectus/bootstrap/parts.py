@@ -100,7 +100,9 @@ async def prepare(path: str | Path, settings: Settings) -> None:
 
     place = place_of(path, settings)
     await asyncio.to_thread(_make, place.folder)
-    await (await open_records(place.records, busy_seconds=settings.busy_seconds, connections=2)).close()
+    await (
+        await open_records(place.records, busy_seconds=settings.lock_timeout_seconds, connections=2)
+    ).close()
 
 
 async def _opened(place: Place, settings: Settings) -> "SqlRecords":
@@ -109,7 +111,7 @@ async def _opened(place: Place, settings: Settings) -> "SqlRecords":
 
     chosen_index(place, settings)
     await asyncio.to_thread(_make, place.folder)
-    busy, connections = settings.busy_seconds, settings.database_connections
+    busy, connections = settings.lock_timeout_seconds, settings.database_connections
     wall = _has_wall(settings)
     return await open_records(place.records, busy_seconds=busy, connections=connections, row_security=wall)
 
@@ -129,7 +131,7 @@ def _replays(place: Place, settings: Settings, transactions: "Transactions") -> 
 def _graphs(settings: Settings, transactions: "Transactions") -> Graphs:
     from conspectus.records.graphs import SqlGraphs
 
-    return SqlGraphs(transactions, most=settings.max_walked)
+    return SqlGraphs(transactions, most=settings.max_traversal_nodes)
 
 
 def _allowances(transactions: "Transactions") -> Allowances:
@@ -214,8 +216,8 @@ def _work_parts(place: Place, settings: Settings, transactions: "Transactions", 
     def make_fetcher() -> Fetcher:
         from conspectus.sources.web import FetchLimits, WebFetcher
 
-        size, redirects = settings.fetch_max_bytes, settings.fetch_max_redirects
-        return WebFetcher(FetchLimits(size, redirects, settings.fetch_seconds, allow))
+        size, redirects = settings.max_fetch_bytes, settings.max_fetch_redirects
+        return WebFetcher(FetchLimits(size, redirects, settings.fetch_timeout_seconds, allow))
 
     def connector_for(connection: Connection, fetcher: Fetcher) -> Connector:
         from conspectus.sources.addresses import Boundary
@@ -277,7 +279,7 @@ def _alert_parts(turn: Turn, settings: Settings, transactions: "Transactions") -
         from conspectus.sources.webhooks import WebhookPoster
 
         boundary = Boundary.from_entries(_allowed(settings))
-        return WebhookPoster(boundary, key=settings.webhook_key, seconds=settings.webhook_seconds)
+        return WebhookPoster(boundary, key=settings.webhook_key, seconds=settings.webhook_timeout_seconds)
 
     return AlertParts(SqlAlerts(transactions), turn, make_poster)
 
@@ -291,7 +293,7 @@ def _name_parts(turn: Turn, settings: Settings, transactions: "Transactions") ->
 
 def _allowed(settings: Settings) -> tuple[str, ...]:
     """What may be asked although it is not public."""
-    return tuple(filter(None, (entry.strip() for entry in settings.fetch_allow.split(","))))
+    return tuple(filter(None, (entry.strip() for entry in settings.fetch_allowed_networks.split(","))))
 
 
 async def _open_jobs(place: Place, workers: int, *, executor: str, turns: Turns) -> Jobs:

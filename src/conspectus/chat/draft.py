@@ -44,7 +44,9 @@ def drafted(request: ChatRequest, settings: Settings, *, window: int, count: Cou
     """Check a request and share out the window. Raises InvalidInput or TooLarge."""
     message, history, since = _checked(request, settings)
     shares = request.allocation
-    look = (settings.chat_inject == "on" if request.inject is None else request.inject) and shares.context > 0
+    look = (
+        settings.chat_use_context == "on" if request.inject is None else request.inject
+    ) and shares.context > 0
     silent = shares.system == 0 and request.instructions is None
     prompt = Prompt.of(
         "" if silent else request.instructions, history, message, rules=look and shares.system > 0

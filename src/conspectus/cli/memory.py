@@ -144,7 +144,7 @@ class Recalling:
 def remembering(common: Common, *, new: bool = False) -> Iterator[Session]:
     """The session of a command about memories: unless another is named, in the collection of memories."""
     with opened(common, new=new) as session:
-        usual = common.collection is None and session.collection == Settings().collection
+        usual = common.collection is None and session.collection == Settings().default_collection
         yield replace(session, collection=MEMORY) if usual else session
 
 
@@ -322,10 +322,10 @@ def recent(
     whose: Whose,
     *,
     turns: Annotated[
-        int | None, typer.Option(min=0, help="Most turns. Default: CONSPECTUS_MEMORY_TURNS.")
+        int | None, typer.Option(min=0, help="Most turns. Default: CONSPECTUS_RECENT_MEMORY_TURNS.")
     ] = None,
     tokens: Annotated[
-        int | None, typer.Option(min=0, help="Most tokens. Default: CONSPECTUS_MEMORY_TOKENS.")
+        int | None, typer.Option(min=0, help="Most tokens. Default: CONSPECTUS_RECENT_MEMORY_TOKENS.")
     ] = None,
 ) -> None:
     """Show the last turns that fit, oldest first."""

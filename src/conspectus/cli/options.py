@@ -18,7 +18,7 @@ WHERE_HELP = (
     "occurred=START..END, or a JSON filter. May be repeated; all must match."
 )
 COLLECTION = (
-    "Collection. Default: CONSPECTUS_COLLECTION, else 'default' (for tasks 'tasks', for memory 'memory')."
+    "Collection. Default: CONSPECTUS_DEFAULT_COLLECTION, else 'default' (tasks: 'tasks', memory: 'memory')."
 )
 
 

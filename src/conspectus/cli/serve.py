@@ -55,12 +55,12 @@ class Fixed:
     max_tokens: Annotated[
         int | None,
         typer.Option(min=0, help="Most tokens of a result, and as many where a call names none. "
-                     "Default: CONSPECTUS_MCP_TOKENS, else 8000."),
+                     "Default: CONSPECTUS_MCP_MAX_TOKENS, else 8000."),
     ] = None  # fmt: skip
 
     def options(self, settings: Settings) -> "Options":
         """As the server takes it. Raises InvalidInput."""
-        most = settings.mcp_tokens if self.max_tokens is None else self.max_tokens
+        most = settings.mcp_max_tokens if self.max_tokens is None else self.max_tokens
         scope = Scope(self.user, self.agent, self.conversation)
         made: Options = importlib.import_module(OFFER).Options(most, scope, self.tokenizer)
         return made
@@ -116,7 +116,7 @@ def serve(
         host=given.host if host is None else host,
         port=given.port if port is None else port,
         workers=given.workers if workers is None else workers,
-        background="off" if no_jobs else given.background,
+        run_background_jobs="off" if no_jobs else given.run_background_jobs,
     )
 
     with for_good():
@@ -139,7 +139,7 @@ def worker(
     require_here(common)
     if common.collection is not None:
         raise InvalidInput("collection", "a worker works for all collections")
-    settings = replace(Settings.from_environment(), background="on")
+    settings = replace(Settings.from_environment(), run_background_jobs="on")
     logs = importlib.import_module(LOGS)
     log = logs.logger(settings.log_level)
 

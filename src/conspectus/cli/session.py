@@ -47,7 +47,7 @@ def opened(common: Common, *, new: bool = False) -> Iterator[Session]:
     """
     settings = Settings.from_environment()
     with _engine(common, settings, new=new) as engine:
-        session = Session(engine, common.collection or settings.collection)
+        session = Session(engine, common.collection or settings.default_collection)
         try:
             yield session
         except NotFound as missing:

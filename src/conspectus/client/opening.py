@@ -23,13 +23,15 @@ async def open(
     """Ask the server at `url` with an API key, and let go of it at the end of the block.
 
     What is not given comes from the settings, and they from the environment (CONSPECTUS_URL and
-    CONSPECTUS_KEY). Nothing is asked yet. Raises InvalidInput for an address or a key that cannot be one.
+    CONSPECTUS_API_KEY). Nothing is asked yet. Raises InvalidInput for an address or a key that cannot be one.
     """
     chosen = Settings.from_environment() if settings is None else settings
     address = checked(url or chosen.url)
-    limits = Limits(seconds=chosen.answer_seconds, answer_bytes=chosen.max_answer_bytes)
-    headers = authorization(chosen.key if key is None else key)
-    async with httpx.AsyncClient(headers=headers, timeout=chosen.answer_seconds, verify=_trusted()) as http:
+    limits = Limits(seconds=chosen.client_timeout_seconds, answer_bytes=chosen.max_response_bytes)
+    headers = authorization(chosen.api_key if key is None else key)
+    async with httpx.AsyncClient(
+        headers=headers, timeout=chosen.client_timeout_seconds, verify=_trusted()
+    ) as http:
         channel = Channel(http, address, limits)
         yield RemoteEngine(channel, bootstrap.local_files(chosen), bootstrap.local_archives(chosen))
 

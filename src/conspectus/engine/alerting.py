@@ -121,7 +121,7 @@ class Alerting(Happenings):
         """
         await self._require_own(alert)
         last = await self.newest_alert_event() if after is None else after
-        pause = self._parts.settings.alert_poll_milliseconds / 1_000
+        pause = self._parts.settings.alert_poll_interval_ms / 1_000
         while True:
             page = await self._told_after(last, alert, HEARD)
             for each in await self._shown(page) if page else ():
@@ -148,14 +148,14 @@ class Alerting(Happenings):
         parts, core = self._parts, self._core
         settings, rows = parts.settings, parts.alerts.rows
         checker = Checker(core.records, rows, eyes=self._eyes, meaning=self._meaning, clock=parts.clock)
-        patience = Patience(max(1, settings.webhook_attempts), FIRST_WAIT, LONGEST_WAIT)
+        patience = Patience(max(1, settings.webhook_max_attempts), FIRST_WAIT, LONGEST_WAIT)
         deliverer = Deliverer(rows, core.poster(), body=self._body, patience=patience, clock=parts.clock)
         return AlertService(
             checker,
             deliverer,
             turn=parts.alerts.turn,
-            poll=settings.alert_poll_milliseconds / 1_000,
-            grace=settings.webhook_seconds,
+            poll=settings.alert_poll_interval_ms / 1_000,
+            grace=settings.webhook_timeout_seconds,
         )
 
     async def _eyes(self, alert: Alert) -> Shows | None:

@@ -19,9 +19,9 @@ CHOICES: Final = frozenset({"on", "off"})
 
 async def start_work(engine: Engine, settings: Settings) -> None:
     """Begin all of it, unless the settings leave it to other processes. Raises InvalidInput."""
-    if settings.background not in CHOICES:
-        raise InvalidInput("background", f"{settings.background!r} is not on or off")
-    if settings.background == "on":
+    if settings.run_background_jobs not in CHOICES:
+        raise InvalidInput("background", f"{settings.run_background_jobs!r} is not on or off")
+    if settings.run_background_jobs == "on":
         await engine.start_jobs()
         await engine.start_following()
         await engine.start_alerting()

@@ -230,7 +230,7 @@ class Catalog(Desk):
         usual = self._parts.settings.embedder
         require_embedder(self._person, embedder or usual, usual)
         made = self._parts.embedder_named(embedder or usual)
-        chosen = self._parts.settings.language if language is None else language
+        chosen = self._parts.settings.default_language if language is None else language
         whole = self._sight.own_name(named("collection", name))
         now = self._parts.clock()
         new = Collection(

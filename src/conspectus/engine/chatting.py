@@ -72,7 +72,7 @@ class Chatting(Conversing):
         """
         model, settings = self._parts.chat_model, self._parts.settings
         count = self._parts.counter(model.tokenizer if model else settings.chat_tokenizer)
-        window = model.window if model else settings.chat_window
+        window = model.window if model else settings.chat_context_tokens
         draft = drafted(request, settings, window=window, count=count)
         channel = None
         if request.keep_in is not None:
@@ -123,7 +123,7 @@ class Chatting(Conversing):
 
     def _home(self, request: ChatRequest) -> str:
         everywhere = request.collection == EVERYWHERE
-        return self._parts.settings.collection if everywhere else request.collection
+        return self._parts.settings.default_collection if everywhere else request.collection
 
     async def _given(self, request: ChatRequest, draft: Draft) -> _Given:
         if not draft.question:

@@ -153,9 +153,9 @@ class Condensing(Seeing):
     @cached_property
     def _summary_patience(self) -> Patience:
         settings = self._parts.settings
-        longest = float(settings.embed_longest_wait_seconds)
-        first = settings.job_wait_milliseconds / 1_000
-        return Patience(max(1, settings.summary_attempts), first_wait=first, longest_wait=longest)
+        longest = float(settings.embed_max_backoff_seconds)
+        first = settings.job_backoff_ms / 1_000
+        return Patience(max(1, settings.summary_max_attempts), first_wait=first, longest_wait=longest)
 
     async def _extracted(self, asked: Asked) -> Summary:
         captions = await self._captions_of(asked)

@@ -44,7 +44,7 @@ async def connections(
 
     return Connections(
         names_of=seen.of,
-        passages=partial(seen.passages, most=parts.settings.graph_names_most, few=FEW),
+        passages=partial(seen.passages, most=parts.settings.max_entity_mentions, few=FEW),
         called=called,
         walk=walk,
         lack=None if home.names else NOT_KEPT,

@@ -99,7 +99,7 @@ class Conversing(Following):
 
     async def chain(self, document: str, *, limit: int = 20) -> Chain:
         """A message with what it answers, up to the root, and with what follows from it. Raises NotFound."""
-        most = self._parts.settings.max_chain
+        most = self._parts.settings.max_thread_messages
         if not 1 <= limit <= most:
             raise InvalidInput("limit", f"must be from 1 to {most}")
         message = await self.get(document)

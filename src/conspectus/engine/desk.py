@@ -66,7 +66,7 @@ class Desk(ChecksArguments):
     @property
     def _does_background_work(self) -> bool:
         """Whether this process does what nobody waits for, and does not leave it to others."""
-        return self._parts.settings.background != "off"
+        return self._parts.settings.run_background_jobs != "off"
 
     def _begin_embedding(self, collection: Collection, embedder: Embedder | None) -> None:
         """Have what was written embedded while the caller goes on."""

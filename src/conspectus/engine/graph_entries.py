@@ -119,8 +119,10 @@ def checked(walk: Walk, settings: Settings) -> Walk:
         raise InvalidInput("min_weight", "must be from 0 to 1")
     if isinstance(walk.types, str):
         raise InvalidInput("types", "must be a sequence of types")
-    if not 0 <= walk.skip < settings.max_walked:
-        raise InvalidInput("skip", f"must be from 0 to below {settings.max_walked}, where a walk ends")
+    if not 0 <= walk.skip < settings.max_traversal_nodes:
+        raise InvalidInput(
+            "skip", f"must be from 0 to below {settings.max_traversal_nodes}, where a walk ends"
+        )
     page("limit", walk.limit, settings.max_limit)
     return Walk(
         hops=walk.hops,

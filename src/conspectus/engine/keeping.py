@@ -93,10 +93,10 @@ class Keeping(Carrying):
     async def start_keeping(self) -> None:
         """Carry out every rule, as whoever keeps it may, from now on whenever it is due.
 
-        Of all processes that have the store open, one does so, every `retention_minutes` of the settings (0:
-        not at all), by jobs.
+        Of all processes that have the store open, one does so, every `retention_interval_minutes` of the
+        settings (0: not at all), by jobs.
         """
-        minutes = self._parts.settings.retention_minutes
+        minutes = self._parts.settings.retention_interval_minutes
         if minutes:
             self._core.keep(lambda: Keeper(self._keep_due, turn=self._parts.keeping, pause=60.0 * minutes))
 
@@ -168,7 +168,7 @@ class Keeping(Carrying):
 
     async def _keep_due(self) -> None:
         """Start a job for each of those whose rules are due and let something go."""
-        pause, now = timedelta(minutes=self._parts.settings.retention_minutes), self._parts.clock()
+        pause, now = timedelta(minutes=self._parts.settings.retention_interval_minutes), self._parts.clock()
         kept = sorted(await self._parts.memories.retentions(), key=_keeper)
         for (collection, owner), rules in groupby(kept, key=_keeper):
             late = [each for each in rules if each.ran is None or not now - pause < each.ran <= now]

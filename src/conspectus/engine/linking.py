@@ -48,7 +48,7 @@ class Linking(Naming):
         Each comes with its candidates and the parts of their scores; a node is named from `threshold` on.
         Raises NotFound, TooLarge, or InvalidInput for a mention outside of the text.
         """
-        least = self._parts.settings.link_percent / 100 if threshold is None else threshold
+        least = self._parts.settings.entity_link_min_percent / 100 if threshold is None else threshold
         if not 0 <= least <= 1:
             raise InvalidInput("threshold", "must be from 0 to 1")
         seen = await self._graph_seen(graph, collection)

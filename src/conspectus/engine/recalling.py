@@ -171,7 +171,7 @@ class Recalling(Reminding):
                 left -= cost
         turns = [each.memory for each in await self._last(question, asked.homes)][::-1]
         settings = self._parts.settings
-        tokens = settings.memory_tokens if question.recent_tokens is None else question.recent_tokens
+        tokens = settings.recent_memory_tokens if question.recent_tokens is None else question.recent_tokens
         most = min(tokens, int(room * RECENT_SHARE))
         last = recent(turns, turns=len(turns), tokens=most, count=count)
         return Standing(tuple(notes), tuple(last))

@@ -76,8 +76,8 @@ class Reminding(Linking):
         What is not given is as the settings say. One larger than all of the tokens is cut, with a mark.
         """
         settings = self._parts.settings
-        most = settings.memory_turns if turns is None else turns
-        room = settings.memory_tokens if tokens is None else tokens
+        most = settings.recent_memory_turns if turns is None else turns
+        room = settings.recent_memory_tokens if tokens is None else tokens
         for name, number in (("turns", most), ("tokens", room)):
             if number < 0:
                 raise InvalidInput(name, "must not be negative")

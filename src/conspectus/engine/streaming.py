@@ -206,7 +206,7 @@ class Streaming(Chatting):
         """
         place, source = await self._stream_source(stream, collection)
         sequence = await self._sight.newest_change(place) if after is None else after
-        pause = self._parts.settings.alert_poll_milliseconds / 1_000
+        pause = self._parts.settings.alert_poll_interval_ms / 1_000
         while True:
             reached, found = await self._sight.written_since(place, source, sequence, limit=CHANGES)
             captions = [each for each in found if each[1].kind == "caption"]

@@ -120,7 +120,7 @@ class Watching(Chores):
     async def start_jobs(self) -> None:
         """Run what waits, here or in another process that holds the store. Twice is as once."""
         parts, settings = self._parts, self._parts.settings
-        patience = Patience(settings.job_attempts, first_wait=settings.job_wait_milliseconds / 1_000)
+        patience = Patience(settings.job_max_attempts, first_wait=settings.job_backoff_ms / 1_000)
         work = parts.work
         runner = Runner(
             work.ledger, self._as_its_owner, work.files.drop, parts.clock, patience, alone=work.alone

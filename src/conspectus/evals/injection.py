@@ -100,7 +100,7 @@ async def injection(
     """
     attacks = read_attacks(Path(directory))
     listener = Listener()
-    settings = replace(Settings(), embedder="none", reranker="none", chat_model="none", chat_inject="on")
+    settings = replace(Settings(), embedder="none", reranker="none", chat_model="none", chat_use_context="on")
     with tempfile.TemporaryDirectory(prefix="conspectus-eval-") as folder:
         async with bootstrap.open(folder, settings=settings, chat_model=listener) as engine:
             found = await _all_faults(engine, listener, attacks, progress)

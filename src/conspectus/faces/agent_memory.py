@@ -147,7 +147,7 @@ class AsyncAgentMemory(Carrying):
 
 def _default_token_limit() -> int:
     given = context_token_limit()
-    return Settings().memory_tokens if given is None else given
+    return Settings().recent_memory_tokens if given is None else given
 
 
 def _retention(days: float | None, most: int | None) -> Retention:

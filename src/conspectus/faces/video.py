@@ -101,7 +101,7 @@ class ContextManager(Functions):
             if chosen.milvus_uri:
                 place["uri"] = chosen.milvus_uri
             store = MilvusContextStore(
-                collection_name=chosen.collection, embedding_dim=embedding_dim, **place
+                collection_name=chosen.default_collection, embedding_dim=embedding_dim, **place
             )
         return cls(embeddings, store, chosen.max_context_tokens)
 

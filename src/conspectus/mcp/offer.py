@@ -41,7 +41,7 @@ class Options:
         """Raise InvalidInput for what no server can be run with."""
         checked(self.scope)
         if self.most_tokens < LEAST:
-            raise InvalidInput("mcp_tokens", f"must be at least {LEAST}, which is what a receipt takes")
+            raise InvalidInput("mcp_max_tokens", f"must be at least {LEAST}, which is what a receipt takes")
 
 
 @dataclass(frozen=True, slots=True)

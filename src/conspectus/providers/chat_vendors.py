@@ -51,7 +51,7 @@ class Choice:
             vendors = ", ".join(VENDORS)
             raise InvalidInput("chat_model", f"{setting!r} is not none or vendor:model, of {vendors}")
         if url and not url.startswith(("http://", "https://")):
-            raise InvalidInput("chat_url", "must begin with http:// or https://")
+            raise InvalidInput("chat_base_url", "must begin with http:// or https://")
         chosen = cls(vendor, model, url)
         chosen.require()
         return chosen

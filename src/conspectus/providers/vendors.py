@@ -64,9 +64,9 @@ def chat_model_of(settings: Settings, *, note: Note) -> HostedChatModel:
     """
     return HostedChatModel(
         settings.chat_model,
-        url=settings.chat_url,
-        window=settings.chat_window,
+        url=settings.chat_base_url,
+        window=settings.chat_context_tokens,
         tokenizer=settings.chat_tokenizer,
-        seconds=float(settings.chat_seconds),
+        seconds=float(settings.chat_timeout_seconds),
         note=note,
     )

@@ -99,7 +99,7 @@ def _check_choices(whole: Query, settings: Settings) -> None:
         raise InvalidInput("arms", f"{min(unknown)!r} is none; there are {' and '.join(ARMS)}")
     if not 0 <= whole.limit <= settings.max_limit:
         raise InvalidInput("limit", f"must be from 0 to {settings.max_limit}")
-    if not 0 <= whole.chain <= settings.max_chain:
-        raise InvalidInput("chain", f"must be from 0 to {settings.max_chain}")
+    if not 0 <= whole.chain <= settings.max_thread_messages:
+        raise InvalidInput("chain", f"must be from 0 to {settings.max_thread_messages}")
     if whole.floor is not None and not -1.0 <= whole.floor <= 1.0:
         raise InvalidInput("floor", "is a cosine similarity, from -1 to 1")

@@ -62,8 +62,8 @@ class LocalFiles:
             max_file_bytes=settings.max_file_bytes,
             max_files=settings.max_files,
             max_depth=settings.max_folder_depth,
-            parse_seconds=settings.parse_seconds,
-            parse_memory_bytes=settings.parse_memory_bytes,
+            parse_seconds=settings.parse_timeout_seconds,
+            parse_memory_bytes=settings.parse_max_memory_bytes,
             max_unpacked_bytes=settings.max_unpacked_bytes,
         )
 

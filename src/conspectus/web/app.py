@@ -98,7 +98,7 @@ def application(
     sharing = None if engine.spoken is None else Sharing(engine.spoken, chosen_log)
     chats = ChatStreams(settings, chosen_log, told=metrics.chats.set, sharing=sharing)
     listeners, endings = Listeners(settings, chosen_log), Endings(engine.replays)
-    options = Options(settings.mcp_tokens) if only_models is None else only_models
+    options = Options(settings.mcp_max_tokens) if only_models is None else only_models
     models = Endpoint(options, most_bytes=settings.max_request_bytes)
     for each in (chats, listeners):
         readiness.when_stopping(each.stop)
@@ -166,7 +166,7 @@ class Running:
         """What a store that is away keeps from being done is done the next time."""
         try:
             await self.engine.replays.give_back()
-            await self.engine.replays.forget(now() - timedelta(hours=self.settings.keep_answers_hours))
+            await self.engine.replays.forget(now() - timedelta(hours=self.settings.idempotency_hours))
             if self.engine.spoken is not None:
                 await self.engine.spoken.forget(older=FORGETTING)
         except ConspectusError as fault:

@@ -63,9 +63,9 @@ class ChatStreams:
         if self._stopped:
             refuse(503, "the server is about to stop")
         self._make_room(person)
-        leave = self.settings.chat_leave_seconds if resumable else 0
+        leave = self.settings.chat_disconnect_grace_seconds if resumable else 0
         log = self._log.bind(request_id=request_id)
-        stream = ChatStream(events, Terms(person.id, leave, self.settings.chat_stream_bytes, log))
+        stream = ChatStream(events, Terms(person.id, leave, self.settings.chat_replay_bytes, log))
         self._streams[stream.id] = stream
         self._told(len(self))
         stream.when_over(lambda _stream: self._told(len(self)))
@@ -121,7 +121,7 @@ class ChatStreams:
         own = sum(not each.over and each.person == person.id for each in self._streams.values())
         if person.key is not None and own >= self.settings.max_user_chats:
             raise Overloaded("as many chats of this user are answered as there may be at once")
-        while len(self._streams) >= self.settings.chat_streams:
+        while len(self._streams) >= self.settings.max_chat_streams:
             over = next((each for each in self._streams.values() if each.over), None)
             if over is None:
                 raise Overloaded("as many chats are answered as there may be at once")

@@ -123,7 +123,7 @@ def _piece(text: str) -> tuple[str, str]:
 async def taken(piece: bytes, send: Send, settings: Settings) -> bool:
     """Whether the client takes a piece in within the time that a request has to arrive."""
     try:
-        async with asyncio.timeout(settings.request_seconds or None):
+        async with asyncio.timeout(settings.request_timeout_seconds or None):
             await send({"type": "http.response.body", "body": piece, "more_body": True})
     except TimeoutError:
         return False

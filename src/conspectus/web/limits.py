@@ -38,7 +38,7 @@ class Limits:
         body = Counted(receive, Headers(scope=scope), most)
         answer = Started(send)
         try:
-            async with asyncio.timeout(self._settings.request_seconds or None) as deadline:
+            async with asyncio.timeout(self._settings.request_timeout_seconds or None) as deadline:
                 scope["state"]["deadline"] = deadline
                 await self._app(scope, body.receive, answer.send)
         except TimeoutError:
@@ -47,12 +47,12 @@ class Limits:
             if body.awaited:
                 refuse(
                     408,
-                    f"the request did not arrive within {self._settings.request_seconds} s",
+                    f"the request did not arrive within {self._settings.request_timeout_seconds} s",
                     Connection="close",
                 )
             if may_be_done(scope):
-                raise WriteUnknown(f"not done within {self._settings.request_seconds} s") from None
-            refuse(504, f"not done within {self._settings.request_seconds} s")
+                raise WriteUnknown(f"not done within {self._settings.request_timeout_seconds} s") from None
+            refuse(504, f"not done within {self._settings.request_timeout_seconds} s")
 
 
 class Counted:

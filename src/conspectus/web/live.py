@@ -53,9 +53,9 @@ class Listeners:
 
     def require_room(self, person: Person) -> None:
         """Raise Overloaded where no one more may listen, or not with a key of this user."""
-        if len(self) >= self.settings.max_listeners:
+        if len(self) >= self.settings.max_subscribers:
             raise Overloaded("as many listen as may at once")
-        if person.key is not None and self._present[person.id] >= self.settings.max_user_listeners:
+        if person.key is not None and self._present[person.id] >= self.settings.max_user_subscribers:
             raise Overloaded("as many listen with keys of this user as may at once")
 
     @asynccontextmanager
@@ -72,7 +72,7 @@ class Listeners:
     async def _end(self, receive: Receive) -> None:
         leaving = asyncio.create_task(_disconnected(receive))
         stopping = asyncio.create_task(self._stopped.wait())
-        longest = self.settings.listen_seconds or None
+        longest = self.settings.subscription_seconds or None
         try:
             await asyncio.wait({leaving, stopping}, timeout=longest, return_when=asyncio.FIRST_COMPLETED)
         finally:
@@ -144,7 +144,7 @@ class LiveEvents(Response, Generic[T]):
 
     async def _fault(self, coming: "asyncio.Future[T]") -> BaseException | None:
         """Why nothing more is sent, if so."""
-        if monotonic() - self._asked >= self._settings.alert_poll_milliseconds / 1_000:
+        if monotonic() - self._asked >= self._settings.alert_poll_interval_ms / 1_000:
             try:
                 await self._still_good()
             except ConspectusError as fault:

@@ -36,7 +36,7 @@ class Shares:
     def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics) -> None:
         self._app = app
         self._settings = settings
-        self._places = asyncio.Semaphore(settings.max_requests)
+        self._places = asyncio.Semaphore(settings.max_concurrent_requests)
         self._places_of: dict[str, asyncio.Semaphore] = {}
         self._waiting: Counter[str] = Counter()
         self._present: Counter[str] = Counter()
@@ -55,7 +55,9 @@ class Shares:
     async def _place(self, person: Person) -> AsyncIterator[Place]:
         shared = person.key is not None and self._settings.max_user_requests
         user = person.id if shared else ""
-        own = self._places_of.setdefault(user, asyncio.Semaphore(shared or self._settings.max_requests))
+        own = self._places_of.setdefault(
+            user, asyncio.Semaphore(shared or self._settings.max_concurrent_requests)
+        )
         self._present[user] += 1
         try:
             place = await self._wait(user, own)
@@ -69,7 +71,7 @@ class Shares:
                 del self._present[user], self._places_of[user]
 
     async def _wait(self, user: str, own: asyncio.Semaphore) -> Place:
-        most, all_waiting = self._settings.max_waiting, self._waiting.total()
+        most, all_waiting = self._settings.max_queued_requests, self._waiting.total()
         if self._places.locked() and all_waiting >= most:
             raise Overloaded("the server answers as many requests as it can")
         if user and own.locked() and self._waiting[user] >= max(1, most // SHARE_OF_WAITING):

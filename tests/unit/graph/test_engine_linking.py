@@ -76,7 +76,7 @@ async def test_limits_and_names_that_are_not_there_are_said(engine):
 
 
 async def test_the_threshold_is_that_of_the_settings(tmp_path):
-    async with bootstrap.open(tmp_path, settings=replace(SETTINGS, link_percent=99)) as engine:
+    async with bootstrap.open(tmp_path, settings=replace(SETTINGS, entity_link_min_percent=99)) as engine:
         await engine.add_nodes(NODES)
         assert ids(await engine.link("art"))["art"] is None
         assert ids(await engine.link("art", threshold=0.8))["art"] == "art"

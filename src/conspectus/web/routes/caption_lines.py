@@ -30,7 +30,7 @@ async def add_lines(
     wait: bool = False,
 ) -> CaptionsWrittenAnswer:
     """Store captions, batch by batch."""
-    pieces = arriving(request.stream(), request.app.state.listeners.settings.request_seconds)
+    pieces = arriving(request.stream(), request.app.state.listeners.settings.request_timeout_seconds)
     taken = await take_lines(pieces, engine, stream=stream, collection=collection, replacing=replace)
     if wait:
         await engine.settle(collection=collection)

@@ -21,7 +21,7 @@ router = Section("memory", route_class=LinesRoute, dependencies=[Depends(spelt)]
 async def import_lines(whose: OfScope, request: Request, engine: EngineOf) -> ImportedAnswer:
     """Take in lines, batch by batch; where no scope is named, they go where they say."""
     settings = request.app.state.listeners.settings
-    pieces = arriving(request.stream(), settings.request_seconds)
+    pieces = arriving(request.stream(), settings.request_timeout_seconds)
     scope = None if whose.scope == Scope() else whose.scope
     where = {"collection": whose.collection, "scope": scope}
     return await take_memories(pieces, engine, where, longest=settings.max_request_bytes)

@@ -237,7 +237,7 @@ class CompletionBody(BaseModel):
             where=EVERYTHING if looking.where is None else filter_from_json(looking.where),
             inject=looking.inject,
             instructions=instructions or None,
-            allocation=self.allocation(settings.chat_window, own_instructions=bool(instructions)),
+            allocation=self.allocation(settings.chat_context_tokens, own_instructions=bool(instructions)),
             temperature=self.temperature,
         )
 
