@@ -29,7 +29,7 @@ from rich.table import Table
 
 import conspectus
 from conspectus.errors import NotFound
-from conspectus.graph.keys import key_of
+from conspectus.graph.name_keys import key_of
 from conspectus.memory.scopes import graph_name
 from conspectus.model.graph import Fact
 from conspectus.model.memory import MEMORY, Forgetting, MemoryQuestion, NewMemory, Scope

@@ -25,7 +25,7 @@ from rich.table import Table
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.model.conversation import NewMessage
+from conspectus.model.channels import NewMessage
 from conspectus.sources.chats.archives import LocalArchives
 
 WORDS = replace(Settings(), embedder="none")

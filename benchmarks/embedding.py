@@ -17,12 +17,12 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
+from tests.support.postgres_server import postgres_server
 
 import conspectus
 from conspectus import NewDocument, Settings
 from conspectus.ports import Vectors
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.postgres_server import postgres_server
 
 DIMENSIONS = 384
 SETTINGS = replace(Settings(), run_background_jobs="off", log_level="critical")

@@ -26,12 +26,12 @@ import numpy as np
 from fleet_clients import HOME, KINDS, MARK, MEMORIES, USERS, Client, Fleet, Mark, Tally, Truth
 from rich.console import Console
 from rich.table import Table
+from tests.support.postgres_server import postgres_server
 
 import conspectus
 from conspectus import Settings
 from conspectus.engine import Engine
 from conspectus.model.access import Grantee
-from conspectus.testing.postgres_server import postgres_server
 
 PROGRAM = [sys.executable, "-c", "from conspectus.cli.entry import main; main()"]
 

@@ -27,8 +27,8 @@ from video import DAY, STREAM, texts
 import conspectus
 from conspectus import RemoteEngine
 from conspectus.errors import ConspectusError, ServerUnavailable
-from conspectus.model.video import NewCaption, VideoQuestion
-from conspectus.streams.showing import line_of
+from conspectus.model.streams import NewCaption, VideoQuestion
+from conspectus.streams.caption_format import line_of
 
 CAPTIONS = 20_000
 LATEST = 120.0

@@ -18,11 +18,11 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from tests.support.postgres_server import PostgresProcess, postgres_server
 
 import conspectus
 from conspectus import Engine, NewDocument, Settings
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.postgres_server import PostgresProcess, postgres_server
 
 SMALL, PURGES, ALONE_SECONDS = 100, 3, 3.0
 WORDS = ["tide", "harbor", "gull", "lamp", "rope", "mast", "anchor", "storm", "pier", "crane", "buoy", "sail"]

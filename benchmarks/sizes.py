@@ -12,10 +12,10 @@ from time import perf_counter
 
 import psycopg
 from corpus import paragraphs
+from tests.support.postgres_server import postgres_server
 
 from conspectus import NewDocument, bootstrap
 from conspectus.settings import Settings
-from conspectus.testing.postgres_server import postgres_server
 
 BATCH = 500
 SMALLEST = 20

@@ -21,14 +21,14 @@ import psycopg
 from corpus import paragraphs, questions
 from growth_plot import Line, Panel, picture
 from latency import Given, timed
+from tests.support.milvus_server import milvus_server
+from tests.support.postgres_server import postgres_server
 from vectors import vectors
 
 import conspectus
 from conspectus import Engine, NewDocument, Query, Settings
 from conspectus.model.filter import EVERYTHING, Eq, Filter
 from conspectus.ports import Vectors
-from conspectus.testing.milvus_server import milvus_server
-from conspectus.testing.postgres_server import postgres_server
 
 STORES = {
     "embedded": ("sqlite", "segments"),

@@ -20,13 +20,13 @@ import numpy as np
 from plain_milvus import PlainMilvus
 from rich.console import Console
 from rich.table import Table
+from tests.support.milvus_server import milvus_server
 from vectors import Matrix, vectors
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.model.video import CaptionRange, NewCaption, VideoQuestion
+from conspectus.model.streams import CaptionRange, NewCaption, VideoQuestion
 from conspectus.providers.onnx_embedder import OnnxEmbedder
-from conspectus.testing.milvus_server import milvus_server
 from conspectus.text.clocks import timecode
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "eval"

@@ -20,10 +20,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from rich.console import Console
 from rich.table import Table
+from tests.support.postgres_server import PostgresProcess, postgres_server
 
 import conspectus
 from conspectus import NewDocument, Settings
-from conspectus.testing.postgres_server import PostgresProcess, postgres_server
 
 SETTINGS = replace(Settings(), embedder="none", run_background_jobs="off", log_level="critical")
 SOURCES = 8

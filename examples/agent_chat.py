@@ -12,7 +12,7 @@ import uuid
 
 import conspectus
 from conspectus import ChatRequest, Settings
-from conspectus.faces.agent import AgentContext
+from conspectus.facades.agent import AgentContext
 from conspectus.model.chat import Delta, Failure
 from conspectus.model.results import Message
 from conspectus.sync import BlockingEngine

@@ -30,10 +30,10 @@ from conspectus.evals.thread_sets import JudgedChannel, read_judged_channels
 from conspectus.evals.threads import linked, measured, outcome
 from conspectus.text.replies import Linker
 from conspectus.text.replies.features import features
-from conspectus.text.replies.forest import Judge, judge, tabulated
+from conspectus.text.replies.history import Past
 from conspectus.text.replies.linker import seconds
-from conspectus.text.replies.past import Past
-from conspectus.text.replies.reading import read
+from conspectus.text.replies.message_parsing import read
+from conspectus.text.replies.tree_model import Judge, judge, tabulated
 
 Floats = NDArray[np.floating[Any]]
 Integers = NDArray[np.int64]

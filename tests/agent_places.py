@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import conspectus
-from conspectus.faces.agent import AgentContext
+from conspectus.facades.agent import AgentContext
 from conspectus.settings import Settings
 from conspectus.sync import BlockingEngine
 from conspectus.testing.embedders import HashedEmbedder

@@ -5,7 +5,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from conspectus.model.conversation import ArchiveKind, ChannelArchive, ChatArchive, NewMessage
+from conspectus.model.channels import ArchiveKind, ChannelArchive, ChatArchive, NewMessage
 from conspectus.sources.chats.archives import LocalArchives
 
 USERS = [

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from conspectus.index.milvus.server import MilvusServer
-from conspectus.testing.milvus_server import MilvusProcess, milvus_server
-from conspectus.testing.postgres_server import PostgresProcess, postgres_server
+from conspectus.index.milvus.connection import MilvusServer
 from tests.repetitions import IN_FULL
+from tests.support.milvus_server import MilvusProcess, milvus_server
+from tests.support.postgres_server import PostgresProcess, postgres_server
 
 pytest.register_assert_rewrite("tests.index_histories", "tests.index_strategies", "tests.programs")
 

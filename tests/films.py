@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 
 from conspectus.model.results import Message
-from conspectus.model.video import NewCaption
+from conspectus.model.streams import NewCaption
 from conspectus.testing.chat_models import ScriptedChatModel
 
 SCENE = re.compile(r"scene \d+")

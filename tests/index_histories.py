@@ -14,8 +14,8 @@ from conspectus.errors import StorageError
 from conspectus.index.memory import MemoryIndex
 from conspectus.model.filter import EVERYTHING, Eq
 from conspectus.ports import Index, Probe
-from conspectus.testing.journal import Journal, make_chunk, unit
 from tests.programs import READY
+from tests.support.journal import Journal, make_chunk, unit
 
 DIMENSIONS = 4
 

@@ -10,7 +10,7 @@ from conspectus.model.filter import And, Between, Eq, Exists, In, Not, Or, Overl
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Period
 from conspectus.ports import Candidates, Index, Probe
-from conspectus.testing.journal import Journal, make_chunk, unit
+from tests.support.journal import Journal, make_chunk, unit
 
 DIMENSIONS = 6
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)

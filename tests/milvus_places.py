@@ -3,9 +3,9 @@
 from pathlib import Path
 from uuid import uuid4
 
-from conspectus.index.milvus.asking import Place
-from conspectus.index.milvus.server import MilvusServer
-from conspectus.records.turns import turn
+from conspectus.index.milvus.connection import MilvusServer
+from conspectus.index.milvus.reads import Place
+from conspectus.records.jobs.file_locks import turn
 
 
 class TakenForAServer(MilvusServer):

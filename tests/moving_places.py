@@ -6,13 +6,12 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Float, Integer, LargeBinary, Table, delete, insert, inspect, select
 
-from conspectus.records import newest
-from conspectus.records.databases import DatabaseAccess, database_at
-from conspectus.records.job_tables import jobs
-from conspectus.records.tables import collections, schema
-from conspectus.records.transacting import Database
+from conspectus.records.core import schema
+from conspectus.records.core.connect import DatabaseAccess, database_at
+from conspectus.records.core.database import Database
+from conspectus.records.tables.core import collections, metadata
+from conspectus.records.tables.jobs import jobs
 
-assert newest.EVERY
 LETTERS = "Straße 日本語 \U0001f600 e\u0301 'quoted' \\ %s \x01\x7f"
 
 
@@ -29,11 +28,11 @@ def database(address: str) -> Iterator[Database]:
 
 def fill(connection: Connection, *, rows: int = 3, start: int = 1) -> None:
     """Put `rows` rows into every table that there is, each with all its columns filled."""
-    for table in schema.sorted_tables:
+    for table in metadata.sorted_tables:
         if table.name == "counters":
             if start == 1:
                 connection.execute(delete(table))
-                connection.execute(insert(table), [{"name": n, "value": 10**9} for n in newest.COUNTED])
+                connection.execute(insert(table), [{"name": n, "value": 10**9} for n in schema.COUNTED])
             continue
         made = [_row(table, number) for number in range(start, start + rows)]
         connection.execute(insert(table), made)

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from conspectus.bootstrap.pgvector import IndexTransactions
-from conspectus.index.pgvector.place import Place
-from conspectus.records.databases import DatabaseAccess, database_at
-from conspectus.records.transactions import Transactions
+from conspectus.index.pgvector.options import Place
+from conspectus.records.core.connect import DatabaseAccess, database_at
+from conspectus.records.core.transactions import Transactions
 
 
 @asynccontextmanager

@@ -6,8 +6,8 @@ from typing import Any
 
 from conspectus import Engine
 from conspectus.engine.wiki_shelf import SourcesShelf
+from conspectus.model.connections import Connection
 from conspectus.model.records import Metadata, NewDocument, Source, Written
-from conspectus.model.wiki import Connection
 
 UNUSED: Any = None
 

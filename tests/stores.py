@@ -8,10 +8,10 @@ from uuid import uuid4
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.index.milvus.server import MilvusServer
+from conspectus.index.milvus.connection import MilvusServer
 from conspectus.ports import Embedder
-from conspectus.testing.milvus_server import MilvusProcess
-from conspectus.testing.postgres_server import PostgresProcess
+from tests.support.milvus_server import MilvusProcess
+from tests.support.postgres_server import PostgresProcess
 
 SETTINGS = replace(Settings(), log_level="critical", milvus_timeout_seconds=30)
 STORES = (

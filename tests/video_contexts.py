@@ -3,7 +3,7 @@
 import uuid
 from typing import Any
 
-from conspectus.faces.video import ContextStore, Document
+from conspectus.facades.video import ContextStore, Document
 
 SUBJECTS = ("car", "dog", "rain", "door")
 

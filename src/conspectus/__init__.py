@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from conspectus.client import open as connect
     from conspectus.engine import Engine
     from conspectus.errors import ConspectusError
+    from conspectus.model.channels import ChannelQuestion, NewMessage
     from conspectus.model.chat import ChatRequest
-    from conspectus.model.conversation import ChannelQuestion, NewMessage
     from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, Or, Overlaps
     from conspectus.model.query import Budget, Query, Situation
     from conspectus.model.records import Document, NewDocument, Period
     from conspectus.model.results import ContextWindow, Hit, Retrieval
-    from conspectus.model.video import (
+    from conspectus.model.streams import (
         CaptionRange,
         NewAlert,
         NewCaption,
@@ -79,12 +79,12 @@ _HOMES = {
     "engine": ("Engine",),
     "errors": ("ConspectusError",),
     "model.chat": ("ChatRequest",),
-    "model.conversation": ("ChannelQuestion", "NewMessage"),
+    "model.channels": ("ChannelQuestion", "NewMessage"),
     "model.filter": ("And", "Between", "Eq", "Exists", "Filter", "In", "Not", "Or", "Overlaps"),
     "model.query": ("Budget", "Query", "Situation"),
     "model.records": ("Document", "NewDocument", "Period"),
     "model.results": ("ContextWindow", "Hit", "Retrieval"),
-    "model.video": (
+    "model.streams": (
         *("CaptionRange", "NewAlert", "NewCaption", "NewEvent", "NewStream", "SummaryRequest"),
         "VideoQuestion",
     ),

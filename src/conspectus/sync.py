@@ -21,7 +21,7 @@ from conspectus import bootstrap, client
 from conspectus.engine import Engine
 from conspectus.errors import ForkedEngine
 from conspectus.model.chat import ChatEvent, ChatRequest
-from conspectus.model.video import AlertEvent, LiveCaption
+from conspectus.model.streams import AlertEvent, LiveCaption
 from conspectus.ports import Embedder
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.web import Reranker

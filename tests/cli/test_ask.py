@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from conspectus.testing.chat_server import ChatServer, Says, refusing, stumbling
 from tests.cli.conftest import Outcome, Shell
+from tests.support.chat_server import ChatServer, Says, refusing, stumbling
 from tests.web.test_serve import serving
 
 QUESTION = "when does the backup run"

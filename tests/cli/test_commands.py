@@ -7,8 +7,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from conspectus.testing.postgres_server import PostgresProcess
 from tests.cli.conftest import Shell
+from tests.support.postgres_server import PostgresProcess
 
 COUNTS = ("added", "replaced", "updated", "unchanged", "pruned")
 

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Sequence
 
-from conspectus.testing.chat_server import ChatCall, refusing
 from tests.cli.conftest import Outcome, Shell
 from tests.cli.test_ask import settings, vendor
+from tests.support.chat_server import ChatCall, refusing
 
 SCENES = "".join(
     f"{number}\n00:00:{number:02},000 --> 00:00:{number:02},900\nScene {number} ends.\n\n"

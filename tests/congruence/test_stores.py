@@ -11,20 +11,20 @@ import pytest
 from tests.congruence.comparing import LOOKED_AT, Agreement, key_of
 from tests.congruence.worlds import Asked, Peopled, World, peopled, world_of
 from tests.stores import SETTINGS, STORES, Servers
+from tests.support.milvus_server import MilvusProcess
+from tests.support.postgres_server import PostgresProcess
 
 from conspectus import Engine, NewDocument
+from conspectus.bootstrap.components import parts_of
 from conspectus.bootstrap.models import GIVEN, Models
-from conspectus.bootstrap.parts import parts_of
-from conspectus.bootstrap.places import place_of
+from conspectus.bootstrap.store_address import place_of
 from conspectus.evals.datasets import read_retrieval_set
 from conspectus.index.memory import MemoryIndex
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.model.results import Hit
 from conspectus.ports import Embedder, Index, Reader
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.milvus_server import MilvusProcess
-from conspectus.testing.postgres_server import PostgresProcess
-from conspectus.text.words import Analyzer
+from conspectus.text.analyzer import Analyzer
 
 LEAST_SHARE = 0.95
 APPROXIMATE = {"postgresql+pgvector"}

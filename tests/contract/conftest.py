@@ -4,14 +4,13 @@ from collections.abc import AsyncIterator, Iterator
 
 import psycopg
 import pytest
+from tests.support.postgres_server import PostgresProcess
 
-from conspectus.records import newest
 from conspectus.records.store import SqlRecords, open_records
-from conspectus.records.tables import schema
-from conspectus.testing.postgres_server import PostgresProcess
+from conspectus.records.tables.core import metadata
 
 EMPTYING = "; ".join(
-    f'DELETE FROM "{table.name}"' for table in reversed(schema.sorted_tables) if table.name != "counters"
+    f'DELETE FROM "{table.name}"' for table in reversed(metadata.sorted_tables) if table.name != "counters"
 )
 COUNTING = "UPDATE counters SET value = 0"
 
@@ -19,7 +18,6 @@ COUNTING = "UPDATE counters SET value = 0"
 @pytest.fixture(scope="session")
 def shared_database(postgres: PostgresProcess) -> Iterator[tuple[str, psycopg.Connection]]:
     """A database and a connection to it that commits each statement."""
-    assert newest.EVERY
     with postgres.fresh() as url, psycopg.connect(url, autocommit=True) as connection:
         yield url, connection
 

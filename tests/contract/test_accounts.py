@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, insert, select
+from tests.contracts.accounts_contract import ANNA, BEN, WIKI, AccountsContract, a_user
+from tests.support.in_memory_accounts import MemoryAccounts, MemoryCatalog
+from tests.support.samples import NOON, shelf
 
 from conspectus.model.access import User
-from conspectus.records.accounts import SqlAccounts
-from conspectus.records.job_tables import connections, jobs
+from conspectus.records.people.store import SqlAccounts
 from conspectus.records.store import SqlRecords, open_records
-from conspectus.testing.accounts_contract import ANNA, BEN, WIKI, AccountsContract, a_user
-from conspectus.testing.memory_accounts import MemoryAccounts, MemoryCatalog
-from conspectus.testing.samples import NOON, shelf
+from conspectus.records.tables.jobs import connections, jobs
 
 
 @pytest.fixture

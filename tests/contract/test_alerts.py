@@ -5,14 +5,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.contracts.accounts_contract import a_user
+from tests.contracts.alerts_contract import ANNA, PLAIN, AlertsContract, filled, match, told
+from tests.support.samples import NOON
 
 from conspectus.ports.alerts import Checked
-from conspectus.records.accounts import SqlAccounts
-from conspectus.records.alerts import SqlAlerts
+from conspectus.records.people.store import SqlAccounts
 from conspectus.records.store import SqlRecords, open_records
-from conspectus.testing.accounts_contract import a_user
-from conspectus.testing.alerts_contract import ANNA, PLAIN, AlertsContract, filled, match, told
-from conspectus.testing.samples import NOON
+from conspectus.records.streams.alerts import SqlAlerts
 
 
 @pytest.fixture

@@ -4,13 +4,13 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
+from tests.support.chat_server import ChatCall, ChatServer, stumbling
 
 from conspectus.errors import ChatUnreachable
 from conspectus.model.results import Message
 from conspectus.providers.chat_model import HostedChatModel
 from conspectus.testing.chat_model_contract import ChatModelContract, Says, Scene
 from conspectus.testing.chat_models import ScriptedChatModel
-from conspectus.testing.chat_server import ChatCall, ChatServer, stumbling
 
 
 class ScriptedScene:

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tests.support.in_memory_wiki import MemoryConnector, MemoryWiki
+from tests.support.mediawiki_server import WikiSite
+from tests.support.web_server import ScriptedServer
 
 from conspectus.ports.web import Connector
 from conspectus.sources.connectors.git_repository import GitRepository, Repository
 from conspectus.sources.connectors.markdown_folder import MarkdownFolder
 from conspectus.sources.connectors.mediawiki import MediaWiki
 from conspectus.sources.connectors.mediawiki_api import MediaWikiApi
-from conspectus.sources.web import FetchLimits, WebFetcher
+from conspectus.sources.web.fetcher import FetchLimits, WebFetcher
 from conspectus.testing.connector_contract import ConnectorContract, Place
-from conspectus.testing.mediawiki_server import WikiSite
-from conspectus.testing.memory_wiki import MemoryConnector, MemoryWiki
-from conspectus.testing.web_server import ScriptedServer
 
 BATCH = 2
 ALONE = {"PATH": os.environ["PATH"], "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}

@@ -8,17 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.contracts.engine_contract import EngineContract
+from tests.support.engine_samples import untimed
+from tests.support.served import served
 
 import conspectus
 from conspectus import Engine, RemoteEngine, Retrieval, Settings
 from conspectus.errors import NotAllowed, NotFound, Unauthenticated
 from conspectus.model.access import Grantee
 from conspectus.model.filter import Eq
-from conspectus.model.video import LiveCaption, NewCaption, VideoQuestion
+from conspectus.model.streams import LiveCaption, NewCaption, VideoQuestion
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.engine_contract import EngineContract
-from conspectus.testing.engine_samples import untimed
-from conspectus.testing.served import served
 from conspectus.web.app import application
 
 SETTINGS = replace(Settings(), log_level="critical")

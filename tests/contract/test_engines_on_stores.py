@@ -4,13 +4,13 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.contracts.engine_contract import EngineContract
 from tests.stores import Servers
+from tests.support.milvus_server import MilvusProcess
+from tests.support.postgres_server import PostgresProcess
 
 from conspectus import Engine
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.engine_contract import EngineContract
-from conspectus.testing.milvus_server import MilvusProcess
-from conspectus.testing.postgres_server import PostgresProcess
 
 
 @pytest.fixture(scope="session")

@@ -6,18 +6,18 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Connection, event
+from tests.contracts.graph_walks_contract import GraphMergesContract, GraphWalksContract
+from tests.contracts.graphs_contract import GraphsContract
+from tests.support.graph_samples import PEOPLE, PLACES, GraphShelf, adding, edge, node
+from tests.support.in_memory_graphs import MemoryGraphs
+from tests.support.samples import notes, prepared
+from tests.support.samples import shelf as a_shelf
 
 from conspectus.model.graph import GraphReceipt, Walk
 from conspectus.model.ids import DocumentId, SourceId
-from conspectus.records.graph_walking import READINGS
-from conspectus.records.graphs import SqlGraphs
+from conspectus.records.graph.store import SqlGraphs
+from conspectus.records.graph.traversal import READINGS
 from conspectus.records.store import SqlRecords, open_records
-from conspectus.testing.graph_samples import PEOPLE, PLACES, GraphShelf, adding, edge, node
-from conspectus.testing.graph_walks_contract import GraphMergesContract, GraphWalksContract
-from conspectus.testing.graphs_contract import GraphsContract
-from conspectus.testing.memory_graphs import MemoryGraphs
-from conspectus.testing.samples import notes, prepared
-from conspectus.testing.samples import shelf as a_shelf
 
 RIM = 20_000
 

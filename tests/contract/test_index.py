@@ -3,16 +3,16 @@
 from pathlib import Path
 
 import pytest
+from tests.contracts.index_contract import DIMENSIONS, IndexContract, OpenIndex
+from tests.support import index_recall
+from tests.support.index_recall import IndexRecall
+from tests.support.journal import Journal
 
 from conspectus.index.memory import MemoryIndex
 from conspectus.index.segments.build import Options
 from conspectus.index.segments.store import SegmentsIndex
 from conspectus.ports import Index
-from conspectus.testing import index_recall
-from conspectus.testing.index_contract import DIMENSIONS, IndexContract, OpenIndex
-from conspectus.testing.index_recall import IndexRecall
-from conspectus.testing.journal import Journal
-from conspectus.text.words import Analyzer
+from conspectus.text.analyzer import Analyzer
 
 
 class TestMemory(IndexContract):

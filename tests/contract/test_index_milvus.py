@@ -4,17 +4,17 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.contracts.index_contract import DIMENSIONS, IndexContract, OpenIndex
 from tests.milvus_places import place_in
+from tests.support import index_recall
+from tests.support.index_recall import IndexRecall
+from tests.support.journal import Journal
+from tests.support.milvus_server import MilvusProcess
 
-from conspectus.index.milvus.server import MilvusServer
+from conspectus.index.milvus.connection import MilvusServer
 from conspectus.index.milvus.store import MilvusIndex
 from conspectus.ports import Index
-from conspectus.testing import index_recall
-from conspectus.testing.index_contract import DIMENSIONS, IndexContract, OpenIndex
-from conspectus.testing.index_recall import IndexRecall
-from conspectus.testing.journal import Journal
-from conspectus.testing.milvus_server import MilvusProcess
-from conspectus.text.words import Analyzer
+from conspectus.text.analyzer import Analyzer
 
 
 @pytest.fixture

@@ -3,18 +3,18 @@
 from collections.abc import AsyncIterator
 
 import pytest
+from tests.contracts.index_contract import DIMENSIONS, IndexContract, OpenIndex
+from tests.support import index_recall
+from tests.support.index_recall import IndexRecall
+from tests.support.journal import Journal
 
 from conspectus.bootstrap.pgvector import IndexTransactions
-from conspectus.index.pgvector.place import Place
+from conspectus.index.pgvector.options import Place
 from conspectus.index.pgvector.store import PgvectorIndex
 from conspectus.ports import Index
-from conspectus.records.databases import DatabaseAccess, database_at
-from conspectus.records.transactions import Transactions
-from conspectus.testing import index_recall
-from conspectus.testing.index_contract import DIMENSIONS, IndexContract, OpenIndex
-from conspectus.testing.index_recall import IndexRecall
-from conspectus.testing.journal import Journal
-from conspectus.text.words import Analyzer
+from conspectus.records.core.connect import DatabaseAccess, database_at
+from conspectus.records.core.transactions import Transactions
+from conspectus.text.analyzer import Analyzer
 
 
 @pytest.fixture

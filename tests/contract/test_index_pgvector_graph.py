@@ -9,16 +9,16 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, text
 from tests.pgvector_places import place_at
+from tests.support.journal import Journal, make_chunk, unit
 from tests.waiting import until
 
 from conspectus.index.memory import MemoryIndex
 from conspectus.index.pgvector.database import rows_of
-from conspectus.index.pgvector.place import Place
+from conspectus.index.pgvector.options import Place
 from conspectus.index.pgvector.store import PgvectorIndex
 from conspectus.index.pgvector.tables import Tables
 from conspectus.model.filter import EVERYTHING, Eq, Filter, Not
 from conspectus.ports import Probe, Vectors
-from conspectus.testing.journal import Journal, make_chunk, unit
 
 DIMENSIONS = 8
 FILTERS: tuple[Filter, ...] = (EVERYTHING, Eq(("n",), 1), Not(Eq("thread", "t")), Not(Eq(("n",), 1)))

@@ -5,9 +5,10 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 import pytest
+from tests.support.samples import SPACE, notes, prepared, shelf, vector
 
 from conspectus.bootstrap.pgvector import PgvectorIndexes
-from conspectus.bootstrap.taking_in import MOST_CHUNKS
+from conspectus.bootstrap.pgvector_sync import MOST_CHUNKS
 from conspectus.errors import NotFound
 from conspectus.index.memory import MemoryIndex
 from conspectus.ingest.sync import catch_up
@@ -16,11 +17,10 @@ from conspectus.model.ids import ChunkId, DocumentId, SourceId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Collection
 from conspectus.ports import Index, Probe, Reader
-from conspectus.records.collection_reader import CollectionReader
+from conspectus.records.core.collection_reader import CollectionReader
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.settings import Settings
-from conspectus.testing.samples import SPACE, notes, prepared, shelf, vector
-from conspectus.text.words import Analyzer
+from conspectus.text.analyzer import Analyzer
 
 FOX = Probe(EVERYTHING, "fox", None, 1_000)
 

@@ -5,12 +5,12 @@ import random
 from pathlib import Path
 
 import pytest
+from tests.support.journal import Journal, make_chunk
 
 from conspectus.index.segments.build import Options
 from conspectus.index.segments.store import SegmentsIndex
 from conspectus.model.filter import EVERYTHING, Eq
 from conspectus.ports import Index, Probe
-from conspectus.testing.journal import Journal, make_chunk
 
 VERSIONED = Probe(EVERYTHING, "version", None, 1_000)
 

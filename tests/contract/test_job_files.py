@@ -11,9 +11,9 @@ from conspectus.errors import UnreadableFile
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import Upload
 from conspectus.ports.jobs import JobFiles
-from conspectus.records.job_files import PART, SqlJobFiles
+from conspectus.records.jobs.files import PART, SqlJobFiles
 from conspectus.records.store import SqlRecords, open_records
-from conspectus.sources.job_files import LocalJobFiles
+from conspectus.sources.files.job_files import LocalJobFiles
 
 JOB = JobId("5a921db3")
 SIZES = (0, 1, PART - 1, PART, PART + 1)

@@ -13,14 +13,14 @@ from urllib.parse import quote
 import psycopg
 import pytest
 from dbos import DBOS
+from tests.contracts.jobs_contract import LONG, WORKERS, JobsContract, OpenJobs, Site
 from tests.waiting import until
 
 from conspectus.ingest.job_runner import InProcessJobs
 from conspectus.model.ids import JobId
 from conspectus.ports.jobs import Jobs
 from conspectus.providers.dbos_jobs import POLL, SCHEMA, SHARED_LOOK, TABLES, DbosJobs, Sharing, claimed
-from conspectus.records.turns import FileHold
-from conspectus.testing.jobs_contract import LONG, WORKERS, JobsContract, OpenJobs, Site
+from conspectus.records.jobs.file_locks import FileHold
 
 
 class TestInProcessJobs(JobsContract):

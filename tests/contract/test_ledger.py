@@ -4,15 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-
-from conspectus.errors import NotFound
-from conspectus.model.jobs import safe_rate
-from conspectus.ports.jobs import Ledger, Replays, RequestLog
-from conspectus.records.ledger import SqlLedger
-from conspectus.records.replays import SqlReplays
-from conspectus.records.request_log import SqlRequestLog
-from conspectus.records.store import SqlRecords, open_records
-from conspectus.testing.ledger_contract import (
+from tests.contracts.ledger_contract import (
     NOON,
     LedgerContract,
     ReplaysContract,
@@ -20,8 +12,16 @@ from conspectus.testing.ledger_contract import (
     Store,
     job,
 )
-from conspectus.testing.memory_jobs import MemoryLedger, MemoryReplays, MemoryRequestLog
-from conspectus.testing.samples import SHELF, shelf
+from tests.support.in_memory_jobs import MemoryLedger, MemoryReplays, MemoryRequestLog
+from tests.support.samples import SHELF, shelf
+
+from conspectus.errors import NotFound
+from conspectus.model.jobs import safe_rate
+from conspectus.ports.jobs import Ledger, Replays, RequestLog
+from conspectus.records.jobs.idempotency import SqlReplays
+from conspectus.records.jobs.request_log import SqlRequestLog
+from conspectus.records.jobs.store import SqlLedger
+from conspectus.records.store import SqlRecords, open_records
 
 
 async def stocked(records: SqlRecords) -> SqlRecords:

@@ -13,9 +13,9 @@ from conspectus import Engine, NewDocument
 from conspectus.errors import InvalidInput
 from conspectus.model.graph import NewEdge, NewNode
 from conspectus.model.memory import NewMemory, Scope
-from conspectus.model.video import NewAlert, NewCaption, NewEvent
+from conspectus.model.streams import NewAlert, NewCaption, NewEvent
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.text.lengths import KEY_BYTES, NAME_BYTES
+from conspectus.text.key_lengths import KEY_BYTES, NAME_BYTES
 
 Use = Callable[[Engine, str], Awaitable[object]]
 

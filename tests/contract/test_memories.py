@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.contracts.memories_contract import MemoriesContract
 
 from conspectus.ports.memories import Memories
-from conspectus.records.memories import SqlMemories
+from conspectus.records.memory.store import SqlMemories
 from conspectus.records.store import SqlRecords, open_records
-from conspectus.testing.memories_contract import MemoriesContract
 
 
 class TestSqlMemories(MemoriesContract):

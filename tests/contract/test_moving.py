@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Connection, text
 from tests.moving_places import contents, database, fill, shape
+from tests.support.postgres_server import PostgresProcess
 
 from conspectus.errors import Conflict, NotFound, StorageBusy, StorageError, StorageTooNew
-from conspectus.records import row_security
-from conspectus.records.databases import DatabaseAccess, bring_up_to_date, database_at
-from conspectus.records.moving.move import Move, Moved
-from conspectus.records.moving.target import NOT_MOVED, Target
-from conspectus.records.transacting import Database, transact
-from conspectus.testing.postgres_server import PostgresProcess
+from conspectus.records.core import row_security
+from conspectus.records.core.connect import DatabaseAccess, bring_up_to_date, database_at
+from conspectus.records.core.database import Database, transact
+from conspectus.records.transfer.target import NOT_MOVED, Target
+from conspectus.records.transfer.transfer import Move, Moved
 
 PAIRS = [(a, b) for a in ("sqlite", "postgresql") for b in ("sqlite", "postgresql")]
 Make = Callable[[str], Database]

@@ -8,19 +8,19 @@ import psycopg
 import pytest
 from sqlalchemy import Connection
 from tests.moving_places import database, keep_job
+from tests.support.postgres_server import PostgresProcess
 
 import conspectus
 from conspectus import Engine, NewDocument
-from conspectus.bootstrap.moving import move
-from conspectus.bootstrap.places import RECORDS
+from conspectus.bootstrap.store_address import RECORDS
+from conspectus.bootstrap.transfer import move
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import Upload
-from conspectus.records.transacting import transact
+from conspectus.records.core.database import transact
 from conspectus.settings import Settings
-from conspectus.sources.job_files import LocalJobFiles
+from conspectus.sources.files.job_files import LocalJobFiles
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.postgres_server import PostgresProcess
 
 TOPICS = ("printers", "releases on Tuesdays", "Straße 日本語", "backups \U0001f600", "keys and doors")
 

@@ -8,13 +8,13 @@ from sqlalchemy import Connection, select
 from tests.moving_places import contents, database
 
 from conspectus import NewDocument, sync
-from conspectus.bootstrap.moving import move
-from conspectus.bootstrap.places import RECORDS
+from conspectus.bootstrap.store_address import RECORDS
+from conspectus.bootstrap.transfer import move
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import EmbeddingSpace
-from conspectus.records import embedding
-from conspectus.records.tables import collections
-from conspectus.records.transacting import transact
+from conspectus.records.core import embeddings
+from conspectus.records.core.database import transact
+from conspectus.records.tables.core import collections
 from conspectus.settings import Settings
 from conspectus.sync import BlockingEngine
 from conspectus.testing.embedders import HashedEmbedder
@@ -62,7 +62,7 @@ def switch_space(engine: BlockingEngine) -> None:
 
         def switch(connection: Connection) -> None:
             collection = CollectionId(connection.execute(chosen).scalar_one())
-            embedding.switch_space(connection, collection, space=space)
+            embeddings.switch_space(connection, collection, space=space)
 
         transact(opened, opened.writing, switch)
 

@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.contracts.names_contract import NamesContract
+from tests.support.in_memory_names import MemoryNames
 
 from conspectus.ports.graphs import Names
-from conspectus.records.mentions import SqlNames
+from conspectus.records.graph.mentions import SqlNames
 from conspectus.records.store import SqlRecords, open_records
-from conspectus.testing.memory_names import MemoryNames
-from conspectus.testing.names_contract import NamesContract
 
 
 @pytest.fixture

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from sqlalchemy import Connection, event, text
+from tests.support.samples import SHELF, SPACE, notes, prepared, shelf
 
 from conspectus.model.records import EmbeddingSpace
-from conspectus.records.reading import chunks_between
+from conspectus.records.core.reads import chunks_between
 from conspectus.records.store import open_records
-from conspectus.testing.samples import SHELF, SPACE, notes, prepared, shelf
 
 SCANNED = re.compile(r"(Seq|Index|Index Only|Bitmap Index) Scan(?: using)? (?:on )?(\w+)")
 

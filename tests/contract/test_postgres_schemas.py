@@ -7,13 +7,13 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.stores import SETTINGS
+from tests.support.postgres_server import PostgresProcess
+from tests.support.samples import notes, prepared, shelf
 
 import conspectus
 from conspectus.errors import StorageError
 from conspectus.records.store import open_records
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.postgres_server import PostgresProcess
-from conspectus.testing.samples import notes, prepared, shelf
 
 PGVECTOR = replace(SETTINGS, index="pgvector")
 BROKEN = "UPDATE pg_index SET indisvalid = false WHERE indexrelid = '{}'::regclass"

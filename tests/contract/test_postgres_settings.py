@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Float, cast, literal, select
 from tests.stores import SETTINGS
+from tests.support.postgres_server import PostgresProcess
 
 import conspectus
 from conspectus.model.filter import Between, Eq
 from conspectus.model.query import Query
 from conspectus.model.records import NewDocument
-from conspectus.records.dialects import kind_of
+from conspectus.records.core.dialects import kind_of
 from conspectus.records.store import open_records
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.postgres_server import PostgresProcess
 
 UNUSUAL = (
     "standard_conforming_strings = off",

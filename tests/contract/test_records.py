@@ -10,21 +10,21 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.contracts.records_contract import RecordsContract
 from tests.files import holding
+from tests.support.samples import SHELF, SPACE, notes, prepared, shelf, vector
 
 from conspectus.errors import StorageBusy, StorageError
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import DocumentId
 from conspectus.ports import Records
 from conspectus.records.store import SqlRecords, open_records
-from conspectus.testing.records_contract import RecordsContract
-from conspectus.testing.samples import SHELF, SPACE, notes, prepared, shelf, vector
 
 WRITER = """
 import asyncio, sys
 from pathlib import Path
 from conspectus.records.store import open_records
-from conspectus.testing.samples import SPACE, notes, prepared, shelf, vector
+from tests.support.samples import SPACE, notes, prepared, shelf, vector
 
 async def main(path, name):
     records = await open_records(Path(path))

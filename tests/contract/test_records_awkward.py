@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.samples import NOON, NOTES, SHELF, notes, prepared, shelf
 
 from conspectus.errors import InvalidInput
 from conspectus.model.access import Group
@@ -13,14 +14,13 @@ from conspectus.model.filter import EVERYTHING, And, Between, Eq, In, Not
 from conspectus.model.ids import ChunkId, DocumentId, GroupId, SourceId
 from conspectus.model.memory import PINNED
 from conspectus.model.records import Period
-from conspectus.model.video import ENTITIES
+from conspectus.model.streams import ENTITIES
 from conspectus.ports.timelines import Span
-from conspectus.records.accounts import SqlAccounts
-from conspectus.records.graphs import SqlGraphs
-from conspectus.records.memories import SqlMemories
-from conspectus.records.mentions import SqlNames
+from conspectus.records.graph.mentions import SqlNames
+from conspectus.records.graph.store import SqlGraphs
+from conspectus.records.memory.store import SqlMemories
+from conspectus.records.people.store import SqlAccounts
 from conspectus.records.store import SqlRecords, open_records
-from conspectus.testing.samples import NOON, NOTES, SHELF, notes, prepared, shelf
 
 UNSTORABLE = ["a\x00b", "\ud800", "\udc00x"]
 

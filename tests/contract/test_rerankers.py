@@ -3,13 +3,13 @@
 from collections.abc import AsyncIterator
 
 import pytest
+from tests.support.model_servers import ModelServer
+from tests.support.vendor_protocols import bedrock, cohere, jina, tei
 
 from conspectus.ports.web import Reranker
 from conspectus.providers.bedrock_reranker import BedrockReranker
 from conspectus.providers.rerankers import CohereReranker, HttpReranker
-from conspectus.testing.model_servers import ModelServer
 from conspectus.testing.reranker_contract import OverlapReranker, RerankerContract
-from conspectus.testing.vendor_protocols import bedrock, cohere, jina, tei
 
 MODEL = "cohere.rerank-v3-5:0"
 

@@ -13,6 +13,8 @@ import pytest
 from psycopg import sql
 from sqlalchemy import make_url, text
 from tests.stores import SETTINGS
+from tests.support.postgres_server import PostgresProcess
+from tests.support.samples import NOON, notes, prepared, shelf
 from tests.waiting import until
 
 import conspectus
@@ -21,12 +23,10 @@ from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.access import ROLES, Grant, Grantee, Group, Person, User
 from conspectus.model.filter import EVERYTHING, document_row, matches
 from conspectus.model.ids import LOCAL, ChunkId, CollectionId, DocumentId, GroupId, SourceId, UserId
-from conspectus.records.accounts import SqlAccounts
-from conspectus.records.row_security import READER
+from conspectus.records.core.row_security import READER
+from conspectus.records.people.store import SqlAccounts
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.postgres_server import PostgresProcess
-from conspectus.testing.samples import NOON, notes, prepared, shelf
 
 HOMES = [CollectionId(name) for name in ("red", "green", "blue")]
 USERS = [UserId(name) for name in ("ada", "ben", "cy", "di")]

@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.contracts.summaries_contract import SummariesContract
 
 from conspectus.ports.summaries import Summaries
 from conspectus.records.store import SqlRecords, open_records
-from conspectus.records.summaries import SqlSummaries
-from conspectus.testing.summaries_contract import SummariesContract
+from conspectus.records.streams.summaries import SqlSummaries
 
 
 class TestSqlSummaries(SummariesContract):

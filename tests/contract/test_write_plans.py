@@ -16,13 +16,12 @@ from tests.stores import SETTINGS
 
 import conspectus
 from conspectus import Engine
-from conspectus.faces.task_words import Task
-from conspectus.faces.tasks import Tasks
-from conspectus.model.conversation import NewMessage
+from conspectus.facades.tasks import Task, Tasks
+from conspectus.model.channels import NewMessage
 from conspectus.model.memory import Forgetting, NewMemory, Scope
 from conspectus.model.records import NewDocument
-from conspectus.model.video import NewCaption
-from conspectus.records import newest
+from conspectus.model.streams import NewCaption
+from conspectus.records.core import schema
 from conspectus.testing.embedders import HashedEmbedder
 
 ANN = Scope("ann")
@@ -117,7 +116,7 @@ def plan(database: sqlite3.Connection, sql: str, values: Any) -> list[str]:
 
 
 def with_indexes_shuffled(seed: int) -> sqlite3.Connection:
-    statements = list(newest.statements("sqlite"))
+    statements = list(schema.statements("sqlite"))
     random.Random(seed).shuffle(statements)
     database = sqlite3.connect(":memory:")
     for statement in sorted(statements, key=lambda each: "INDEX" in each):
@@ -150,7 +149,7 @@ async def test_what_a_write_reads_depends_on_no_order_of_indexes(tmp_path: Path)
 
 
 def test_a_new_store_gets_its_indexes_in_the_order_of_their_names() -> None:
-    made = [each.split()[2:5:2] for each in newest.statements("sqlite") if each.startswith("CREATE INDEX")]
+    made = [each.split()[2:5:2] for each in schema.statements("sqlite") if each.startswith("CREATE INDEX")]
     for table in {table for _, table in made}:
         of_table = [name for name, named in made if named == table]
         assert of_table == sorted(of_table)

@@ -10,10 +10,10 @@ import pytest
 from sqlalchemy import Connection, insert, select
 
 from conspectus.errors import Conflict
+from conspectus.records.core.transactions import Transactions
+from conspectus.records.core.write_queue import MOST
 from conspectus.records.store import open_records
-from conspectus.records.tables import counters
-from conspectus.records.transactions import Transactions
-from conspectus.records.writer import MOST
+from conspectus.records.tables.core import counters
 
 Work = Callable[[Connection], int]
 LONG = 60.0

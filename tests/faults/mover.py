@@ -14,8 +14,7 @@ import signal
 import sys
 from collections.abc import Callable
 
-from conspectus.bootstrap.moving import move
-from conspectus.records import newest
+from conspectus.bootstrap.transfer import move
 from conspectus.settings import Settings
 
 SETTINGS = Settings(lock_timeout_seconds=20)
@@ -24,7 +23,6 @@ MOST_PAGES = 120
 
 def main(source: str, target: str, chance: random.Random, kills: int) -> None:
     """Move to the end at last."""
-    assert newest.EVERY
     ends = [
         ended(lambda: move(source, target, settings=SETTINGS, progress=killer(chance))) for _ in range(kills)
     ]

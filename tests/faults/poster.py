@@ -13,7 +13,7 @@ from pathlib import Path
 
 import conspectus
 from conspectus.engine import Engine
-from conspectus.model.conversation import NewMessage
+from conspectus.model.channels import NewMessage
 from conspectus.model.ids import DocumentId
 from conspectus.settings import Settings
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import conspectus
 from conspectus.model.results import Message
-from conspectus.model.video import SummaryRequest
+from conspectus.model.streams import SummaryRequest
 from conspectus.settings import Settings
 from conspectus.testing.chat_models import ScriptedChatModel
 from tests.films import indexed, material, told

@@ -12,9 +12,9 @@ import pytest
 
 import conspectus
 from conspectus import Engine
-from conspectus.model.video import AlertEvent, NewAlert, NewCaption
-from conspectus.testing.web_server import Answer, ScriptedServer
+from conspectus.model.streams import AlertEvent, NewAlert, NewCaption
 from tests.faults.alert_keeper import SETTINGS, STREAM, caption, keeper, stored_by
+from tests.support.web_server import Answer, ScriptedServer
 from tests.waiting import until
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from conspectus import NewDocument, sync
-from conspectus.bootstrap.backups import back_up, check_backup
-from conspectus.bootstrap.places import RECORDS
+from conspectus.bootstrap.backup import back_up, check_backup
+from conspectus.bootstrap.store_address import RECORDS
 from conspectus.errors import Conflict
-from conspectus.records.transacting import transact
+from conspectus.records.core.database import transact
 from conspectus.settings import Settings
 from tests.moving_places import database, keep_job
 

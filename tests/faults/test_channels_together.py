@@ -12,7 +12,7 @@ import pytest
 import conspectus
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError
-from conspectus.model.conversation import REPLY_TO, ChannelQuestion, NewMessage
+from conspectus.model.channels import REPLY_TO, ChannelQuestion, NewMessage
 from conspectus.model.records import Document
 from tests.faults.poster import SETTINGS
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from conspectus import Engine, NewDocument, Settings
+from conspectus.bootstrap.components import parts_of
 from conspectus.bootstrap.models import Models
-from conspectus.bootstrap.parts import parts_of
-from conspectus.bootstrap.places import place_of
+from conspectus.bootstrap.store_address import place_of
 from conspectus.errors import Unauthenticated
 from conspectus.model.chat import ChatRequest, Delta
 from conspectus.model.jobs import Upload
 from conspectus.model.memory import MemoryQuestion, NewMemory, Retention, Scope
-from conspectus.model.video import NewAlert, NewCaption
+from conspectus.model.streams import NewAlert, NewCaption
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.embedders import HashedEmbedder
 from tests.waiting import until

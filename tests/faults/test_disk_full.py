@@ -15,7 +15,7 @@ from conspectus import Engine, NewDocument, Settings
 from conspectus.errors import StorageError
 from conspectus.model.jobs import Upload
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.postgres_server import TEMPLATE, PostgresProcess
+from tests.support.postgres_server import TEMPLATE, PostgresProcess
 
 SETTINGS = replace(
     Settings(), log_level="critical", lock_timeout_seconds=5, database_connections=4, tail_chunks=40

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import conspectus
 from conspectus.client import RemoteEngine
-from conspectus.model.video import NewAlert, NewCaption
+from conspectus.model.streams import NewAlert, NewCaption
 from conspectus.settings import Settings
-from conspectus.testing.served import served
 from conspectus.web.app import application
+from tests.support.served import served
 
 SETTINGS = replace(Settings(), embedder="none")
 LONG = 60.0

@@ -12,7 +12,7 @@ from conspectus.errors import ConspectusError, UnreadableFile
 from conspectus.model.records import NewDocument
 from conspectus.ports import FoundFile, ParsedFile
 from conspectus.sources.encoding import decode
-from conspectus.sources.files import LocalFiles
+from conspectus.sources.files.local_files import LocalFiles
 
 FILES = LocalFiles()
 LANGUAGES = re.compile("-(croatian|hungarian|polish|slovak|bulgarian|russian|greek|turkish|hebrew|arabic)$")

@@ -11,7 +11,7 @@ import pytest
 import conspectus
 from conspectus.engine import Engine
 from conspectus.errors import TooLarge
-from conspectus.model.conversation import ANSWERS, REPLY_TO, ChannelQuestion, NewMessage
+from conspectus.model.channels import ANSWERS, REPLY_TO, ChannelQuestion, NewMessage
 from conspectus.settings import Settings
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.text.clean import clean

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from conspectus.errors import ConspectusError, TooLarge, UnreadableFile
 from conspectus.ports import FoundFile, ParsedFile
-from conspectus.sources.child import Children, Limits
-from conspectus.sources.files import LocalFiles
+from conspectus.sources.files.local_files import LocalFiles
+from conspectus.sources.files.parser_pool import Children, Limits
 from tests.office_samples import (
     docx,
     epub,
@@ -49,8 +49,8 @@ LAUGHS = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 10))
 COMPOUND = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 PROBE = """
 import socket, subprocess, sys
-from conspectus.sources import child_process
-from conspectus.sources.extract import Refused
+from conspectus.sources.files import parser_process
+from conspectus.sources.files.markdown_blocks import Refused
 
 def probe(data, unpacked):
     said = []

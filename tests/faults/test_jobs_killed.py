@@ -14,9 +14,9 @@ import pytest
 import conspectus
 from conspectus.engine import Engine
 from conspectus.model.records import Document
-from conspectus.testing.web_server import Answer, ScriptedServer
 from tests.faults.job_taker import SECRET, SETTINGS, text_of
 from tests.files import holding
+from tests.support.web_server import Answer, ScriptedServer
 
 TAKER = Path(__file__).with_name("job_taker.py")
 EACH = 40

@@ -14,15 +14,15 @@ from sqlalchemy import Connection, text
 import conspectus
 from conspectus import Engine
 from conspectus.errors import StorageBusy, TurnLost
-from conspectus.model.video import AlertEvent, NewAlert
-from conspectus.records.leases import Leases
+from conspectus.model.streams import AlertEvent, NewAlert
+from conspectus.records.jobs.leases import Leases
 from conspectus.records.store import open_records
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.postgres_server import PostgresProcess, postgres_server
-from conspectus.testing.samples import shelf
-from conspectus.testing.web_server import Answer, ScriptedServer
 from tests.faults.alert_keeper import SETTINGS, STREAM, caption, keeper, stored_by
 from tests.programs import program, said, tell
+from tests.support.postgres_server import PostgresProcess, postgres_server
+from tests.support.samples import shelf
+from tests.support.web_server import Answer, ScriptedServer
 from tests.waiting import until
 
 SHORT = 0.3

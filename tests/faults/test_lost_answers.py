@@ -14,8 +14,8 @@ from conspectus.errors import ServerUnavailable
 from conspectus.model.access import Grantee
 from conspectus.model.jobs import Upload
 from conspectus.model.records import Receipt
-from conspectus.testing.served import served
 from conspectus.web.app import application
+from tests.support.served import served
 
 SETTINGS = replace(Settings(), embedder="none", log_level="critical")
 BLOCK = 1 << 16

@@ -12,11 +12,11 @@ import pytest
 import conspectus
 from conspectus import Engine, NewDocument, Settings
 from conspectus.errors import StorageBusy
-from conspectus.index.milvus.server import MilvusServer
+from conspectus.index.milvus.connection import MilvusServer
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.milvus_server import milvus_server
-from conspectus.testing.served import served
 from conspectus.web.app import application
+from tests.support.milvus_server import milvus_server
+from tests.support.served import served
 
 SETTINGS = replace(Settings(), index="milvus", milvus_timeout_seconds=2, log_level="critical")
 WORDS = "does not answer within 2 s; nothing is lost"

@@ -10,10 +10,10 @@ import conspectus
 from conspectus import NewDocument, Settings
 from conspectus.bootstrap.milvus import index_name
 from conspectus.errors import IndexDamaged, InvalidInput, StorageBusy
-from conspectus.index.milvus.server import MilvusServer
+from conspectus.index.milvus.connection import MilvusServer
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.milvus_server import MilvusProcess
 from tests.programs import program
+from tests.support.milvus_server import MilvusProcess
 
 SETTINGS = replace(Settings(), index="milvus", chunk_size=200, chunk_overlap=0, milvus_timeout_seconds=20)
 HOLDER = """

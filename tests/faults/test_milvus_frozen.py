@@ -9,19 +9,19 @@ import pytest
 
 from conspectus.errors import CollectionGone
 from conspectus.index.bm25 import Bm25
-from conspectus.index.milvus.asking import Place
-from conspectus.index.milvus.server import MilvusServer, Row
+from conspectus.index.milvus.connection import MilvusServer, Row
+from conspectus.index.milvus.reads import Place
 from conspectus.index.milvus.state import Notes
 from conspectus.index.milvus.store import MilvusIndex, identity_of
-from conspectus.index.milvus.terms import Terms
-from conspectus.index.milvus.writing import Writer
+from conspectus.index.milvus.term_counts import Terms
+from conspectus.index.milvus.writes import Writer
 from conspectus.model.filter import Between
 from conspectus.model.ids import ChunkId
 from conspectus.ports import Probe
-from conspectus.records.turns import FileHold
-from conspectus.testing.journal import Journal, make_chunk
-from conspectus.testing.milvus_server import MilvusProcess
+from conspectus.records.jobs.file_locks import FileHold
 from tests.index_histories import DIMENSIONS, assert_right, catch_up, history
+from tests.support.journal import Journal, make_chunk
+from tests.support.milvus_server import MilvusProcess
 
 
 class Hesitant(MilvusServer):

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from conspectus.index.milvus.server import MilvusServer
+from conspectus.index.milvus.connection import MilvusServer
 from conspectus.index.milvus.store import MilvusIndex
 from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, matches
 from conspectus.model.records import Json
 from conspectus.ports import Probe
-from conspectus.testing.journal import Journal, make_chunk
 from tests.milvus_places import place_in
+from tests.support.journal import Journal, make_chunk
 
 HOSTILE = [
     "",

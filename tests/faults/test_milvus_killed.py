@@ -8,21 +8,21 @@ from pathlib import Path
 import pytest
 
 from conspectus.errors import StorageBusy, StorageError
-from conspectus.index.milvus.building import forget
-from conspectus.index.milvus.server import MilvusServer
+from conspectus.index.milvus.build import forget
+from conspectus.index.milvus.connection import MilvusServer
 from conspectus.index.milvus.store import MilvusIndex
 from conspectus.model.filter import EVERYTHING
 from conspectus.ports import Probe
-from conspectus.testing.journal import make_chunk
-from conspectus.testing.milvus_server import MilvusProcess, milvus_server
 from tests.index_histories import DIMENSIONS, assert_right, catch_up, history, kept_at, write_until_killed
 from tests.milvus_places import place_in
 from tests.programs import program
+from tests.support.journal import make_chunk
+from tests.support.milvus_server import MilvusProcess, milvus_server
 
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from conspectus.index.milvus.server import MilvusServer
+from conspectus.index.milvus.connection import MilvusServer
 from conspectus.index.milvus.store import MilvusIndex
 from tests.index_histories import journal_at, write_on
 from tests.milvus_places import place_in

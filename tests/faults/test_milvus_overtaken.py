@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from conspectus.index.memory import MemoryIndex
-from conspectus.index.milvus.server import MilvusServer, Row
+from conspectus.index.milvus.connection import MilvusServer, Row
 from conspectus.index.milvus.store import MilvusIndex
 from conspectus.model.filter import EVERYTHING
 from conspectus.ports import Probe
-from conspectus.testing.journal import Journal, make_chunk, unit
-from conspectus.testing.milvus_server import MilvusProcess
 from tests.index_histories import DIMENSIONS, catch_up
 from tests.milvus_places import place_in
+from tests.support.journal import Journal, make_chunk, unit
+from tests.support.milvus_server import MilvusProcess
 
 NEAR, FAR = unit(np.array([1.0, 0.0, 0.0, 0.1])), unit(np.array([0.1, 1.0, 0.0, 0.0]))
 

@@ -8,23 +8,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conspectus.index.milvus.server import MilvusServer
+from conspectus.index.milvus.connection import MilvusServer
 from conspectus.index.milvus.store import MilvusIndex
 from conspectus.model.filter import EVERYTHING
 from conspectus.ports import Candidates, Probe
-from conspectus.ports.turns import Hold
-from conspectus.testing.journal import make_chunk
-from conspectus.testing.milvus_server import MilvusProcess
+from conspectus.ports.locks import Hold
 from tests.index_histories import DIMENSIONS, assert_right, catch_up, history, kept_at
 from tests.milvus_places import place_in
 from tests.programs import program, tell
+from tests.support.journal import make_chunk
+from tests.support.milvus_server import MilvusProcess
 
 EVERY_FOX = Probe(EVERYTHING, "fox", None, 1_000)
 STEPS = ("half of the rows", "before the switch", "after the switch", "half of the old one gone")
 REBUILDER = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from conspectus.index.milvus.server import MilvusServer
+from conspectus.index.milvus.connection import MilvusServer
 from conspectus.index.milvus.store import MilvusIndex
 from tests.index_histories import journal_at
 from tests.milvus_places import place_in

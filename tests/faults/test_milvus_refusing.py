@@ -11,8 +11,8 @@ import grpc
 import pytest
 
 from conspectus.errors import StorageBusy, StorageError
-from conspectus.index.milvus.building import forget
-from conspectus.index.milvus.server import MilvusServer
+from conspectus.index.milvus.build import forget
+from conspectus.index.milvus.connection import MilvusServer
 from conspectus.index.milvus.store import MilvusIndex
 from conspectus.model.filter import EVERYTHING
 from conspectus.ports import Probe

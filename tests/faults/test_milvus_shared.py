@@ -11,9 +11,9 @@ import pytest
 
 import conspectus
 from conspectus import Engine, NewDocument, Settings
-from conspectus.index.milvus.server import MilvusServer
+from conspectus.index.milvus.connection import MilvusServer
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.milvus_server import MilvusProcess
+from tests.support.milvus_server import MilvusProcess
 
 SETTINGS = replace(Settings(), index="milvus", milvus_timeout_seconds=20, log_level="critical")
 

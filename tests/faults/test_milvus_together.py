@@ -8,14 +8,14 @@ import pytest
 from pymilvus import DataType, MilvusClient
 
 from conspectus.errors import NotFound
-from conspectus.index.milvus.building import forget
+from conspectus.index.milvus.build import forget
+from conspectus.index.milvus.connection import MilvusServer
 from conspectus.index.milvus.rows import notes_layout
-from conspectus.index.milvus.server import MilvusServer
 from conspectus.index.milvus.store import MilvusIndex
-from conspectus.testing.journal import Journal, make_chunk
-from conspectus.testing.milvus_server import MilvusProcess
 from tests.index_histories import Versions, assert_every_answer_is_one_version
 from tests.milvus_places import place_in
+from tests.support.journal import Journal, make_chunk
+from tests.support.milvus_server import MilvusProcess
 
 
 class Deleted(Journal):

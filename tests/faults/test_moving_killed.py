@@ -12,14 +12,14 @@ import pytest
 
 import conspectus
 from conspectus import NewDocument
-from conspectus.bootstrap.moving import move
-from conspectus.bootstrap.places import RECORDS
-from conspectus.records.databases import bring_up_to_date
-from conspectus.records.moving.target import NOT_MOVED
-from conspectus.records.transacting import transact
+from conspectus.bootstrap.store_address import RECORDS
+from conspectus.bootstrap.transfer import move
+from conspectus.records.core.connect import bring_up_to_date
+from conspectus.records.core.database import transact
+from conspectus.records.transfer.target import NOT_MOVED
 from conspectus.settings import Settings
-from conspectus.testing.postgres_server import PostgresProcess
 from tests.moving_places import contents, database, fill
+from tests.support.postgres_server import PostgresProcess
 
 MOVER = "tests.faults.mover"
 SETTINGS = Settings(embedder="none", lock_timeout_seconds=20)

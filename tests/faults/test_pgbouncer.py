@@ -20,9 +20,9 @@ from conspectus.errors import StorageBusy
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import DocumentId
 from conspectus.records.store import SqlRecords, open_records
-from conspectus.testing.postgres_server import PostgresProcess
-from conspectus.testing.samples import SHELF, SPACE, notes, prepared, shelf, vector
 from tests.faults.test_workers_shared import LONG, worker
+from tests.support.postgres_server import PostgresProcess
+from tests.support.samples import SHELF, SPACE, notes, prepared, shelf, vector
 from tests.web.test_serve import Process, serving
 
 SETTINGS = """

@@ -13,17 +13,15 @@ from sqlalchemy import Connection
 
 from conspectus.bootstrap.pgvector import IndexTransactions
 from conspectus.errors import StorageBusy, StorageError, StorageTooNew
-from conspectus.index.pgvector.building import forget
-from conspectus.index.pgvector.place import Place
+from conspectus.index.pgvector.build import forget
+from conspectus.index.pgvector.options import Place
 from conspectus.index.pgvector.store import PgvectorIndex
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import IndexedChunk
 from conspectus.ports import Probe
-from conspectus.records.databases import DatabaseAccess, database_at
-from conspectus.records.transactions import Transactions
-from conspectus.testing.journal import Journal, make_chunk
-from conspectus.testing.postgres_server import PostgresProcess, postgres_server
+from conspectus.records.core.connect import DatabaseAccess, database_at
+from conspectus.records.core.transactions import Transactions
 from tests.index_histories import (
     DIMENSIONS,
     Versions,
@@ -36,6 +34,8 @@ from tests.index_histories import (
 )
 from tests.pgvector_places import place_at
 from tests.programs import program
+from tests.support.journal import Journal, make_chunk
+from tests.support.postgres_server import PostgresProcess, postgres_server
 
 Result = TypeVar("Result")
 EVERY_FOX = Probe(EVERYTHING, "fox", None, 1_000)

@@ -14,13 +14,13 @@ from sqlalchemy import Connection, create_engine, event
 
 import conspectus
 from conspectus.model.ids import DocumentId
-from conspectus.records.postgres_erasing import erase
+from conspectus.records.core.postgres_purge import erase
 from conspectus.records.store import open_records
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.postgres_server import PostgresProcess, postgres_server
-from conspectus.testing.samples import SHELF, SPACE, notes, prepared, shelf, vector
 from tests.files import holding
 from tests.stores import SETTINGS
+from tests.support.postgres_server import PostgresProcess, postgres_server
+from tests.support.samples import SHELF, SPACE, notes, prepared, shelf, vector
 
 MARKER = "ZANZIBARQUAGGA"
 FILES = "SELECT relname, pg_relation_filenode(oid) FROM pg_class WHERE relname LIKE 'index#_%' ESCAPE '#'"

@@ -13,13 +13,13 @@ from sqlalchemy import Connection, event, text
 from conspectus.errors import InvalidInput, StorageBusy, StorageError, WriteUnknown
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import DocumentId
-from conspectus.records.people import add_user
-from conspectus.records.postgres import unfit
-from conspectus.records.postgres_errors import translated_errors
+from conspectus.records.core.postgres import unfit
+from conspectus.records.core.postgres_errors import translated_errors
+from conspectus.records.people.users import add_user
 from conspectus.records.store import SqlRecords, open_records
-from conspectus.testing.accounts_contract import a_user
-from conspectus.testing.postgres_server import PostgresProcess, postgres_server
-from conspectus.testing.samples import SHELF, notes, prepared, shelf
+from tests.contracts.accounts_contract import a_user
+from tests.support.postgres_server import PostgresProcess, postgres_server
+from tests.support.samples import SHELF, notes, prepared, shelf
 
 OURS = "SELECT pg_backend_pid()"
 

@@ -14,10 +14,10 @@ import pytest
 
 import conspectus
 from conspectus import Settings
-from conspectus.testing.postgres_server import PostgresProcess, postgres_server
-from conspectus.testing.served import served
-from conspectus.testing.web_server import Answer, ScriptedServer
 from conspectus.web.app import application
+from tests.support.postgres_server import PostgresProcess, postgres_server
+from tests.support.served import served
+from tests.support.web_server import Answer, ScriptedServer
 from tests.waiting import until
 from tests.web.test_serve import Process, serving
 

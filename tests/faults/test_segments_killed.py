@@ -17,10 +17,10 @@ from conspectus.index.segments.manifest import forget
 from conspectus.index.segments.store import SegmentsIndex
 from conspectus.model.filter import EVERYTHING
 from conspectus.ports import Probe
-from conspectus.testing.journal import Journal, make_chunk
 from tests.files import holding
 from tests.index_histories import DIMENSIONS, assert_right, history, kept_at
 from tests.programs import program
+from tests.support.journal import Journal, make_chunk
 
 OPTIONS = Options(tail_chunks=50, lists_from=10**6)
 CHILD = """

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput
-from conspectus.sources.addresses import is_public
-from conspectus.sources.web import FetchLimits, WebFetcher
-from conspectus.testing.web_server import ScriptedServer, redirect
+from conspectus.sources.web.address_policy import is_public
+from conspectus.sources.web.fetcher import FetchLimits, WebFetcher
 from conspectus.text.urls import parse_url
 from tests.network import DeadNetwork, Directory
+from tests.support.web_server import ScriptedServer, redirect
 
 OUTSIDE = "93.184.216.34"
 PUBLIC_SITES = """

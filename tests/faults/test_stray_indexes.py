@@ -12,8 +12,8 @@ from conspectus import Engine
 from conspectus.model.ids import CollectionId
 from conspectus.records.store import open_records
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.samples import SPACE
 from tests.stores import SETTINGS
+from tests.support.samples import SPACE
 
 TABLES = "SELECT count(*) FROM pg_class WHERE relkind = 'r' AND relname ~ '^index_'"
 BUILDING = "SELECT pg_advisory_xact_lock(hashtextextended('conspectus build ' || name, 0))"

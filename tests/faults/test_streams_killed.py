@@ -10,8 +10,8 @@ import pytest
 import conspectus
 from conspectus import Engine, RemoteEngine
 from conspectus.errors import ServerUnavailable
-from conspectus.model.video import NewCaption
-from conspectus.streams.showing import line_of
+from conspectus.model.streams import NewCaption
+from conspectus.streams.caption_format import line_of
 from tests.faults.job_taker import SETTINGS
 from tests.faults.test_server_killed import founded, serving
 

@@ -17,7 +17,7 @@ import conspectus
 from conspectus.engine import Engine
 from conspectus.model.jobs import Upload
 from conspectus.settings import Settings
-from conspectus.testing.web_server import Answer, ScriptedServer
+from tests.support.web_server import Answer, ScriptedServer
 
 PROGRAM = [sys.executable, "-c", "from conspectus.cli.entry import main; main()", "worker"]
 SETTINGS = replace(

@@ -9,8 +9,8 @@ from mcp_types import CallToolResult, TextContent
 
 from conspectus import bootstrap
 from conspectus.engine import Engine
-from conspectus.mcp.offer import AnyEngine, Options
 from conspectus.mcp.server import build_server
+from conspectus.mcp.tool import AnyEngine, Options
 from conspectus.model.memory import Scope
 from conspectus.model.records import NewDocument
 from conspectus.settings import Settings

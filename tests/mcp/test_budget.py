@@ -10,7 +10,7 @@ from mcp_types import CallToolResult
 from conspectus.bootstrap import local_counter
 from conspectus.engine import Engine
 from conspectus.mcp.budget import LEAST, MARK, Page, Room, filled
-from conspectus.mcp.documents import piece
+from conspectus.mcp.document_tools import piece
 from conspectus.model.records import NewDocument
 from tests.mcp.conftest import client, text_of, told
 from tests.repetitions import tries

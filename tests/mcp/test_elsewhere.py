@@ -1,11 +1,10 @@
 """Tools that ask streams, channels and tasks."""
 
 from conspectus.engine import Engine
-from conspectus.faces.task_words import Task
-from conspectus.faces.tasks import Tasks
-from conspectus.model.conversation import NewMessage
+from conspectus.facades.tasks import Task, Tasks
+from conspectus.model.channels import NewMessage
 from conspectus.model.memory import Scope
-from conspectus.model.video import NewCaption
+from conspectus.model.streams import NewCaption
 from tests.mcp.conftest import client, refused, remembered, said
 
 

@@ -14,11 +14,11 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
 from conspectus.errors import StorageError, StorageTooNew
-from conspectus.records import migrate, newest
-from conspectus.records.backup.copying import checked
-from conspectus.records.sqlite import migrating, sqlite_engine
+from conspectus.records.backup.sqlite_copy import checked
+from conspectus.records.core import migrate, schema
+from conspectus.records.core.sqlite import migrating, sqlite_engine
 from conspectus.records.store import open_records
-from conspectus.records.tables import VERSION, schema
+from conspectus.records.tables.core import VERSION, metadata
 
 MIGRATIONS = Path(migrate.__file__).with_name("migrations")
 OPEN = "import asyncio, sys; from conspectus.records.store import open_records; from pathlib import Path\n\
@@ -52,12 +52,12 @@ def test_migrating_from_nothing_equals_what_is_made_anew(tmp_path: Path) -> None
     migrate_to(tmp_path / "migrated", "head")
     engine = create_engine(f"sqlite:///{tmp_path / 'made'}")
     with engine.begin() as connection:
-        newest.make(connection)
+        schema.make(connection)
     engine.dispose()
     assert contents(tmp_path / "migrated") == contents(tmp_path / "made")
     engine = create_engine(f"sqlite:///{tmp_path / 'migrated'}")
     with engine.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), schema) == []
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
     engine.dispose()
 
 
@@ -72,7 +72,7 @@ def test_a_backup_of_a_migrated_store_holds_what_is_expected(tmp_path: Path) -> 
     migrate_to(tmp_path / "made", "head")
     run_sql(tmp_path / "made", "INSERT OR REPLACE INTO counters VALUES ('change', 5); ANALYZE")
     found, sums = checked(tmp_path / "made")
-    assert (found, sums["counters"].rows) == (VERSION, len(newest.COUNTED))
+    assert (found, sums["counters"].rows) == (VERSION, len(schema.COUNTED))
 
 
 @pytest.mark.parametrize("version", ["0017", "9999"])

@@ -10,10 +10,10 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
 
-from conspectus.records import migrate, newest
-from conspectus.records.postgres import DRIVER, PostgresDatabase
-from conspectus.records.tables import schema
-from conspectus.testing.postgres_server import PostgresProcess
+from conspectus.records.core import migrate, schema
+from conspectus.records.core.postgres import DRIVER, PostgresDatabase
+from conspectus.records.tables.core import metadata
+from tests.support.postgres_server import PostgresProcess
 
 COLUMNS = """
 SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, l.collname,
@@ -31,10 +31,10 @@ SEQUENCES = "SELECT relname FROM pg_class WHERE relkind = 'S' AND relnamespace =
 OPEN = "import asyncio, sys; from conspectus.records.store import open_records\n\
 async def main():\n    await (await open_records(sys.argv[1])).close()\n\
 asyncio.run(main())"
-BEGIN = "import sys, time; from conspectus.records import newest\n\
-from conspectus.records.databases import DatabaseAccess, database_at\n\
+BEGIN = "import sys, time; from conspectus.records.core import schema\n\
+from conspectus.records.core.connect import DatabaseAccess, database_at\n\
 with database_at(sys.argv[1], DatabaseAccess()).migrating() as connection:\n\
-    newest.make(connection); print('made', flush=True); time.sleep(600)"
+    schema.make(connection); print('made', flush=True); time.sleep(600)"
 
 
 @pytest.fixture
@@ -66,21 +66,20 @@ def test_migrating_from_nothing_equals_what_is_made_anew(empty_url: str, postgre
         assert asked(empty_url, question) == asked(postgres_url, question)
     engine = create_engine(empty_url.replace("postgresql", DRIVER, 1))
     with engine.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), schema) == []
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
     engine.dispose()
 
 
 def test_texts_are_ordered_by_code_point_and_numbers_come_from_us(postgres_url: str) -> None:
     columns, indexes, sequences = asked(postgres_url, COLUMNS, INDEXES, SEQUENCES)
-    assert newest.EVERY
-    ours = {(table.name, column.name) for table in schema.sorted_tables for column in table.columns}
+    ours = {(table.name, column.name) for table in metadata.sorted_tables for column in table.columns}
     known = {column[:2] for column in columns}
     assert ours <= known
     collated = {column[4] for column in columns if column[:2] in ours and column[4] is not None}
     assert collated == {"C"}
     partial = {
         index.name
-        for table in schema.sorted_tables
+        for table in metadata.sorted_tables
         for index in table.indexes
         if "_where" in str([name for name, value in index.dialect_kwargs.items() if value is not None])
     }
@@ -91,7 +90,7 @@ def test_texts_are_ordered_by_code_point_and_numbers_come_from_us(postgres_url: 
 def test_processes_that_open_a_new_database_at_once_all_succeed(empty_url: str) -> None:
     openers = [starts(OPEN, empty_url) for _ in range(3)]
     assert [(opener.communicate(), opener.returncode)[1] for opener in openers] == [0, 0, 0]
-    assert asked(empty_url, "SELECT count(*) FROM counters") == [{(len(newest.COUNTED),)}]
+    assert asked(empty_url, "SELECT count(*) FROM counters") == [{(len(schema.COUNTED),)}]
 
 
 def test_a_process_killed_while_it_migrates_leaves_it_to_the_next(empty_url: str) -> None:
@@ -105,4 +104,4 @@ def test_a_process_killed_while_it_migrates_leaves_it_to_the_next(empty_url: str
     first.communicate()
     second.communicate()
     assert second.returncode == 0
-    assert asked(empty_url, "SELECT count(*) FROM counters") == [{(len(newest.COUNTED),)}]
+    assert asked(empty_url, "SELECT count(*) FROM counters") == [{(len(schema.COUNTED),)}]

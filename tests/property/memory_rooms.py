@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from tests.support.permission_doing import outcome
+
 from conspectus.engine import Engine
 from conspectus.model.access import Grantee, Role
 from conspectus.model.graph import Fact, GraphAsk, Walk
 from conspectus.model.memory import MEMORY, Forgetting, MemoryQuestion, NewMemory, Scope
-from conspectus.testing.permission_doing import outcome
 
 LETTERS = "bcdfghjkmpqrtvwx"
 HUB = "Marta Keller"

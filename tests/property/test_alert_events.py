@@ -7,14 +7,14 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from tests.contracts.alerts_contract import ANNA, PLAIN, at, filled
+from tests.support.samples import NOON, NOTES
 
 from conspectus.model.ids import DocumentId
 from conspectus.ports.alerts import Checked, Match, Told
-from conspectus.records.alerts import SqlAlerts
 from conspectus.records.store import SqlRecords, open_records
-from conspectus.testing.alerts_contract import ANNA, PLAIN, at, filled
-from conspectus.testing.samples import NOON, NOTES
-from conspectus.text.runs import runs
+from conspectus.records.streams.alerts import SqlAlerts
+from conspectus.text.intervals import runs
 
 CAPTIONS = 30
 HISTORIES = 60

@@ -12,13 +12,13 @@ from types import UnionType
 from typing import Any, Literal, Union, Unpack, get_args, get_origin
 
 import pytest
+from tests.support.served import served
 
 import conspectus
 from conspectus import Engine, Eq, NewDocument, Query, RemoteEngine, Settings
 from conspectus.errors import ConspectusError, InvalidInput
 from conspectus.model.checks import Checked, hints, shown
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.served import served
 from conspectus.web.app import application
 
 SETTINGS = replace(Settings(), log_level="critical", run_background_jobs="off")

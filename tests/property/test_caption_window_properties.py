@@ -12,11 +12,11 @@ from tests.repetitions import tries
 from conspectus.model.query import Budget
 from conspectus.model.records import Chunk, Document, Period
 from conspectus.model.results import ContextWindow, Hit, Retrieval
-from conspectus.model.video import TRACK
+from conspectus.model.streams import TRACK
 from conspectus.providers.tokenizers import counter
 from conspectus.text.hashing import content_hash
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
-from conspectus.window.pack import build_window
+from conspectus.window.build import build_window
 from conspectus.window.render import renderer_named
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -15,7 +15,7 @@ from tests.chat_exports import discord, folder, posted, read, said, slack, zippe
 
 from conspectus.errors import ConspectusError
 from conspectus.ingest.prepare import Limits, named, storable
-from conspectus.model.conversation import ARCHIVE_KINDS, ArchiveKind, ChatArchive
+from conspectus.model.channels import ARCHIVE_KINDS, ArchiveKind, ChatArchive
 from conspectus.sources.chats.irc_lines import Entry, parsed
 from conspectus.text.clean import clean
 

@@ -14,7 +14,7 @@ from tests.repetitions import tries
 
 from conspectus.client.decode import decoded
 from conspectus.client.encode import encoded
-from conspectus.model import access, jobs, records, reports, results, wiki
+from conspectus.model import access, connections, jobs, records, reports, results
 from conspectus.model.records import Json
 from conspectus.web.schemas import asking, people, upkeep, work
 from conspectus.web.schemas import records as stored
@@ -43,7 +43,7 @@ ANSWERS: dict[Any, Any] = {
     jobs.IngestReport: work.ReportAnswer,
     jobs.EmbeddingRequest: work.RequestAnswer,
     jobs.RequestTotals: work.TotalsAnswer,
-    wiki.Connection: work.ConnectionAnswer,
+    connections.Connection: work.ConnectionAnswer,
 }
 """What the server answers for each kind of result."""
 TEXTS = st.text(max_size=12)
@@ -103,7 +103,7 @@ def test_what_a_server_answers_is_what_its_engine_gave(kind: Any, data: st.DataO
 
 
 @pytest.mark.parametrize(
-    "kind", [*ANSWERS, reports.FilesReport, wiki.SyncReport], ids=lambda kind: kind.__name__
+    "kind", [*ANSWERS, reports.FilesReport, connections.SyncReport], ids=lambda kind: kind.__name__
 )
 @settings(max_examples=tries(25))
 @given(data=st.data())

@@ -9,15 +9,15 @@ from pathlib import Path
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.repetitions import tries
+from tests.support.mediawiki_server import WikiSite
+from tests.support.web_server import ScriptedServer
 
 from conspectus.ports.web import Connector
 from conspectus.sources.connectors.markdown_folder import MarkdownFolder
 from conspectus.sources.connectors.mediawiki import MediaWiki
 from conspectus.sources.connectors.mediawiki_api import MediaWikiApi
-from conspectus.sources.web import FetchLimits, WebFetcher
+from conspectus.sources.web.fetcher import FetchLimits, WebFetcher
 from conspectus.testing.connector_contract import Copy, Place
-from conspectus.testing.mediawiki_server import WikiSite
-from conspectus.testing.web_server import ScriptedServer
 
 SPACES, NAMES = st.sampled_from(["One", "Two", "Three"]), st.sampled_from(["index", "a", "b", "c"])
 TEXTS = st.sampled_from(["", "alpha", "beta", "gamma"])

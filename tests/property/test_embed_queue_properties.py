@@ -6,11 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.batches import CountingModel, ManualClock, row_of
 
 from conspectus.errors import ProviderError, ProviderUnavailable
-from conspectus.ingest.embed_queue import EmbedQueue, Sharing
-from conspectus.model.patience import Patience
-from conspectus.testing.batches import CountingModel, ManualClock, row_of
+from conspectus.ingest.embedding_queue import EmbedQueue, Sharing
+from conspectus.model.retry_policy import Patience
 
 ATTEMPTS = 5
 FOREVER = 10_000.0

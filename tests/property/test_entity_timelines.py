@@ -8,7 +8,7 @@ import pytest
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.model.video import CaptionRange, EntitySpan, NewCaption
+from conspectus.model.streams import CaptionRange, EntitySpan, NewCaption
 from conspectus.streams.events import Report, stretches
 from conspectus.streams.naming import folded, says
 

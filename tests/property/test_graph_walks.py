@@ -12,16 +12,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import text
+from tests.support.graph_samples import BOTH, PEOPLE, PLACES, adding, edge, event, node, year
+from tests.support.in_memory_graphs import MemoryGraphs
+from tests.support.postgres_server import PostgresProcess
+from tests.support.samples import SHELF, notes, prepared, shelf
 
 from conspectus.errors import ConspectusError
 from conspectus.model.graph import DIRECTIONS, Edge, Walk
 from conspectus.model.ids import DocumentId
-from conspectus.records.graphs import SqlGraphs
+from conspectus.records.graph.store import SqlGraphs
 from conspectus.records.store import SqlRecords, open_records
-from conspectus.testing.graph_samples import BOTH, PEOPLE, PLACES, adding, edge, event, node, year
-from conspectus.testing.memory_graphs import MemoryGraphs
-from conspectus.testing.postgres_server import PostgresProcess
-from conspectus.testing.samples import SHELF, notes, prepared, shelf
 
 Stores = Callable[[], AbstractAsyncContextManager[tuple[SqlRecords, SqlGraphs, MemoryGraphs]]]
 NAMES = "abcde"

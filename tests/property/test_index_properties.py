@@ -9,18 +9,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.index_strategies import DIMENSIONS, assert_as_exact, filters, operations, perform, probes, rows
 from tests.repetitions import tries
+from tests.support.journal import Journal, make_chunk
 
 from conspectus.index.bm25 import Bm25, Corpus, best
 from conspectus.index.segments.build import Options
-from conspectus.index.segments.choose import Chooser, Weighted
 from conspectus.index.segments.columns import Columns, ColumnWriter
+from conspectus.index.segments.pruning import Chooser, Weighted
 from conspectus.index.segments.segment import Row, Shape, analysed, segment_in_memory
+from conspectus.index.segments.segment_view import View
 from conspectus.index.segments.store import SegmentsIndex
-from conspectus.index.segments.view import View
 from conspectus.model.filter import And, Between, Eq, Exists, Filter, Or, matches
 from conspectus.model.index import IndexedChunk
 from conspectus.ports import Probe
-from conspectus.testing.journal import Journal, make_chunk
 
 
 @given(st.lists(rows, min_size=1, max_size=8), st.lists(filters, min_size=1, max_size=8))

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.memories import SETTINGS, question, store
 from tests.repetitions import tries
+from tests.support.postgres_server import PostgresProcess
 
 import conspectus
 from conspectus import Engine
 from conspectus.memory.scopes import holds
 from conspectus.model.memory import Forgetting, NewMemory, Retention, Scope
-from conspectus.testing.postgres_server import PostgresProcess
 
 HOMES = [
     Scope(user, agent, said) for user in ("ann", None) for agent in ("bot", None) for said in ("1", None)

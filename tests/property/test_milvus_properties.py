@@ -19,17 +19,17 @@ from tests.index_strategies import (
 )
 from tests.milvus_places import TakenForAServer, place_in
 from tests.repetitions import tries
+from tests.support.journal import Journal, make_chunk
+from tests.support.milvus_server import MilvusProcess
 
 from conspectus.index.bm25 import Bm25
-from conspectus.index.milvus.facts import fact_word, facts_of
-from conspectus.index.milvus.server import MilvusServer
+from conspectus.index.milvus.connection import MilvusServer
+from conspectus.index.milvus.row_terms import fact_word, facts_of
+from conspectus.index.milvus.sparse_weights import Weights
 from conspectus.index.milvus.store import MilvusIndex
-from conspectus.index.milvus.weights import Weights
 from conspectus.model.filter import Between, Eq, Exists, Filter, matches
 from conspectus.model.index import IndexedChunk
 from conspectus.ports import Probe
-from conspectus.testing.journal import Journal, make_chunk
-from conspectus.testing.milvus_server import MilvusProcess
 
 LITE, ARRAYS = MilvusServer, TakenForAServer
 kinds = st.sampled_from([LITE, ARRAYS])

@@ -4,11 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.graph.test_link import mention, node
 
-from conspectus.graph.extract import names_in
-from conspectus.graph.keys import key_of
-from conspectus.graph.known import Known
-from conspectus.graph.link import THRESHOLD, Surroundings, link
-from conspectus.graph.uris import uri_of
+from conspectus.graph.entity_linking import THRESHOLD, Surroundings, link
+from conspectus.graph.entity_rules import names_in
+from conspectus.graph.entity_uris import uri_of
+from conspectus.graph.gazetteer import Known
+from conspectus.graph.name_keys import key_of
 
 SAID = "Ann Smith of the The art start New York Dr. U.S. A b. Inc. May 2012 3.5 's and - , . x_y f() a@b.org"
 WORDS = [*SAID.split(), '"', "\n", "İ", "é", "東京"]

@@ -11,21 +11,21 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.support.permission_doing import Door
+from tests.support.permission_looking import Looking
+from tests.support.permission_model import Visitor
+from tests.support.served import served
 
 import conspectus
 from conspectus.bootstrap import local_archives, local_files
-from conspectus.client.channel import Channel, Limits
+from conspectus.client.connect import authorization
 from conspectus.client.engine import RemoteEngine
-from conspectus.client.opening import authorization
+from conspectus.client.transport import Channel, Limits
 from conspectus.engine import Engine
 from conspectus.model.access import Person
 from conspectus.settings import Settings
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.permission_doing import Door
-from conspectus.testing.permission_looking import Looking
-from conspectus.testing.permission_model import Visitor
-from conspectus.testing.served import served
 from conspectus.web.app import application
 from conspectus.web.logs import logger
 

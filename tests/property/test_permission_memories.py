@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 from tests.property.memory_rooms import Rooms
+from tests.support.served import served
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.testing.served import served
 from conspectus.web.app import application
 
 SETTINGS = replace(Settings(), embedder="none", log_level="critical", retention_interval_minutes=0)

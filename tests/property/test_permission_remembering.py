@@ -9,13 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-import conspectus
-from conspectus import Engine, Settings
-from conspectus.engine.alerting import Alerting
-from conspectus.model.access import Grantee, Role, Scope
-from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.permission_remembering import (
+from tests.support.permission_remembering import (
     BOB,
     CHANGING,
     CHANGING_A_GRAPH,
@@ -30,7 +24,13 @@ from conspectus.testing.permission_remembering import (
     told,
     tried,
 )
-from conspectus.testing.served import served
+from tests.support.served import served
+
+import conspectus
+from conspectus import Engine, Settings
+from conspectus.engine.alerts import Alerting
+from conspectus.model.access import Grantee, Role, Scope
+from conspectus.testing.embedders import HashedEmbedder
 from conspectus.web.app import application
 
 SETTINGS = replace(Settings(), log_level="critical", retention_interval_minutes=0)

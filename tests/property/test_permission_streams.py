@@ -12,7 +12,7 @@ import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import NotFound
 from conspectus.model.access import Grantee, Person
-from conspectus.model.video import NewAlert, NewCaption
+from conspectus.model.streams import NewAlert, NewCaption
 from conspectus.testing.embedders import HashedEmbedder
 
 SETTINGS = replace(Settings(), log_level="critical", alert_poll_interval_ms=1)

@@ -21,16 +21,16 @@ from tests.index_strategies import (
 )
 from tests.pgvector_places import place_at
 from tests.repetitions import tries
+from tests.support.journal import Journal, make_chunk
+from tests.support.postgres_server import PostgresProcess
 
 from conspectus.index.memory import MemoryIndex
-from conspectus.index.pgvector.building import forget
-from conspectus.index.pgvector.place import Place
+from conspectus.index.pgvector.build import forget
+from conspectus.index.pgvector.options import Place
 from conspectus.index.pgvector.store import PgvectorIndex
 from conspectus.model.filter import Between, Eq, Exists, Filter, In, Not, matches
 from conspectus.model.index import IndexedChunk
 from conspectus.ports import Probe
-from conspectus.testing.journal import Journal, make_chunk
-from conspectus.testing.postgres_server import PostgresProcess
 
 LASTING = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large]
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.postgres_server import PostgresProcess
+from tests.support.samples import NOON, SHELF, notes, prepared, shelf
 
 from conspectus.model.filter import (
     FIELDS,
@@ -27,8 +29,6 @@ from conspectus.model.ids import DocumentId
 from conspectus.model.records import Period, PreparedDocument
 from conspectus.ports import Records
 from conspectus.records.store import SqlRecords, open_records
-from conspectus.testing.postgres_server import PostgresProcess
-from conspectus.testing.samples import NOON, SHELF, notes, prepared, shelf
 
 ZONES = [UTC, timezone(timedelta(hours=5, minutes=30)), timezone(timedelta(hours=-11))]
 WORDS = [

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.repetitions import tries
 
-from conspectus.text.split import SplitOptions, split
+from conspectus.text.splitter import SplitOptions, split
 from conspectus.text.tokens import ESTIMATORS
 
 EVAL = Path(os.environ.get("CONSPECTUS_EVAL", Path(__file__).parents[3] / "shared" / "eval"))

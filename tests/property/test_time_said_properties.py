@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conspectus.text.clocks import EPOCH, StreamClock, zone_named
-from conspectus.text.moments import ClockFace, described, time_said
+from conspectus.time_expressions import ClockFace, described, time_said
 
 _VOCABULARY = (
     "at before after until since from to between and in the first last five 5 minutes minute hour half an a "

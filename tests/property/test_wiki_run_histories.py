@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.repetitions import tries
+from tests.support.in_memory_wiki import MemoryConnector, MemoryWiki
 
 from conspectus.errors import FetchFailed
-from conspectus.ingest.wiki import synchronise
+from conspectus.ingest.connection_sync import synchronise
+from conspectus.model.connections import Connection, Entry, Listing
 from conspectus.model.ids import LOCAL, CollectionId, DocumentId, SourceId
 from conspectus.model.records import Document, NewDocument, Source, Written
-from conspectus.model.wiki import Connection, Entry, Listing
-from conspectus.testing.memory_wiki import MemoryConnector, MemoryWiki
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 HOME = CollectionId("home")

@@ -18,9 +18,9 @@ from conspectus.model.records import Chunk, Document, Period
 from conspectus.model.results import ContextWindow, Hit, Retrieval
 from conspectus.providers.tokenizers import counter
 from conspectus.text.hashing import content_hash, stable_id
-from conspectus.text.split import SplitOptions, split
+from conspectus.text.splitter import SplitOptions, split
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
-from conspectus.window.pack import build_window
+from conspectus.window.build import build_window
 from conspectus.window.render import renderer_named
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

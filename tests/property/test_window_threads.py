@@ -15,7 +15,7 @@ from conspectus.model.records import Chunk, Document, Period
 from conspectus.model.results import Hit, Retrieval, ThreadSketch
 from conspectus.providers.tokenizers import counter
 from conspectus.text.hashing import content_hash
-from conspectus.window.pack import build_window
+from conspectus.window.build import build_window
 from conspectus.window.render import renderer_named
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.repetitions import tries
 
-from conspectus.text.words import LONGEST_TERM, Analyzer
+from conspectus.text.analyzer import LONGEST_TERM, Analyzer
 
 EVAL = Path(os.environ.get("CONSPECTUS_EVAL", Path(__file__).parents[3] / "shared" / "eval"))
 FRAGMENTS = [

@@ -22,9 +22,10 @@ CORE = {
     "retrieval",
     "streams",
     "text",
+    "time_expressions",
     "window",
 }
-PURE = ("window/", "retrieval/fuse", "retrieval/plan", "retrieval/boost", "retrieval/neighbours")
+PURE = ("window/", "retrieval/fusion", "retrieval/query_plan", "retrieval/boosts", "retrieval/neighbors")
 LOCKS = ("base.txt", "server.txt", "server-full.txt", "dev.txt")
 FULLY_DOCUMENTED = ("engine/", "errors.py", "model/", "ports/", "settings.py", "sync.py")
 

@@ -167,4 +167,4 @@ def test_what_is_allowed_is_not_found(check: Callable[[str], list[str]], allowed
 def test_a_vague_name_is_found() -> None:
     assert vague_names(Path("src/conspectus/text/utils.py")) == ["utils"]
     assert vague_names(Path("src/conspectus/helpers/a.py")) == ["helpers"]
-    assert vague_names(Path("src/conspectus/text/split.py")) == []
+    assert vague_names(Path("src/conspectus/text/splitter.py")) == []

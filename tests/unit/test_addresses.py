@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 from tests.network import DeadNetwork, Directory
 
 from conspectus.errors import ForbiddenAddress, InvalidInput
-from conspectus.sources.addresses import Boundary, Connections, is_inside_name, is_public, resolve_name
+from conspectus.sources.web.address_policy import (
+    Boundary,
+    Connections,
+    is_inside_name,
+    is_public,
+    resolve_name,
+)
 
 INSIDE = """
 0.0.0.0 0.1.2.3 10.0.0.1 100.64.0.1 100.100.100.200 127.0.0.1 127.255.255.255 168.63.129.16 169.254.0.1

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from conspectus.testing.chat_server import ChatServer
+from tests.support.chat_server import ChatServer
 
 PROGRAM = Path(__file__).resolve().parents[2] / "examples" / "agent_chat.py"
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from conspectus.faces import agent
-from conspectus.faces.agent_asking import Asking
-from conspectus.faces.agent_context import ContextOptions
-from conspectus.faces.agent_words import Beside
+from conspectus.facades import agent
+from conspectus.facades.agent.context import ContextOptions
+from conspectus.facades.agent.mapping import Beside
+from conspectus.facades.agent.query import Asking
 
 ROOT = Path(__file__).resolve().parents[2]
 MANUAL = (ROOT / "docs" / "agent.md").read_text(encoding="utf-8")

@@ -8,7 +8,7 @@ import pytest
 from tests.agent_places import said, store, talk
 
 from conspectus.errors import InvalidInput
-from conspectus.faces.agent import AgentContext, AgentMemory, MemoryItem
+from conspectus.facades.agent import AgentContext, AgentMemory, MemoryItem
 from conspectus.settings import context_token_limit
 from conspectus.sync import BlockingEngine
 

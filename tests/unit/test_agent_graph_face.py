@@ -10,8 +10,8 @@ import pytest
 from tests.agent_places import said, store
 
 from conspectus.errors import DanglingEdges, InvalidInput, NotFound
-from conspectus.faces.agent import AgentContext, ContextGraph, ContextRetriever, EntityLinker
-from conspectus.graph.uris import BASE, uri_of
+from conspectus.facades.agent import AgentContext, ContextGraph, ContextRetriever, EntityLinker
+from conspectus.graph.entity_uris import BASE, uri_of
 from conspectus.sync import BlockingEngine
 
 PEOPLE = [

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from tests.agent_places import SETTINGS, store
+from tests.support.served import served
 
 import conspectus
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.faces.agent import AgentContext, AsyncAgentContext
+from conspectus.facades.agent import AgentContext, AsyncAgentContext
 from conspectus.model.graph import Fact
 from conspectus.sync import BlockingEngine
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.served import served
 from conspectus.web.app import application
 
 USERS = ("ada", "bob", None)

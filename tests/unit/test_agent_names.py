@@ -9,7 +9,7 @@ import pytest
 from tests.agent_places import said, store
 
 from conspectus.errors import InvalidInput
-from conspectus.faces.agent import AgentContext, ContextGraph, EntityLinker
+from conspectus.facades.agent import AgentContext, ContextGraph, EntityLinker
 from conspectus.sync import BlockingEngine
 from conspectus.testing.embedders import StatedEmbedder
 

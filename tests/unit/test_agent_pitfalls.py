@@ -10,7 +10,7 @@ import pytest
 from tests.agent_places import said, store, talk
 
 from conspectus.errors import InvalidInput
-from conspectus.faces.agent import AgentContext, AgentMemory
+from conspectus.facades.agent import AgentContext, AgentMemory
 from conspectus.sync import BlockingEngine
 from conspectus.testing.embedders import StatedEmbedder
 

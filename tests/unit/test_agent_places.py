@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 from tests.agent_places import SETTINGS, said, store
+from tests.support.served import served
 
 import conspectus
 from conspectus.errors import ConspectusError, InvalidInput
-from conspectus.faces.agent import (
+from conspectus.facades.agent import (
     AgentContext,
     AgentMemory,
     AsyncAgentContext,
@@ -23,12 +24,11 @@ from conspectus.faces.agent import (
     EntityLinker,
 )
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.served import served
 from conspectus.web.app import application
 
 PROGRAM = """
 import sys
-from conspectus.faces.agent import AgentContext, ContextGraph
+from conspectus.facades.agent import AgentContext, ContextGraph
 
 context = AgentContext(knowledge_graph=ContextGraph(), user_id="ada")
 if len(sys.argv) > 1:

@@ -9,7 +9,7 @@ from tests.agent_places import SETTINGS, said
 
 import conspectus
 from conspectus.errors import InvalidInput
-from conspectus.faces.agent import AgentContext, AgentMemory, ContextGraph
+from conspectus.facades.agent import AgentContext, AgentMemory, ContextGraph
 from conspectus.ports import Vectors
 from conspectus.sync import BlockingEngine
 from conspectus.testing.embedders import HashedEmbedder, LockedEmbedder

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from tests.agent_places import store
 
-from conspectus.faces.agent import AgentContext
+from conspectus.facades.agent import AgentContext
 from conspectus.sync import BlockingEngine
 
 

@@ -8,26 +8,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.contracts.alerts_contract import ANNA, HOOK, PLAIN, at, told
+from tests.support.samples import NOON, SHELF, SPACE, notes, prepared, shelf
+from tests.support.web_server import Answer, ScriptedServer
 
 from conspectus.errors import ProviderError, ProviderUnavailable
-from conspectus.ingest.backfill import packed
+from conspectus.ingest.embedding_worker import packed
 from conspectus.model.filter import Eq
 from conspectus.model.ids import ChunkId, DocumentId, SourceId
-from conspectus.model.patience import Patience
 from conspectus.model.records import Collection, Document, PreparedDocument
-from conspectus.model.video import Alert
+from conspectus.model.retry_policy import Patience
+from conspectus.model.streams import Alert
 from conspectus.ports import Vectors
 from conspectus.ports.alerts import Told
-from conspectus.records.alerts import SqlAlerts
+from conspectus.records.jobs.file_locks import FileHold
 from conspectus.records.store import SqlRecords, open_records
-from conspectus.records.turns import FileHold
-from conspectus.sources.addresses import Boundary
-from conspectus.sources.webhooks import WebhookPoster
-from conspectus.streams.checking import Checker
-from conspectus.streams.delivery import HIDDEN, Deliverer
-from conspectus.testing.alerts_contract import ANNA, HOOK, PLAIN, at, told
-from conspectus.testing.samples import NOON, SHELF, SPACE, notes, prepared, shelf
-from conspectus.testing.web_server import Answer, ScriptedServer
+from conspectus.records.streams.alerts import SqlAlerts
+from conspectus.sources.web.address_policy import Boundary
+from conspectus.sources.web.webhooks import WebhookPoster
+from conspectus.streams.alert_checker import Checker
+from conspectus.streams.webhook_delivery import HIDDEN, Deliverer
 
 FIRE = replace(PLAIN, query="a fire", floor=0.5)
 TOWARDS = np.array([1, 0, 0, 0], dtype=np.float32)

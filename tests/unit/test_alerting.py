@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 from tests.files import holding
+from tests.support.web_server import Answer, ScriptedServer
 
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import NotAllowed, NotFound, TooLarge
 from conspectus.model.access import Grantee, Person
 from conspectus.model.ids import UserId
-from conspectus.model.video import AlertEvent, NewAlert, NewCaption, NewStream
-from conspectus.streams.delivery import HIDDEN
+from conspectus.model.streams import AlertEvent, NewAlert, NewCaption, NewStream
+from conspectus.streams.webhook_delivery import HIDDEN
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.web_server import Answer, ScriptedServer
 
 SETTINGS = replace(
     Settings(), log_level="critical", fetch_allowed_networks="127.0.0.1", webhook_key="secret", max_alerts=3,

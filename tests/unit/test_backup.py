@@ -18,10 +18,10 @@ from tests.moving_places import database, keep_job
 
 import conspectus
 from conspectus import NewDocument
-from conspectus.bootstrap.backups import back_up, check_backup, restore
-from conspectus.bootstrap.places import RECORDS
+from conspectus.bootstrap.backup import back_up, check_backup, restore
+from conspectus.bootstrap.store_address import RECORDS
 from conspectus.errors import Conflict, ConspectusError, InvalidInput, NotFound, StorageError, UnreadableFile
-from conspectus.records.transacting import transact
+from conspectus.records.core.database import transact
 from conspectus.settings import Settings
 
 SETTINGS = Settings(embedder="none", lock_timeout_seconds=20)

@@ -5,13 +5,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.support.served import served
 
 import conspectus
 from conspectus import Engine, RemoteEngine, Settings
 from conspectus.errors import Changed
 from conspectus.model.records import NewDocument
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.served import served
 from conspectus.web.app import application
 
 SETTINGS = replace(Settings(), log_level="critical")

@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator
 
 import numpy as np
 import pytest
+from tests.support.model_servers import ModelServer, failing, never, told
+from tests.support.vendor_protocols import bedrock, expected
 
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
-from conspectus.ingest.embed_queue import EmbedQueue
+from conspectus.ingest.embedding_queue import EmbedQueue
 from conspectus.model.jobs import EmbeddingRequest
-from conspectus.model.patience import Patience
+from conspectus.model.retry_policy import Patience
 from conspectus.providers.bedrock_embedder import BedrockEmbedder
-from conspectus.testing.model_servers import ModelServer, failing, never, told
-from conspectus.testing.vendor_protocols import bedrock, expected
 
 MODEL = "us.cohere.embed-v4:0"
 SECRET = "very-secret-key"

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from tests.support.journal import make_chunk
 
 from conspectus.index.bm25 import Bm25, Corpus, best, cosines, occurrences, question_terms
 from conspectus.index.changes import merged, put_ranges, ranges_of, touched_ranges
@@ -11,7 +12,6 @@ from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import ChunkId
 from conspectus.model.records import Change
 from conspectus.ports import Probe
-from conspectus.testing.journal import make_chunk
 
 
 def test_a_score_worked_out_by_hand() -> None:

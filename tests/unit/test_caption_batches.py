@@ -5,11 +5,11 @@ import random
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.caption_samples import caption
 
 from conspectus.errors import Conflict
-from conspectus.model.video import Caption
-from conspectus.streams.batches import Batch, batches, spot
-from conspectus.testing.caption_samples import caption
+from conspectus.model.streams import Caption
+from conspectus.streams.summary_batches import Batch, batches, spot
 
 
 def numbered(*indexes: int) -> list[Caption]:

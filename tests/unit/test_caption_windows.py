@@ -9,10 +9,10 @@ import pytest
 from conspectus.model.query import Budget
 from conspectus.model.records import Chunk, Document, Period
 from conspectus.model.results import ContextWindow, Hit, Retrieval
-from conspectus.model.video import TRACK
+from conspectus.model.streams import TRACK
 from conspectus.text.clocks import zone_named
 from conspectus.text.hashing import content_hash
-from conspectus.window.pack import build_window
+from conspectus.window.build import build_window
 from conspectus.window.render import renderer_named
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

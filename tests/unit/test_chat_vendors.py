@@ -9,6 +9,9 @@ from contextlib import aclosing
 from dataclasses import replace
 
 import pytest
+from tests.support.chat_protocols import anthropic, bedrock, google
+from tests.support.chat_server import ChatServer, refusing, stumbling
+from tests.support.web_server import Answer, ScriptedServer
 
 import conspectus
 from conspectus import bootstrap
@@ -30,9 +33,6 @@ from conspectus.providers.chat_model import HostedChatModel
 from conspectus.settings import Settings
 from conspectus.testing.chat_model_contract import ASK, TALK, answer, text
 from conspectus.testing.chat_models import ScriptedChatModel
-from conspectus.testing.chat_protocols import anthropic, bedrock, google
-from conspectus.testing.chat_server import ChatServer, refusing, stumbling
-from conspectus.testing.web_server import Answer, ScriptedServer
 
 KEY = "sk-very-secret"
 VARIABLES = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")

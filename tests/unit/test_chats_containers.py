@@ -10,7 +10,7 @@ from tests.chat_exports import CHANNELS, discord, folder, only, posted, read, sa
 
 from conspectus import bootstrap
 from conspectus.errors import TooLarge, UnreadableFile, UnsupportedContent
-from conspectus.model.conversation import ARCHIVE_KINDS, ArchiveKind
+from conspectus.model.channels import ARCHIVE_KINDS, ArchiveKind
 from conspectus.settings import Settings
 from conspectus.sources.chats.archives import LocalArchives
 

@@ -7,7 +7,7 @@ import pytest
 from tests.chat_exports import discord, folder, only, posted, read, zipped
 
 from conspectus.errors import UnreadableFile
-from conspectus.model.conversation import NewMessage
+from conspectus.model.channels import NewMessage
 
 
 def test_a_channel_and_its_messages(tmp_path: Path) -> None:

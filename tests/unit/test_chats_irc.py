@@ -7,7 +7,7 @@ import pytest
 from tests.chat_exports import folder, only, read, zipped
 
 from conspectus.errors import UnreadableFile
-from conspectus.model.conversation import NewMessage
+from conspectus.model.channels import NewMessage
 
 ZONELESS = "messages whose time names no zone, taken as UTC"
 

@@ -8,7 +8,7 @@ import pytest
 from tests.chat_exports import folder, only, read
 
 from conspectus.errors import UnreadableFile
-from conspectus.model.conversation import NewMessage
+from conspectus.model.channels import NewMessage
 from conspectus.sources.chats.archives import LocalArchives
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.chat_exports import CHANNELS, USERS, folder, messages, only, read, said, slack, zipped
 
 from conspectus.errors import UnreadableFile, UnsupportedContent
-from conspectus.model.conversation import NewMessage
+from conspectus.model.channels import NewMessage
 
 
 @pytest.mark.data

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conspectus.sources.chats.gathering import People
+from conspectus.sources.chats.channel_builder import People
 from conspectus.sources.chats.slack_text import SlackText
 
 

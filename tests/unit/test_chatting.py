@@ -11,7 +11,7 @@ import pytest
 import conspectus
 from conspectus import Engine, Eq, NewDocument, Settings
 from conspectus.chat.prompt import NOTHING_FOUND
-from conspectus.engine.chatting import FAILED, NOT_KEPT, PARTLY
+from conspectus.engine.chat import FAILED, NOT_KEPT, PARTLY
 from conspectus.errors import (
     ChatRateLimited,
     InvalidInput,

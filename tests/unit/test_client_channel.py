@@ -8,10 +8,18 @@ from pathlib import Path
 
 import httpx
 import pytest
+from tests.support.web_server import (
+    Answer,
+    Script,
+    ScriptedServer,
+    compressed,
+    gzip_bomb,
+    redirect,
+)
 
 import conspectus
 from conspectus import Eq, NewDocument, RemoteEngine, Settings, bootstrap
-from conspectus.client.channel import Channel, Limits
+from conspectus.client.transport import Channel, Limits
 from conspectus.errors import (
     Conflict,
     ConspectusError,
@@ -24,18 +32,10 @@ from conspectus.errors import (
     UnreadableFile,
     WriteUnknown,
 )
-from conspectus.model.conversation import NewMessage
+from conspectus.model.channels import NewMessage
 from conspectus.model.jobs import Upload
-from conspectus.model.patience import Patience
-from conspectus.testing.web_server import (
-    Answer,
-    Script,
-    ScriptedServer,
-    compressed,
-    gzip_bomb,
-    redirect,
-)
-from conspectus.web.problems import problem_of
+from conspectus.model.retry_policy import Patience
+from conspectus.web.problem_details import problem_of
 
 API = "/api/v1"
 ME = f"{API}/me"

@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.server_events import parsed
+from tests.support.served import served
+from tests.support.web_server import Answer, Request, ScriptedServer
 
 import conspectus
 from conspectus import Engine, RemoteEngine
@@ -24,8 +26,6 @@ from conspectus.model.results import Message
 from conspectus.settings import Settings
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.served import served
-from conspectus.testing.web_server import Answer, Request, ScriptedServer
 from conspectus.web.app import application
 
 SETTINGS = Settings(embedder="none", log_level="critical")

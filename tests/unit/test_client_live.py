@@ -8,15 +8,15 @@ from dataclasses import replace
 
 import httpx
 import pytest
+from tests.support.web_server import Answer, Request, ScriptedServer
 from tests.unit.test_showing import caption
 
 from conspectus.bootstrap import local_archives, local_files
-from conspectus.client.channel import PATIENCE, Channel, Limits
 from conspectus.client.engine import RemoteEngine
+from conspectus.client.transport import PATIENCE, Channel, Limits
 from conspectus.errors import NotFound, ServerUnavailable
-from conspectus.model.video import LiveCaption
+from conspectus.model.streams import LiveCaption
 from conspectus.settings import Settings
-from conspectus.testing.web_server import Answer, Request, ScriptedServer
 from conspectus.text.clocks import StreamClock
 from conspectus.web.schemas.streams import CaptionAnswer
 

@@ -3,9 +3,9 @@
 import pytest
 
 from conspectus import errors
-from conspectus.client.problems import error_of
+from conspectus.client.errors import error_of
 from conspectus.errors import ConspectusError, IndexDamaged, StorageError
-from conspectus.web.problems import UNKNOWN, problem_of
+from conspectus.web.problem_details import UNKNOWN, problem_of
 
 ERRORS = [
     errors.InvalidInput("where", "is odd"),

@@ -9,7 +9,7 @@ import pytest
 import conspectus
 from conspectus import NewMessage, Settings
 from conspectus.errors import InvalidInput
-from conspectus.faces.conversation import Conversations, similarity_of
+from conspectus.facades.conversation import Conversations, similarity_of
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 ERROR = (

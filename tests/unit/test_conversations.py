@@ -12,9 +12,9 @@ import pytest
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import NotFound, StorageError
-from conspectus.faces.conversation import Conversations
+from conspectus.facades.conversation import Conversations
 from conspectus.model.access import Grantee, Person
-from conspectus.model.conversation import ChannelQuestion, NewMessage
+from conspectus.model.channels import ChannelQuestion, NewMessage
 from conspectus.providers.tokenizers import counter
 from conspectus.testing.embedders import HashedEmbedder, StatedEmbedder
 

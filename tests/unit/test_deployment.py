@@ -25,7 +25,7 @@ from conspectus.cli.main import build_app
 from conspectus.cli.serve import PULSE
 from conspectus.settings import CONFIG, PREFIX, Settings
 from conspectus.web.routes.server import router
-from conspectus.web.workers import MARGIN
+from conspectus.web.supervisor import MARGIN
 
 DEFAULTS = Settings()
 COMMANDS = {each.name for each in build_app().registered_commands}

@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator, Callable
 
 import numpy as np
 import pytest
+from tests.support.batches import CountingModel, ManualClock, row_of
 
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
-from conspectus.ingest.embed_queue import EmbedQueue, Sharing
-from conspectus.model.patience import Patience
+from conspectus.ingest.embedding_queue import EmbedQueue, Sharing
+from conspectus.model.retry_policy import Patience
 from conspectus.ports.jobs import ASKING, asking
-from conspectus.testing.batches import CountingModel, ManualClock, row_of
 
 Make = Callable[..., EmbedQueue]
 

@@ -5,14 +5,14 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from tests.support.engine_samples import untimed
+from tests.support.samples import NOON
+from tests.support.served import served
 
 import conspectus
 from conspectus import Engine, Eq, NewDocument, Not, Settings
 from conspectus.errors import InvalidInput
 from conspectus.model.access import Grantee, Person
-from conspectus.testing.engine_samples import untimed
-from conspectus.testing.samples import NOON
-from conspectus.testing.served import served
 from conspectus.web.app import application
 
 API_KEY = (

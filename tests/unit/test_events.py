@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from conspectus.model.ids import SourceId
 from conspectus.streams.events import Report, entity_spans, event_spans, stretches
-from conspectus.text.runs import GAP_SECONDS, belongs
+from conspectus.text.intervals import GAP_SECONDS, belongs
 
 STREAM = SourceId("s")
 

@@ -1,11 +1,11 @@
 """A summary without a model: what most is about, from every part, nothing twice."""
 
 import numpy as np
+from tests.support.caption_samples import caption
 
-from conspectus.model.video import Caption
-from conspectus.streams.extract import LONGEST, extracted
-from conspectus.testing.caption_samples import caption
-from conspectus.text.words import Analyzer
+from conspectus.model.streams import Caption
+from conspectus.streams.extractive_summary import LONGEST, extracted
+from conspectus.text.analyzer import Analyzer
 
 TERMS = Analyzer("english").terms
 

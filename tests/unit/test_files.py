@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from conspectus.errors import ConspectusError, TooLarge, UnreadableFile, UnsupportedContent
 from conspectus.ports import FoundFile, ParsedFile
 from conspectus.sources.encoding import decode
-from conspectus.sources.files import LocalFiles
+from conspectus.sources.files.local_files import LocalFiles
 
 FILES = LocalFiles()
 GERMAN = "Die Häuser am Fluss sind größer als früher, und die Straße ist schöner geworden.\n"

@@ -8,7 +8,7 @@ from conspectus.model.records import NewDocument
 from conspectus.model.results import QueryTerms
 from conspectus.settings import Settings
 from conspectus.text.graphemes import next_border
-from conspectus.text.places import heading_at
+from conspectus.text.positions import heading_at
 from conspectus.window.focus import Sentence, run_around_best
 
 FACTS = {

@@ -8,13 +8,13 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from tests.support.model_servers import ModelServer, failing, told
+from tests.support.vendor_protocols import expected, google
 
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
-from conspectus.faces.video import ContextManager, GeminiEmbeddings
-from conspectus.model.patience import Patience
+from conspectus.facades.video import ContextManager, GeminiEmbeddings
+from conspectus.model.retry_policy import Patience
 from conspectus.providers.gemini import PATIENCE, PIECE
-from conspectus.testing.model_servers import ModelServer, failing, told
-from conspectus.testing.vendor_protocols import expected, google
 
 if find_spec("google.genai") is None:
     pytest.skip("needs conspectus[google]", allow_module_level=True)
@@ -176,7 +176,7 @@ def test_without_the_library_the_error_is_the_line_that_installs_it() -> None:
     program = (
         "import asyncio, sys; sys.modules['pydantic_ai'] = None\n"
         "from conspectus.errors import MissingExtra\n"
-        "from conspectus.faces.video import GeminiEmbeddings\n"
+        "from conspectus.facades.video import GeminiEmbeddings\n"
         "try: asyncio.run(GeminiEmbeddings('k').embed_query('car'))\n"
         "except MissingExtra as error: print(error)"
     )

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput, TooLarge
-from conspectus.model.wiki import Entry, Listing
-from conspectus.sources.addresses import Boundary
+from conspectus.model.connections import Entry, Listing
 from conspectus.sources.connectors.git_address import checked
 from conspectus.sources.connectors.git_command import Git
 from conspectus.sources.connectors.git_repository import GitRepository, Repository
-from conspectus.sources.files import LocalFiles
+from conspectus.sources.files.local_files import LocalFiles
+from conspectus.sources.web.address_policy import Boundary
 
 pytestmark = pytest.mark.skipif(
     shutil.which("git") is None and not os.environ.get("CI"), reason="git is not installed"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.support.samples import OTHER_SPACE, SHELF, SPACE, notes, prepared, shelf, vector
 
 import conspectus
 from conspectus import NewDocument, Query, Settings
@@ -13,7 +14,6 @@ from conspectus.errors import InvalidInput, NotAllowed
 from conspectus.model.ids import ChunkId, DocumentId
 from conspectus.model.records import PreparedDocument
 from conspectus.records.store import SqlRecords, open_records
-from conspectus.testing.samples import OTHER_SPACE, SHELF, SPACE, notes, prepared, shelf, vector
 from conspectus.text.vectors import unit
 
 SETTINGS = replace(Settings(), log_level="critical")

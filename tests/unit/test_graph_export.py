@@ -11,16 +11,16 @@ import networkx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.graph_samples import edge, node, year
 
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import InvalidInput
-from conspectus.graph.draw import MOST_NODES, to_svg
-from conspectus.graph.export import to_json
 from conspectus.graph.graphml import to_graphml
+from conspectus.graph.json_export import to_json
 from conspectus.graph.layout import placed
+from conspectus.graph.svg import MOST_NODES, to_svg
 from conspectus.model.graph import GRAPH_FORMS, NewEdge, NewNode
-from conspectus.testing.graph_samples import edge, node, year
 from conspectus.text.clean import clean
 
 HOSTILE = [

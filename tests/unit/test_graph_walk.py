@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.graph.walk import (
+from conspectus.graph.expansion import (
     FEW,
     LEAST,
     MENTION,

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from conspectus.chat.prompt import Prompt
 from conspectus.evals.prompt_faults import Expected, faults_of
 from conspectus.model.records import Document, Period
-from conspectus.window.arrange import Passage
-from conspectus.window.guarded import passages
+from conspectus.window.chat_passages import passages
+from conspectus.window.passages import Passage
 from conspectus.window.render import renderer_named
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

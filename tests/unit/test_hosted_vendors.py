@@ -10,14 +10,14 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from tests.support.model_servers import ModelServer, failing, never, told
+from tests.support.vendor_protocols import expected, google, openai
 
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
-from conspectus.ingest.embed_queue import EmbedQueue
+from conspectus.ingest.embedding_queue import EmbedQueue
 from conspectus.model.jobs import EmbeddingRequest
-from conspectus.model.patience import Patience
+from conspectus.model.retry_policy import Patience
 from conspectus.providers.hosted_embedder import HostedEmbedder
-from conspectus.testing.model_servers import ModelServer, failing, never, told
-from conspectus.testing.vendor_protocols import expected, google, openai
 
 if find_spec("openai") is None or find_spec("google.genai") is None:
     pytest.skip("needs conspectus[openai,google]", allow_module_level=True)

@@ -74,6 +74,6 @@ def test_names_that_are_imported_late_are_what_they_say() -> None:
     classes = [name for name in conspectus.__all__ if isinstance(getattr(conspectus, name), type)]
     assert [name for name in classes if getattr(conspectus, name).__name__ != name] == []
     assert conspectus.open.__module__ == "conspectus.bootstrap"
-    assert conspectus.connect.__module__ == "conspectus.client.opening"
+    assert conspectus.connect.__module__ == "conspectus.client.connect"
     with pytest.raises(AttributeError, match="nothing_here"):
         conspectus.nothing_here  # noqa: B018

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.files import holding
+from tests.support.web_server import Answer, ScriptedServer, redirect
 
 import conspectus
 from conspectus.engine import Engine
@@ -13,7 +14,6 @@ from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.model.jobs import Job
 from conspectus.model.records import Document
 from conspectus.settings import Settings
-from conspectus.testing.web_server import Answer, ScriptedServer, redirect
 
 SETTINGS = replace(Settings(), embedder="none", fetch_allowed_networks="127.0.0.1", job_backoff_ms=1)
 PAGE = b"<html><head><title>Printers</title></head><body><h1>Printers</h1><p>%s</p></body></html>"

@@ -8,14 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.contracts.jobs_contract import Site
+from tests.support.web_server import Answer, ScriptedServer
 
 import conspectus
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput, NotAllowed, NotFound
 from conspectus.model.access import Grantee, Person, Role
 from conspectus.settings import Settings
-from conspectus.testing.jobs_contract import Site
-from conspectus.testing.web_server import Answer, ScriptedServer
 
 SETTINGS = replace(
     Settings(), embedder="none", fetch_allowed_networks="127.0.0.1", job_backoff_ms=1, job_grace_seconds=0

@@ -8,6 +8,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.contracts.jobs_contract import Site
+from tests.contracts.ledger_contract import job
+from tests.support.in_memory_jobs import MemoryLedger
 
 from conspectus.errors import (
     ConspectusError,
@@ -26,18 +29,15 @@ from conspectus.errors import (
     UnreadableFile,
     UnsupportedContent,
 )
+from conspectus.ingest.job_execution import MOST_STARTS, Outcome, Runner, Tell, Work, fate
 from conspectus.ingest.job_runner import InProcessJobs
 from conspectus.ingest.job_service import ORPHANED, JobService
-from conspectus.ingest.jobs import MOST_STARTS, Outcome, Runner, Tell, Work, fate
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import FINISHED, Job, Upload
-from conspectus.model.patience import Patience
+from conspectus.model.retry_policy import Patience
 from conspectus.ports.jobs import Jobs
-from conspectus.records.turns import FileHold
-from conspectus.sources.job_files import LocalJobFiles
-from conspectus.testing.jobs_contract import Site
-from conspectus.testing.ledger_contract import job
-from conspectus.testing.memory_jobs import MemoryLedger
+from conspectus.records.jobs.file_locks import FileHold
+from conspectus.sources.files.job_files import LocalJobFiles
 
 ONE = JobId("one")
 

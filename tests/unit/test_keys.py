@@ -7,14 +7,14 @@ from datetime import datetime, timedelta
 
 import pytest
 from argon2 import PasswordHasher
+from tests.contracts.accounts_contract import ANNA, a_user
+from tests.support.in_memory_accounts import MemoryAccounts, MemoryCatalog
+from tests.support.samples import NOON
 
 from conspectus.access.keys import NO_HASH, REMEMBERED, SLOW, Keys, hash_of
 from conspectus.errors import Unauthenticated
 from conspectus.model.access import Key, Person, User
 from conspectus.model.ids import KeyId, UserId
-from conspectus.testing.accounts_contract import ANNA, a_user
-from conspectus.testing.memory_accounts import MemoryAccounts, MemoryCatalog
-from conspectus.testing.samples import NOON
 
 MINUTE = timedelta(minutes=1)
 

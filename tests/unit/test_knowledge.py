@@ -8,7 +8,7 @@ import pytest
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import Conflict, InvalidInput, NotAllowed, NotFound, ProviderUnavailable
-from conspectus.faces.knowledge import KnowledgeBase
+from conspectus.facades.knowledge import KnowledgeBase
 from conspectus.model.access import Grantee
 from conspectus.testing.embedders import HashedEmbedder
 

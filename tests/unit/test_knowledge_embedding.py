@@ -4,15 +4,15 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.support.model_servers import ModelServer
+from tests.support.vendor_protocols import bedrock
 
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
-from conspectus.faces.chunker import Chunker
-from conspectus.faces.knowledge import KnowledgeBase
+from conspectus.facades.chunker import Chunker
+from conspectus.facades.knowledge import KnowledgeBase
 from conspectus.testing.embedders import POISON, HashedEmbedder, PickyEmbedder
-from conspectus.testing.model_servers import ModelServer
-from conspectus.testing.vendor_protocols import bedrock
 
 MODEL = "us.cohere.embed-v4:0"
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from conspectus.faces.chunker import Chunker
-from conspectus.faces.knowledge_prompt import cited, with_knowledge
-from conspectus.faces.knowledge_words import Chunk, Document, RankedResult
+from conspectus.facades.chunker import Chunker
+from conspectus.facades.knowledge_mapping import Chunk, Document, RankedResult
+from conspectus.facades.knowledge_prompt import cited, with_knowledge
 
 
 def result(number: int, *, title: str = "t", content: str = "c") -> RankedResult:

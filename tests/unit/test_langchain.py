@@ -18,8 +18,8 @@ from langchain_core.runnables.history import RunnableWithMessageHistory
 import conspectus
 from conspectus import Eq, NewDocument
 from conspectus.errors import InvalidInput, NotFound, TooLarge
-from conspectus.faces.adapter_values import CODED, Values
-from conspectus.faces.langchain import (
+from conspectus.integrations.adapter_values import CODED, Values
+from conspectus.integrations.langchain import (
     ConspectusByteStore,
     ConspectusChatMessageHistory,
     ConspectusRetriever,
@@ -360,7 +360,7 @@ import conspectus, conspectus.cli.main
 assert not {{"langchain_core", "llama_index", "agents"}} & sys.modules.keys()
 sys.modules["{library}"] = None
 try:
-    import conspectus.faces.{module}
+    import conspectus.facades.{module}
 except conspectus.errors.MissingExtra as missing:
     print(missing)
 """

@@ -9,7 +9,7 @@ import pytest
 from langchain_tests import integration_tests as suites
 
 import conspectus
-from conspectus.faces.langchain import ConspectusByteStore, ConspectusRetriever, ConspectusVectorStore
+from conspectus.integrations.langchain import ConspectusByteStore, ConspectusRetriever, ConspectusVectorStore
 from conspectus.sync import BlockingEngine
 from conspectus.testing.embedders import HashedEmbedder
 

@@ -8,21 +8,21 @@ from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRol
 from llama_index.core.memory import ChatMemoryBuffer, Memory
 from llama_index.core.schema import MetadataMode, QueryBundle
 from llama_index.core.storage.chat_store.base_db import MessageStatus
+from tests.support.served import served
 
 import conspectus
 from conspectus import Eq, NewDocument, Settings
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.faces.adapter_passages import Ask
-from conspectus.faces.llama_index import (
+from conspectus.integrations.llama_index import (
     ConspectusAsyncChatStore,
     ConspectusChatStore,
     ConspectusMemoryBlock,
     ConspectusRetriever,
 )
+from conspectus.integrations.passages import Ask
 from conspectus.model.memory import NewMemory, Scope
 from conspectus.sync import BlockingEngine
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.served import served
 from conspectus.web.app import application
 
 SETTINGS = replace(Settings(), log_level="critical")

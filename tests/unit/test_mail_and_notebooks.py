@@ -12,10 +12,10 @@ from tests.repetitions import tries
 from conspectus.errors import UnreadableFile
 from conspectus.ingest.prepare import period
 from conspectus.model.records import NewDocument
-from conspectus.sources.extract import Refused
-from conspectus.sources.files import LocalFiles
-from conspectus.sources.mail import read_mail
-from conspectus.sources.notebooks import notebook_text
+from conspectus.sources.files.email import read_mail
+from conspectus.sources.files.local_files import LocalFiles
+from conspectus.sources.files.markdown_blocks import Refused
+from conspectus.sources.files.notebooks import notebook_text
 
 FILES = LocalFiles()
 PIECES = (

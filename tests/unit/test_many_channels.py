@@ -13,7 +13,7 @@ from sqlalchemy import event
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.model.access import Grantee, Person
-from conspectus.model.conversation import ChannelQuestion, NewMessage
+from conspectus.model.channels import ChannelQuestion, NewMessage
 from conspectus.testing.embedders import HashedEmbedder
 
 SETTINGS = replace(Settings(), log_level="critical")

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.errors import FetchFailed, NotFound, TooLarge, UnreadableFile
+from conspectus.model.connections import Entry, Listing
 from conspectus.model.records import NewDocument
-from conspectus.model.wiki import Entry, Listing
 from conspectus.sources.connectors.front_matter import page_id, read_page, split_front_matter
 from conspectus.sources.connectors.markdown_folder import MarkdownFolder
-from conspectus.sources.files import LocalFiles
+from conspectus.sources.files.local_files import LocalFiles
 
 
 def write(root: Path, files: Mapping[str, str]) -> None:

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.support.samples import prepared
 
 from conspectus.model.filter import EVERYTHING, Eq
-from conspectus.streams.matching import Language, heard, question, reason
-from conspectus.testing.samples import prepared
+from conspectus.streams.alert_matching import Language, heard, question, reason
 
 ENGLISH = Language("english")
 

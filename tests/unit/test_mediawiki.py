@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.support.mediawiki_server import Namespace, WikiSite, busy
+from tests.support.web_server import Answer, Request, ScriptedServer
 
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput, NotFound
-from conspectus.model.wiki import Entry, Listing
+from conspectus.model.connections import Entry, Listing
 from conspectus.sources.connectors.mediawiki import MediaWiki
 from conspectus.sources.connectors.mediawiki_api import ATTEMPTS, MediaWikiApi
-from conspectus.sources.web import FetchLimits, WebFetcher
-from conspectus.testing.mediawiki_server import Namespace, WikiSite, busy
-from conspectus.testing.web_server import Answer, Request, ScriptedServer
+from conspectus.sources.web.fetcher import FetchLimits, WebFetcher
 
 
 @dataclass

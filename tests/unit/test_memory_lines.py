@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from conspectus.errors import InvalidInput, TooLarge
 from conspectus.ingest.prepare import Limits, storable
-from conspectus.memory.histories import merged
-from conspectus.memory.items import document_of, memory_of
-from conspectus.memory.line_reading import LineReader
-from conspectus.memory.lines import Line, Reference, State, line_of, read_line
+from conspectus.memory.documents import document_of, memory_of
+from conspectus.memory.jsonl import Line, Reference, State, line_of, read_line
+from conspectus.memory.jsonl_reader import LineReader
+from conspectus.memory.version_merge import merged
 from conspectus.model.graph import Fact
 from conspectus.model.ids import CollectionId, DocumentId, SourceId
 from conspectus.model.memory import Memory, NewMemory, Scope

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from conspectus.index.bm25 import Bm25
+from conspectus.index.milvus.connection import MOST_RESULTS, MilvusServer, Query, Row
 from conspectus.index.milvus.filters import EVERY
-from conspectus.index.milvus.looking import Question, View
-from conspectus.index.milvus.server import MOST_RESULTS, MilvusServer, Query, Row
+from conspectus.index.milvus.search import Question, View
 from conspectus.index.milvus.state import State
 
 

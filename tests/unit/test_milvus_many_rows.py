@@ -4,13 +4,13 @@ from pathlib import Path
 
 from tests.index_histories import catch_up
 from tests.milvus_places import place_in
+from tests.support.journal import Journal, make_chunk
+from tests.support.milvus_server import MilvusProcess
 
-from conspectus.index.milvus.server import MilvusServer
+from conspectus.index.milvus.connection import MilvusServer
 from conspectus.index.milvus.store import MilvusIndex
 from conspectus.model.filter import Between, Eq
 from conspectus.ports import Probe
-from conspectus.testing.journal import Journal, make_chunk
-from conspectus.testing.milvus_server import MilvusProcess
 
 LONG = "z" * 5_000
 

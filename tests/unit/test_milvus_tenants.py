@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.index_strategies import filters
+from tests.support.journal import make_chunk
 
-from conspectus.index.milvus.tenants import tenant, within
+from conspectus.index.milvus.partitions import tenant, within
 from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, In, Not, Or, document_row, matches
 from conspectus.model.ids import SourceId
-from conspectus.testing.journal import make_chunk
 
 A, BC = Eq("source", "a"), In("source", ("b", "c"))
 MOMENT = datetime(2024, 5, 1, tzinfo=UTC)

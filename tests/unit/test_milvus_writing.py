@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from tests.index_histories import DIMENSIONS, assert_right, catch_up, history
 from tests.milvus_places import place_in
+from tests.support.journal import make_chunk
+from tests.support.milvus_server import MilvusProcess
 
-from conspectus.index.milvus.server import MilvusServer
+from conspectus.index.milvus.connection import MilvusServer
 from conspectus.index.milvus.store import MilvusIndex
-from conspectus.testing.journal import make_chunk
-from conspectus.testing.milvus_server import MilvusProcess
 
 
 class Watched(MilvusServer):

@@ -7,11 +7,11 @@ import spacy
 
 from conspectus import bootstrap
 from conspectus.errors import ChatBadAnswer, ChatNotConfigured, ChatUnreachable, InvalidInput, MissingExtra
-from conspectus.graph.keys import key_of
-from conspectus.providers.chat_names import LONGEST, ChatNames
-from conspectus.providers.gliner_names import GlinerNames
-from conspectus.providers.name_spans import Labelled, found_in, pieces
-from conspectus.providers.spacy_names import SpacyNames
+from conspectus.graph.name_keys import key_of
+from conspectus.providers.entity_spans import Labelled, found_in, pieces
+from conspectus.providers.gliner_entities import GlinerNames
+from conspectus.providers.llm_entities import LONGEST, ChatNames
+from conspectus.providers.spacy_entities import SpacyNames
 from conspectus.settings import Settings
 from conspectus.testing.chat_models import ScriptedChatModel
 

@@ -6,17 +6,17 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from tests.support.samples import SHELF, notes, prepared, shelf
 
 from conspectus.errors import ProviderError, ProviderUnavailable, StorageBusy, StorageError, TurnLost
-from conspectus.graph.keys import key_of
-from conspectus.ingest.name_reading import BATCH, MOST_NAMES, NameReader, title_names
+from conspectus.graph.name_keys import key_of
+from conspectus.ingest.entity_worker import BATCH, MOST_NAMES, NameReader, title_names
 from conspectus.model.graph import Found
 from conspectus.model.ids import ChunkId, DocumentId
-from conspectus.ports.turns import Hold
-from conspectus.records.mentions import SqlNames
+from conspectus.ports.locks import Hold
+from conspectus.records.graph.mentions import SqlNames
+from conspectus.records.jobs.file_locks import FileHold
 from conspectus.records.store import SqlRecords, open_records
-from conspectus.records.turns import FileHold
-from conspectus.testing.samples import SHELF, notes, prepared, shelf
 
 
 class EveryWord:

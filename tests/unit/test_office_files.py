@@ -23,7 +23,7 @@ import conspectus
 from conspectus.errors import ConspectusError, TooLarge, UnreadableFile, UnsupportedContent
 from conspectus.model.records import NewDocument, Place
 from conspectus.settings import Settings
-from conspectus.sources.files import LocalFiles
+from conspectus.sources.files.local_files import LocalFiles
 
 FILES = LocalFiles()
 BREAK = '<w:p><w:r><w:br w:type="page"/></w:r></w:p>'

@@ -16,14 +16,14 @@ from agents import (
 )
 from agents.memory import Session
 from openai import AsyncOpenAI
+from tests.support.web_server import Answer, Request, ScriptedServer
 
 import conspectus
 from conspectus import Engine
 from conspectus.errors import InvalidInput, TooLarge
-from conspectus.faces.openai_agents import ConspectusSession
+from conspectus.integrations.openai_agents import ConspectusSession
 from conspectus.model.memory import MemoryQuestion, NewMemory, Scope
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.web_server import Answer, Request, ScriptedServer
 
 COMPLETIONS = "/v1/chat/completions"
 ITEMS: list[Any] = [

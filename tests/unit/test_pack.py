@@ -9,7 +9,7 @@ from conspectus.model.records import Chunk, Document, Period
 from conspectus.model.results import Hit, Retrieval
 from conspectus.providers.tokenizers import counter
 from conspectus.text.hashing import content_hash
-from conspectus.window.pack import build_window
+from conspectus.window.build import build_window
 from conspectus.window.render import renderer_named
 from conspectus.window.spans import Spans
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.errors import FetchFailed, UnsupportedContent
-from conspectus.ingest.page import checked, file_name, page_key, source_name, title_of
+from conspectus.ingest.http_response import checked, file_name, page_key, source_name, title_of
 from conspectus.ports.web import Fetched
-from conspectus.sources.files import LocalFiles
+from conspectus.sources.files.local_files import LocalFiles
 
 PAGE = Fetched("https://example.org/docs/page?key=secret", 200, "text/html", "utf-8", b"<h1>Hello</h1>")
 TAKEN = """

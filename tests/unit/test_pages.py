@@ -16,9 +16,8 @@ from pathlib import Path
 from shutil import copytree
 
 import pytest
-
-from conspectus.testing.chat_server import ChatServer
-from conspectus.testing.web_server import Answer, ScriptedServer
+from tests.support.chat_server import ChatServer
+from tests.support.web_server import Answer, ScriptedServer
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$(?:\n+```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from conspectus.errors import UnreadableFile
 from conspectus.model.records import NewDocument
-from conspectus.sources.markup import markdown_title, read_html, rst_title
-from conspectus.sources.parsers import Parsed, media_type, parse_text
+from conspectus.sources.files.html import markdown_title, read_html, rst_title
+from conspectus.sources.files.parsers import Parsed, media_type, parse_text
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

@@ -15,7 +15,7 @@ from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import NewDocument, Place, PreparedChunk, Source
 from conspectus.settings import Settings
 from conspectus.text.clean import clean
-from conspectus.text.places import checked, combined, markdown_headings, path_of, place_at
+from conspectus.text.positions import checked, combined, markdown_headings, path_of, place_at
 from conspectus.text.tokens import ESTIMATORS
 
 BY = Preparation(

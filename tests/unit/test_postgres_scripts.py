@@ -10,12 +10,12 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from tests.support.postgres_server import PostgresProcess
 
 import conspectus
 from conspectus import NewDocument
-from conspectus.records.row_security import READER
+from conspectus.records.core.row_security import READER
 from conspectus.settings import Settings
-from conspectus.testing.postgres_server import PostgresProcess
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
 

@@ -11,9 +11,9 @@ import pytest
 
 import conspectus
 from conspectus import NewDocument
-from conspectus.bootstrap.backups import back_up, restore
+from conspectus.bootstrap.backup import back_up, restore
 from conspectus.engine import Engine
-from conspectus.index.segments import lists
+from conspectus.index.segments import ivf
 from conspectus.model.jobs import Upload
 from conspectus.settings import Settings
 
@@ -77,6 +77,6 @@ async def test_a_store_is_private_while_it_is_used_and_after(tmp_path: Path) -> 
 def test_lists_of_vectors_are_private(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     vectors = np.random.default_rng(1).normal(size=(500, 8)).astype(np.float16)
-    lists.build_lists(tmp_path, vectors, np.arange(500, dtype=np.int64))
+    ivf.build_lists(tmp_path, vectors, np.arange(500, dtype=np.int64))
     assert open_to_others(tmp_path) == {}
     assert list(tmp_path.iterdir())

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from conspectus.text.replies.forest import Forest
-from conspectus.text.replies.past import NOBODY, STRANGER, Past
+from conspectus.text.replies.history import NOBODY, STRANGER, Past
+from conspectus.text.replies.message_parsing import LONGEST, Reading, read
 from conspectus.text.replies.people import Naming, People
-from conspectus.text.replies.reading import LONGEST, Reading, read
+from conspectus.text.replies.tree_model import Forest
 
 
 def known(*authors: str) -> People:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 
 import pytest
+from tests.support.journal import make_chunk
 
 from conspectus.errors import ProviderError, ProviderUnavailable
 from conspectus.model.results import Hit, Retrieval
 from conspectus.retrieval.rerank import MOST, reordered, reranked
-from conspectus.testing.journal import make_chunk
 from conspectus.testing.reranker_contract import OverlapReranker
 
 

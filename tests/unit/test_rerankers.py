@@ -6,17 +6,17 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
 import pytest
+from tests.support.model_servers import ModelServer, failing, never, told
+from tests.support.vendor_protocols import bedrock, cohere, jina, tei
+from tests.support.web_server import Answer
 
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.model.jobs import EmbeddingRequest
-from conspectus.model.patience import Patience
+from conspectus.model.retry_policy import Patience
 from conspectus.ports.web import Reranker
 from conspectus.providers.bedrock_reranker import BedrockReranker
-from conspectus.providers.exchange import number_in, refusal, waiting_time
 from conspectus.providers.rerankers import CohereReranker, HttpReranker
-from conspectus.testing.model_servers import ModelServer, failing, never, told
-from conspectus.testing.vendor_protocols import bedrock, cohere, jina, tei
-from conspectus.testing.web_server import Answer
+from conspectus.providers.vendor_api import number_in, refusal, waiting_time
 
 KEY = "very-secret-key"
 ON_BEDROCK = "cohere.rerank-v3-5:0"

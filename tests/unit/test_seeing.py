@@ -10,7 +10,7 @@ import conspectus
 from conspectus import Engine, Eq, Settings
 from conspectus.errors import InvalidInput, NotFound, TooLarge
 from conspectus.model.access import Grantee, Person
-from conspectus.model.video import CaptionRange, Moments, NewCaption, NewEvent, NewStream, VideoQuestion
+from conspectus.model.streams import CaptionRange, Moments, NewCaption, NewEvent, NewStream, VideoQuestion
 from conspectus.testing.embedders import HashedEmbedder
 
 SAYINGS = (

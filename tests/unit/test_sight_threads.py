@@ -4,15 +4,15 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.support.samples import NOON, NOTES, SHELF, notes, prepared, shelf
 
-from conspectus.access.sight import Sight
+from conspectus.access.reader import Sight
 from conspectus.errors import NotFound
 from conspectus.model.access import LOCAL_OWNER, Grant, Grantee, Person, User
 from conspectus.model.ids import SourceId, UserId
 from conspectus.model.records import Period
-from conspectus.records.accounts import SqlAccounts
+from conspectus.records.people.store import SqlAccounts
 from conspectus.records.store import SqlRecords, open_records
-from conspectus.testing.samples import NOON, NOTES, SHELF, notes, prepared, shelf
 
 HIDDEN = SourceId("hidden")
 BOB = Person("bob", id=UserId("bob"))

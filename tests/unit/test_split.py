@@ -1,7 +1,7 @@
 import pytest
 
 from conspectus.errors import InvalidInput
-from conspectus.text.split import Piece, SplitOptions, split
+from conspectus.text.splitter import Piece, SplitOptions, split
 from conspectus.text.tokens import ESTIMATORS
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conspectus.bootstrap.places import absolute, place_of
+from conspectus.bootstrap.store_address import absolute, place_of
 from conspectus.errors import InvalidInput
 from conspectus.settings import Settings
 

@@ -6,9 +6,9 @@ import pytest
 
 from conspectus.errors import UnreadableFile
 from conspectus.model.records import Period
-from conspectus.sources.parsers import parse_text
-from conspectus.sources.subtitles.blocks import Block, read_blocks
-from conspectus.sources.subtitles.reading import captions, read_caption_file
+from conspectus.sources.files.parsers import parse_text
+from conspectus.sources.subtitles.caption_import import captions, read_caption_file
+from conspectus.sources.subtitles.cue_blocks import Block, read_blocks
 from conspectus.sources.subtitles.subrip import SUBRIP
 
 SRT = """1

@@ -11,7 +11,7 @@ import pytest
 
 from conspectus.errors import UnreadableFile
 from conspectus.sources.encoding import decode
-from conspectus.sources.subtitles.blocks import read_blocks
+from conspectus.sources.subtitles.cue_blocks import read_blocks
 from conspectus.sources.subtitles.reader import LocalCaptions
 from conspectus.sources.subtitles.webvtt import WEBVTT
 

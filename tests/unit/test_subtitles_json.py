@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from conspectus.errors import UnreadableFile
-from conspectus.model.video import CaptionTrack
-from conspectus.sources.parsers import parse_text
-from conspectus.sources.subtitles.reading import read_caption_file
+from conspectus.model.streams import CaptionTrack
+from conspectus.sources.files.parsers import parse_text
+from conspectus.sources.subtitles.caption_import import read_caption_file
 
 EVENTS = {
     "wireMagic": "pb3",

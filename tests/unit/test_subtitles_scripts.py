@@ -3,8 +3,8 @@
 import pytest
 
 from conspectus.errors import UnreadableFile
-from conspectus.model.video import CaptionTrack
-from conspectus.sources.subtitles.reading import read_caption_file
+from conspectus.model.streams import CaptionTrack
+from conspectus.sources.subtitles.caption_import import read_caption_file
 
 SCRIPT = r"""[Script Info]
 ; made by hand

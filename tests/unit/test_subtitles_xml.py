@@ -3,9 +3,9 @@
 import pytest
 
 from conspectus.errors import UnreadableFile
-from conspectus.model.video import NewCaption
-from conspectus.sources.parsers import parse_text
-from conspectus.sources.subtitles.reading import read_caption_file
+from conspectus.model.streams import NewCaption
+from conspectus.sources.files.parsers import parse_text
+from conspectus.sources.subtitles.caption_import import read_caption_file
 
 LAUGHS = """<!DOCTYPE tt [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">
 <!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;">]><tt><body><p begin="0s">&c;</p></body></tt>"""

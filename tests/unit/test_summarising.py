@@ -24,7 +24,7 @@ from conspectus.errors import (
     TooLarge,
 )
 from conspectus.model.results import Message
-from conspectus.model.video import CaptionRange, NewCaption, NewStream, SummaryMode, SummaryRequest
+from conspectus.model.streams import CaptionRange, NewCaption, NewStream, SummaryMode, SummaryRequest
 from conspectus.testing.chat_models import ScriptedChatModel
 
 SETTINGS = replace(Settings(), embedder="none", log_level="critical", job_backoff_ms=1, job_grace_seconds=1)

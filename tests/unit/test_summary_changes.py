@@ -14,7 +14,7 @@ import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import Changed
 from conspectus.model.results import Message
-from conspectus.model.video import CaptionRange, NewCaption, SummaryRequest
+from conspectus.model.streams import CaptionRange, NewCaption, SummaryRequest
 from conspectus.testing.chat_models import ScriptedChatModel
 
 SETTINGS = replace(Settings(), embedder="none", log_level="critical", job_backoff_ms=1)

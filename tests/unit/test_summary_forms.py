@@ -14,9 +14,9 @@ from conspectus import Engine, Settings
 from conspectus.errors import ChatBadAnswer, InvalidInput
 from conspectus.model.records import Metadata
 from conspectus.model.results import Message
-from conspectus.model.video import NewCaption, SummaryRequest
+from conspectus.model.streams import NewCaption, SummaryRequest
 from conspectus.ports import Embedder
-from conspectus.streams.structured import Form, Unsatisfied
+from conspectus.streams.structured_output import Form, Unsatisfied
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.embedders import HashedEmbedder
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.support.journal import Journal, make_chunk, unit
 
 from conspectus.index.segments.build import Options
 from conspectus.index.segments.store import SegmentsIndex
@@ -11,7 +12,6 @@ from conspectus.ingest import sync
 from conspectus.ingest.sync import catch_up
 from conspectus.model.filter import EVERYTHING
 from conspectus.ports import Probe
-from conspectus.testing.journal import Journal, make_chunk, unit
 
 DIMENSIONS = 8
 

@@ -13,9 +13,9 @@ from conspectus.model.records import Chunk, Document, Period
 from conspectus.model.results import Hit, Retrieval, ThreadSketch
 from conspectus.providers.tokenizers import counter
 from conspectus.text.hashing import content_hash
-from conspectus.window.pack import build_window
+from conspectus.window.build import build_window
 from conspectus.window.render import renderer_named
-from conspectus.window.threads import Gaps, Threads
+from conspectus.window.thread_gaps import Gaps, Threads
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 count = counter("o200k_base")

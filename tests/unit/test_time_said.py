@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from conspectus.text.clocks import EPOCH, StreamClock
-from conspectus.text.moments import ClockFace, described, time_said
+from conspectus.time_expressions import ClockFace, described, time_said
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
 

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from conspectus.text.clocks import EPOCH, StreamClock, zone_named
-from conspectus.text.moments import ClockFace, described, time_said
+from conspectus.time_expressions import ClockFace, described, time_said
 
 
 def wall(first: str, last: str, now: str, *, live: bool = False, zone: str = "UTC") -> ClockFace:

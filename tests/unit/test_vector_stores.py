@@ -19,14 +19,14 @@ from llama_index.core.vector_stores.types import (
     VectorStoreQueryMode,
 )
 from pydantic import ValidationError
+from tests.support.served import served
 
 import conspectus
 from conspectus import Eq, Settings
 from conspectus.errors import InvalidInput
-from conspectus.faces import langchain, llama_index
+from conspectus.integrations import langchain, llama_index
 from conspectus.sync import BlockingEngine
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.served import served
 from conspectus.web.app import application
 
 SETTINGS = replace(Settings(), log_level="critical")

@@ -4,16 +4,16 @@ from collections.abc import AsyncIterator
 
 import numpy as np
 import pytest
+from tests.support.model_servers import ModelServer, failing
+from tests.support.vendor_protocols import bedrock, cohere, expected, google, jina, openai
 
 from conspectus import bootstrap
 from conspectus.errors import InvalidInput, ProviderError
-from conspectus.ingest.embed_queue import EmbedQueue
-from conspectus.model.patience import Patience
-from conspectus.providers.logged import drop
-from conspectus.providers.vendors import embedder_of, reranker_of
+from conspectus.ingest.embedding_queue import EmbedQueue
+from conspectus.model.retry_policy import Patience
+from conspectus.providers.registry import embedder_of, reranker_of
+from conspectus.providers.request_logging import drop
 from conspectus.settings import Settings
-from conspectus.testing.model_servers import ModelServer, failing
-from conspectus.testing.vendor_protocols import bedrock, cohere, expected, google, jina, openai
 
 GEMINI = "gemini-embedding-001"
 COHERE_EMBED = "us.cohere.embed-v4:0"

@@ -6,11 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.support.web_server import Answer, ScriptedServer
 
 import conspectus
 from conspectus import Engine, Eq, Settings
 from conspectus.errors import Conflict, InvalidInput, NotFound
-from conspectus.model.video import (
+from conspectus.model.streams import (
     CaptionRange,
     NewAlert,
     NewCaption,
@@ -20,7 +21,6 @@ from conspectus.model.video import (
 )
 from conspectus.ports import Vectors
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.web_server import Answer, ScriptedServer
 
 SETTINGS = replace(Settings(), log_level="critical", embedder="none")
 MINUTES = ("a red van stops", "nobody is there", "a dog barks", "rain falls")

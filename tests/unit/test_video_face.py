@@ -9,7 +9,7 @@ import pytest
 from tests.video_contexts import ListStore, PlainEmbeddings, SubjectEmbeddings, minute
 
 from conspectus.errors import InvalidInput
-from conspectus.faces.video import (
+from conspectus.facades.video import (
     ATTEMPTS,
     ContextManager,
     ContextStore,

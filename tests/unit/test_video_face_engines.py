@@ -10,12 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.support.served import served
 from tests.video_contexts import SubjectEmbeddings, minute
 
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import ChatAuthFailed, ConspectusError, InvalidInput
-from conspectus.faces.video import (
+from conspectus.facades.video import (
     ContextEmbedder,
     ContextManager,
     EngineContextStore,
@@ -23,17 +24,16 @@ from conspectus.faces.video import (
     MilvusContextStore,
     SummarizationFunction,
 )
-from conspectus.faces.video_functions import NO_CAPTIONS
-from conspectus.model.video import CaptionRange
+from conspectus.facades.video.functions import NO_CAPTIONS
+from conspectus.model.streams import CaptionRange
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.served import served
 from conspectus.web.app import application
 
 SETTINGS = replace(Settings(), log_level="critical")
 PROGRAM = """
 import asyncio, os, sys
-from conspectus.faces.video import ContextManager, InMemoryContextStore
+from conspectus.facades.video import ContextManager, InMemoryContextStore
 from tests.video_contexts import SubjectEmbeddings, minute
 
 manager = ContextManager(SubjectEmbeddings(), InMemoryContextStore())

@@ -12,8 +12,8 @@ from tests.video_contexts import minute
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import InvalidInput
-from conspectus.faces.video import EngineContextStore, InMemoryContextStore
-from conspectus.model.video import NewCaption
+from conspectus.facades.video import EngineContextStore, InMemoryContextStore
+from conspectus.model.streams import NewCaption
 
 UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 SETTINGS = replace(Settings(), embedder="none")

@@ -7,7 +7,7 @@ import pytest
 from tests.video_contexts import ListStore, SubjectEmbeddings, minute
 
 from conspectus.errors import InvalidInput, UnknownTokenizer
-from conspectus.faces.video import ContextManager, ContextStore, InMemoryContextStore
+from conspectus.facades.video import ContextManager, ContextStore, InMemoryContextStore
 
 
 @pytest.fixture(params=["ours", "somebody else's"])

@@ -8,13 +8,13 @@ from uuid import uuid4
 
 import pytest
 from pymilvus import CollectionSchema, DataType, FieldSchema, MilvusClient
+from tests.support.milvus_server import MilvusProcess
 from tests.unit.test_video_face_engines import seen
 from tests.video_contexts import SubjectEmbeddings, minute
 
 from conspectus.errors import ConspectusError, InvalidInput
-from conspectus.faces.video import ContextManager, MilvusContextStore, SummarizationFunction
-from conspectus.model.video import CaptionRange
-from conspectus.testing.milvus_server import MilvusProcess
+from conspectus.facades.video import ContextManager, MilvusContextStore, SummarizationFunction
+from conspectus.model.streams import CaptionRange
 
 COLUMNS = ("id", "text", "embedding", "stream_id", "chunk_idx", "start_time", "end_time")
 ROWS = [

@@ -7,10 +7,10 @@ from pathlib import Path
 import httpcore
 import pytest
 from tests.network import DeadNetwork, Directory, certificates
+from tests.support.web_server import Answer, Request, ScriptedServer, compressed, gzip_bomb, redirect
 
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput, TooLarge
-from conspectus.sources.web import FetchLimits, WebFetcher
-from conspectus.testing.web_server import Answer, Request, ScriptedServer, compressed, gzip_bomb, redirect
+from conspectus.sources.web.fetcher import FetchLimits, WebFetcher
 
 LOCAL = ("127.0.0.1",)
 SECRET = {"Authorization": "Bearer secret", "X-Token": "secret"}

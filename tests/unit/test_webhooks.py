@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from tests.network import Directory, certificates
+from tests.support.web_server import Answer, ScriptedServer, redirect
 
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput
-from conspectus.sources.addresses import Boundary
-from conspectus.sources.webhooks import WebhookPoster
-from conspectus.testing.web_server import Answer, ScriptedServer, redirect
+from conspectus.sources.web.address_policy import Boundary
+from conspectus.sources.web.webhooks import WebhookPoster
 
 BODY = '{"text": "ü 🔥"}'.encode()
 LOCAL = Boundary.from_entries(["127.0.0.1"])

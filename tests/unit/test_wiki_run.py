@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 from tests.shelf import Shelf
+from tests.support.in_memory_wiki import MemoryConnector, MemoryWiki
 
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import FetchFailed, NotFound, TooLarge
-from conspectus.ingest.wiki import IN_VAIN, synchronise
+from conspectus.ingest.connection_sync import IN_VAIN, synchronise
+from conspectus.model.connections import Connection, Entry, Listing, SyncReport
 from conspectus.model.ids import LOCAL
 from conspectus.model.records import Document, NewDocument, Source, Written
-from conspectus.model.wiki import Connection, Entry, Listing, SyncReport
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.memory_wiki import MemoryConnector, MemoryWiki
 
 SETTINGS = replace(Settings(), chunk_size=400, chunk_overlap=40, max_document_characters=5_000)
 

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from conspectus.errors import InvalidInput
-from conspectus.text.words import LONGEST_TERM, Analyzer
+from conspectus.text.analyzer import LONGEST_TERM, Analyzer
 
 english = Analyzer()
 unstemmed = Analyzer(None)

@@ -11,10 +11,10 @@ import conspectus
 from conspectus import Engine, Settings
 from conspectus.engine.background import keep_working
 from conspectus.errors import ProviderError
-from conspectus.ingest.workers import GATHERING_SECONDS
-from conspectus.model.conversation import NewMessage
+from conspectus.ingest.background_workers import GATHERING_SECONDS
+from conspectus.model.channels import NewMessage
 from conspectus.model.memory import Scope
-from conspectus.model.video import NewCaption
+from conspectus.model.streams import NewCaption
 from conspectus.testing.embedders import HashedEmbedder, LockedEmbedder
 
 SETTINGS = replace(Settings(), entity_extractor="rules")

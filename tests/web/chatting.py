@@ -17,10 +17,10 @@ from conspectus.engine import Engine
 from conspectus.settings import Settings
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.testing.served import served
 from conspectus.web.app import application
 from conspectus.web.logs import API, logger
 from tests.server_events import Event, parsed
+from tests.support.served import served
 
 SETTINGS = Settings(embedder="none", chat_disconnect_grace_seconds=0)
 MESSAGE = {"message": "When do backups run?"}

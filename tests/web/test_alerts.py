@@ -9,9 +9,9 @@ from typing import Any
 import httpx
 import pytest
 
-from conspectus.model.video import NewCaption
-from conspectus.testing.served import served
+from conspectus.model.streams import NewCaption
 from tests.server_events import Event, parsed
+from tests.support.served import served
 from tests.web.conftest import OpenSite, People, Site
 
 FALL = {"type": "fall", "start": "00:00:08", "end": 10, "description": "A man falls", "entities": ["Ann"]}

@@ -14,7 +14,7 @@ from openai import AsyncOpenAI
 
 from conspectus.errors import ChatAuthFailed, ChatRateLimited, ChatUnreachable
 from conspectus.testing.chat_models import ScriptedChatModel
-from conspectus.web.completions import Until
+from conspectus.web.openai_chat import Until
 from tests.waiting import until
 from tests.web.chatting import Chats, chats
 

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conspectus.model.chat import ChatEvent, Citations, Delta, Failure, Sources, Usage
-from conspectus.web.event_streams import DONE, Frames
+from conspectus.web.sse import DONE, Frames
 from tests.server_events import Event, parsed
 
 AWKWARD = [

@@ -7,12 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.errors import ChatRateLimited, InvalidInput
-from conspectus.faces.task_words import Task
-from conspectus.faces.tasks import Tasks
+from conspectus.facades.tasks import Task, Tasks
 from conspectus.model.chat import Citations, Delta, Failure, Sources, Usage
 from conspectus.settings import Settings
 from conspectus.testing.chat_models import ScriptedChatModel
-from conspectus.web.event_streams import Plain
+from conspectus.web.sse import Plain
 from tests.server_events import parsed
 from tests.web.chatting import MESSAGE, Chats, chats
 

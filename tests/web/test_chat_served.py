@@ -13,8 +13,8 @@ import conspectus
 from conspectus.client.event_stream import events_in
 from conspectus.model.access import Grantee
 from conspectus.model.chat import ChatRequest, Citations, Delta, Failure, Sources
-from conspectus.testing.chat_server import ChatServer, refusing, stumbling
 from tests.server_events import parsed
+from tests.support.chat_server import ChatServer, refusing, stumbling
 from tests.web.chatting import MESSAGE
 from tests.web.conftest import SETTINGS
 from tests.web.test_serve import Process, serving

@@ -15,10 +15,10 @@ from conspectus.model.access import Person
 from conspectus.model.chat import ChatEvent, Delta, Failure, Sources
 from conspectus.model.ids import UserId
 from conspectus.settings import Settings
+from conspectus.web.chat_registry import STOPPING, ChatStreams
 from conspectus.web.chat_stream import LEFT, ChatStream
-from conspectus.web.chat_streams import STOPPING, ChatStreams
 from conspectus.web.logs import logger
-from conspectus.web.problems import Refused
+from conspectus.web.problem_details import Refused
 
 ANN, BOB = UserId("ann"), UserId("bob")
 SETTINGS = Settings(max_chat_streams=3, chat_disconnect_grace_seconds=0, chat_resume_seconds=60)

@@ -7,7 +7,7 @@ from pathlib import Path
 from conspectus import errors
 from conspectus.errors import ConspectusError
 from conspectus.settings import Settings
-from conspectus.web.problems import CODES, status_of
+from conspectus.web.problem_details import CODES, status_of
 from tests.web.conftest import Site
 
 DOCS = (Path(__file__).resolve().parents[2] / "docs" / "http.md").read_text(encoding="utf-8")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from starlette.requests import ClientDisconnect
 
 from conspectus.errors import TooLarge
-from conspectus.web.lines import LONGEST_LINE, arriving, lines_in
-from conspectus.web.problems import Refused
+from conspectus.web.ndjson import LONGEST_LINE, arriving, lines_in
+from conspectus.web.problem_details import Refused
 
 
 async def sent(*pieces: bytes) -> AsyncIterator[bytes]:

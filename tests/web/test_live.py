@@ -16,11 +16,11 @@ from conspectus.errors import InvalidInput, NotFound, Overloaded, Unauthenticate
 from conspectus.model.access import LOCAL_OWNER, Person
 from conspectus.model.ids import KeyId, UserId
 from conspectus.settings import Settings
-from conspectus.testing.served import served
-from conspectus.web.event_streams import frame
-from conspectus.web.live import Listeners, LiveEvents, resumed
 from conspectus.web.logs import logger
+from conspectus.web.sse import frame
+from conspectus.web.subscriptions import Listeners, LiveEvents, resumed
 from tests.server_events import Event, parsed
+from tests.support.served import served
 from tests.web.conftest import OpenSite
 
 ANN, BOB = (Person(name, id=UserId(name), key=KeyId(name)) for name in ("ann", "bob"))

@@ -4,7 +4,7 @@ import gc
 
 import pytest
 
-from conspectus.web.loading import for_good
+from conspectus.web.warmup import for_good
 
 
 def test_what_was_loaded_is_never_looked_at_again() -> None:

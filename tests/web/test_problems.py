@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from conspectus import errors
 from conspectus.errors import ConspectusError
-from conspectus.web.problems import RESERVED, STATUSES, Problem, problem_of, status_of
+from conspectus.web.problem_details import RESERVED, STATUSES, Problem, problem_of, status_of
 from tests.web.conftest import Site
 
 SECRET = "the-password-of-somebody"

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from conspectus.testing.chat_models import ScriptedChatModel
-from conspectus.testing.web_server import Answer, ScriptedServer
+from tests.support.web_server import Answer, ScriptedServer
 from tests.waiting import until
 from tests.web.chatting import Chats, chats
 from tests.web.planting import PLANTED, Planter

@@ -13,11 +13,11 @@ import pytest
 from sqlalchemy import select
 
 from conspectus import bootstrap
-from conspectus.records.allowances import MINUTE, SqlAllowances
-from conspectus.records.database_time import DatabaseTime
+from conspectus.records.core.clock import DatabaseTime
+from conspectus.records.jobs.rate_counters import MINUTE, SqlAllowances
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.web.app import application
-from conspectus.web.rates import portion_of
+from conspectus.web.rate_limits import portion_of
 from tests.web.conftest import SETTINGS, Site
 
 LIMIT = 40

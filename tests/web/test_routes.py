@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from conspectus.model.query import Query
-from conspectus.testing.web_server import Answer, ScriptedServer
+from tests.support.web_server import Answer, ScriptedServer
 from tests.web.conftest import OpenSite, Site, filled
 from tests.web.memory_walks import GRAPHS, MEMORIES
 

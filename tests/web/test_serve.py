@@ -24,9 +24,9 @@ import pytest
 
 from conspectus import sync
 from conspectus.model.jobs import Job
-from conspectus.testing.web_server import Answer, ScriptedServer
 from conspectus.web.logs import forwarded, logger
-from conspectus.web.workers import MOST
+from conspectus.web.supervisor import MOST
+from tests.support.web_server import Answer, ScriptedServer
 from tests.waiting import PATIENCE
 from tests.web.conftest import SETTINGS
 

@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from conspectus.model.access import Grantee
-from conspectus.model.video import NewCaption
-from conspectus.testing.served import served
+from conspectus.model.streams import NewCaption
 from tests.server_events import parsed
+from tests.support.served import served
 from tests.web.conftest import OpenSite, People, Site
 
 LINES = {"Content-Type": "application/x-ndjson"}

@@ -14,14 +14,14 @@ import pytest
 import conspectus
 from conspectus import RemoteEngine, bootstrap
 from conspectus.errors import ChatAuthFailed, ChatBadAnswer
-from conspectus.model.video import CaptionRange, SummaryRequest
+from conspectus.model.streams import CaptionRange, SummaryRequest
 from conspectus.settings import Settings
 from conspectus.testing.chat_models import ScriptedChatModel
-from conspectus.testing.served import served
 from conspectus.web.app import application
 from conspectus.web.logs import API, logger
 from tests.files import holding
 from tests.films import asked_about, indexed, scenes, told
+from tests.support.served import served
 
 SETTINGS = Settings(embedder="none", log_level="critical", job_backoff_ms=1, job_grace_seconds=1)
 PLACE = "/streams/film/summary"

@@ -13,7 +13,7 @@ from openai import AsyncOpenAI
 from conspectus.model.chat import ToolCall
 from conspectus.providers.chat_model import HostedChatModel
 from conspectus.testing.chat_models import ScriptedChatModel
-from conspectus.testing.web_server import Answer, Request, ScriptedServer
+from tests.support.web_server import Answer, Request, ScriptedServer
 from tests.web.chatting import chats
 
 WEATHER: Any = {

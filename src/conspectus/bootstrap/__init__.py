@@ -10,13 +10,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from conspectus.bootstrap.components import local_archives, local_counter, local_files, now, parts_of, prepare
 from conspectus.bootstrap.databases import require_store
+from conspectus.bootstrap.entity_extractors import checked_names, extractor_of
 from conspectus.bootstrap.indexes import build, index_folder
 from conspectus.bootstrap.milvus import milvus_captions
 from conspectus.bootstrap.models import GIVEN, Embedders, Models, Rerankers
-from conspectus.bootstrap.names import checked_names, extractor_of
-from conspectus.bootstrap.parts import local_archives, local_counter, local_files, now, parts_of, prepare
-from conspectus.bootstrap.places import absolute, place_of
+from conspectus.bootstrap.store_address import absolute, place_of
 from conspectus.engine import Engine
 from conspectus.model.validation import checked_arguments
 from conspectus.ports import Embedder

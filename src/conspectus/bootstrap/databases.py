@@ -5,18 +5,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conspectus.bootstrap.places import Place, place_of
+from conspectus.bootstrap.store_address import Place, place_of
 from conspectus.errors import NotFound
 from conspectus.settings import Settings
 
 if TYPE_CHECKING:
-    from conspectus.records.transacting import Database
+    from conspectus.records.core.database import Database
 
 
 @contextmanager
 def database_of(place: Place, settings: Settings) -> Iterator["Database"]:
     """The database of a place for the block. Raises InvalidInput or MissingExtra."""
-    from conspectus.records.databases import DatabaseAccess, database_at
+    from conspectus.records.core.connect import DatabaseAccess, database_at
 
     opened = database_at(
         place.records, DatabaseAccess(settings.lock_timeout_seconds, settings.database_connections)
@@ -34,8 +34,8 @@ def require_store(path: str | Path, *, settings: Settings) -> None:
         if not _may_be_there(Path(place.records)):
             raise NotFound("data folder", str(place.folder))
         return
-    from conspectus.records.databases import version_of
-    from conspectus.records.transacting import transact
+    from conspectus.records.core.connect import version_of
+    from conspectus.records.core.database import transact
 
     with database_of(place, settings) as database:
         if transact(database, database.reading, version_of) is None:

@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from conspectus.bootstrap.milvus import MilvusIndexes
-from conspectus.bootstrap.places import Place
-from conspectus.engine.parts import KnownIndexes
+from conspectus.bootstrap.store_address import Place
+from conspectus.engine.components import KnownIndexes
 from conspectus.errors import IndexDamaged, InvalidInput, NotFound
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
-from conspectus.ports.turns import Turns
+from conspectus.ports.locks import Turns
 from conspectus.private import can_write
 from conspectus.settings import Settings
-from conspectus.text.words import Analyzer
+from conspectus.text.analyzer import Analyzer
 
 if TYPE_CHECKING:
-    from conspectus.records.transactions import Transactions
+    from conspectus.records.core.transactions import Transactions
 
 INDEXES = "index"
 IndexKind: TypeAlias = Literal["segments", "pgvector", "milvus"]
@@ -91,7 +91,7 @@ class EmbeddedIndexes:
 
     async def sweep(self) -> None:
         """Delete the folders of collections that are gone."""
-        from conspectus.records.catalog import all_collections
+        from conspectus.records.core.collections import all_collections
 
         # Folders first: a collection that is made meanwhile gets its folder after its row.
         folders = await asyncio.to_thread(_folders, self._place.folder / INDEXES)

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
-from conspectus.ports.turns import Hold, Turns
+from conspectus.ports.locks import Hold, Turns
 from conspectus.settings import Settings
-from conspectus.text.words import Analyzer
+from conspectus.text.analyzer import Analyzer
 
 if TYPE_CHECKING:
-    from conspectus.index.milvus.asking import Place
     from conspectus.index.milvus.captions import MilvusCaptions
-    from conspectus.index.milvus.server import MilvusServer
+    from conspectus.index.milvus.connection import MilvusServer
+    from conspectus.index.milvus.reads import Place
 
 LITE = "milvus.db"
 _PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -47,7 +47,7 @@ class MilvusIndexes:
     async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
         """Delete an index. Raises StorageBusy."""
         place = await self._place(collection, space)
-        from conspectus.index.milvus.building import forget
+        from conspectus.index.milvus.build import forget
 
         await forget(place)
 
@@ -67,7 +67,7 @@ class MilvusIndexes:
         async with self._opening:
             if self._server is None:
                 self._server = await asyncio.to_thread(_connection, self._folder, self._settings)
-        from conspectus.index.milvus.asking import Place
+        from conspectus.index.milvus.reads import Place
 
         name = index_name(self._settings.milvus_prefix, collection, space)
         dimensions = space.dimensions if space else 0
@@ -91,7 +91,7 @@ def index_name(prefix: str, collection: Collection, space: EmbeddingSpace | None
 
 def _connection(folder: Path, settings: Settings) -> "MilvusServer":
     try:
-        from conspectus.index.milvus.server import MilvusServer
+        from conspectus.index.milvus.connection import MilvusServer
     except ImportError as fault:
         raise MissingExtra("milvus", fault.name or "pymilvus") from fault
     uri = settings.milvus_uri or str(folder / LITE)

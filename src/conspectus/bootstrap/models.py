@@ -3,12 +3,12 @@
 from pathlib import Path
 
 from conspectus.errors import InvalidInput, MissingExtra, ProviderError
-from conspectus.model.patience import Patience
 from conspectus.model.records import EmbeddingSpace
+from conspectus.model.retry_policy import Patience
 from conspectus.ports import Embedder
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.web import Reranker
-from conspectus.providers.logged import Note, RequestNotes, drop
+from conspectus.providers.request_logging import Note, RequestNotes, drop
 from conspectus.settings import Settings
 
 MINILM = "minilm"
@@ -31,7 +31,7 @@ class Models:
         """The chat model of the settings; None for `none`. Raises InvalidInput or MissingExtra."""
         if self._settings.chat_model == "none":
             return None
-        from conspectus.providers.vendors import chat_model_of
+        from conspectus.providers.registry import chat_model_of
 
         made = chat_model_of(self._settings, note=self.notes)
         self._speakers.append(made)
@@ -63,7 +63,7 @@ class Embedders:
         if name == "none":
             return None
         if name.startswith("vectors:"):
-            from conspectus.ingest.given_vectors import GivenVectors
+            from conspectus.ingest.client_vectors import GivenVectors
 
             return GivenVectors(name)
         if name == GIVEN:
@@ -101,8 +101,8 @@ class Embedders:
             raise InvalidInput(
                 "embedder", f"{name!r} is not minilm, none, static:PATH, vendor:model or vectors:N"
             )
-        from conspectus.ingest.embed_queue import EmbedQueue, Sharing
-        from conspectus.providers.vendors import embedder_of
+        from conspectus.ingest.embedding_queue import EmbedQueue, Sharing
+        from conspectus.providers.registry import embedder_of
 
         chosen = self._settings
         inner = embedder_of(name, timeout=float(chosen.provider_timeout_seconds), note=self._note)
@@ -132,7 +132,7 @@ class Rerankers:
             await made.close()
 
     def _make(self, name: str) -> Reranker:
-        from conspectus.providers.vendors import reranker_of
+        from conspectus.providers.registry import reranker_of
 
         timeout = float(self._settings.provider_timeout_seconds)
         return reranker_of(name, patience=_patience(self._settings), timeout=timeout, note=self._note)

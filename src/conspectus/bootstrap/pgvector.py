@@ -10,21 +10,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection, select
 
-from conspectus.bootstrap.taking_in import TakingIn
+from conspectus.bootstrap.pgvector_sync import TakingIn
 from conspectus.errors import ConspectusError
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
-from conspectus.records.catalog import all_collections
-from conspectus.records.tables import chunks, collections, documents, vectors
-from conspectus.records.transacting import guarded, transact
-from conspectus.records.transactions import Transactions
+from conspectus.records.core.collections import all_collections
+from conspectus.records.core.database import guarded, transact
+from conspectus.records.core.transactions import Transactions
+from conspectus.records.tables.core import chunks, collections, documents, vectors
 from conspectus.settings import Settings
-from conspectus.text.words import Analyzer
+from conspectus.text.analyzer import Analyzer
 
 if TYPE_CHECKING:
-    from conspectus.index.pgvector.at_once import AtOnce
     from conspectus.index.pgvector.database import Run
-    from conspectus.index.pgvector.place import Place
+    from conspectus.index.pgvector.options import Place
+    from conspectus.index.pgvector.transactional import AtOnce
 
 Result = TypeVar("Result")
 _SPACES = (
@@ -38,7 +38,7 @@ class IndexTransactions:
     """Transactions of indexes on the connections of the records, without the lock that their writers take."""
 
     def __init__(self, transactions: Transactions) -> None:
-        from conspectus.records.postgres import WRITES
+        from conspectus.records.core.postgres import WRITES
 
         self._transactions = transactions
         self._database = transactions.database
@@ -119,7 +119,7 @@ class PgvectorIndexes:
 
     async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
         """Delete an index."""
-        from conspectus.index.pgvector.building import forget
+        from conspectus.index.pgvector.build import forget
 
         await self._database.write(partial(forget, name=index_name(collection, space)))
 
@@ -129,7 +129,7 @@ class PgvectorIndexes:
 
     async def sweep(self) -> None:
         """Delete them, but for those that somebody builds at that moment."""
-        from conspectus.index.pgvector.building import forget_unless_built
+        from conspectus.index.pgvector.build import forget_unless_built
 
         for name in await self.stray():
             await self._database.write(partial(forget_unless_built, name=name))
@@ -139,7 +139,7 @@ class PgvectorIndexes:
         await self._database.close()
 
     def _index_at_once(self, collection: Collection) -> "AtOnce":
-        from conspectus.index.pgvector.at_once import AtOnce
+        from conspectus.index.pgvector.transactional import AtOnce
 
         place = self._place(collection, collection.space)
         if place.name not in self._at_once:
@@ -147,7 +147,7 @@ class PgvectorIndexes:
         return self._at_once[place.name]
 
     def _place(self, collection: Collection, space: EmbeddingSpace | None) -> "Place":
-        from conspectus.index.pgvector.place import Place
+        from conspectus.index.pgvector.options import Place
 
         return Place(self._database, index_name(collection, space), space.dimensions if space else 0)
 

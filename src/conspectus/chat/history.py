@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from conspectus.chat.allocation import cost
+from conspectus.chat.token_allocation import cost
 from conspectus.model.results import Message
 from conspectus.ports import CountTokens
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from conspectus.chat.allocation import cost
+from conspectus.chat.token_allocation import cost
 from conspectus.model.results import Message
 from conspectus.ports import CountTokens
-from conspectus.text.disarm import RETRIEVED, USER_MESSAGE, without_delimiters
+from conspectus.text.prompt_escaping import RETRIEVED, USER_MESSAGE, without_delimiters
 
 INSTRUCTIONS = "You are a helpful assistant. Answer the user's last message, briefly and to the point."
 RULES = (

@@ -14,8 +14,8 @@ from conspectus.cli.output import cell, dump_line, note, plain_table, show, writ
 from conspectus.cli.session import Session, opened
 from conspectus.engine import Engine
 from conspectus.model.filter_json import parse_filters
-from conspectus.model.video import Alert, AlertEvent, NewAlert, Stream
-from conspectus.streams.showing import shown
+from conspectus.model.streams import Alert, AlertEvent, NewAlert, Stream
+from conspectus.streams.caption_format import shown
 from conspectus.text.clocks import StreamClock, clock_of
 
 TEXT = 200

@@ -15,8 +15,8 @@ from conspectus.cli.options import Common
 from conspectus.cli.output import cell, note, plain_table, show
 from conspectus.cli.session import opened, require_here
 from conspectus.errors import InvalidInput
+from conspectus.model.connections import Connection
 from conspectus.model.jobs import Job
-from conspectus.model.wiki import Connection
 
 TRUTH: Mapping[str, bool] = MappingProxyType({"true": True, "false": False})
 WikiName = Annotated[str, typer.Argument(metavar="NAME", help="Name of a connection.")]

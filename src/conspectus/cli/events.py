@@ -12,8 +12,8 @@ from conspectus.cli.options import Common
 from conspectus.cli.output import cell, plain_table, show
 from conspectus.cli.session import opened
 from conspectus.cli.streams import TIME, Stream, Within
-from conspectus.model.video import EventSpan, NewEvent
-from conspectus.streams.showing import shown
+from conspectus.model.streams import EventSpan, NewEvent
+from conspectus.streams.caption_format import shown
 from conspectus.text.clocks import StreamClock, clock_of
 
 TEXT = 200

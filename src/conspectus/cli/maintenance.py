@@ -10,7 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from conspectus import sync
-from conspectus.bootstrap import backups, moving
+from conspectus.bootstrap import backup as backups
+from conspectus.bootstrap import transfer
 from conspectus.cli.errors import DIFFERENT
 from conspectus.cli.options import Common
 from conspectus.cli.output import cell, note, plain, plain_table, printable, progress, show, similarity_table
@@ -21,8 +22,8 @@ from conspectus.ports import Progress
 from conspectus.settings import Settings
 
 if TYPE_CHECKING:
-    from conspectus.bootstrap.backups import BackupReceipt
-    from conspectus.bootstrap.moving import MoveReceipt
+    from conspectus.bootstrap.backup import BackupReceipt
+    from conspectus.bootstrap.transfer import MoveReceipt
 
 PLACE = "a folder, or the postgresql:// URL of a database."
 
@@ -93,7 +94,7 @@ def migrate(
     require_here(common)
     settings = Settings.from_environment()
     with progress(_Speed()) as bars:
-        receipt = moving.move(source, target, settings=settings, progress=bars)
+        receipt = transfer.move(source, target, settings=settings, progress=bars)
         if index:
             moment = receipt.moved.moment.isoformat()
             note(f"everything is moved and compared, as it was at {moment}; what is left are the indexes,")

@@ -14,7 +14,7 @@ from conspectus.cli.output import cell, dump, note, plain_table, progress, show,
 from conspectus.cli.search import require_shown
 from conspectus.cli.session import Session, opened
 from conspectus.errors import InvalidInput
-from conspectus.model.conversation import (
+from conspectus.model.channels import (
     ANSWERS,
     ARCHIVE_KINDS,
     REPLY_TO,

@@ -17,8 +17,8 @@ from conspectus.errors import InvalidInput
 from conspectus.model.ids import is_uuid
 from conspectus.model.query import EVERYWHERE, Budget
 from conspectus.model.results import ContextWindow, Hit, Retrieval
+from conspectus.text.analyzer import analyzer_for
 from conspectus.text.sentences import sentences
-from conspectus.text.words import analyzer_for
 
 Question = Annotated[str, typer.Argument(help="The question.")]
 Tokens = Annotated[int, typer.Option(min=0, help="The budget, from which --system and --answer are paid.")]

@@ -25,18 +25,18 @@ from conspectus.engine.background import keep_working, start_work, watch_work
 from conspectus.errors import InvalidInput
 from conspectus.model.memory import Scope
 from conspectus.settings import Settings
-from conspectus.web.loading import for_good
+from conspectus.web.warmup import for_good
 
 if TYPE_CHECKING:
-    from conspectus.mcp.offer import AnyEngine, Options
+    from conspectus.mcp.tool import AnyEngine, Options
     from conspectus.web.serve import Opened
 
 SERVER = "conspectus.web.serve"
-SERVERS = "conspectus.web.workers"
+SERVERS = "conspectus.web.supervisor"
 LOGS = "conspectus.web.logs"
 PULSE: Final = 1.0
 """Seconds between two touches of the file whose age says whether the process lives."""
-OFFER = "conspectus.mcp.offer"
+OFFER = "conspectus.mcp.tool"
 STDIO = "conspectus.mcp.stdio"
 
 

@@ -18,9 +18,9 @@ from conspectus.cli.options import Common
 from conspectus.cli.output import cell, note, show
 from conspectus.cli.session import Session, opened
 from conspectus.cli.streams import Stream, Within, captions_of
-from conspectus.model.video import EPOCH_YEAR, Caption, CaptionRange
-from conspectus.model.video import Stream as StoredStream
-from conspectus.streams.showing import shown
+from conspectus.model.streams import EPOCH_YEAR, Caption, CaptionRange
+from conspectus.model.streams import Stream as StoredStream
+from conspectus.streams.caption_format import shown
 from conspectus.text.clocks import StreamClock, clock_of, timecode
 
 MOST_ENTITIES = 8

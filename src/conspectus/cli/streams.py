@@ -14,9 +14,9 @@ from conspectus.cli.errors import FAILED, NOTHING, PARTIAL, show_found
 from conspectus.cli.options import Common
 from conspectus.cli.output import cell, dump, note, plain_table, progress, show, write
 from conspectus.cli.session import Session, opened
-from conspectus.engine.condensing import EXTRACTIVE
+from conspectus.engine.summary_pipeline import EXTRACTIVE
 from conspectus.errors import InvalidInput
-from conspectus.model.video import (
+from conspectus.model.streams import (
     Caption,
     CaptionFiles,
     CaptionRange,
@@ -27,8 +27,8 @@ from conspectus.model.video import (
     VideoQuestion,
     VideoWindow,
 )
-from conspectus.model.video import Stream as StoredStream
-from conspectus.streams.showing import line_of, shown
+from conspectus.model.streams import Stream as StoredStream
+from conspectus.streams.caption_format import line_of, shown
 from conspectus.text.clocks import StreamClock, clock_of
 
 PAGE = 1_000

@@ -16,8 +16,9 @@ from conspectus.cli.options import Common
 from conspectus.cli.output import cell, note, plain_table, progress, show
 from conspectus.cli.session import Session, opened
 from conspectus.errors import InvalidInput, UnreadableFile
-from conspectus.faces.task_files import TaskRow, read_tasks
-from conspectus.faces.task_words import (
+from conspectus.facades.tasks.api import BATCH, Tasks
+from conspectus.facades.tasks.files import TaskRow, read_tasks
+from conspectus.facades.tasks.mapping import (
     Attachment,
     StoredAttachment,
     StoredTask,
@@ -25,7 +26,6 @@ from conspectus.faces.task_words import (
     TaskResult,
     TaskWritten,
 )
-from conspectus.faces.tasks import BATCH, Tasks
 from conspectus.settings import Settings
 
 COLLECTION = "tasks"

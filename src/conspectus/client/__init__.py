@@ -1,6 +1,6 @@
 """The client of a Conspectus server: the engine's methods, asked over HTTP."""
 
+from conspectus.client.connect import open
 from conspectus.client.engine import RemoteEngine
-from conspectus.client.opening import open
 
 __all__ = ["RemoteEngine", "open"]

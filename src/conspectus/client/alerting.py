@@ -7,13 +7,13 @@ from itertools import islice
 from typing import Final
 
 from conspectus.client.encode import encoded, metadata_json
-from conspectus.client.live import live, read_event
 from conspectus.client.request import get, path_of, post, remove, work
 from conspectus.client.streaming import in_stream, range_query
+from conspectus.client.subscriptions import live, read_event
 from conspectus.client.summarising import Summarising
 from conspectus.model.filter_json import filter_to_json
 from conspectus.model.records import Json, Written
-from conspectus.model.video import (
+from conspectus.model.streams import (
     WHOLE,
     Alert,
     AlertEvent,

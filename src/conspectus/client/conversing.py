@@ -10,10 +10,10 @@ from typing import Unpack
 from conspectus.client.encode import budget_json, encoded, metadata_json
 from conspectus.client.request import ask, get, path_of, work
 from conspectus.client.work import Work
-from conspectus.ingest.archives import Posting, handed_in, named, take_in
+from conspectus.ingest.chat_archives import Posting, handed_in, named, take_in
 from conspectus.ingest.pipeline import batches
 from conspectus.ingest.prepare import period
-from conspectus.model.conversation import (
+from conspectus.model.channels import (
     ArchiveKind,
     Chain,
     ChannelArchive,

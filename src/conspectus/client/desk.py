@@ -1,6 +1,6 @@
 """What every group of operations works with: the way to the server, and what can be read on this machine."""
 
-from conspectus.client.channel import Channel
+from conspectus.client.transport import Channel
 from conspectus.model.validation import ChecksArguments
 from conspectus.ports import Archives, Files
 

@@ -13,7 +13,7 @@ from conspectus.model.filter_json import filter_to_json
 from conspectus.model.query import Budget, Query
 from conspectus.model.records import Json, Metadata, NewDocument
 from conspectus.text.clean import clean
-from conspectus.text.places import checked
+from conspectus.text.positions import checked
 from conspectus.text.times import parse_instant
 from conspectus.text.vectors import unit
 

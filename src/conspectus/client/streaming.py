@@ -10,15 +10,15 @@ from typing import Final, Unpack
 
 from conspectus.client.chatting import Chatting
 from conspectus.client.encode import budget_json, encoded, metadata_json
-from conspectus.client.live import live, read_event
 from conspectus.client.request import Request, ask, get, path_of, remove, work
+from conspectus.client.subscriptions import live, read_event
 from conspectus.ingest.captions import Taking
 from conspectus.ingest.pipeline import batches
 from conspectus.model.filter_json import filter_to_json
 from conspectus.model.jobs import Upload
 from conspectus.model.query import Budget
 from conspectus.model.records import Json, Receipt, Written
-from conspectus.model.video import (
+from conspectus.model.streams import (
     WHOLE,
     CaptionFiles,
     CaptionPage,

@@ -9,9 +9,9 @@ from conspectus.client.streaming import Streaming, in_stream, range_query
 from conspectus.errors import NotFound
 from conspectus.model.jobs import Job
 from conspectus.model.records import Json
-from conspectus.model.video import Summary, SummaryRequest
+from conspectus.model.streams import Summary, SummaryRequest
 from conspectus.ports import Progress
-from conspectus.streams.requests import request_to_json
+from conspectus.streams.summary_requests import request_to_json
 
 
 class Summarising(Streaming):

@@ -8,9 +8,9 @@ from conspectus.client.encode import metadata_json
 from conspectus.client.request import Request, get, post, remove
 from conspectus.client.watching import Watching
 from conspectus.errors import InvalidInput
+from conspectus.model.connections import Connection
 from conspectus.model.jobs import Job, Upload
 from conspectus.model.records import Receipt
-from conspectus.model.wiki import Connection
 
 
 class Work(Watching):

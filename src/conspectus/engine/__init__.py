@@ -1,6 +1,6 @@
 """The engine: every operation, a few lines each: check access, call one pipeline."""
 
+from conspectus.engine.components import Parts
 from conspectus.engine.engine import Engine
-from conspectus.engine.parts import Parts
 
 __all__ = ["Engine", "Parts"]

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from conspectus.access.policy import require_scope
-from conspectus.access.sight import Place
-from conspectus.engine.catalog import Catalog
+from conspectus.access.reader import Place
+from conspectus.engine.collections import Catalog
 from conspectus.errors import (
     Changed,
     InvalidInput,

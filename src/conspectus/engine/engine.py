@@ -1,12 +1,12 @@
 """The whole product on one store."""
 
-from conspectus.engine.forgetting import Forgetting
-from conspectus.engine.parts import Core, Parts
+from conspectus.engine.components import Core, Parts
+from conspectus.engine.memory_deletion import Forgetting
 from conspectus.model.access import LOCAL_OWNER, Person
 from conspectus.ports import CountTokens
-from conspectus.ports.allowances import Allowances
 from conspectus.ports.chat import SpokenAnswers
 from conspectus.ports.jobs import Replays
+from conspectus.ports.rate_counters import Allowances
 
 
 class Engine(Forgetting):

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from conspectus.access.policy import require_grantor, require_scope, role_on
-from conspectus.access.sight import Place
-from conspectus.engine.upkeep import Upkeep
+from conspectus.access.reader import Place
+from conspectus.engine.maintenance import Upkeep
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.model.access import ROLES, Grant, Grantee, Group, Role, User
 from conspectus.model.ids import LOCAL, SourceId

@@ -2,13 +2,13 @@
 
 from typing import Final
 
-from conspectus.access.name_sight import NamesSeen
+from conspectus.access.mention_reader import NamesSeen
 from conspectus.access.policy import among, require_scope
-from conspectus.access.sight import Place
-from conspectus.engine.connecting import STOPPED
-from conspectus.engine.graphing import Graphing
+from conspectus.access.reader import Place
+from conspectus.engine.graph import Graphing
+from conspectus.engine.graph_scope import STOPPED
 from conspectus.errors import InvalidInput, NotFound, ProviderError, ProviderUnavailable
-from conspectus.graph.keys import key_of
+from conspectus.graph.name_keys import key_of
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.graph import NameCount
 from conspectus.model.records import Collection

@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import datetime
 from uuid import uuid4
 
-from conspectus.access.names import account_name, label_text
+from conspectus.access.account_names import account_name, label_text
 from conspectus.access.policy import require_owner, require_scope, require_scopes
 from conspectus.engine.granting import Granting
 from conspectus.errors import Conflict, InvalidInput, NotFound

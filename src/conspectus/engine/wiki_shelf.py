@@ -6,10 +6,10 @@ from typing import Any
 
 from conspectus.engine.documents import Documents
 from conspectus.errors import Conflict
+from conspectus.model.connections import Connection
 from conspectus.model.filter import And, Eq, Filter, In
 from conspectus.model.ids import DocumentId
 from conspectus.model.records import Document, Metadata, NewDocument, Source, Written
-from conspectus.model.wiki import Connection
 from conspectus.ports.jobs import Ledger
 from conspectus.text.hashing import stable_id
 

@@ -11,7 +11,7 @@ from conspectus.evals.metrics import percent, recall
 from conspectus.evals.run import fresh_engine, stored
 from conspectus.model.query import Budget
 from conspectus.ports import Progress
-from conspectus.retrieval.profiles import part_names
+from conspectus.retrieval.scoring_profiles import part_names
 from conspectus.settings import Settings
 
 Figures: TypeAlias = tuple[float, float]

@@ -11,7 +11,7 @@ from conspectus.evals.talk import read_chat_set, read_meeting_set
 from conspectus.model.filter import And, Between, Eq, Filter, Not, Or, Overlaps
 from conspectus.model.query import Query, Situation
 from conspectus.model.records import NewDocument
-from conspectus.retrieval.profiles import WITHOUT
+from conspectus.retrieval.scoring_profiles import WITHOUT
 
 
 def read_conversations(directory: Path) -> ConversationSet:

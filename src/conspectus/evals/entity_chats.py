@@ -9,11 +9,11 @@ from typing import Final
 import regex
 
 from conspectus.evals.entity_sets import ChatTurn, Span, by_conversation
-from conspectus.graph.keys import key_of
-from conspectus.graph.known import Known, acronyms
-from conspectus.graph.link import Surroundings, link
+from conspectus.graph.entity_linking import Surroundings, link
+from conspectus.graph.gazetteer import Known, acronyms
+from conspectus.graph.name_keys import key_of
 from conspectus.graph.personal import meant_by, own
-from conspectus.graph.vocabulary import FUNCTION_WORDS, most_common_words
+from conspectus.graph.word_lists import FUNCTION_WORDS, most_common_words
 from conspectus.model.graph import ENTITY, Found, Node
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Source

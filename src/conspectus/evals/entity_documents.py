@@ -10,9 +10,9 @@ from typing import Final
 import regex
 
 from conspectus.evals.entity_sets import NamedDocument, Span
-from conspectus.graph.extract import names_in
-from conspectus.graph.keys import key_of
-from conspectus.graph.link import Surroundings, link
+from conspectus.graph.entity_linking import Surroundings, link
+from conspectus.graph.entity_rules import names_in
+from conspectus.graph.name_keys import key_of
 from conspectus.model.graph import ENTITY, Found, Node
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Source

@@ -15,7 +15,7 @@ from conspectus.evals.rows import Row, rows
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.records import NewDocument
 from conspectus.settings import Settings
-from conspectus.text.places import headings_in
+from conspectus.text.positions import headings_in
 from conspectus.text.sentences import Span, sentences
 
 HEADING, WORDS, JUDGED = "by heading", "by words", "questions"

@@ -28,7 +28,7 @@ from conspectus.model.records import NewDocument
 from conspectus.model.results import Message
 from conspectus.ports import Progress
 from conspectus.settings import Settings
-from conspectus.text.disarm import disarm
+from conspectus.text.prompt_escaping import disarm
 
 QUESTION = "What does the report say?"
 MOST_TOKENS = 100_000

@@ -12,7 +12,7 @@ from conspectus.evals.moment_sets import MomentSet, TimedQuestion, read_moment_s
 from conspectus.evals.run import fresh_engine
 from conspectus.model.filter import EVERYTHING, Eq
 from conspectus.model.results import Hit
-from conspectus.model.video import NewCaption, VideoQuestion
+from conspectus.model.streams import NewCaption, VideoQuestion
 from conspectus.ports import Progress
 from conspectus.settings import Settings
 

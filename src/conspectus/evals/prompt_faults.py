@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import regex
 
 from conspectus.model.results import Message
-from conspectus.text.disarm import PASSAGE, RETRIEVED, USER_MESSAGE
-from conspectus.text.marks import marks
+from conspectus.text.citation_marks import marks
+from conspectus.text.prompt_escaping import PASSAGE, RETRIEVED, USER_MESSAGE
 
 _TEMPLATE_TOKEN = regex.compile(
     r"<[|\uff5c][^<>\n]{1,40}[|\uff5c]>|<<\s?/?SYS\s?>>|</?s>|<(?:start|end)_of_turn>|\[system\]\("

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeAlias, TypedDict
 
 from conspectus import bootstrap
-from conspectus.chat.rewrite import standalone
+from conspectus.chat.query_rewriting import standalone
 from conspectus.engine import Engine
 from conspectus.evals.datasets import JudgedQuery, RetrievalSet, read_retrieval_set
 from conspectus.evals.metrics import ndcg, percent, recall

@@ -8,7 +8,7 @@ from typing import Final
 import regex
 
 from conspectus.graph.patterns import Span
-from conspectus.graph.vocabulary import (
+from conspectus.graph.word_lists import (
     EVENTS,
     FUNCTION_WORDS,
     NOBLE,

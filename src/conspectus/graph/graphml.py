@@ -6,7 +6,7 @@ from typing import Final
 
 import regex
 
-from conspectus.graph.export import told
+from conspectus.graph.json_export import told
 from conspectus.model.graph import Edge, Node
 
 HEAD: Final = """\

@@ -9,7 +9,7 @@ from typing import Final, TypedDict
 from conspectus.errors import Conflict, InvalidInput
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Document, Metadata, NewDocument, Period, Source, Written
-from conspectus.model.video import (
+from conspectus.model.streams import (
     ENTITIES,
     TITLE,
     TRACK,

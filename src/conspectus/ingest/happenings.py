@@ -6,7 +6,7 @@ from conspectus.errors import InvalidInput
 from conspectus.ingest.captions import caption_id
 from conspectus.model.ids import SourceId
 from conspectus.model.records import NewDocument, Period, Source
-from conspectus.model.video import ENTITIES, EVENT_TYPE, TITLE, NewEvent
+from conspectus.model.streams import ENTITIES, EVENT_TYPE, TITLE, NewEvent
 from conspectus.text.clean import clean
 from conspectus.text.clocks import StreamClock
 from conspectus.text.hashing import content_hash

@@ -17,7 +17,7 @@ from conspectus.model.ids import JobId
 from conspectus.model.jobs import FINISHED
 from conspectus.ports import Clock
 from conspectus.ports.jobs import JobFiles, Jobs, JobScope, Ledger, Run
-from conspectus.ports.turns import Turn
+from conspectus.ports.locks import Turn
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from uuid import uuid4
 
 from conspectus.ingest.prepare import period
-from conspectus.model.conversation import ANSWERS, REPLY_TO, NewMessage
+from conspectus.model.channels import ANSWERS, REPLY_TO, NewMessage
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.records import Document, NewDocument, Period, StoredChunk
 from conspectus.text.clean import clean

@@ -6,11 +6,11 @@ from typing import TypeVar
 
 from conspectus.errors import ConspectusError
 from conspectus.ingest.prepare import Preparation, describe, prepare
-from conspectus.model.conversation import NewMessage
+from conspectus.model.channels import NewMessage
 from conspectus.model.ids import DocumentId
 from conspectus.model.memory import NewMemory
 from conspectus.model.records import Document, NewDocument, PreparedDocument, Written
-from conspectus.model.video import NewCaption
+from conspectus.model.streams import NewCaption
 from conspectus.ports import Records
 
 New = TypeVar("New", NewDocument, NewMessage, NewCaption, NewMemory)

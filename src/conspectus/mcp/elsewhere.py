@@ -4,16 +4,16 @@ from typing import Any
 
 from pydantic import Field
 
-from conspectus.faces.task_words import Priority, TaskResult, TaskStatus
-from conspectus.faces.tasks import Tasks
+from conspectus.facades.tasks.api import Tasks
+from conspectus.facades.tasks.mapping import Priority, TaskResult, TaskStatus
 from conspectus.mcp.arguments import ISO, Arguments, Instant, Name, Question
 from conspectus.mcp.budget import Page
-from conspectus.mcp.lines import content, notices, short, sources
-from conspectus.mcp.offer import Answer, Call, Offer
-from conspectus.model.conversation import ChannelQuestion
+from conspectus.mcp.formatting import content, notices, short, sources
+from conspectus.mcp.tool import Answer, Call, Offer
+from conspectus.model.channels import ChannelQuestion
 from conspectus.model.query import Budget
-from conspectus.model.video import CaptionRange, Moment, VideoQuestion
-from conspectus.streams.showing import shown
+from conspectus.model.streams import CaptionRange, Moment, VideoQuestion
+from conspectus.streams.caption_format import shown
 from conspectus.text.clocks import clock_of
 from conspectus.text.times import parse_instant
 

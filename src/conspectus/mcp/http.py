@@ -14,8 +14,8 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from conspectus.engine import Engine
-from conspectus.mcp.offer import Options
 from conspectus.mcp.server import Context, build_server
+from conspectus.mcp.tool import Options
 
 PATH = "/mcp"
 

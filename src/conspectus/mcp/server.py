@@ -30,12 +30,12 @@ from pydantic import ValidationError
 
 from conspectus.errors import ConspectusError, InvalidInput, NotFound
 from conspectus.mcp.arguments import fixed_names
-from conspectus.mcp.asking import ContextArguments, context
 from conspectus.mcp.budget import LEAST, Room
-from conspectus.mcp.documents import heading, known_document, piece
-from conspectus.mcp.listing import ANSWER, DOCUMENT, INSTRUCTIONS, OFFERS, PROMPTS, TEMPLATES, listed
-from conspectus.mcp.offer import Answer, AnyEngine, Call, Offer, Options
-from conspectus.mcp.refusals import refusal, unfit
+from conspectus.mcp.document_tools import heading, known_document, piece
+from conspectus.mcp.errors import refusal, unfit
+from conspectus.mcp.search_tools import ContextArguments, context
+from conspectus.mcp.tool import Answer, AnyEngine, Call, Offer, Options
+from conspectus.mcp.tool_list import ANSWER, DOCUMENT, INSTRUCTIONS, OFFERS, PROMPTS, TEMPLATES, listed
 from conspectus.model.query import EVERYWHERE
 
 Context: TypeAlias = ServerRequestContext[Any, Any]

@@ -11,8 +11,8 @@ from typing import cast
 import anyio
 from mcp.server.stdio import stdio_server
 
-from conspectus.mcp.offer import AnyEngine, Options
 from conspectus.mcp.server import build_server
+from conspectus.mcp.tool import AnyEngine, Options
 
 INPUT = 0
 PIECE = 65_536

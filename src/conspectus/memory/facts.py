@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from conspectus.errors import InvalidInput
-from conspectus.graph.keys import key_of
+from conspectus.graph.name_keys import key_of
 from conspectus.ingest.prepare import period
 from conspectus.model.graph import Fact, NewEdge, NewNode
 from conspectus.model.memory import Memory, NewMemory

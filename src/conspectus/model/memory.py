@@ -10,7 +10,7 @@ from conspectus.model.filter import Filter
 from conspectus.model.graph import Fact, GraphAsk
 from conspectus.model.records import Document, Metadata
 from conspectus.model.results import ContextWindow, Outcome
-from conspectus.model.video import ENTITIES
+from conspectus.model.streams import ENTITIES
 
 MEMORY = "memory"
 """The collection that memories are kept in where nobody names another."""

@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from conspectus.model.conversation import ArchiveKind, ChatArchive
+from conspectus.model.channels import ArchiveKind, ChatArchive
 from conspectus.model.filter import Filter
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.index import Disagreement, IndexedChunk, IndexStatus, TermStatistic

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 
 from conspectus.model.ids import DocumentId, SourceId, UserId
 from conspectus.model.records import Period
-from conspectus.model.video import Alert, DeliveryState
+from conspectus.model.streams import Alert, DeliveryState
 
 LONGEST_WAIT: Final = 600.0
 """Seconds until a webhook that could not be delivered is tried again, at most."""

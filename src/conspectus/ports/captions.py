@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from conspectus.model.video import CaptionTrack
+from conspectus.model.streams import CaptionTrack
 
 
 class CaptionReader(Protocol):

@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeAlias
 
+from conspectus.model.connections import Connection
 from conspectus.model.ids import CollectionId, JobId, SourceId, UserId
 from conspectus.model.jobs import (
     EmbeddingRequest,
@@ -19,8 +20,7 @@ from conspectus.model.jobs import (
     Upload,
 )
 from conspectus.model.records import Metadata
-from conspectus.model.wiki import Connection
-from conspectus.ports.turns import Hold
+from conspectus.ports.locks import Hold
 
 ASKING: Final[ContextVar[str | None]] = ContextVar("asking", default=None)
 """The id of the user for whom a model provider is called; None for work that nobody waits for."""

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
+from conspectus.model.connections import Entry, Listing
 from conspectus.model.records import NewDocument
-from conspectus.model.wiki import Entry, Listing
 
 
 @dataclass(frozen=True, slots=True)

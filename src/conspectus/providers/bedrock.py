@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conspectus.errors import MissingExtra, ProviderError, ProviderUnavailable
-from conspectus.providers.exchange import number_in, refusal, waiting_time
+from conspectus.providers.vendor_api import number_in, refusal, waiting_time
 
 PROVIDER = "bedrock"
 TOKENS = "x-amzn-bedrock-input-token-count"

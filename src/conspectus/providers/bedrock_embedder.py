@@ -7,8 +7,8 @@ from conspectus.errors import InvalidInput, ProviderError
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
 from conspectus.providers.bedrock import PROVIDER, Bedrock
-from conspectus.providers.exchange import sendable, unit_rows
-from conspectus.providers.logged import Calls, Note, drop
+from conspectus.providers.request_logging import Calls, Note, drop
+from conspectus.providers.vendor_api import sendable, unit_rows
 
 DIMENSIONS: Final = (256, 512, 1024, 1536)
 DEFAULT_DIMENSIONS: Final = 1024

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 
-from conspectus.model.patience import Patience
+from conspectus.model.retry_policy import Patience
 from conspectus.providers.bedrock import PROVIDER, Bedrock
-from conspectus.providers.exchange import sendable
-from conspectus.providers.logged import Calls, Note, drop
-from conspectus.providers.ranking import Form, best
+from conspectus.providers.request_logging import Calls, Note, drop
+from conspectus.providers.rerank_response import Form, best
 from conspectus.providers.rerankers import TOKENS_A_DOCUMENT
+from conspectus.providers.vendor_api import sendable
 
 
 class BedrockReranker:

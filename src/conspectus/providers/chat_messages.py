@@ -7,7 +7,7 @@ from typing import Any, Final
 from conspectus.model.chat import JsonForm, ModelOptions, ToolCall, Turn
 from conspectus.model.results import Message
 from conspectus.providers.chat_vendors import library
-from conspectus.providers.exchange import sendable
+from conspectus.providers.vendor_api import sendable
 
 ROLES: Final = frozenset({"system", "user", "assistant"})
 ANY_OBJECT: Final = {"type": "object", "properties": {}, "additionalProperties": True}

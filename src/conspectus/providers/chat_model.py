@@ -25,7 +25,7 @@ from conspectus.providers.chat_messages import (
     tool_calls,
 )
 from conspectus.providers.chat_vendors import Choice, library
-from conspectus.providers.logged import Calls, Note, drop
+from conspectus.providers.request_logging import Calls, Note, drop
 
 BROKEN_OFF: Final = frozenset({None, "error"})
 """How the library says that an answer had no end."""

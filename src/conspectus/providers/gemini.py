@@ -9,12 +9,12 @@ from typing import Any, Final, Literal, Self
 import numpy as np
 
 from conspectus.errors import InvalidInput, MissingExtra, ProviderError, ProviderUnavailable
-from conspectus.model.patience import BUSY, Patience
 from conspectus.model.records import EmbeddingSpace
+from conspectus.model.retry_policy import BUSY, Patience
 from conspectus.ports import Vectors
 from conspectus.providers.hosted_embedder import HostedEmbedder
 from conspectus.settings import vendor_variable
-from conspectus.text.split import SplitOptions, split
+from conspectus.text.splitter import SplitOptions, split
 from conspectus.text.vectors import unit
 
 MODEL: Final = "gemini-embedding-001"

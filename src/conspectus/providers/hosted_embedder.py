@@ -9,8 +9,8 @@ from typing import Any, Final, Literal
 from conspectus.errors import InvalidInput, MissingExtra, ProviderError, ProviderUnavailable
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
-from conspectus.providers.exchange import refusal, sendable, unit_rows
-from conspectus.providers.logged import Calls, Note, drop
+from conspectus.providers.request_logging import Calls, Note, drop
+from conspectus.providers.vendor_api import refusal, sendable, unit_rows
 
 SHORTENING: Final = (
     "text-embedding-3",

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
-from conspectus.providers.exchange import refusal, waiting_time
+from conspectus.providers.vendor_api import refusal, waiting_time
 
 
 @cache

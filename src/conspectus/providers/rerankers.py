@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 from conspectus.errors import ProviderError
-from conspectus.model.patience import Patience
-from conspectus.providers.exchange import number_in, sendable
+from conspectus.model.retry_policy import Patience
 from conspectus.providers.json_service import JsonService
-from conspectus.providers.logged import Calls, Note, drop
-from conspectus.providers.ranking import Form, best
+from conspectus.providers.request_logging import Calls, Note, drop
+from conspectus.providers.rerank_response import Form, best
+from conspectus.providers.vendor_api import number_in, sendable
 
 COHERE: Final = "https://api.cohere.com"
 TOKENS_A_DOCUMENT: Final = 4096

@@ -6,11 +6,11 @@ from uuid import uuid4
 from sqlalchemy import Connection, delete, insert, select, update
 
 from conspectus.model.ids import CollectionId
-from conspectus.records.job_tables import replays
-from conspectus.records.replays import ERASED, LOST, PLAIN
-from conspectus.records.rows import blocks
-from conspectus.records.shared_tables import purges
-from conspectus.records.spoken_tables import spoken
+from conspectus.records.core.rows import blocks
+from conspectus.records.jobs.idempotency import ERASED, LOST, PLAIN
+from conspectus.records.tables.chat import spoken
+from conspectus.records.tables.jobs import replays
+from conspectus.records.tables.locks import purges
 
 
 def begin(connection: Connection, collection: CollectionId) -> None:

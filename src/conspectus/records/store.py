@@ -25,22 +25,13 @@ from conspectus.model.records import (
 )
 from conspectus.ports import Reader
 from conspectus.ports.timelines import Extent, Mention, Span, Spot, TimelinePage
-from conspectus.records import (
-    catalog,
-    checking,
-    deleting,
-    embedding,
-    names,
-    purging,
-    reading,
-    threads,
-    timeline,
-    writing,
-)
-from conspectus.records.collection_reader import CollectionReader
-from conspectus.records.databases import DatabaseAccess, bring_up_to_date, database_at
-from conspectus.records.transacting import guarded
-from conspectus.records.transactions import FEW, Transactions
+from conspectus.records import deletion, purging
+from conspectus.records.core import collections, consistency, embeddings, reads, threads, writes
+from conspectus.records.core.collection_reader import CollectionReader
+from conspectus.records.core.connect import DatabaseAccess, bring_up_to_date, database_at
+from conspectus.records.core.database import guarded
+from conspectus.records.core.transactions import FEW, Transactions
+from conspectus.records.streams import entities, timeline
 
 
 async def open_records(
@@ -82,85 +73,89 @@ class SqlRecords:
 
     async def create_collection(self, collection: Collection) -> Collection:
         """Store it, or return the stored one of that name."""
-        return await self._write(partial(catalog.create_collection, collection=collection))
+        return await self._write(partial(collections.create_collection, collection=collection))
 
     async def collection(self, name: str) -> Collection | None:
         """The collection of that name, else of that id."""
-        return await self._read(partial(catalog.find_collection, name=name))
+        return await self._read(partial(collections.find_collection, name=name))
 
     async def change_collection(
         self, collection: CollectionId, *, name: str | None = None, description: str | None = None
     ) -> Collection:
         """Change what is given. Raises NotFound or Conflict."""
-        work = partial(catalog.change_collection, collection=collection, name=name, description=description)
+        work = partial(
+            collections.change_collection, collection=collection, name=name, description=description
+        )
         return await self._write(work)
 
     async def collections(self) -> Sequence[Collection]:
         """All collections by name."""
-        return await self._read(catalog.all_collections)
+        return await self._read(collections.all_collections)
 
     async def delete_collection(self, collection: CollectionId) -> Receipt:
         """Delete it with everything in it. Raises NotFound."""
-        return await self._write(partial(deleting.delete_collection, collection=collection), long=True)
+        return await self._write(partial(deletion.delete_collection, collection=collection), long=True)
 
     async def put_source(self, source: Source) -> Source:
         """Store it, or replace the metadata of the stored one of that name. Raises NotFound."""
-        return await self._write(partial(catalog.put_source, source=source))
+        return await self._write(partial(collections.put_source, source=source))
 
     async def change_source(
         self, source: SourceId, *, name: str | None = None, metadata: Metadata | None = None
     ) -> Source:
         """Change what is given. Raises NotFound or Conflict."""
-        return await self._write(partial(catalog.change_source, source=source, name=name, metadata=metadata))
+        return await self._write(
+            partial(collections.change_source, source=source, name=name, metadata=metadata)
+        )
 
     async def delete_source(self, source: SourceId) -> Receipt:
         """Delete it with everything in it. Raises NotFound."""
-        return await self._write(partial(deleting.delete_source, source=source), long=True)
+        return await self._write(partial(deletion.delete_source, source=source), long=True)
 
     async def sources(
         self, collection: CollectionId, *, called: Sequence[str] | None = None
     ) -> Sequence[Source]:
         """All sources of a collection by name, or those of some ids or names. Raises NotFound."""
-        return await self._read(partial(catalog.sources_of, collection=collection, called=called))
+        return await self._read(partial(collections.sources_of, collection=collection, called=called))
 
     async def write(self, documents: Sequence[PreparedDocument]) -> Sequence[Written]:
         """Add or replace documents, all or none. Raises NotFound, Conflict or InvalidInput."""
-        return await self._write(partial(writing.write, batch=documents), long=len(documents) > FEW)
+        return await self._write(partial(writes.write, batch=documents), long=len(documents) > FEW)
 
     async def documents(self, ids: Sequence[DocumentId]) -> Sequence[Document]:
         """Those documents that exist, in the order asked."""
-        return await self._read(partial(reading.documents_by_id, ids=ids))
+        return await self._read(partial(reads.documents_by_id, ids=ids))
 
     async def list(
         self, collection: CollectionId, where: Filter, *, after: str | None = None, limit: int = 100
     ) -> tuple[Sequence[Document], str | None]:
         """A page of matching documents, and the cursor of the next. Raises NotFound or InvalidInput."""
-        work = partial(reading.list_documents, collection=collection, where=where, after=after, limit=limit)
+        work = partial(reads.list_documents, collection=collection, where=where, after=after, limit=limit)
         return await self._read(work)
 
     async def count(self, collection: CollectionId, where: Filter) -> int:
         """How many documents match. Raises NotFound."""
-        return await self._read(partial(reading.count_documents, collection=collection, where=where))
+        return await self._read(partial(reads.count_documents, collection=collection, where=where))
 
     async def text(self, document: DocumentId) -> str:
         """The full text, put together from the chunks. Raises NotFound."""
-        return await self._read(partial(reading.text_of, document=document))
+        return await self._read(partial(reads.text_of, document=document))
 
     async def texts(self, documents: Sequence[DocumentId]) -> Mapping[DocumentId, str]:
         """The full texts of those that exist, as they are at one time."""
-        return await self._read(partial(reading.texts_of, ids=documents))
+        return await self._read(partial(reads.texts_of, ids=documents))
 
     async def document_chunks(self, document: DocumentId) -> Sequence[StoredChunk]:
         """A document's chunks by position. Raises NotFound."""
-        return await self._read(partial(reading.document_chunks, document=document))
+        return await self._read(partial(reads.document_chunks, document=document))
 
     async def delete(self, ids: Sequence[DocumentId], *, now: datetime | None = None) -> Receipt:
         """Delete documents with children, chunks and vectors; unknown ids count 0."""
-        return await self._write(partial(deleting.delete_documents, ids=ids, now=now), long=len(ids) > FEW)
+        return await self._write(partial(deletion.delete_documents, ids=ids, now=now), long=len(ids) > FEW)
 
     async def hydrate(self, ids: Sequence[ChunkId]) -> Sequence[StoredChunk]:
         """Those chunks that exist, in the order asked, with their neighbours."""
-        return await self._read(partial(reading.hydrate, ids=ids))
+        return await self._read(partial(reads.hydrate, ids=ids))
 
     async def thread(
         self, source: SourceId, thread: str, *, limit: int, around: Sequence[DocumentId] = ()
@@ -188,11 +183,11 @@ class SqlRecords:
 
     async def names(self, source: SourceId, span: Span) -> Mapping[str, int]:
         """In how many captions and events of a source each name is given."""
-        return await self._read(partial(names.names, source=source, span=span))
+        return await self._read(partial(entities.names, source=source, span=span))
 
     async def mentions(self, source: SourceId, span: Span, *, called: Sequence[str]) -> Sequence[Mention]:
         """Where any of these names is given."""
-        return await self._read(partial(names.mentions, source=source, span=span, called=called))
+        return await self._read(partial(entities.mentions, source=source, span=span, called=called))
 
     async def stretches(
         self, source: SourceId, spans: Sequence[Span], *, limit: int, last: bool = False
@@ -211,38 +206,38 @@ class SqlRecords:
 
     async def state(self, collection: CollectionId) -> tuple[int, EmbeddingSpace | None]:
         """The newest change's sequence and the space that answers. Raises NotFound."""
-        return await self._read(partial(catalog.state, collection=collection))
+        return await self._read(partial(collections.state, collection=collection))
 
     async def unembedded(
         self, collection: CollectionId, space: EmbeddingSpace, *, limit: int, among: range | None = None
     ) -> Sequence[IndexedChunk]:
         """Chunks without a vector in the space, oldest first. Raises NotFound."""
-        work = partial(embedding.unembedded, collection=collection, space=space, limit=limit, among=among)
+        work = partial(embeddings.unembedded, collection=collection, space=space, limit=limit, among=among)
         return await self._read(work)
 
     async def oldest_unembedded(
         self, collection: CollectionId, space: EmbeddingSpace, *, start: int
     ) -> ChunkId | None:
         """The last chunk of the oldest document that lacks a vector, none before `start`. Raises NotFound."""
-        work = partial(embedding.oldest_unembedded, collection=collection, space=space, start=start)
+        work = partial(embeddings.oldest_unembedded, collection=collection, space=space, start=start)
         return await self._read(work)
 
     async def count_unembedded(self, collection: CollectionId, space: EmbeddingSpace) -> int:
         """How many chunks have no vector in the space. Raises NotFound."""
-        return await self._read(partial(embedding.count_unembedded, collection=collection, space=space))
+        return await self._read(partial(embeddings.count_unembedded, collection=collection, space=space))
 
     async def put_vectors(self, space: EmbeddingSpace, vectors: Sequence[tuple[ChunkId, bytes]]) -> int:
         """Store float16 vectors and say how many. Raises InvalidInput for one of another size."""
-        work = partial(embedding.put_vectors, space=space, pairs=vectors)
+        work = partial(embeddings.put_vectors, space=space, pairs=vectors)
         return await self._write(work, long=len(vectors) > FEW)
 
     async def fail(self, document: DocumentId, error: str) -> None:
         """Mark a document as impossible to embed; one that is gone meanwhile is left alone."""
-        await self._write(partial(embedding.fail, document=document, error=error))
+        await self._write(partial(embeddings.fail, document=document, error=error))
 
     async def switch_space(self, collection: CollectionId, space: EmbeddingSpace) -> int:
         """Let the space answer and delete the vectors of all others. Raises NotFound."""
-        work = partial(embedding.switch_space, collection=collection, space=space)
+        work = partial(embeddings.switch_space, collection=collection, space=space)
         return await self._write(work, long=True)
 
     def reader(self, collection: CollectionId, space: EmbeddingSpace | None) -> Reader:
@@ -251,12 +246,12 @@ class SqlRecords:
 
     async def counts(self, collection: CollectionId) -> dict[str, int]:
         """Numbers for status; `pending` counts chunks, `error` documents. Raises NotFound."""
-        return await self._read(partial(checking.counts, collection=collection))
+        return await self._read(partial(consistency.counts, collection=collection))
 
     async def check(self) -> Sequence[str]:
         """What is wrong with the file, its references, or what should always hold."""
         own = self._transactions.database.problems
-        return await self._read(lambda connection: own(connection) + checking.problems(connection))
+        return await self._read(lambda connection: own(connection) + consistency.problems(connection))
 
     async def begin_purge(self, collection: CollectionId) -> None:
         """Note that what is about to be deleted from the collection must be erased."""

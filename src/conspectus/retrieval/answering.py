@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
-from conspectus.model.conversation import ANSWERS, REPLY_TO
+from conspectus.model.channels import ANSWERS, REPLY_TO
 from conspectus.model.records import Document, StoredChunk
-from conspectus.retrieval.boost import asks
+from conspectus.retrieval.boosts import asks
 from conspectus.text.clean import clean
 
 

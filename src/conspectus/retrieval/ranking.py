@@ -11,14 +11,14 @@ from conspectus.model.graph import GraphAsk
 from conspectus.model.ids import ChunkId
 from conspectus.model.records import Collection, StoredChunk
 from conspectus.ports import Candidates, Embedder, Floats, Ids, Index, Probe
-from conspectus.retrieval.arms import widened
-from conspectus.retrieval.boost import from_identifiers
-from conspectus.retrieval.connections import Connections
-from conspectus.retrieval.fuse import CONVERSATION, LEARNT, Fused, FusionProfile, fuse
-from conspectus.retrieval.plan import DEPTH
-from conspectus.retrieval.profiles import PLAIN, Product, Sum, Weights
-from conspectus.retrieval.situation import Standing, added, multiplied, weights_for
-from conspectus.retrieval.threads import exchange_parts, thread_parts
+from conspectus.retrieval.boosts import from_identifiers
+from conspectus.retrieval.candidates import widened
+from conspectus.retrieval.fusion import CONVERSATION, LEARNT, Fused, FusionProfile, fuse
+from conspectus.retrieval.graph_candidates import Connections
+from conspectus.retrieval.query_context import Standing, added, multiplied, weights_for
+from conspectus.retrieval.query_plan import DEPTH
+from conspectus.retrieval.scoring_profiles import PLAIN, Product, Sum, Weights
+from conspectus.retrieval.thread_scores import exchange_parts, thread_parts
 
 _Rows: TypeAlias = dict[int, StoredChunk]
 EXACT = "identifier"

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from conspectus.model.ids import SourceId
-from conspectus.model.video import EntitySpan, EventSpan
-from conspectus.text.runs import GAP_SECONDS, runs
+from conspectus.model.streams import EntitySpan, EventSpan
+from conspectus.text.intervals import GAP_SECONDS, runs
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Protocol
 import pytest
 
 from conspectus.errors import NotFound
-from conspectus.model.wiki import Entry, Listing
+from conspectus.model.connections import Entry, Listing
 from conspectus.ports.web import Connector
 
 Change = Callable[["Place"], object]

@@ -3,14 +3,20 @@
 The reranker's model must judge as `OverlapReranker` does: by the share of the question's words.
 """
 
+import re
 from collections.abc import Sequence
 
 import pytest
 
 from conspectus.ports.web import Reranker
-from conspectus.testing.vendor_protocols import overlap
 
 TEXTS = ("the red fox", "the blue whale sings", "a red whale", "nothing of it", "whale red the blue")
+
+
+def overlap(query: str, text: str) -> float:
+    """The share of the question's words that a text has, as its relevance."""
+    asked = set(re.findall(r"\w+", query.lower()))
+    return len(asked & set(re.findall(r"\w+", text.lower()))) / len(asked) if asked else 0.0
 
 
 class OverlapReranker:

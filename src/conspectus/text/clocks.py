@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from conspectus.errors import InvalidInput
 from conspectus.model.records import Period, Source
-from conspectus.model.video import ORIGIN, ZONE
+from conspectus.model.streams import ORIGIN, ZONE
 from conspectus.text.times import parse_instant, parse_offset
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -21,40 +21,38 @@ from conspectus.engine import Engine
 from conspectus.errors import ConspectusError
 from conspectus.mcp.http import PATH as MODELS
 from conspectus.mcp.http import Endpoint
-from conspectus.mcp.offer import Options
+from conspectus.mcp.tool import Options
 from conspectus.settings import Settings
 from conspectus.web.auth import Authentication, origins
-from conspectus.web.border import Border
-from conspectus.web.chat_sharing import Sharing
-from conspectus.web.chat_streams import ChatStreams
-from conspectus.web.documented import Application, operation
-from conspectus.web.endings import Endings
-from conspectus.web.event_streams import STREAM
+from conspectus.web.chat_handover import Sharing
+from conspectus.web.chat_registry import ChatStreams
+from conspectus.web.error_middleware import Border
 from conspectus.web.health import Readiness
 from conspectus.web.idempotency import HEADER, Idempotency
+from conspectus.web.idempotency_outbox import Endings
 from conspectus.web.limits import Limits
-from conspectus.web.live import Listeners
 from conspectus.web.logs import REQUEST_ID, RequestLog, logger
 from conspectus.web.metrics import Metrics
-from conspectus.web.problems import Refused, answer_error
-from conspectus.web.rates import Rates
+from conspectus.web.openapi import Application, operation
+from conspectus.web.problem_details import Refused, answer_error
+from conspectus.web.rate_limits import Rates
 from conspectus.web.routes import (
     alerts,
     asking,
     caption_lines,
     chat,
     collections,
-    conversations,
     documents,
     events,
     grants,
-    graphs,
+    graph_export,
     graphs_linking,
     ingest,
     jobs,
     memories,
     memories_kept,
     memory_lines,
+    message_import,
     pages,
     people,
     server,
@@ -65,13 +63,15 @@ from conspectus.web.routes import (
     upkeep,
 )
 from conspectus.web.shares import Shares
+from conspectus.web.sse import STREAM
+from conspectus.web.subscriptions import Listeners
 
 FORGETTING = 3_600.0
 work = logging.getLogger(__name__)
 MOST_FIELDS = 20
 GROUPS = (
-    people, grants, ingest, jobs, sources, conversations, documents, asking,
-    chat, tasks, upkeep, alerts, memory_lines, memories_kept, memories, graphs_linking, graphs,
+    people, grants, ingest, jobs, sources, message_import, documents, asking,
+    chat, tasks, upkeep, alerts, memory_lines, memories_kept, memories, graphs_linking, graph_export,
     caption_lines, events, summaries, streams, collections,
 )  # fmt: skip
 """Graphs, streams and collections come last: names may hold a slash, so their routes match all below."""

@@ -14,7 +14,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from conspectus.settings import Settings
-from conspectus.web.problems import CODES, Problem
+from conspectus.web.problem_details import CODES, Problem
 
 HEAD_BYTES: Final = 32_768
 IPV6_PREFIX: Final = 64

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from typing import Final
 
 from conspectus.settings import Settings
-from conspectus.web.problems import refuse
+from conspectus.web.problem_details import refuse
 
 AGAIN: Final = "Retry-After"
 MINUTE: Final = 60.0

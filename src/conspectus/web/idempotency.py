@@ -15,9 +15,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from conspectus.errors import Conflict, InvalidInput
 from conspectus.ports import Clock
 from conspectus.ports.jobs import Replays
-from conspectus.web.endings import Endings
+from conspectus.web.idempotency_outbox import Endings
 from conspectus.web.methods import answers
-from conspectus.web.problems import MEDIA_TYPE, may_be_done, problem_of, refuse
+from conspectus.web.problem_details import MEDIA_TYPE, may_be_done, problem_of, refuse
 
 HEADER = "Idempotency-Key"
 REPLAYED = "Idempotent-Replayed"

@@ -9,7 +9,7 @@ from conspectus.errors import TooLarge, WriteUnknown
 from conspectus.mcp.http import PATH as MODELS
 from conspectus.settings import Settings
 from conspectus.web.idempotency import asks
-from conspectus.web.problems import may_be_done, refuse
+from conspectus.web.problem_details import may_be_done, refuse
 
 LIMITED = "/api/"
 

@@ -19,7 +19,7 @@ from conspectus import bootstrap
 from conspectus.engine import Engine
 from conspectus.engine.background import start_work, watch_work
 from conspectus.errors import InvalidInput
-from conspectus.mcp.offer import Options
+from conspectus.mcp.tool import Options
 from conspectus.model.query import EVERYWHERE
 from conspectus.settings import Settings
 from conspectus.web.app import application

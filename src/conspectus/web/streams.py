@@ -5,7 +5,7 @@ from typing import Annotated, Final, TypedDict
 from fastapi import Depends, Path, Query
 
 from conspectus.model.ids import CollectionId, SourceId
-from conspectus.model.video import CaptionRange, Stream
+from conspectus.model.streams import CaptionRange, Stream
 from conspectus.web.deps import EngineOf
 from conspectus.web.schemas.base import INT64, NAME
 

@@ -1,7 +1,7 @@
 """Texts that a window holds already."""
 
 from conspectus.model.results import Hit
-from conspectus.window.streamed import is_streamed, stretch
+from conspectus.window.caption_passages import is_streamed, stretch
 
 _MOST_COMPARED = 32
 

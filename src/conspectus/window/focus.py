@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from conspectus.model.results import Hit, QueryTerms
-from conspectus.text.places import headings_in
+from conspectus.text.analyzer import Analyzer
+from conspectus.text.positions import headings_in
 from conspectus.text.sentences import sentences
-from conspectus.text.words import Analyzer
 
 _OF_HEADING = 0.5
 _OF_NEIGHBOR = 0.25

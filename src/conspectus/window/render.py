@@ -19,12 +19,12 @@ from xml.sax.saxutils import escape, quoteattr
 from conspectus.errors import InvalidInput
 from conspectus.model.records import Document
 from conspectus.model.results import Message
-from conspectus.text.places import BETWEEN
+from conspectus.text.positions import BETWEEN
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
-from conspectus.window import guarded
-from conspectus.window.arrange import Layout, Passage
-from conspectus.window.lines import on_one_line, printable, unbracketed, unlike_headers
-from conspectus.window.streamed import apart, event_type, is_streamed, stretch
+from conspectus.window import chat_passages
+from conspectus.window.caption_passages import apart, event_type, is_streamed, stretch
+from conspectus.window.line_text import on_one_line, printable, unbracketed, unlike_headers
+from conspectus.window.passages import Layout, Passage
 
 CUT = " […]"
 CUT_BEFORE = "[…] "
@@ -184,23 +184,23 @@ class MessagesRenderer(TextRenderer):
 class GuardedRenderer:
     """The form of a chat's prompt: `<retrieved>` with one `<passage number= title= key= …>` for each passage.
 
-    Escaped as the XML form is, and disarmed: see conspectus.text.disarm. `<left_out>` as there.
+    Escaped as the XML form is, and disarmed: see conspectus.text.prompt_escaping. `<left_out>` as there.
     """
 
     def show(self, text: str) -> str:
         """Printable, disarmed and escaped."""
-        return guarded.shown(printable(text))
+        return chat_passages.shown(printable(text))
 
     def render(self, layout: Layout) -> Rendered:
         """One element for each passage."""
-        return Rendered(guarded.framed(_with_marks(layout, self._element, _left_out_element)))
+        return Rendered(chat_passages.framed(_with_marks(layout, self._element, _left_out_element)))
 
     def _element(self, passage: Passage) -> str:
         fields = _fields(passage)
         key = {"key": _location(passage.document)} if passage.follows is None else {}
         named = {"number": fields.pop("index"), **fields, **_known(key)}
         named.pop("id", None)
-        return guarded.element(named, _marked(passage, self.show(passage.text)))
+        return chat_passages.element(named, _marked(passage, self.show(passage.text)))
 
 
 _RENDERERS: Mapping[str, Renderer] = MappingProxyType(

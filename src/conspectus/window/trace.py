@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from conspectus.model.results import Citation, Fate, Hit, TraceEntry
-from conspectus.window.arrange import Layout
-from conspectus.window.fit import Packed
-from conspectus.window.plan import Refusal
+from conspectus.window.packer import Packed
+from conspectus.window.passages import Layout
+from conspectus.window.selection import Refusal
 
 ARROW = " → "
 

@@ -4,15 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.chat.allocation import Room, room
-from conspectus.chat.draft import drafted
+from conspectus.chat.request import drafted
+from conspectus.chat.token_allocation import Room, room
 from conspectus.errors import InvalidInput, TooLarge
 from conspectus.model.chat import Allocation, ChatRequest
 from conspectus.model.results import Message
 from conspectus.providers.tokenizers import counter
 from conspectus.settings import Settings
 from conspectus.text.clean import clean
-from conspectus.text.disarm import without_delimiters
+from conspectus.text.prompt_escaping import without_delimiters
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
 
 DEFAULT = Allocation()

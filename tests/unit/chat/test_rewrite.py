@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.chat.rewrite import LONGEST, standalone
+from conspectus.chat.query_rewriting import LONGEST, standalone
 from conspectus.model.results import Message
 
 TEXTS = st.one_of(

@@ -1,7 +1,7 @@
 import pytest
 
-from conspectus.graph.extract import RuleExtractor, names_in, phrases, with_known
-from conspectus.graph.known import Known
+from conspectus.graph.entity_rules import RuleExtractor, names_in, phrases, with_known
+from conspectus.graph.gazetteer import Known
 
 
 def said(text, **options):

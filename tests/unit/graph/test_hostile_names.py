@@ -3,8 +3,8 @@ from itertools import pairwise
 
 import pytest
 
-from conspectus.graph.extract import names_in, phrases
-from conspectus.graph.known import Known
+from conspectus.graph.entity_rules import names_in, phrases
+from conspectus.graph.gazetteer import Known
 
 KNOWN = Known({"a": ["a a", "a", "A.", "C++"], "the": ["The Who"], "x": ["x" * 150]})
 HOSTILE = {

@@ -1,6 +1,6 @@
 import pytest
 
-from conspectus.graph.keys import LONGEST_KEY, key_of, keys_of
+from conspectus.graph.name_keys import LONGEST_KEY, key_of, keys_of
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from conspectus.graph.known import Known, acronyms
+from conspectus.graph.gazetteer import Known, acronyms
 
 
 def found(known, text):

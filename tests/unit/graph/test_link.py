@@ -2,8 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from conspectus.graph.keys import key_of
-from conspectus.graph.link import (
+from conspectus.graph.entity_linking import (
     SAME,
     THRESHOLD,
     Surroundings,
@@ -13,7 +12,8 @@ from conspectus.graph.link import (
     relation,
     rivals_of,
 )
-from conspectus.graph.uris import BASE, uri_of
+from conspectus.graph.entity_uris import BASE, uri_of
+from conspectus.graph.name_keys import key_of
 from conspectus.model.graph import Found, Node
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Source

@@ -9,6 +9,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.samples import NOON, prepared
 
 from conspectus.model.filter import EVERYTHING, Eq, Filter, Not
 from conspectus.model.ids import ChunkId, DocumentId, SourceId
@@ -22,7 +23,6 @@ from conspectus.retrieval.chains import (
     chain_of,
     with_chains,
 )
-from conspectus.testing.samples import NOON, prepared
 from conspectus.text.hashing import stable_id
 
 

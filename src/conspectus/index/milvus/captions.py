@@ -11,7 +11,7 @@ from pymilvus import CollectionSchema, DataType, FieldSchema, MilvusClient
 from pymilvus.milvus_client.index import IndexParams
 
 from conspectus.errors import InvalidInput, TooLarge
-from conspectus.index.milvus.server import LONGEST_TEXT, MOST_RESULTS, MilvusServer, Row
+from conspectus.index.milvus.connection import LONGEST_TEXT, MOST_RESULTS, MilvusServer, Row
 
 COLUMNS: Final = ("stream_id", "chunk_idx", "start_time", "end_time")
 """The metadata that have a column each."""

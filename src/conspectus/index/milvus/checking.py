@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from conspectus.index.changes import Range, untouched_since
-from conspectus.index.milvus.looking import View
 from conspectus.index.milvus.rows import VECTORS, WORDS, signed_checksum
+from conspectus.index.milvus.search import View
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import Disagreement, IndexedChunk
 from conspectus.ports import Reader

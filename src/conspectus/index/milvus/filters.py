@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias, assert_never
 
-from conspectus.index.facts import NUMBERS, TEXTS, equals, exists
-from conspectus.index.milvus.facts import ABSENT, MOST, fact_word, hexed
+from conspectus.index.filter_terms import NUMBERS, TEXTS, equals, exists
+from conspectus.index.milvus.row_terms import ABSENT, MOST, fact_word, hexed
 from conspectus.model.filter import (
     And,
     Between,

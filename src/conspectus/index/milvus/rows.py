@@ -10,12 +10,12 @@ from pymilvus import CollectionSchema, DataType, FieldSchema, MilvusClient
 from pymilvus.milvus_client.index import IndexParams
 
 from conspectus.index.bm25 import Analyse, occurrences
-from conspectus.index.entries import content_checksum
-from conspectus.index.facts import TEXTS
-from conspectus.index.milvus.facts import ABSENT, LONGEST_NAME, Facts, fact_word, facts_of, hexed, is_odd
-from conspectus.index.milvus.server import LONGEST_TEXT
-from conspectus.index.milvus.tenants import tenant
-from conspectus.index.milvus.weights import Weights, dimension
+from conspectus.index.filter_terms import TEXTS
+from conspectus.index.filter_values import content_checksum
+from conspectus.index.milvus.connection import LONGEST_TEXT
+from conspectus.index.milvus.partitions import tenant
+from conspectus.index.milvus.row_terms import ABSENT, LONGEST_NAME, Facts, fact_word, facts_of, hexed, is_odd
+from conspectus.index.milvus.sparse_weights import Weights, dimension
 from conspectus.model.filter import Row
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Period

@@ -12,9 +12,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from conspectus.errors import CollectionGone, StorageBusy, StorageTooNew
+from conspectus.index.milvus.connection import MilvusServer, Row
 from conspectus.index.milvus.filters import EVERY, either, one_of
 from conspectus.index.milvus.rows import NOTES, collection_name
-from conspectus.index.milvus.server import MilvusServer, Row
 
 FORMAT = 2
 _STATE = "state"

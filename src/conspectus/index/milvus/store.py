@@ -8,13 +8,13 @@ from contextlib import suppress
 
 from conspectus.errors import CollectionGone, IndexDamaged, InvalidInput, NotFound, StorageBusy, TurnLost
 from conspectus.index.bm25 import Analyse, question_terms
-from conspectus.index.milvus.asking import Ask, Asking, Place
-from conspectus.index.milvus.building import Building, forget, needs_building
+from conspectus.index.milvus.build import Building, forget, needs_building
 from conspectus.index.milvus.checking import differences
+from conspectus.index.milvus.lock import my_turn
+from conspectus.index.milvus.reads import Ask, Asking, Place
 from conspectus.index.milvus.state import FORMAT, Notes, State
-from conspectus.index.milvus.terms import Terms
-from conspectus.index.milvus.turns import my_turn
-from conspectus.index.milvus.writing import CHANGES, Writer
+from conspectus.index.milvus.term_counts import Terms
+from conspectus.index.milvus.writes import CHANGES, Writer
 from conspectus.model.index import Disagreement, IndexStatus
 from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from conspectus.index.changes import untouched_since
 from conspectus.index.pgvector.database import rows_of
-from conspectus.index.pgvector.place import Place
+from conspectus.index.pgvector.options import Place
 from conspectus.index.pgvector.rows import signed_checksum
 from conspectus.index.pgvector.state import State, read_state
 from conspectus.model.ids import ChunkId

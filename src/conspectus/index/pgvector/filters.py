@@ -6,8 +6,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, assert_never
 
-from conspectus.index.facts import NUMBERS, TEXTS, equals, exists
-from conspectus.index.pgvector.facts import ALWAYS, LARGEST, encoded
+from conspectus.index.filter_terms import NUMBERS, TEXTS, equals, exists
+from conspectus.index.pgvector.row_terms import ALWAYS, LARGEST, encoded
 from conspectus.model.filter import (
     And,
     Between,

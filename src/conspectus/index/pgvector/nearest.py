@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from conspectus.index.pgvector.allowed import Allowed, RowNumbers
 from conspectus.index.pgvector.database import Rows
+from conspectus.index.pgvector.row_filter import Allowed, RowNumbers
 from conspectus.index.pgvector.rows import as_literal
 from conspectus.index.pgvector.tables import Tables
 from conspectus.ports import Vectors

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from conspectus.index.bm25 import Analyse, occurrences
-from conspectus.index.entries import content_checksum
-from conspectus.index.facts import TEXTS
-from conspectus.index.pgvector.facts import LARGEST, Facts, encoded, facts_of
+from conspectus.index.filter_terms import TEXTS
+from conspectus.index.filter_values import content_checksum
+from conspectus.index.pgvector.row_terms import LARGEST, Facts, encoded, facts_of
 from conspectus.model.filter import Row
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Period

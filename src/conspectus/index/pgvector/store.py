@@ -12,19 +12,19 @@ from sqlalchemy import Connection
 
 from conspectus.errors import CollectionGone, InvalidInput, StorageBusy
 from conspectus.index.bm25 import Analyse, question_terms
-from conspectus.index.pgvector.allowed import Allowed, Listings
-from conspectus.index.pgvector.building import Building
+from conspectus.index.pgvector.build import Building
 from conspectus.index.pgvector.checking import differences, stored
 from conspectus.index.pgvector.database import Result, Rows, rows_of
-from conspectus.index.pgvector.facts import encoded
-from conspectus.index.pgvector.place import Place
+from conspectus.index.pgvector.drafts import CHANGES, Drafting, Taking
+from conspectus.index.pgvector.maintenance import Renewing
+from conspectus.index.pgvector.options import Place
 from conspectus.index.pgvector.postings import Posting, Postings
-from conspectus.index.pgvector.renewing import Renewing
-from conspectus.index.pgvector.searching import Question, Words
+from conspectus.index.pgvector.row_filter import Allowed, Listings
+from conspectus.index.pgvector.row_terms import encoded
+from conspectus.index.pgvector.search import Question, Words
+from conspectus.index.pgvector.snapshot import Views, empty_view
 from conspectus.index.pgvector.state import State, lock, read_state, write_state
-from conspectus.index.pgvector.taking import CHANGES, Drafting, Taking
-from conspectus.index.pgvector.view import Views, empty_view
-from conspectus.index.pgvector.writing import MERGED_FROM, Draft, merge, write
+from conspectus.index.pgvector.writes import MERGED_FROM, Draft, merge, write
 from conspectus.model.index import Disagreement, IndexStatus
 from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from psycopg import errors
 
-from conspectus.index.facts import NUMBERS, TEXTS
+from conspectus.index.filter_terms import NUMBERS, TEXTS
 from conspectus.index.pgvector.database import Rows
 
 DEEPEST_GRAPH = 4_000

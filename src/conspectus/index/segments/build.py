@@ -39,7 +39,7 @@ from conspectus.index.segments.segment import (
     open_segment,
     write_segment,
 )
-from conspectus.index.segments.view import View
+from conspectus.index.segments.segment_view import View
 from conspectus.model.index import IndexedChunk
 from conspectus.ports import Progress, Reader
 from conspectus.private import make_file

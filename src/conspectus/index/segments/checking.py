@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 
 from conspectus.errors import IndexDamaged
 from conspectus.index.changes import untouched_since
-from conspectus.index.entries import content_checksum
+from conspectus.index.filter_values import content_checksum
 from conspectus.index.segments.arrays import damaged_files
 from conspectus.index.segments.manifest import Manifest, read_manifest
 from conspectus.index.segments.search import Snapshot
 from conspectus.index.segments.segment import Segment
-from conspectus.index.segments.view import View
+from conspectus.index.segments.segment_view import View
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import Disagreement, IndexedChunk
 from conspectus.ports import Ids, Reader

@@ -10,9 +10,9 @@ from typing import Any, assert_never, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from conspectus.index.entries import entries, path_name
-from conspectus.index.segments.strings import Strings, encoded, pack
-from conspectus.index.segments.values import Arrays, Comparison, Values, ValueWriter, microseconds
+from conspectus.index.filter_values import entries, path_name
+from conspectus.index.segments.string_table import Strings, encoded, pack
+from conspectus.index.segments.value_table import Arrays, Comparison, Values, ValueWriter, microseconds
 from conspectus.model.filter import And, Between, Eq, Exists, Field, FieldName, Filter, In, Not, Or, Overlaps
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Document

@@ -8,10 +8,10 @@ import faiss
 import numpy as np
 
 from conspectus.index.bm25 import Bm25, Corpus, best
-from conspectus.index.segments.choose import Chooser, Weighted
 from conspectus.index.segments.postings import Posting
+from conspectus.index.segments.pruning import Chooser, Weighted
+from conspectus.index.segments.segment_view import View
 from conspectus.index.segments.vectors import RowNumbers
-from conspectus.index.segments.view import View
 from conspectus.model.index import TermStatistic
 from conspectus.ports import Candidates, Floats, Ids, Probe, Vectors
 

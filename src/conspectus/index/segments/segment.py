@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from conspectus.errors import IndexDamaged
 from conspectus.index.bm25 import Analyse, Bm25, occurrences
 from conspectus.index.changes import Range
-from conspectus.index.entries import content_checksum
-from conspectus.index.segments.allowed import Allowed
+from conspectus.index.filter_values import content_checksum
 from conspectus.index.segments.arrays import decoding, map_file, open_folder, write_folder
 from conspectus.index.segments.columns import Columns, ColumnWriter, Mask
-from conspectus.index.segments.lists import Lists, build_lists
+from conspectus.index.segments.ivf import Lists, build_lists
 from conspectus.index.segments.postings import Postings, PostingWriter
-from conspectus.index.segments.values import Arrays
+from conspectus.index.segments.row_filter import Allowed
+from conspectus.index.segments.value_table import Arrays
 from conspectus.index.segments.vectors import Half, RowNumbers, nearest
 from conspectus.model.index import IndexedChunk
 from conspectus.ports import Ids, Vectors

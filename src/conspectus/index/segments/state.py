@@ -10,7 +10,7 @@ from conspectus.index.segments import tail as tails
 from conspectus.index.segments.manifest import Manifest, unpacked
 from conspectus.index.segments.search import Snapshot
 from conspectus.index.segments.segment import Row, Segment, Shape, open_segment
-from conspectus.index.segments.view import View
+from conspectus.index.segments.segment_view import View
 
 
 @dataclass(frozen=True, slots=True)

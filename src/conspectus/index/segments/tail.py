@@ -8,7 +8,7 @@ import numpy as np
 from conspectus.index.changes import Range
 from conspectus.index.segments.postings import MOST_ROWS
 from conspectus.index.segments.segment import Row, Shape, segment_in_memory
-from conspectus.index.segments.view import View
+from conspectus.index.segments.segment_view import View
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from conspectus.index.segments.allowed import Allowed
+from conspectus.index.segments.row_filter import Allowed
 from conspectus.ports import Vectors
 
 Half = NDArray[np.float16]

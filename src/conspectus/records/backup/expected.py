@@ -3,7 +3,7 @@
 import re
 from functools import cache
 
-from conspectus.records import newest
+from conspectus.records.core import schema
 
 _TOKEN = re.compile(r"'[^']*'|\w+|[^\w\s]")
 _STATISTICS = frozenset(
@@ -23,4 +23,4 @@ def is_expected(statement: str) -> bool:
 
 @cache
 def _words() -> frozenset[str]:
-    return frozenset(word for each in newest.statements("sqlite") for word in _TOKEN.findall(each))
+    return frozenset(word for each in schema.statements("sqlite") for word in _TOKEN.findall(each))

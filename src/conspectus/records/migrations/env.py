@@ -2,11 +2,11 @@
 
 from alembic import context
 
-from conspectus.records.tables import schema
+from conspectus.records.tables.core import metadata
 
 context.configure(
     connection=context.config.attributes["connection"],
-    target_metadata=schema,
+    target_metadata=metadata,
     transactional_ddl=True,
 )
 with context.begin_transaction():

@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from conspectus.errors import UnreadableFile, UnsupportedContent
-from conspectus.model.conversation import ARCHIVE_KINDS, ArchiveKind, ChannelArchive, ChatArchive
+from conspectus.model.channels import ARCHIVE_KINDS, ArchiveKind, ChannelArchive, ChatArchive
 from conspectus.settings import Settings
-from conspectus.sources.chats.container import Export, Limits, Part, opened
 from conspectus.sources.chats.discord import read_discord
+from conspectus.sources.chats.export_files import Export, Limits, Part, opened
+from conspectus.sources.chats.format_detection import parts_of, recognised
 from conspectus.sources.chats.irc import read_irc
 from conspectus.sources.chats.jsonl import Bounds, read_jsonl
-from conspectus.sources.chats.notices import Notices
-from conspectus.sources.chats.recognition import parts_of, recognised
 from conspectus.sources.chats.slack import read_slack
+from conspectus.sources.import_notices import Notices
 
 
 @dataclass(frozen=True, slots=True)

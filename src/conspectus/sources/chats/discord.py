@@ -8,10 +8,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from conspectus.model.conversation import ChannelArchive, NewMessage
+from conspectus.model.channels import ChannelArchive, NewMessage
 from conspectus.model.records import Json
-from conspectus.sources.chats.container import Export, Part
-from conspectus.sources.chats.gathering import (
+from conspectus.sources.chats.channel_builder import (
     NO_TEXT,
     NO_TIME,
     ChannelNames,
@@ -23,8 +22,9 @@ from conspectus.sources.chats.gathering import (
     in_threads,
     member_names,
 )
-from conspectus.sources.chats.notices import Notices
-from conspectus.sources.chats.values import (
+from conspectus.sources.chats.export_files import Export, Part
+from conspectus.sources.import_notices import Notices
+from conspectus.sources.json_values import (
     counted,
     items,
     listed,

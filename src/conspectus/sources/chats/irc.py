@@ -5,18 +5,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import date
 
-from conspectus.model.conversation import ChannelArchive, NewMessage
-from conspectus.sources.chats.container import UNREADABLE, Export, Part
-from conspectus.sources.chats.gathering import (
+from conspectus.model.channels import ChannelArchive, NewMessage
+from conspectus.sources.chats.channel_builder import (
     NO_TEXT,
     ChannelNames,
     as_key,
     as_name,
     with_own_keys,
 )
+from conspectus.sources.chats.export_files import UNREADABLE, Export, Part
 from conspectus.sources.chats.irc_lines import WRITTEN_DAY, Calendar, Entry, Header, parsed, written_day
-from conspectus.sources.chats.notices import Notices
 from conspectus.sources.encoding import decode
+from conspectus.sources.import_notices import Notices
 from conspectus.text.clean import clean
 
 CHANNEL = re.compile(r"[#&]\S.*")

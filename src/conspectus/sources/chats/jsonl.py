@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from conspectus.model.conversation import ANSWERS, REPLY_TO, ChannelArchive, NewMessage
-from conspectus.sources.chats.container import UNREADABLE, Export, Part
-from conspectus.sources.chats.gathering import NO_TEXT, NO_TIME, ChannelNames, as_key, as_name, finished
-from conspectus.sources.chats.notices import Notices
-from conspectus.sources.chats.values import NotJson, load, mapping, moment_of, text_in, word_in
+from conspectus.model.channels import ANSWERS, REPLY_TO, ChannelArchive, NewMessage
+from conspectus.sources.chats.channel_builder import NO_TEXT, NO_TIME, ChannelNames, as_key, as_name, finished
+from conspectus.sources.chats.export_files import UNREADABLE, Export, Part
 from conspectus.sources.encoding import decode
+from conspectus.sources.import_notices import Notices
+from conspectus.sources.json_values import NotJson, load, mapping, moment_of, text_in, word_in
 from conspectus.text.clean import clean
 
 TEXT = ("text", "content", "body")

@@ -6,14 +6,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from conspectus.model.conversation import ChannelArchive
+from conspectus.model.channels import ChannelArchive
 from conspectus.model.records import Json
-from conspectus.sources.chats.container import OTHERS, Export, Part
-from conspectus.sources.chats.gathering import ChannelNames, People, as_name, described, member_names
-from conspectus.sources.chats.notices import Notices
+from conspectus.sources.chats.channel_builder import ChannelNames, People, as_name, described, member_names
+from conspectus.sources.chats.export_files import OTHERS, Export, Part
 from conspectus.sources.chats.slack_messages import SLACKBOT, SlackMessages
 from conspectus.sources.chats.slack_text import SlackText
-from conspectus.sources.chats.values import items, load_part, mappings, text_in
+from conspectus.sources.import_notices import Notices
+from conspectus.sources.json_values import items, load_part, mappings, text_in
 
 USERS = frozenset({"users.json", "org_users.json"})
 PRIVATE = {"channels.json": False, "groups.json": True, "dms.json": True, "mpims.json": True}

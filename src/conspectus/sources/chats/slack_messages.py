@@ -4,11 +4,19 @@ import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
-from conspectus.model.conversation import NewMessage
-from conspectus.sources.chats.gathering import NO_TEXT, NO_TIME, People, as_key, as_name, finished, in_threads
-from conspectus.sources.chats.notices import Notices
+from conspectus.model.channels import NewMessage
+from conspectus.sources.chats.channel_builder import (
+    NO_TEXT,
+    NO_TIME,
+    People,
+    as_key,
+    as_name,
+    finished,
+    in_threads,
+)
 from conspectus.sources.chats.slack_text import ABSENT, SlackText, files_of
-from conspectus.sources.chats.values import counted, listed, mapping, mappings, text_in
+from conspectus.sources.import_notices import Notices
+from conspectus.sources.json_values import counted, listed, mapping, mappings, text_in
 from conspectus.text.clean import clean
 from conspectus.text.times import canonical
 

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from conspectus.sources.chats.gathering import People
-from conspectus.sources.chats.values import items, mapping, mappings, text_in
+from conspectus.sources.chats.channel_builder import People
+from conspectus.sources.json_values import items, mapping, mappings, text_in
 
 TAG = re.compile(r"<([@#!][^<>]+|[A-Za-z][A-Za-z0-9+.-]*:[^<>]+)>")
 ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))

@@ -11,8 +11,8 @@ from pathlib import PurePosixPath
 import yaml
 
 from conspectus.model.records import Json, NewDocument
-from conspectus.sources.markup import markdown_title
-from conspectus.sources.parsers import TITLE_LENGTH
+from conspectus.sources.files.html import markdown_title
+from conspectus.sources.files.parsers import TITLE_LENGTH
 
 BLOCK = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
 LONGEST_BLOCK = 65_536

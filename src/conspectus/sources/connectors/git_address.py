@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput
-from conspectus.sources.addresses import Boundary, Resolve, literal, resolve_name
+from conspectus.sources.web.address_policy import Boundary, Resolve, literal, resolve_name
 from conspectus.text.urls import Url, parse_url
 
 PROTOCOLS = ("https", "ssh", "file")

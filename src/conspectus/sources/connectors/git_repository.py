@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from conspectus.errors import FetchFailed, InvalidInput, NotFound, TooLarge, UnreadableFile
+from conspectus.model.connections import Entry, Listing
 from conspectus.model.records import NewDocument
-from conspectus.model.wiki import Entry, Listing
 from conspectus.private import make_folder
-from conspectus.sources.addresses import Boundary
 from conspectus.sources.connectors.front_matter import page_id, read_page
 from conspectus.sources.connectors.git_address import PROTOCOLS, checked, local_or_remote
 from conspectus.sources.connectors.git_command import Git
-from conspectus.sources.connectors.pages import Difference, File, Row, State, identify, is_page
-from conspectus.sources.files import SKIPPED_FOLDERS, LocalFiles
+from conspectus.sources.connectors.page_identity import Difference, File, Row, State, identify, is_page
+from conspectus.sources.files.local_files import SKIPPED_FOLDERS, LocalFiles
+from conspectus.sources.web.address_policy import Boundary
 
 BATCH = 500
 READ_BYTES = 20_000_000

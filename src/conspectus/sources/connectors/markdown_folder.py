@@ -11,12 +11,12 @@ from pathlib import Path, PurePosixPath
 from watchfiles import Change, awatch
 
 from conspectus.errors import FetchFailed, InvalidInput, NotFound, UnreadableFile
+from conspectus.model.connections import Entry, Listing
 from conspectus.model.records import NewDocument
-from conspectus.model.wiki import Entry, Listing
 from conspectus.ports import FoundFile
 from conspectus.sources.connectors.front_matter import page_id, read_page
-from conspectus.sources.connectors.pages import Difference, File, Row, State, identify, is_page
-from conspectus.sources.files import LocalFiles
+from conspectus.sources.connectors.page_identity import Difference, File, Row, State, identify, is_page
+from conspectus.sources.files.local_files import LocalFiles
 from conspectus.text.hashing import content_hash
 
 BATCH = 500

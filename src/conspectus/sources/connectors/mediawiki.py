@@ -11,8 +11,8 @@ from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mappi
 from dataclasses import dataclass, replace
 
 from conspectus.errors import NotFound
+from conspectus.model.connections import Entry, Listing
 from conspectus.model.records import NewDocument
-from conspectus.model.wiki import Entry, Listing
 from conspectus.sources.connectors.mediawiki_api import Answer, MediaWikiApi
 from conspectus.sources.connectors.mediawiki_contents import Contents
 from conspectus.sources.connectors.mediawiki_state import Page, Site, State, earlier, too_old

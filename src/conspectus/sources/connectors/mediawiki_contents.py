@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conspectus.errors import TooLarge
-from conspectus.model.wiki import Entry
+from conspectus.model.connections import Entry
 from conspectus.sources.connectors.mediawiki_api import Answer, MediaWikiApi
 
 AHEAD = 20

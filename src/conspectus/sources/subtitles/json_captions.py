@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from conspectus.sources.chats.values import NotJson, items, load, mapping, mappings, text_in
+from conspectus.sources.json_values import NotJson, items, load, mapping, mappings, text_in
 from conspectus.sources.subtitles.cues import NO_TIME, Reading
 from conspectus.sources.subtitles.json_items import Item, has_times, item_cue
 

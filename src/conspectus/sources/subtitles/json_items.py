@@ -5,7 +5,7 @@ from datetime import timedelta
 from math import isinf
 
 from conspectus.errors import InvalidInput
-from conspectus.sources.chats.values import items, mapping, text_in
+from conspectus.sources.json_values import items, mapping, text_in
 from conspectus.sources.subtitles.cues import VIDEO, Cue, Time, is_instant
 from conspectus.text.times import canonical, parse_instant, parse_offset
 

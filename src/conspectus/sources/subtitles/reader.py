@@ -3,10 +3,10 @@
 from dataclasses import dataclass, replace
 
 from conspectus.errors import TooLarge
-from conspectus.model.video import CaptionTrack
+from conspectus.model.streams import CaptionTrack
 from conspectus.settings import Settings
-from conspectus.sources.subtitles.reading import read_caption_file
-from conspectus.sources.text_files import plain_text
+from conspectus.sources.plain_text import plain_text
+from conspectus.sources.subtitles.caption_import import read_caption_file
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,8 +4,8 @@ import html
 import re
 from dataclasses import dataclass, field
 
+from conspectus.sources.subtitles.cue_markup import without_comments
 from conspectus.sources.subtitles.cues import NO_TIME, Cue, Reading
-from conspectus.sources.subtitles.spoken import without_comments
 
 _TAG = re.compile(r"<(/?[A-Za-z][^<>]*|![^<>]*)>")
 _ATTRIBUTE = re.compile(r"([A-Za-z]++)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'>]++))")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from conspectus.model.video import NewCaption
+from conspectus.model.streams import NewCaption
 from conspectus.sources.subtitles.cues import Cue, Time, by_track, second_of, video_of
 from conspectus.sources.subtitles.sentence_ends import End, Script, goes_on, pieces, space_between, turns
 from conspectus.text.graphemes import last_border

@@ -1,8 +1,8 @@
 """SubRip, read leniently: numbers may be missing or wrong, times may have any fraction and either arrow."""
 
-from conspectus.sources.subtitles.blocks import ARROW, TORN_ARROW, Form, read_blocks
+from conspectus.sources.subtitles.cue_blocks import ARROW, TORN_ARROW, Form, read_blocks
+from conspectus.sources.subtitles.cue_markup import spoken
 from conspectus.sources.subtitles.cues import NO_CAPTION, Cue, Reading
-from conspectus.sources.subtitles.spoken import spoken
 
 SUBRIP = Form(ARROW, TORN_ARROW)
 

@@ -2,7 +2,7 @@
 
 import re
 
-from conspectus.sources.subtitles.blocks import COMMA, Form, read_blocks
+from conspectus.sources.subtitles.cue_blocks import COMMA, Form, read_blocks
 from conspectus.sources.subtitles.cues import NO_CAPTION, Cue, Reading
 
 _BREAK = re.compile(r"\[br\]", re.IGNORECASE)

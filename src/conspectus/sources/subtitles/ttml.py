@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from lxml import etree
 
+from conspectus.sources.subtitles.cue_markup import without_comments
 from conspectus.sources.subtitles.cues import NO_TIME, Cue, Reading
-from conspectus.sources.subtitles.spoken import without_comments
 from conspectus.sources.subtitles.ttml_times import Clock, Interval
 
 _ROOTS = frozenset({"tt", "transcript", "timedtext"})

@@ -2,9 +2,9 @@
 
 import re
 
-from conspectus.sources.subtitles.blocks import ARROW, TORN_ARROW, Form, read_blocks
+from conspectus.sources.subtitles.cue_blocks import ARROW, TORN_ARROW, Form, read_blocks
+from conspectus.sources.subtitles.cue_markup import spoken
 from conspectus.sources.subtitles.cues import NO_CAPTION, Cue, Reading
-from conspectus.sources.subtitles.spoken import spoken
 
 _ASIDE = re.compile(r"(?:\ufeff?WEBVTT|NOTE|STYLE|REGION)(?:\s.*|:.*|)", re.DOTALL)
 _TITLE = re.compile(r"\ufeff?WEBVTT[ \t]+(?:-[ \t]*)?(\S.*)")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from conspectus.text.replies.past import NOBODY, Floats, Integers, Past
-from conspectus.text.replies.reading import Reading
+from conspectus.text.replies.history import NOBODY, Floats, Integers, Past
+from conspectus.text.replies.message_parsing import Reading
 
 Truths = NDArray[np.bool_]
 Figures = Floats | Integers | Truths | float

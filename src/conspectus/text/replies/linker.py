@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 
 from conspectus.errors import InvalidInput
 from conspectus.text.replies.features import features
-from conspectus.text.replies.forest import Judge, shipped
-from conspectus.text.replies.past import Past
-from conspectus.text.replies.reading import Utterance, read
+from conspectus.text.replies.history import Past
+from conspectus.text.replies.message_parsing import Utterance, read
+from conspectus.text.replies.tree_model import Judge, shipped
 
 MOST_MEMORY = 1000
 

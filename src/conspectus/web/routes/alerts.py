@@ -5,13 +5,13 @@ from typing import Annotated
 
 from fastapi import Query, Request, Response
 
-from conspectus.model.video import AlertEvent
+from conspectus.model.streams import AlertEvent
 from conspectus.web.deps import EngineOf, IdInPath, Limit, NamedInQuery, without_limits
-from conspectus.web.documented import Section, problems
-from conspectus.web.event_streams import frame
-from conspectus.web.live import LastEvent, ListenersOf, LiveEvents, StillGood, resumed, streamed
+from conspectus.web.openapi import Section, problems
 from conspectus.web.schemas.alerts import AlertAnswer, AlertBody, AlertEventAnswer
 from conspectus.web.schemas.base import IDENTIFIER, INT64
+from conspectus.web.sse import frame
+from conspectus.web.subscriptions import LastEvent, ListenersOf, LiveEvents, StillGood, resumed, streamed
 
 router = Section("alerts")
 OfAlert = Annotated[str | None, Query(min_length=1, max_length=IDENTIFIER, description="Only this alert's.")]

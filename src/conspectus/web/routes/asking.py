@@ -2,7 +2,7 @@
 
 from conspectus.model.results import ContextWindow, Reranking, Retrieval
 from conspectus.web.deps import EngineOf
-from conspectus.web.documented import Section, problems
+from conspectus.web.openapi import Section, problems
 from conspectus.web.schemas.asking import (
     AugmentBody,
     ContextBody,

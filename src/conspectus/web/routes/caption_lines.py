@@ -6,14 +6,14 @@ from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 
 from conspectus.engine import Engine
-from conspectus.model.video import CaptionRange, Stream
-from conspectus.streams.showing import line_of
+from conspectus.model.streams import CaptionRange, Stream
+from conspectus.streams.caption_format import line_of
+from conspectus.web.caption_import import take_lines
 from conspectus.web.deps import EngineOf, Unhurried
-from conspectus.web.documented import Section
-from conspectus.web.lines import MEDIA_TYPE, LinesRoute, arriving
+from conspectus.web.ndjson import MEDIA_TYPE, LinesRoute, arriving
+from conspectus.web.openapi import Section
 from conspectus.web.schemas.streams import CaptionsWrittenAnswer
 from conspectus.web.streams import CAPTIONS, FoundStream, InCollection, StreamName, Within, found_by
-from conspectus.web.taking_lines import take_lines
 
 router = Section("streams", route_class=LinesRoute)
 PAGE = 1_000

@@ -11,30 +11,30 @@ from conspectus.engine import Engine
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.access import Person
 from conspectus.model.chat import ChatRequest, Failure
-from conspectus.web.chat_sharing import CHAT, Elsewhere, Overhearing, overheard
+from conspectus.web.chat_handover import CHAT, Elsewhere, Overhearing, overheard
+from conspectus.web.chat_registry import ChatStreams
+from conspectus.web.chat_response import whole
 from conspectus.web.chat_stream import ChatStream
-from conspectus.web.chat_streams import ChatStreams
-from conspectus.web.completions import Chunks, Wanted, completion
 from conspectus.web.deps import EngineOf, IdInPath, without_limits
-from conspectus.web.documented import Responses, Section, problems
-from conspectus.web.event_streams import MEDIA_TYPE, STREAM, EventStream, Frames, Plain
-from conspectus.web.live import Listeners
-from conspectus.web.problems import failed, shown
+from conspectus.web.openai_chat import Chunks, Wanted, completion
+from conspectus.web.openapi import Responses, Section, problems
+from conspectus.web.problem_details import failed, shown
 from conspectus.web.schemas.chat import ChatAnswer, ChatBody
-from conspectus.web.schemas.completions import (
-    CompletionAnswer,
-    CompletionBody,
-    ModelAnswer,
-    ModelsAnswer,
-    OpenAIProblem,
-)
 from conspectus.web.schemas.embeddings import (
     EmbeddingAnswer,
     EmbeddingsAnswer,
     EmbeddingsBody,
     EmbeddingUsageAnswer,
 )
-from conspectus.web.whole_answers import whole
+from conspectus.web.schemas.openai_chat import (
+    CompletionAnswer,
+    CompletionBody,
+    ModelAnswer,
+    ModelsAnswer,
+    OpenAIProblem,
+)
+from conspectus.web.sse import MEDIA_TYPE, STREAM, EventStream, Frames, Plain
+from conspectus.web.subscriptions import Listeners
 
 router = Section("chat")
 LONGEST_EVENT_ID = 100

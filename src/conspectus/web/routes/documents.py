@@ -25,7 +25,7 @@ from conspectus.web.deps import (
     quoted,
     unless_held,
 )
-from conspectus.web.documented import Section, problems, with_tag
+from conspectus.web.openapi import Section, problems, with_tag
 from conspectus.web.schemas.records import (
     ChunkAnswer,
     CountAnswer,

@@ -8,7 +8,7 @@ from fastapi import Query
 from conspectus.model.records import Written
 from conspectus.text.clocks import clock_of
 from conspectus.web.deps import EngineOf, NamedInQuery, Unhurried
-from conspectus.web.documented import Section, problems
+from conspectus.web.openapi import Section, problems
 from conspectus.web.schemas.base import NAME
 from conspectus.web.schemas.happenings import (
     EntitiesAnswer,

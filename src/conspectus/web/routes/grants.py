@@ -7,7 +7,7 @@ from fastapi import Query
 
 from conspectus.model.access import Grant, Grantee, GranteeKind
 from conspectus.web.deps import CollectionName, EngineOf, NamedInQuery
-from conspectus.web.documented import Section, problems
+from conspectus.web.openapi import Section, problems
 from conspectus.web.schemas.base import IDENTIFIER
 from conspectus.web.schemas.people import GrantAnswer, GrantBody, RevokedAnswer
 

@@ -8,8 +8,8 @@ from fastapi import Query
 from conspectus.model.graph import Found, Linking, NameCount, Node, NodeEvent
 from conspectus.model.records import Collection
 from conspectus.web.deps import CollectionName, EngineOf, NamedInQuery, Unhurried
-from conspectus.web.documented import Section, problems
 from conspectus.web.graphs import GRAPH, OfGraph
+from conspectus.web.openapi import Section, problems
 from conspectus.web.schemas.base import INT64, LONGEST_QUESTION, NAME
 from conspectus.web.schemas.graphs import (
     FoundAnswer,

@@ -6,11 +6,11 @@ from typing import Annotated
 
 from fastapi import File, Form, Query, Response, UploadFile
 
+from conspectus.model.connections import Connection
 from conspectus.model.jobs import Job
 from conspectus.model.records import Receipt
-from conspectus.model.wiki import Connection
 from conspectus.web.deps import CollectionName, EngineOf, NamedInPath, Unhurried
-from conspectus.web.documented import Section, accepted, problems
+from conspectus.web.openapi import Section, accepted, problems
 from conspectus.web.routes.jobs import told_of
 from conspectus.web.schemas.base import NAME
 from conspectus.web.schemas.records import ReceiptAnswer

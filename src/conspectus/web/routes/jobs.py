@@ -7,8 +7,8 @@ from fastapi import Query, Response
 
 from conspectus.model.jobs import EmbeddingRequest, IngestReport, Job, JobPage, JobState, RequestTotals
 from conspectus.web.deps import After, EngineOf, IdInPath, NamedInQuery
-from conspectus.web.documented import Section, problems
 from conspectus.web.logs import API
+from conspectus.web.openapi import Section, problems
 from conspectus.web.schemas.base import INT64
 from conspectus.web.schemas.work import (
     JobAnswer,

@@ -32,8 +32,8 @@ from conspectus.web.deps import (
     quoted,
     unless_held,
 )
-from conspectus.web.documented import Section, problems, with_tag
 from conspectus.web.memories import MEMORIES, MemoryId, OfScope, spelt
+from conspectus.web.openapi import Section, problems, with_tag
 from conspectus.web.schemas.asking import BudgetBody, budget_of
 from conspectus.web.schemas.base import INT64, NAME
 from conspectus.web.schemas.memories import (

@@ -15,10 +15,10 @@ from conspectus.model.memory import (
     RetentionRule,
 )
 from conspectus.web.deps import After, EngineOf, Unhurried
-from conspectus.web.documented import Responses, Section, accepted, problems
-from conspectus.web.lines import LINES, SENT_AS_LINES
 from conspectus.web.logs import API
 from conspectus.web.memories import MEMORIES, InMemory, OfScope, spelt
+from conspectus.web.ndjson import LINES, SENT_AS_LINES
+from conspectus.web.openapi import Responses, Section, accepted, problems
 from conspectus.web.schemas.base import INT64
 from conspectus.web.schemas.memories import (
     ApplyRetentionBody,

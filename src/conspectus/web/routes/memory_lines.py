@@ -8,11 +8,11 @@ from fastapi.responses import StreamingResponse
 from conspectus.engine import Engine
 from conspectus.model.memory import Scope
 from conspectus.web.deps import EngineOf, Unhurried
-from conspectus.web.documented import Section
-from conspectus.web.lines import MEDIA_TYPE, LinesRoute, arriving
 from conspectus.web.memories import MEMORIES, OfScope, Whose, spelt
+from conspectus.web.memory_import import take_memories
+from conspectus.web.ndjson import MEDIA_TYPE, LinesRoute, arriving
+from conspectus.web.openapi import Section
 from conspectus.web.schemas.remembered import ImportedAnswer
-from conspectus.web.taking_memories import take_memories
 
 router = Section("memory", route_class=LinesRoute, dependencies=[Depends(spelt)])
 

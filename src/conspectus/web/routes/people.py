@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from conspectus.model.access import Group, Key, NewKey, Person, User
 from conspectus.web.deps import EngineOf, IdInPath, NamedInPath, NamedInQuery, ShownOnce
-from conspectus.web.documented import Section, problems
+from conspectus.web.openapi import Section, problems
 from conspectus.web.schemas.people import (
     GroupAnswer,
     GroupBody,

@@ -6,10 +6,10 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from conspectus.errors import NotAllowed
 from conspectus.web.deps import EngineOf
-from conspectus.web.documented import operation, problems
 from conspectus.web.health import Readiness
 from conspectus.web.metrics import MEDIA_TYPE, Metrics
-from conspectus.web.problems import refuse
+from conspectus.web.openapi import operation, problems
+from conspectus.web.problem_details import refuse
 from conspectus.web.schemas.upkeep import HealthAnswer
 
 router = APIRouter(tags=["server"], generate_unique_id_function=operation)

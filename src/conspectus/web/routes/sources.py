@@ -23,7 +23,7 @@ from conspectus.web.deps import (
     tagged,
     unless_held,
 )
-from conspectus.web.documented import Section, problems, with_tag
+from conspectus.web.openapi import Section, problems, with_tag
 from conspectus.web.schemas.records import (
     DocumentPage,
     DocumentsOfSource,

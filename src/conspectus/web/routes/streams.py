@@ -9,13 +9,11 @@ from fastapi import Depends, File, Form, Request, Response, UploadFile
 
 from conspectus.engine import Engine
 from conspectus.model.records import Receipt
-from conspectus.model.video import CaptionFiles, LiveCaption
+from conspectus.model.streams import CaptionFiles, LiveCaption
 from conspectus.text.clocks import StreamClock, clock_of
 from conspectus.web.deps import After, EngineOf, Limit, Purge, Unhurried, without_limits
-from conspectus.web.documented import Responses, Section, problems
-from conspectus.web.event_streams import frame
-from conspectus.web.lines import LINES, SENT_AS_LINES
-from conspectus.web.live import LastEvent, ListenersOf, LiveEvents, StillGood, resumed, streamed
+from conspectus.web.ndjson import LINES, SENT_AS_LINES
+from conspectus.web.openapi import Responses, Section, problems
 from conspectus.web.schemas.base import NAME
 from conspectus.web.schemas.records import ReceiptAnswer
 from conspectus.web.schemas.streams import (
@@ -32,7 +30,9 @@ from conspectus.web.schemas.streams import (
     VideoQuestionBody,
     VideoWindowAnswer,
 )
+from conspectus.web.sse import frame
 from conspectus.web.streams import CAPTIONS, STREAM, FoundStream, InCollection, StreamName, Within, found_by
+from conspectus.web.subscriptions import LastEvent, ListenersOf, LiveEvents, StillGood, resumed, streamed
 from conspectus.web.uploads import handed_in
 
 router = Section("streams")

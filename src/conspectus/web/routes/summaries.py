@@ -7,11 +7,11 @@ from typing import Annotated, Any
 from fastapi import Depends, Query, Request, Response
 
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.model.video import SummaryMode, SummaryRequest
+from conspectus.model.streams import SummaryMode, SummaryRequest
 from conspectus.text.clocks import clock_of
 from conspectus.web.deps import EngineOf, Unhurried, without_limits
-from conspectus.web.documented import Responses, Section, problems
 from conspectus.web.logs import API
+from conspectus.web.openapi import Responses, Section, problems
 from conspectus.web.schemas.summaries import (
     BatchSize,
     Extractive,

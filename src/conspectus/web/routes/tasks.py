@@ -6,7 +6,8 @@ from typing import Annotated
 from fastapi import Depends, Path, Query, Request, Response
 
 from conspectus.errors import InvalidInput
-from conspectus.faces.task_words import (
+from conspectus.facades.tasks.api import Tasks
+from conspectus.facades.tasks.mapping import (
     ATTACHMENT_ID_LENGTH,
     ID_LENGTH,
     Priority,
@@ -18,7 +19,6 @@ from conspectus.faces.task_words import (
     TaskStatus,
     TaskWritten,
 )
-from conspectus.faces.tasks import Tasks
 from conspectus.model.records import Receipt
 from conspectus.web.deps import (
     After,
@@ -31,7 +31,7 @@ from conspectus.web.deps import (
     quoted,
     unless_held,
 )
-from conspectus.web.documented import Section, problems, with_tag
+from conspectus.web.openapi import Section, problems, with_tag
 from conspectus.web.schemas.base import NAME
 from conspectus.web.schemas.records import ReceiptAnswer
 from conspectus.web.schemas.tasks import (

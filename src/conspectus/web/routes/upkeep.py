@@ -2,7 +2,7 @@
 
 from conspectus.model.reports import CheckReport, Status
 from conspectus.web.deps import EngineOf, Unhurried
-from conspectus.web.documented import Section, problems
+from conspectus.web.openapi import Section, problems
 from conspectus.web.schemas.upkeep import CheckAnswer, StatusAnswer
 
 router = Section("upkeep")

@@ -8,7 +8,7 @@ from pydantic import Field
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.filter_json import filter_from_json, filter_to_json
 from conspectus.model.records import Json
-from conspectus.model.video import Alert, NewAlert
+from conspectus.model.streams import Alert, NewAlert
 from conspectus.web.schemas.base import Answer, Body, Count, Finite, JsonObject, Name, Question, Where
 from conspectus.web.schemas.streams import MOST_STREAMS
 

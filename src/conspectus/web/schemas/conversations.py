@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from conspectus.model.conversation import ChannelQuestion, NewMessage
+from conspectus.model.channels import ChannelQuestion, NewMessage
 from conspectus.model.query import Budget
 from conspectus.web.schemas.asking import BudgetBody, Floor, Tokens, WindowAnswer, budget_of
 from conspectus.web.schemas.base import (

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from conspectus.model.video import EntitySpan, EventSpan, NewEvent
+from conspectus.model.streams import EntitySpan, EventSpan, NewEvent
 from conspectus.text.clocks import StreamClock
 from conspectus.web.schemas.base import Answer, Body, Count, JsonObject, Text
 from conspectus.web.schemas.records import Label

@@ -9,7 +9,7 @@ from conspectus.model.filter import EVERYTHING
 from conspectus.model.filter_json import filter_from_json
 from conspectus.model.query import Budget
 from conspectus.model.records import Written
-from conspectus.model.video import (
+from conspectus.model.streams import (
     Caption,
     CaptionPage,
     CaptionRange,
@@ -21,7 +21,7 @@ from conspectus.model.video import (
     VideoQuestion,
     VideoWindow,
 )
-from conspectus.streams.showing import shown
+from conspectus.streams.caption_format import shown
 from conspectus.text.clocks import StreamClock, clock_of
 from conspectus.web.schemas.asking import (
     MOST_DIMENSIONS,

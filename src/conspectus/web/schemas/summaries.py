@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from conspectus.model.video import BatchSummary, CaptionRange, Summary, SummaryMode, SummaryRequest
-from conspectus.streams.requests import MOST_BATCH, MOST_SENTENCES
-from conspectus.streams.showing import shown
+from conspectus.model.streams import BatchSummary, CaptionRange, Summary, SummaryMode, SummaryRequest
+from conspectus.streams.caption_format import shown
+from conspectus.streams.summary_requests import MOST_BATCH, MOST_SENTENCES
 from conspectus.text.clocks import StreamClock
 from conspectus.web.schemas.base import Answer, Body, Count, JsonObject
 from conspectus.web.schemas.streams import RangeBody, TimedAnswer

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from conspectus.faces.task_words import (
+from conspectus.facades.tasks.mapping import (
     ID_LENGTH,
     TITLE_LENGTH,
     Attachment,

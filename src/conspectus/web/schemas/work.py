@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from conspectus.model.connections import SyncState
 from conspectus.model.jobs import JobKind, JobState, RequestKind
-from conspectus.model.wiki import SyncState
 from conspectus.web.schemas.base import Answer, Body, Count, JsonObject, Name
 
 Url = Annotated[str, Field(min_length=1, max_length=8_192, examples=["https://example.org/page"])]

@@ -1,0 +1,139 @@
+"""Graphs as one person may see them: edges without evidence that the person may not see."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from conspectus.access.policy import role_on
+from conspectus.access.reader import Place, Sight
+from conspectus.errors import NotFound
+from conspectus.model.graph import (
+    Edge,
+    EdgePage,
+    GraphSummary,
+    Neighbour,
+    Node,
+    NodeEvent,
+    NodePage,
+    Walk,
+)
+from conspectus.model.ids import SourceId
+from conspectus.model.records import Source
+from conspectus.ports.graphs import Graphs
+
+GRAPH = "graph"
+
+
+class GraphSight:
+    """Every graph that one person may see."""
+
+    def __init__(self, sight: Sight, graphs: Graphs) -> None:
+        self._sight = sight
+        self._graphs = graphs
+
+    async def find(self, place: Place, *names: str) -> Source | None:
+        """The graph of the first of these ids or names that is one; None if none is to be seen."""
+        for name in names:
+            found = await self._sight.source(place, name)
+            if found is not None and found.kind == GRAPH:
+                return found
+        return None
+
+    async def seen(self, place: Place, *, begins: str | None = None) -> list[Source]:
+        """The graphs of a collection that may be seen, by name: all, or those whose name begins so."""
+        found = await self._sight.sources(place)
+        return [each for each in found if each.kind == GRAPH and each.name.startswith(begins or "")]
+
+    def of(self, place: Place, sources: Sequence[Source]) -> "SeenGraphs":
+        """These graphs, for reading. Raises NotFound for one that may not be seen."""
+        for each in sources:
+            if each.collection != place.collection.id or role_on(place.access, each.id) is None:
+                raise NotFound("graph", each.name)
+        return SeenGraphs(place, tuple(sources), self._sight, self._graphs)
+
+
+@dataclass(frozen=True, slots=True)
+class SeenGraphs:
+    """Graphs that may be seen: all reading of graphs for people goes through them."""
+
+    place: Place
+    sources: tuple[Source, ...]
+    sight: Sight
+    graphs: Graphs
+
+    @property
+    def ids(self) -> tuple[SourceId, ...]:
+        """Their ids, in the order given."""
+        return tuple(each.id for each in self.sources)
+
+    async def nodes_by_id(self, ids: Sequence[str]) -> Sequence[Node]:
+        """Those nodes that exist, in the order asked; of one id in several graphs each."""
+        return await self.graphs.nodes_by_id(self.ids, ids)
+
+    async def nodes(self, *, type: str | None = None, after: str | None, limit: int) -> NodePage:
+        """A page of nodes, by id and graph."""
+        return await self.graphs.nodes(self.ids, type=type, after=after, limit=limit)
+
+    async def edges(self, *, node: str | None = None, after: str | None, limit: int) -> EdgePage:
+        """A page of edges in order of recording, all or those of one node."""
+        page = await self.graphs.edges(self.ids, node=node, after=after, limit=limit)
+        return replace(page, edges=tuple(await self._veiled(page.edges)))
+
+    async def edges_by_id(self, ids: Sequence[str]) -> list[Edge]:
+        """Those edges that exist, in the order asked."""
+        return await self._veiled(await self.graphs.edges_by_id(self.ids, ids))
+
+    async def called(self, keys: Sequence[str]) -> Sequence[tuple[str, Node]]:
+        """The nodes that have one of these names or aliases, each with the key that it was found by."""
+        return await self.graphs.called(self.ids, keys)
+
+    async def named_like(self, words: Sequence[str], *, limit: int) -> Sequence[tuple[Node, int]]:
+        """Nodes that are found by any of these terms, with how many of them."""
+        return await self.graphs.named_like(self.ids, words, limit=limit)
+
+    async def walk(self, starts: Sequence[str], walk: Walk) -> Sequence[Neighbour]:
+        """What is reached from any of the starts."""
+        return await self.graphs.walk(self.ids, starts, walk)
+
+    async def summaries(self) -> list[GraphSummary]:
+        """The graphs in numbers."""
+        return [await self.graphs.summary(each) for each in self.ids]
+
+    async def at(self, instant: datetime) -> tuple[list[Node], list[Edge]]:
+        """The nodes there were at an instant, and the edges of which both ends were there."""
+        nodes: list[Node] = []
+        edges: list[Edge] = []
+        for each in self.ids:
+            there, held = await self.graphs.at(each, instant)
+            nodes += there
+            edges += await self._veiled(held)
+        return nodes, edges
+
+    async def everything(self, *, by: int) -> tuple[list[Node], list[Edge]]:
+        """All nodes and the edges between them, read in pages of `by`."""
+        nodes: list[Node] = []
+        edges: list[Edge] = []
+        after: str | None = ""
+        while after is not None:
+            some = await self.nodes(after=after or None, limit=by)
+            nodes.extend(some.nodes)
+            after = some.next
+        there = {(each.graph.id, each.id) for each in nodes}
+        after = ""
+        while after is not None:
+            found = await self.edges(after=after or None, limit=by)
+            edges.extend(found.edges)
+            after = found.next
+        ends = [((each.graph.id, each.source), (each.graph.id, each.target), each) for each in edges]
+        return nodes, [each for source, target, each in ends if source in there and target in there]
+
+    async def events(self, node: str | None) -> list[NodeEvent]:
+        """Merges and splits in order, all or those of one node."""
+        return [event for each in self.ids for event in await self.graphs.events(each, node=node)]
+
+    async def _veiled(self, edges: Sequence[Edge]) -> list[Edge]:
+        named = dict.fromkeys(each.evidence for each in edges if each.evidence is not None)
+        if not named:
+            return list(edges)
+        shown = {document.id for document in await self.sight.inside(self.place, list(named))}
+        return [each if each.evidence in shown else replace(each, evidence=None) for each in edges]

@@ -1,0 +1,320 @@
+"""Everything that an engine on this machine is put together from."""
+
+import asyncio
+import importlib
+import importlib.metadata
+import os
+import shutil
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+from uuid import uuid4
+
+from conspectus.bootstrap.entity_extractors import extractor_of
+from conspectus.bootstrap.indexes import Indexes, chosen_index, indexes_of
+from conspectus.bootstrap.models import Models
+from conspectus.bootstrap.store_address import Place, place_of
+from conspectus.engine import Parts
+from conspectus.engine.components import AlertParts, EmbeddingParts, NameParts, WorkParts
+from conspectus.errors import InvalidInput, StorageError
+from conspectus.model.connections import Connection
+from conspectus.ports import CountTokens
+from conspectus.ports.alerts import Poster
+from conspectus.ports.captions import CaptionReader
+from conspectus.ports.chat import SpokenAnswers
+from conspectus.ports.graphs import Graphs
+from conspectus.ports.jobs import JobFiles, Jobs, Replays
+from conspectus.ports.locks import Hold, Turn, Turns
+from conspectus.ports.rate_counters import Allowances
+from conspectus.ports.web import Connector, Fetcher
+from conspectus.private import make_folder
+from conspectus.settings import Settings
+
+if TYPE_CHECKING:
+    from conspectus.records.core.transactions import Transactions
+    from conspectus.records.store import SqlRecords
+    from conspectus.sources.chats.archives import LocalArchives
+    from conspectus.sources.files.local_files import LocalFiles
+
+EMBEDDING = "embedding"
+JOBS = "jobs"
+ALERTS = "alerts"
+NAMES = "names"
+KEEPING = "keeping"
+PURGING = "purging"
+UPLOADS = "uploads"
+COPIES = "wikis"
+
+
+async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
+    """The adapters of the store at a place, which is made if there is none."""
+    from conspectus.records.jobs.request_log import SqlRequestLog
+    from conspectus.records.memory.store import SqlMemories
+    from conspectus.records.people.store import SqlAccounts
+    from conspectus.records.streams.summaries import SqlSummaries
+
+    records = await _opened(place, settings)
+    turns = _turns(place, settings, records.transactions)
+    indexes = indexes_of(place, settings, records.transactions, turns)
+    return Parts(
+        path=records.transactions.database.name if place.is_shared else str(place.folder),
+        version=importlib.metadata.version("conspectus"),
+        settings=settings,
+        records=records,
+        accounts=SqlAccounts(records.transactions),
+        files=local_files(settings),
+        archives=local_archives(settings),
+        captions=_local_captions(settings),
+        clock=now,
+        embedding=_embedding(place, turns),
+        open_index=indexes.open,
+        embedder_named=models.embedders.named,
+        embedder_for=models.embedders.of,
+        release=partial(_release, models, indexes),
+        counter=cache(local_counter),
+        size=partial(_size, place, records.transactions),
+        indexes=indexes,
+        request_log=SqlRequestLog(records.transactions),
+        replays=_replays(place, settings, records.transactions),
+        allowances=_allowances(records.transactions),
+        spoken=_spoken(place, settings, records.transactions),
+        summaries=SqlSummaries(records.transactions),
+        memories=SqlMemories(records.transactions),
+        graphs=_graphs(settings, records.transactions),
+        keeping=partial(turns, KEEPING),
+        purging=partial(turns, PURGING),
+        names=_name_parts(partial(turns, NAMES), settings, records.transactions),
+        alerts=_alert_parts(partial(turns, ALERTS), settings, records.transactions),
+        work=_work_parts(place, settings, records.transactions, turns),
+    )
+
+
+async def prepare(path: str | Path, settings: Settings) -> None:
+    """Bring the records of a store to the newest version, and make them if there are none."""
+    from conspectus.records.store import open_records
+
+    place = place_of(path, settings)
+    await asyncio.to_thread(_make, place.folder)
+    await (
+        await open_records(place.records, busy_seconds=settings.lock_timeout_seconds, connections=2)
+    ).close()
+
+
+async def _opened(place: Place, settings: Settings) -> "SqlRecords":
+    """The records of a store, made if there are none and nothing that the settings say stands against it."""
+    from conspectus.records.store import open_records
+
+    chosen_index(place, settings)
+    await asyncio.to_thread(_make, place.folder)
+    busy, connections = settings.lock_timeout_seconds, settings.database_connections
+    wall = _has_wall(settings)
+    return await open_records(place.records, busy_seconds=busy, connections=connections, row_security=wall)
+
+
+def _others_answer(place: Place, settings: Settings) -> bool:
+    """Whether other processes may answer requests from the same store."""
+    return place.is_shared or settings.workers > 1
+
+
+def _replays(place: Place, settings: Settings, transactions: "Transactions") -> Replays:
+    from conspectus.records.jobs.idempotency import SqlReplays
+
+    alone = not _others_answer(place, settings)
+    return SqlReplays(transactions, seconds=float(settings.lease_seconds), alone=alone)
+
+
+def _graphs(settings: Settings, transactions: "Transactions") -> Graphs:
+    from conspectus.records.graph.store import SqlGraphs
+
+    return SqlGraphs(transactions, most=settings.max_traversal_nodes)
+
+
+def _allowances(transactions: "Transactions") -> Allowances:
+    from conspectus.records.jobs.rate_counters import SqlAllowances
+
+    return SqlAllowances(transactions)
+
+
+def _spoken(place: Place, settings: Settings, transactions: "Transactions") -> SpokenAnswers | None:
+    from conspectus.records.jobs.chat_registry import SqlSpoken
+
+    return SqlSpoken(transactions) if _others_answer(place, settings) else None
+
+
+def _has_wall(settings: Settings) -> bool:
+    if settings.row_security not in {"on", "off"}:
+        raise InvalidInput("row_security", f"{settings.row_security!r} is not on or off")
+    return settings.row_security == "on"
+
+
+async def _release(models: Models, indexes: Indexes) -> None:
+    try:
+        await models.close()
+    finally:
+        await indexes.close()
+
+
+async def _size(place: Place, transactions: "Transactions") -> int:
+    """The bytes of the folder, or of the database; what a machine keeps beside that is not the store."""
+    from conspectus.index.segments.store import bytes_below
+    from conspectus.records.core.connect import bytes_of_database
+
+    if place.is_shared:
+        return await transactions.read(bytes_of_database)
+    return await asyncio.to_thread(bytes_below, place.folder)
+
+
+def _local_captions(settings: Settings) -> CaptionReader:
+    from conspectus.sources.subtitles.reader import LocalCaptions
+
+    return LocalCaptions.under(settings)
+
+
+def local_files(settings: Settings) -> "LocalFiles":
+    """The files of this machine, read within the limits of the settings."""
+    from conspectus.sources.files.local_files import LocalFiles
+
+    return LocalFiles.under(settings)
+
+
+def local_counter(tokenizer: str) -> CountTokens:
+    """What counts tokens as that tokenizer does. Raises UnknownTokenizer."""
+    from conspectus.providers.tokenizers import counter
+
+    return counter(tokenizer)
+
+
+def local_archives(settings: Settings) -> "LocalArchives":
+    """The exports of chat platforms on this machine, read within the limits of the settings."""
+    from conspectus.sources.chats.archives import LocalArchives
+
+    return LocalArchives.under(settings)
+
+
+def _turns(place: Place, settings: Settings, transactions: "Transactions") -> Turns:
+    """Turns by their names: locks of files in a folder, leases in a database."""
+    if place.is_shared:
+        from conspectus.records.jobs.leases import Leases
+
+        return Leases(transactions, seconds=float(settings.lease_seconds)).turn
+    from conspectus.records.jobs.file_locks import turn
+
+    return lambda name: turn(place.folder / f"{name}.lock")
+
+
+def _work_parts(place: Place, settings: Settings, transactions: "Transactions", turns: Turns) -> WorkParts:
+    from conspectus.records.jobs.store import SqlLedger
+
+    allow, folder, shared = _allowed(settings), place.folder, _if_shared(place, turns)
+    executor = f"{JOBS} of {socket.gethostname()} {os.getpid()} {uuid4().hex}"
+
+    def make_fetcher() -> Fetcher:
+        from conspectus.sources.web.fetcher import FetchLimits, WebFetcher
+
+        size, redirects = settings.max_fetch_bytes, settings.max_fetch_redirects
+        return WebFetcher(FetchLimits(size, redirects, settings.fetch_timeout_seconds, allow))
+
+    def connector_for(connection: Connection, fetcher: Fetcher) -> Connector:
+        from conspectus.sources.connectors.registry import Connectors
+        from conspectus.sources.web.address_policy import Boundary
+
+        made = Connectors(folder / COPIES, local_files(settings), Boundary.from_entries(allow))
+        return made.of(connection, fetcher)
+
+    async def forget_connection(connection: Connection) -> None:
+        await asyncio.to_thread(shutil.rmtree, folder / COPIES / connection.id, ignore_errors=True)
+
+    return WorkParts(
+        ledger=SqlLedger(transactions),
+        files=_job_files(place, transactions),
+        turn=partial(turns, executor if place.is_shared else JOBS),
+        alone=lambda job: shared(f"job {job}"),
+        open_jobs=partial(_open_jobs, place, settings.job_workers, executor=executor, turns=turns),
+        make_fetcher=make_fetcher,
+        connector_for=connector_for,
+        forget_connection=forget_connection,
+    )
+
+
+def _job_files(place: Place, transactions: "Transactions") -> JobFiles:
+    """What jobs need: in the folder of the store, or where every machine finds it."""
+    if place.is_shared:
+        from conspectus.records.jobs.files import SqlJobFiles
+
+        return SqlJobFiles(transactions, place.folder / UPLOADS, now)
+    from conspectus.sources.files.job_files import LocalJobFiles
+
+    return LocalJobFiles(place.folder)
+
+
+def _embedding(place: Place, turns: Turns) -> EmbeddingParts:
+    """One process of a machine embeds, as a model takes all of a machine's cores."""
+    turn = f"{EMBEDDING} {socket.gethostname()} {place.folder}" if place.is_shared else EMBEDDING
+    return EmbeddingParts(partial(turns, turn), _if_shared(place, turns))
+
+
+def _if_shared(place: Place, turns: Turns) -> Turns:
+    """The turns where many processes share the parts of one work; where one does all, each is its own."""
+    return turns if place.is_shared else _unshared
+
+
+@asynccontextmanager
+async def _unshared(_name: str) -> AsyncIterator[Hold]:
+    """A turn that nobody else asks for."""
+    from conspectus.records.jobs.file_locks import FileHold
+
+    yield FileHold(mine=True)
+
+
+def _alert_parts(turn: Turn, settings: Settings, transactions: "Transactions") -> AlertParts:
+    from conspectus.records.streams.alerts import SqlAlerts
+
+    def make_poster() -> Poster:
+        from conspectus.sources.web.address_policy import Boundary
+        from conspectus.sources.web.webhooks import WebhookPoster
+
+        boundary = Boundary.from_entries(_allowed(settings))
+        return WebhookPoster(boundary, key=settings.webhook_key, seconds=settings.webhook_timeout_seconds)
+
+    return AlertParts(SqlAlerts(transactions), turn, make_poster)
+
+
+def _name_parts(turn: Turn, settings: Settings, transactions: "Transactions") -> NameParts:
+    from conspectus.records.graph.mentions import SqlNames
+
+    rows = SqlNames(transactions)
+    return NameParts(rows, turn, partial(extractor_of, settings, None))
+
+
+def _allowed(settings: Settings) -> tuple[str, ...]:
+    """What may be asked although it is not public."""
+    return tuple(filter(None, (entry.strip() for entry in settings.fetch_allowed_networks.split(","))))
+
+
+async def _open_jobs(place: Place, workers: int, *, executor: str, turns: Turns) -> Jobs:
+    """DBOS, or where this process has it already, for another store, what needs no more than the ledger."""
+    from conspectus.ingest.job_runner import InProcessJobs
+
+    dbos_jobs = await asyncio.to_thread(importlib.import_module, "conspectus.providers.dbos_jobs")
+    url = place.records if place.is_shared else f"sqlite:///{quote(str(place.folder / JOBS))}.sqlite"
+    sharing = dbos_jobs.Sharing(executor, turns) if place.is_shared else None
+    claim = partial(dbos_jobs.claimed, url, workers=workers, sharing=sharing)
+    jobs: Jobs | None = await asyncio.to_thread(claim)
+    return jobs or InProcessJobs(workers=workers)
+
+
+def _make(folder: Path) -> None:
+    try:
+        make_folder(folder)
+    except OSError as fault:
+        raise StorageError(f"{folder} cannot be made a folder for the store: {fault.strerror}") from fault
+
+
+def now() -> datetime:
+    """The current instant."""
+    return datetime.now(UTC)

@@ -1,0 +1,138 @@
+"""A message made to stand alone: what it leaves unsaid is taken from the turns before it, without a model."""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Final, Literal, TypeAlias
+
+import regex
+
+from conspectus.chat.keywords import content_words, inner_names, is_english, names, size, words
+from conspectus.model.results import Message
+
+Leaning: TypeAlias = Literal["alone", "partly", "wholly"]
+"""How far a message leans on what was said before: not at all, in part, or so that it says little itself."""
+
+LONGEST: Final = 1_000
+"""Characters up to which a message is added to."""
+MOST_WORDS: Final = {"partly": 3, "wholly": 12}
+TURNS: Final = 3
+"""User's turns that are looked back at, as long as those lean on earlier ones themselves."""
+SHORT: Final = 2
+BRIEF: Final = 3
+"""Words of content up to which a message says hardly anything, or not much."""
+RESOLVED: Final = 3
+"""Words of content, or a name, before a pronoun that it may stand for."""
+COMPARED: Final = 6
+"""Words of content up to which a word of comparison counts."""
+ANSWER_READ: Final = 300
+"""Characters of the last answer in which its subject is looked for."""
+
+_PRONOUNS = """
+it its itself they them their theirs themselves he him his himself she her hers herself this these those
+"""
+PRONOUNS: Final = frozenset(_PRONOUNS.split())
+RELATIVE: Final = frozenset({"who", "that", "of", "which", "persons", "people"})
+_COMPARING = "same other others another else instead either neither one ones such also too both again"
+COMPARING: Final = frozenset(_COMPARING.split())
+_AND = "and or but und oder aber et ou mais y o pero e ma en maar och men og"
+_AND_IN_RUSSIAN = r"\u0438|\u0430|\u0438\u043b\u0438|\u043d\u043e"
+GOING_ON: Final = regex.compile(
+    rf"\W*(?:{'|'.join(_AND.split())}|{_AND_IN_RUSSIAN}|(?:what|how) about)\b", regex.IGNORECASE
+)
+GOING_ON_IN: Final = 4
+"""How a question begins that goes on with the one before, and how many words it has in any language."""
+WHICH_OF_THEM: Final = regex.compile(r"\bwhich ones?\b", regex.IGNORECASE)
+NOT_COMPARING: Final = regex.compile(
+    r"\btoo \w+|\bsuch as\b|\bone (?:of|month|day|year|week)\b", regex.IGNORECASE
+)
+EMPTY_IT: Final = regex.compile(
+    r"\b(?:is|was|be|would|will) it (?:not )?(?:\w+ ){1,2}(?:to|that|for|if)\b"
+    r"|\bdoes it (?:take|mean)\b|\bit (?:takes|means)\b|\bit (?:is|was) (?:\w+ ){1,2}(?:to|that)\b",
+    regex.IGNORECASE,
+)
+"""An `it` that stands for nothing."""
+
+
+def standalone(message: str, history: Sequence[Message]) -> str:
+    """What to search for: the message, with what it leaves open filled in from the turns before it.
+
+    A message that says all itself comes back as it is. One that leans on what was said, by a pronoun or
+    because there is hardly anything in it, gets the words that say what the last turns were about; one that
+    says more by itself, or is brief and without a name, gets a few of them. Nothing of the message is lost,
+    and it is added to only up to 1,000 characters.
+    """
+    asked = [turn.content for turn in history[-2 * TURNS :] if turn.role == "user"]
+    if not asked:
+        return message
+    english = is_english([message, *asked])
+    leaning = _leaning(message, english=english)
+    if leaning == "alone":
+        return message
+    result = message
+    topic = _topic(history, english=english, answers=leaning == "wholly")
+    for term in islice(_new_words(message, topic), MOST_WORDS[leaning]):
+        longer = f"{result.strip()} {term}".strip()
+        if len(longer) > LONGEST:
+            break
+        result = longer
+    return result
+
+
+def _leaning(text: str, *, english: bool) -> Leaning:
+    """Languages that are not known lean only where hardly anything is said."""
+    content = size(content_words(text))
+    if GOING_ON.match(text) and (content <= SHORT or size(words(text)) <= GOING_ON_IN):
+        return "wholly"
+    if not english:
+        return "alone" if size(words(text)) > SHORT or inner_names(text) else "wholly"
+    if WHICH_OF_THEM.search(text) or _points_back(text):
+        return "wholly" if content <= BRIEF else "partly"
+    if inner_names(text):
+        return "alone"
+    if content <= SHORT or (content <= COMPARED and _compares(text)):
+        return "wholly"
+    return "partly" if content <= BRIEF else "alone"
+
+
+def _points_back(text: str) -> bool:
+    """Whether a pronoun comes before anything in the message that it may stand for."""
+    found = words(text)
+    empty_it = EMPTY_IT.search(text) is not None
+    known = {word for name in inner_names(text) for word in name.split()}
+    said = 0
+    for place, word in enumerate(found):
+        plain, following = word.lower(), "".join(found[place + 1 : place + 2]).lower()
+        passing = (empty_it and plain == "it") or (plain == "those" and following in RELATIVE)
+        if plain in PRONOUNS and not passing:
+            return said < RESOLVED
+        said += RESOLVED if place and word in known else bool(content_words(word))
+    return False
+
+
+def _compares(text: str) -> bool:
+    return not COMPARING.isdisjoint(words(text.lower())) and not NOT_COMPARING.search(text)
+
+
+def _topic(history: Sequence[Message], *, english: bool, answers: bool) -> Iterator[str]:
+    """What the last turns were about, the newest first, back to one of the user's that stands alone."""
+    seen = 0
+    for turn in reversed(history):
+        if turn.role != "user":
+            if answers and not seen:
+                yield from names(turn.content[:ANSWER_READ])[:1]
+            continue
+        seen += 1
+        yield from names(turn.content)
+        yield from content_words(turn.content)
+        if seen == TURNS or _leaning(turn.content, english=english) != "wholly":
+            return
+
+
+def _new_words(message: str, terms: Iterator[str]) -> Iterator[str]:
+    """The words of the terms that the message does not have, each once."""
+    known = {word.lower() for word in words(message)}
+    for term in terms:
+        for word in term.split():
+            if word.lower() not in known:
+                known.add(word.lower())
+                yield word

@@ -1,0 +1,89 @@
+"""Events that come without an end, over as many connections as it takes."""
+
+import json
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Final, TypeVar
+
+from conspectus.client.decode import Misread, decoded
+from conspectus.client.event_stream import ServerEvent, events_in
+from conspectus.client.request import Request
+from conspectus.client.transport import Channel
+from conspectus.errors import ServerUnavailable, TooLarge
+
+T = TypeVar("T")
+TIMES: Final = 3
+"""How often in a row a server is asked again after a connection that brought nothing and was lost."""
+READY: Final = "ready"
+FAILED: Final = "error"
+
+
+async def live(
+    channel: Channel, path: str, query: Mapping[str, str], *, after: int | None
+) -> AsyncGenerator[ServerEvent, None]:
+    """The events from now on, or after that number; none is left out where a connection is lost.
+
+    Raises the error that the server reports, before the first event or after any.
+    """
+    async with aclosing(_Connections(channel, path, query, after).events()) as events:
+        async for event in events:
+            if event.name == FAILED:
+                raise channel.reported(_object(channel, event))
+            if event.name != READY:
+                yield event
+
+
+def read_event(channel: Channel, kind: type[T], event: ServerEvent) -> T:
+    """What an event stands for. Raises ServerUnavailable where it cannot be read."""
+    try:
+        return decoded(kind, _object(channel, event))
+    except Misread as fault:
+        raise channel.unclear(f"an event {event.name!r:.20} cannot be read") from fault
+
+
+class _Connections:
+    """One connection after another, and where the next one goes on."""
+
+    def __init__(self, channel: Channel, path: str, query: Mapping[str, str], after: int | None) -> None:
+        self._channel = channel
+        self._path = path
+        self._query = query
+        self._last = "" if after is None else str(after)
+        self._vain = 0
+
+    async def events(self) -> AsyncGenerator[ServerEvent, None]:
+        while True:
+            async with aclosing(self._connection()) as events:
+                async for event in events:
+                    yield event
+            await self._channel.pause(self._vain)
+
+    async def _connection(self) -> AsyncGenerator[ServerEvent, None]:
+        """The events of one. Raises what went wrong where it does not help to go on."""
+        headers = {"Last-Event-ID": self._last} if self._last else {}
+        request = Request("GET", self._path, query=self._query, headers=headers)
+        self._vain, begun = self._vain + 1, False
+        try:
+            async with aclosing(self._channel.pieces(request)) as pieces:
+                async for event in events_in(pieces):
+                    self._last, begun = event.id, True
+                    self._vain = self._vain if event.name == READY else 0
+                    yield event
+        except (ServerUnavailable, TooLarge):
+            if not self._last or self._vain > TIMES:
+                raise
+            return
+        if begun:
+            self._vain = 0
+        elif self._vain > TIMES:
+            raise self._channel.lost("it ended before it began")
+
+
+def _object(channel: Channel, event: ServerEvent) -> dict[str, object]:
+    try:
+        told = json.loads(event.data)
+    except (ValueError, RecursionError) as fault:
+        raise channel.unclear(f"an event {event.name!r:.20} is not JSON") from fault
+    if not isinstance(told, dict):
+        raise channel.unclear(f"an event {event.name!r:.20} is no object")
+    return told

@@ -1,0 +1,224 @@
+"""Requests to one server over HTTP, and what its answers mean."""
+
+import json
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, TypeVar
+from uuid import uuid4
+
+import httpx
+
+from conspectus.client.decode import Misread, decoded, decoded_list, decoded_member
+from conspectus.client.errors import error_of
+from conspectus.client.request import Request, body_of
+from conspectus.errors import (
+    Conflict,
+    ConspectusError,
+    ForkedEngine,
+    InvalidInput,
+    Overloaded,
+    ServerUnavailable,
+    StorageBusy,
+    TooLarge,
+)
+from conspectus.model.retry_policy import BUSY, Patience
+
+T = TypeVar("T")
+PREFIX: Final = "/api/v1"
+PROBLEM: Final = "application/problem+json"
+REPEATED: Final = "idempotency key"
+"""The kind of a Conflict that says that an earlier sending of the same request is still being answered."""
+PATIENCE: Final = Patience(attempts=4, first_wait=0.5)
+PASSING: Final = (ServerUnavailable, Overloaded, StorageBusy)
+"""What is worth asking again where that cannot do anything twice."""
+OWN_FAULTS: Final = frozenset({"internal", "not_ready", "request_timeout", "timeout"})
+"""The codes of what goes wrong in the server itself, not in what was asked of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many seconds an answer may keep silent, how large it may be, and how often to ask again."""
+
+    seconds: float
+    answer_bytes: int
+    patience: Patience = PATIENCE
+
+
+class _Again(Exception):
+    """The request can be sent again, after `wait` seconds if the server said so; else `error` it is."""
+
+    def __init__(self, error: ConspectusError, wait: float | None = None) -> None:
+        super().__init__(error)
+        self.error = error
+        self.wait = wait
+
+
+class Channel:
+    """The way to one server. A request is sent again only where that cannot do anything twice."""
+
+    def __init__(self, http: httpx.AsyncClient, url: str, limits: Limits) -> None:
+        self._http = http
+        self._url = url
+        self._limits = limits
+        self._process = os.getpid()
+
+    async def one(self, kind: type[T], request: Request) -> T:
+        """The value of that kind which the server answers."""
+        return await self._read(partial(decoded, kind), request)
+
+    async def several(self, kind: type[T], request: Request) -> list[T]:
+        """The list of values of that kind which the server answers."""
+        return await self._read(partial(decoded_list, kind), request)
+
+    async def member(self, kind: type[T], name: str, request: Request) -> T:
+        """One member of the object that the server answers."""
+        return await self._read(partial(decoded_member, kind, name), request)
+
+    async def _read(self, read: Callable[[object], T], request: Request) -> T:
+        answer = await self.answer(request)
+        try:
+            return read(answer)
+        except Misread as fault:
+            raise self.unclear(str(fault)) from fault
+
+    async def answer(self, request: Request) -> Any:
+        """The JSON that the server answers (None: nothing). Raises the error that it reports."""
+        return await self._patiently(partial(self._once, request, uuid4().hex))
+
+    async def pieces(self, request: Request) -> AsyncGenerator[bytes, None]:
+        """An answer as it comes. Raises the error that the server reports, before the first piece."""
+        async with AsyncExitStack() as stack:
+            response = await self._patiently(partial(self._begun, request, stack))
+            try:
+                async for piece in self._limited(response):
+                    yield piece
+            except httpx.TimeoutException as fault:
+                raise self._silent(fault) from fault
+            except httpx.RequestError as fault:
+                raise self.lost(_reason(fault)) from fault
+
+    async def pause(self, attempt: int) -> None:
+        """Wait before a stream is asked for again."""
+        await self._limits.patience.sleep(self._limits.patience.wait(attempt, None))
+
+    def lost(self, reason: str) -> ServerUnavailable:
+        """The error of an answer that ended before its end."""
+        return ServerUnavailable(self._url, f"the answer was lost: {reason}")
+
+    def unclear(self, reason: str) -> ServerUnavailable:
+        """The error of an answer that cannot be understood."""
+        return ServerUnavailable(self._url, f"the answer is not that of a Conspectus server: {reason}")
+
+    async def _patiently(self, do: Callable[[], Awaitable[T]]) -> T:
+        patience, attempt = self._limits.patience, 0
+        while True:
+            try:
+                return await do()
+            except _Again as again:
+                wait = patience.wait(attempt, again.wait)
+                attempt += 1
+                if attempt == patience.attempts or wait > patience.longest_wait:
+                    raise again.error from again.__cause__
+            await patience.sleep(wait)
+
+    async def _once(self, request: Request, key: str) -> Any:
+        with self._faults(request):
+            async with self._sent(request, key) as response:
+                return self._meaning(request, response, await self._whole(response))
+
+    async def _begun(self, request: Request, stack: AsyncExitStack) -> httpx.Response:
+        """An answer whose head is there, and which is let go of with the stack."""
+        with self._faults(request):
+            response = await stack.enter_async_context(self._sent(request, uuid4().hex))
+            if not response.is_success:
+                self._meaning(request, response, await self._whole(response))
+            return response
+
+    @contextmanager
+    def _faults(self, request: Request) -> Iterator[None]:
+        """What goes wrong on the way as errors of ours, and as _Again where the request can be sent again."""
+        try:
+            yield
+        except httpx.InvalidURL as fault:
+            raise InvalidInput("request", "a name or a filter is too long to be sent") from fault
+        except httpx.TimeoutException as fault:
+            raise self._silent(fault) from fault
+        except httpx.ConnectError as fault:
+            raise _Again(ServerUnavailable(self._url, f"cannot be reached: {_reason(fault)}")) from fault
+        except httpx.RequestError as fault:
+            lost = self.lost(_reason(fault))
+            raise (lost if request.once else _Again(lost)) from fault
+
+    @asynccontextmanager
+    async def _sent(self, request: Request, key: str) -> AsyncIterator[httpx.Response]:
+        if os.getpid() != self._process:
+            raise ForkedEngine
+        with ExitStack() as files:
+            parts = body_of(request, files, boundary=key)
+            if request.unhurried:
+                parts["timeout"] = httpx.Timeout(self._limits.seconds, read=None)
+            headers = {**request.headers, **parts.pop("headers", {})}
+            if request.writes and not request.once:
+                headers["Idempotency-Key"] = key
+            address, query = f"{self._url}{PREFIX}{request.path}", request.query or None
+            async with self._http.stream(
+                request.method, address, params=query, headers=headers, **parts
+            ) as response:
+                yield response
+
+    async def _whole(self, response: httpx.Response) -> bytes:
+        return b"".join([piece async for piece in self._limited(response)])
+
+    async def _limited(self, response: httpx.Response) -> AsyncGenerator[bytes, None]:
+        size, most = 0, self._limits.answer_bytes
+        async for piece in response.aiter_bytes():
+            size += len(piece)
+            if size > most:
+                raise TooLarge("answer", size=size, limit=most)
+            yield piece
+
+    def _meaning(self, request: Request, response: httpx.Response, body: bytes) -> Any:
+        if response.is_success:
+            return self._json(body) if body else None
+        error = self._error(response, body)
+        # A store that was lost in the middle may have done a part of what was asked of it.
+        again = request.repeatable or request.noted or not request.writes
+        passing = PASSING if again else (ServerUnavailable, Overloaded)
+        unavailable = response.status_code in BUSY and isinstance(error, passing)
+        if unavailable or (isinstance(error, Conflict) and error.kind == REPEATED):
+            raise _Again(error, _seconds(response.headers.get("Retry-After")))
+        raise error
+
+    def _error(self, response: httpx.Response, body: bytes) -> ConspectusError:
+        if not response.headers.get("Content-Type", "").startswith(PROBLEM):
+            return self.unclear(f"HTTP {response.status_code} without a reason")
+        return self.reported(self._json(body))
+
+    def reported(self, problem: object) -> ConspectusError:
+        """The error that a problem document stands for."""
+        if not isinstance(problem, dict):
+            return self.unclear("its reason is no object")
+        if problem.get("code") in OWN_FAULTS:
+            return ServerUnavailable(self._url, str(problem.get("detail")))
+        return error_of(problem)
+
+    def _json(self, body: bytes) -> Any:
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError) as fault:
+            raise self.unclear("it is not JSON") from fault
+
+    def _silent(self, fault: httpx.TimeoutException) -> ServerUnavailable:
+        what = "cannot be reached" if isinstance(fault, httpx.ConnectTimeout) else "gave no answer"
+        return ServerUnavailable(self._url, f"{what} within {self._limits.seconds:g} s")
+
+
+def _seconds(text: str | None) -> float | None:
+    return float(text) if text is not None and text.isdecimal() else None
+
+
+def _reason(fault: httpx.RequestError) -> str:
+    return str(fault) or type(fault).__name__

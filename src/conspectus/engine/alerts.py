@@ -1,0 +1,263 @@
+"""Standing alerts: questions that every new caption is held against, and what came of it."""
+
+import asyncio
+import json
+import math
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import asdict, replace
+
+from conspectus.access.policy import require_scope
+from conspectus.access.reader import Place, Sight
+from conspectus.engine.events import Happenings
+from conspectus.errors import InvalidInput, NotFound, TooLarge
+from conspectus.model.filter import Filter
+from conspectus.model.filter_json import LONGEST, filter_from_json, filter_to_json
+from conspectus.model.ids import CollectionId, UserId
+from conspectus.model.records import Collection
+from conspectus.model.retry_policy import Patience
+from conspectus.model.streams import Alert, AlertEvent, NewAlert
+from conspectus.ports import Vectors
+from conspectus.ports.alerts import LONGEST_WAIT, Told
+from conspectus.streams.alert_checker import Checker, Shows
+from conspectus.streams.alert_service import AlertService
+from conspectus.streams.webhook_delivery import Deliverer
+from conspectus.text.clean import clean
+from conspectus.text.clocks import StreamClock, clock_of
+from conspectus.text.hashing import stable_id
+from conspectus.text.key_lengths import NAME_BYTES, fitting
+
+LONGEST_ADDRESS = 2_000
+MOST_STREAMS = 1_000
+LONGEST_GAP = 366 * 86_400.0
+LIMIT = 1_000
+HEARD = 10
+"""So many events are read for a listener at once: what is revoked meanwhile is still told of these."""
+FIRST_WAIT = 1.0
+"""Seconds until a webhook that could not be delivered is tried again, at first."""
+
+
+class Alerting(Happenings):
+    """Being told of what is waited for."""
+
+    async def put_alert(self, alert: NewAlert) -> Alert:
+        """Keep a standing question, or change the own one of that name in that collection.
+
+        A new one looks at what is written from now on. Raises InvalidInput, TooLarge, NotFound for streams
+        that cannot be seen, and ForbiddenAddress for a webhook that leads where nothing may be sent.
+        """
+        require_scope(self._person, "write", "set an alert")
+        settings, name = self._parts.settings, clean(alert.name)
+        _check(alert, longest_query=settings.max_query_characters)
+        where = _storable(alert.where)
+        place = await self._sight.place(alert.collection)
+        home = place.collection.id
+        streams = [(await self._stream_source(each, home))[1].id for each in alert.streams]
+        if alert.webhook is not None:
+            self._core.poster().check(alert.webhook)
+        kept = Alert(
+            id=stable_id("alert", self._person.id, home, name),
+            owner=self._person.id,
+            collection=home,
+            name=name,
+            query=clean(alert.query),
+            streams=tuple(dict.fromkeys(streams)),
+            where=where,
+            floor=alert.floor,
+            gap_seconds=float(alert.gap_seconds),
+            webhook=alert.webhook,
+            created=self._parts.clock(),
+            checked=0,
+        )
+        return _seen(await self._parts.alerts.rows.put(kept, most=settings.max_alerts), place)
+
+    async def alerts(self, *, collection: str | None = None) -> list[Alert]:
+        """The person's own alerts, by name, in collections of which anything can be seen now."""
+        asked = await self._sight.places() if collection is None else [await self._sight.place(collection)]
+        places = {place.collection.id: place for place in asked}
+        owned = await self._parts.alerts.rows.owned(self._person.id)
+        return [
+            _seen(each, places[CollectionId(each.collection)]) for each in owned if each.collection in places
+        ]
+
+    async def find_alert(self, alert: str) -> Alert:
+        """The own alert of that id. Raises NotFound, also when nothing of its collection can be seen now."""
+        require_scope(self._person, "read", "read")
+        found = await self._parts.alerts.rows.alert(alert)
+        place = None if found is None else await self._sight.find(found.collection)
+        if found is None or place is None or found.owner != self._person.id:
+            raise NotFound("alert", alert)
+        return _seen(found, place)
+
+    async def delete_alert(self, alert: str) -> None:
+        """Forget an own alert and all that it told. Raises NotFound."""
+        require_scope(self._person, "write", "delete an alert")
+        await self._parts.alerts.rows.delete((await self.find_alert(alert)).id)
+
+    async def alert_events(
+        self, *, alert: str | None = None, after: int = 0, limit: int = 100
+    ) -> list[AlertEvent]:
+        """What the person's alerts, or one of them, told after an event's number, in order.
+
+        Only of captions that are there and can be seen at this moment.
+        """
+        if not 1 <= limit <= LIMIT:
+            raise InvalidInput("limit", f"must be from 1 to {LIMIT}")
+        await self._require_own(alert)
+        found: list[AlertEvent] = []
+        while len(found) < limit:
+            page = await self._told_after(after, alert, limit)
+            if not page:
+                break
+            found += await self._shown(page)
+            after = page[-1].number
+        return found[:limit]
+
+    async def listen(
+        self, *, alert: str | None = None, after: int | None = None
+    ) -> AsyncGenerator[AlertEvent, None]:
+        """What alerts tell, as they tell it: after an event's number, or from now on.
+
+        Goes on until it is closed. Raises NotFound, also when the alert is deleted.
+        """
+        await self._require_own(alert)
+        last = await self.newest_alert_event() if after is None else after
+        pause = self._parts.settings.alert_poll_interval_ms / 1_000
+        while True:
+            page = await self._told_after(last, alert, HEARD)
+            for each in await self._shown(page) if page else ():
+                yield each
+            if page:
+                last = page[-1].number
+            else:
+                await asyncio.sleep(pause)
+                await self._require_own(alert)
+
+    async def newest_alert_event(self) -> int:
+        """The number of the newest event of the person's alerts: where to listen from now on."""
+        require_scope(self._person, "read", "read")
+        return await self._parts.alerts.rows.newest(self._person.id)
+
+    async def start_alerting(self) -> None:
+        """Check new captions and deliver what alerts tell, from now on, whenever it is this process's turn.
+
+        Every alert is checked with what its owner may see at that moment.
+        """
+        self._core.alert(self._alert_service)
+
+    def _alert_service(self) -> AlertService:
+        parts, core = self._parts, self._core
+        settings, rows = parts.settings, parts.alerts.rows
+        checker = Checker(core.records, rows, eyes=self._eyes, meaning=self._meaning, clock=parts.clock)
+        patience = Patience(max(1, settings.webhook_max_attempts), FIRST_WAIT, LONGEST_WAIT)
+        deliverer = Deliverer(rows, core.poster(), body=self._body, patience=patience, clock=parts.clock)
+        return AlertService(
+            checker,
+            deliverer,
+            turn=parts.alerts.turn,
+            poll=settings.alert_poll_interval_ms / 1_000,
+            grace=settings.webhook_timeout_seconds,
+        )
+
+    async def _eyes(self, alert: Alert) -> Shows | None:
+        """What the owner of an alert may see now."""
+        try:
+            person = await self._person_of(UserId(alert.owner))
+            sight = Sight(person, self._core.records, self._parts.accounts)
+            return (await sight.place_of(CollectionId(alert.collection))).shows
+        except NotFound:
+            return None
+
+    async def _meaning(self, home: Collection, query: str) -> Vectors | None:
+        embedder = await self._embedder(home)
+        return None if embedder is None else await embedder.embed_query(query)
+
+    async def _body(self, told: Told) -> bytes | None:
+        """What a webhook is sent of an event, if its owner may see it now."""
+        try:
+            person = await self._person_of(UserId(told.alert.owner))
+        except NotFound:
+            return None
+        shown = await Alerting(self._core, person)._shown([told])
+        return _sent(told.id, shown[0]) if shown else None
+
+    async def _require_own(self, alert: str | None) -> None:
+        if alert is not None:
+            await self.find_alert(alert)
+
+    async def _told_after(self, after: int, alert: str | None, limit: int) -> Sequence[Told]:
+        rows = self._parts.alerts.rows
+        return await rows.events(self._person.id, alert=alert, after=after, limit=limit)
+
+    async def _shown(self, events: Sequence[Told]) -> list[AlertEvent]:
+        """Those whose captions the person may see now, with their texts."""
+        pairs = await self._sight.documents(list(dict.fromkeys(each.document for each in events)))
+        texts = await self._sight.texts([document for document, _ in pairs])
+        places = {place.collection.id: place for _, place in pairs}
+        clocks = {
+            source.id: clock_of(source)
+            for place in places.values()
+            for source in await self._sight.sources(place)
+        }
+        return [
+            _event(each, texts[each.document], clocks[each.source])
+            for each in events
+            if each.document in texts and each.source in clocks
+        ]
+
+
+def _seen(alert: Alert, place: Place) -> Alert:
+    """An alert without what would tell how much is written that its owner may not see."""
+    return alert if place.whole else replace(alert, checked=0)
+
+
+def _event(told: Told, text: str, clock: StreamClock) -> AlertEvent:
+    when = told.occurred
+    return AlertEvent(
+        number=told.number,
+        alert=told.alert.id,
+        name=told.alert.name,
+        stream=told.source,
+        start=None if when is None else clock.seconds(when.start),
+        end=None if when is None else clock.seconds(when.end),
+        document=told.document,
+        text=text,
+        reason=told.reason,
+        created=told.created,
+        delivery=told.delivery,
+        attempts=told.attempts,
+        error=told.error,
+    )
+
+
+def _sent(name: str, event: AlertEvent) -> bytes:
+    """The body of a webhook: the event without what is only about its delivery."""
+    told = asdict(event)
+    for field in ("delivery", "attempts", "error"):
+        told.pop(field)
+    whole = {"id": name, **told, "created": event.created.isoformat()}
+    return json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _check(alert: NewAlert, *, longest_query: int) -> None:
+    """Raise InvalidInput or TooLarge for what no alert can be."""
+    if not fitting("name", alert.name, NAME_BYTES).strip():
+        raise InvalidInput("name", "must have a character that can be seen")
+    if len(alert.query) > longest_query:
+        raise TooLarge("query", size=len(alert.query), limit=longest_query, unit="characters")
+    if len(alert.streams) > MOST_STREAMS:
+        raise TooLarge("streams", size=len(alert.streams), limit=MOST_STREAMS, unit="streams")
+    if alert.webhook is not None and len(alert.webhook) > LONGEST_ADDRESS:
+        raise TooLarge("webhook", size=len(alert.webhook), limit=LONGEST_ADDRESS, unit="characters")
+    if alert.floor is not None and not -1.0 <= alert.floor <= 1.0:
+        raise InvalidInput("floor", "must be a similarity from -1 to 1")
+    if not math.isfinite(alert.gap_seconds) or not 0.0 <= alert.gap_seconds <= LONGEST_GAP:
+        raise InvalidInput("gap_seconds", f"must be from 0 to {LONGEST_GAP:g}")
+
+
+def _storable(where: Filter) -> Filter:
+    """A filter as it is read again. Raises InvalidInput or TooLarge."""
+    told = filter_to_json(where)
+    size = len(json.dumps(told))
+    if size > LONGEST:
+        raise TooLarge("where", size=size, limit=LONGEST, unit="characters")
+    return filter_from_json(told)

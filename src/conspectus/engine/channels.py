@@ -1,0 +1,243 @@
+"""Channels: messages as they come and by the archive, and what a question in one needs."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Unpack
+
+from conspectus.access.policy import among
+from conspectus.access.reader import Place
+from conspectus.engine.connection_watch import Following
+from conspectus.engine.search import FLOOR
+from conspectus.errors import InvalidInput, NotAllowed, NotFound
+from conspectus.ingest.chat_archives import Posting, handed_in, named, take_in
+from conspectus.ingest.messages import Threading, message_id
+from conspectus.ingest.pipeline import batches
+from conspectus.ingest.prepare import period
+from conspectus.model.channels import (
+    ArchiveKind,
+    Chain,
+    ChannelArchive,
+    ChannelQuestion,
+    ChannelWindow,
+    ImportReport,
+    NewMessage,
+    Said,
+)
+from conspectus.model.filter import And, Eq, Filter, Not
+from conspectus.model.jobs import Upload
+from conspectus.model.query import Budget, Query, Situation
+from conspectus.model.records import Document, Source, StoredChunk, Written
+from conspectus.retrieval.chains import chain_of
+from conspectus.retrieval.related import related
+from conspectus.retrieval.scoring_profiles import profile_named
+from conspectus.text.replies import Linker
+
+MEMORY = 100
+"""Among so many messages before it the one is looked for that a message answers."""
+RECALLED = 30
+"""Of those that are stored already so many are read for a message that comes alone: they cost time."""
+LATEST_LIMIT = 1_000
+SAID = And((Eq("kind", "message"), Not(Eq("role", "system"))))
+"""What people and programs say; that somebody joined a channel answers no question."""
+CANDIDATES = 50
+"""Hits in other channels by which it is decided which of them are about the same thing."""
+
+
+class Conversing(Following):
+    """What people and assistants say to each other."""
+
+    async def post(
+        self,
+        messages: NewMessage | Iterable[NewMessage],
+        *,
+        channel: str,
+        collection: str = "default",
+        **how: Unpack[Posting],
+    ) -> list[Written]:
+        """Store messages in the order in which they were written; a key that is stored already is an edit.
+
+        A channel is made if it is new. Messages are written in batches of at most 500, each a transaction.
+        Raises InvalidInput or TooLarge; the batch at fault is not written.
+        """
+        target, place = await self._writable(channel, collection, kind="channel")
+        embedder = await self._embedder(place.collection)
+        given = [messages] if isinstance(messages, NewMessage) else messages
+        linker = Linker(memory=MEMORY) if how.get("link", True) else None
+        threading = Threading(linker, self._parts.clock())
+        progress = how.get("progress")
+        written: list[Written] = []
+        for batch in batches(given):
+            stored = await self._stored(place, target, batch)
+            guesses = not written and threading.guesses(batch, stored)
+            said = await self._said_before(place, target, batch) if guesses else ()
+            documents = await asyncio.to_thread(threading.documents, batch, stored, said)
+            written += await self._write(documents, target, stored=list(stored.values()))
+            self._begin_embedding(place.collection, embedder)
+            if progress is not None:
+                progress("writing", len(written), 0)
+        await self._embed_in(place, wait=how.get("wait", False), progress=progress)
+        return written
+
+    async def find_document(self, key: str, *, source: str, collection: str = "default") -> Document:
+        """The document of a key in a source, such as a message of a channel. Raises NotFound."""
+        place = await self._sight.place(collection)
+        home = await self._seen(place, source)
+        found = await self._sight.inside(place, [message_id(home.id, key)])
+        if not found:
+            raise NotFound("document", key)
+        return found[0]
+
+    async def latest(self, *, channel: str, collection: str = "default", limit: int = 50) -> list[Said]:
+        """What was said last in a channel, oldest first. Raises NotFound."""
+        if not 1 <= limit <= LATEST_LIMIT:
+            raise InvalidInput("limit", f"must be from 1 to {LATEST_LIMIT}")
+        place = await self._sight.place(collection)
+        rows = await self._sight.latest(place, await self._seen(place, channel), limit=limit)
+        return await self._said(rows[::-1])
+
+    async def chain(self, document: str, *, limit: int = 20) -> Chain:
+        """A message with what it answers, up to the root, and with what follows from it. Raises NotFound."""
+        most = self._parts.settings.max_thread_messages
+        if not 1 <= limit <= most:
+            raise InvalidInput("limit", f"must be from 1 to {most}")
+        message = await self.get(document)
+        rows, total = await self._sight.thread(message, limit=self._parts.settings.max_thread_chunks)
+        members, root, left_out = chain_of(message, rows, limit=limit, total=total)
+        return Chain(message.id, root, tuple(await self._said(members)), left_out)
+
+    async def channel_window(self, question: ChannelQuestion, budget: int | Budget) -> ChannelWindow:
+        """Context for a question asked in a channel: messages with their chains, in their threads.
+
+        Raises NotFound for a channel that cannot be seen, or of which the member is none.
+        """
+        place = await self._sight.place(question.collection)
+        here = await self._seen(place, question.channel)
+        if not _is_member(here, question.member):
+            raise NotFound("source", question.channel)
+        known = {here.id: here}
+        if question.related:
+            known |= {each.id: each for each in await self._related(question, place, here)}
+        query = Query(
+            question.prompt,
+            collection=place.collection.id,
+            where=_said_in(list(known.values())),
+            floor=_floor(question),
+            situation=Situation(here.id, question.thread, question.at, question.profile),
+            chain=question.chain,
+        )
+        window = await self.window(query, budget)
+        shown = list(dict.fromkeys(each.document for each in window.citations))
+        messages = tuple(await self._sight.inside(place, shown))
+        others = sorted({known[each.source].name for each in messages} - {here.name})
+        return ChannelWindow(messages, window.tokens, (here.name, *others), window)
+
+    async def import_chat(
+        self,
+        archive: str | Path | Upload,
+        *,
+        kind: ArchiveKind | None = None,
+        collection: str = "default",
+        **how: Unpack[Posting],
+    ) -> ImportReport:
+        """Take in the export of a chat platform: each channel a source, its messages in their threads.
+
+        Importing it again changes nothing; importing a newer one adds what is new and follows edits. A path
+        is one of the machine that holds the store. Raises UnreadableFile, UnsupportedContent or TooLarge.
+        """
+        home = await self.collection(collection)
+        with TemporaryDirectory() as folder:
+            path = await asyncio.to_thread(self._at_hand, archive, Path(folder))
+            with named(archive):
+                read = await asyncio.to_thread(self._parts.archives.read, path, kind=kind)
+
+        async def put(channel: ChannelArchive, messages: Iterable[NewMessage]) -> Sequence[Written]:
+            target = await self.source(
+                channel.name, collection=home.id, metadata=channel.metadata or None, kind="channel"
+            )
+            return await self.post(
+                messages,
+                channel=target.id,
+                collection=home.id,
+                link=how.get("link", True),
+                progress=how.get("progress"),
+            )
+
+        report = await take_in(read, put, how.get("progress"))
+        await self._embed(home, wait=how.get("wait", False), progress=how.get("progress"))
+        return report
+
+    def _at_hand(self, archive: str | Path | Upload, folder: Path) -> Path:
+        """Where the archive can be read; only the owner may name a path of this machine."""
+        if isinstance(archive, Upload):
+            return handed_in(archive, folder)
+        if not self._person.owner:
+            raise NotAllowed("read files of the machine that holds the store", "its owner account")
+        return Path(archive).expanduser()
+
+    async def _said_before(
+        self, place: Place, channel: Source, batch: Sequence[NewMessage]
+    ) -> Sequence[StoredChunk]:
+        """What was said before the first message, newest first, where there are times to tell."""
+        first = batch[0]
+        begins = period(first.at)
+        if begins is None and first.sequence is not None:
+            return ()
+        until = self._parts.clock() if begins is None else begins.start
+        most = RECALLED if len(batch) == 1 else MEMORY
+        return await self._sight.latest(place, channel, limit=most, until=until)
+
+    async def _stored(
+        self, place: Place, channel: Source, batch: Sequence[NewMessage]
+    ) -> dict[str, Document]:
+        """Those of the keys of a batch, and of what it answers, that are stored."""
+        keys = {key for each in batch for key in (each.key, each.reply_to, each.thread) if key}
+        ids = [message_id(channel.id, key) for key in sorted(keys)]
+        return {each.key: each for each in await self._sight.inside(place, ids)} if ids else {}
+
+    async def _related(self, question: ChannelQuestion, place: Place, here: Source) -> list[Source]:
+        """Other channels that the person may see, that the member belongs to, and that have as good hits."""
+        everything = [each for each in await self._sight.sources(place) if each.kind == "channel"]
+        belongs = [each for each in everything if _is_member(each, question.member)]
+        everywhere = len(belongs) == len(everything)
+        found = await self.retrieve(
+            Query(
+                question.prompt,
+                collection=place.collection.id,
+                where=SAID if everywhere else _said_in(belongs),
+                limit=CANDIDATES,
+                floor=FLOOR,
+            )
+        )
+        near = related(found.hits, here.id)
+        return [each for each in belongs if each.id in near]
+
+    async def _seen(self, place: Place, channel: str) -> Source:
+        found = await self._sight.source(place, channel)
+        if found is None:
+            raise NotFound("source", channel)
+        return found
+
+    async def _said(self, rows: Sequence[StoredChunk]) -> list[Said]:
+        """Messages with their texts, given their first chunks; what is gone by now is left out."""
+        longer = [row.document for row in rows if row.document.chunks > 1]
+        texts = {row.document.id: row.chunk.text for row in rows if row.document.chunks == 1}
+        if longer:
+            texts |= await self._sight.texts(longer)
+        return [Said(row.document, texts[row.document.id]) for row in rows if row.document.id in texts]
+
+
+def _floor(question: ChannelQuestion) -> float | None:
+    """The least similarity asked for; None where the profile has one of its own."""
+    own = profile_named(question.profile).floor
+    return FLOOR if question.floor is None and own is None else question.floor
+
+
+def _said_in(channels: Sequence[Source]) -> Filter:
+    return And((SAID, among(each.id for each in channels)))
+
+
+def _is_member(channel: Source, member: str | None) -> bool:
+    members = channel.metadata.get("members")
+    return member is None or not isinstance(members, list) or member in members

@@ -1,0 +1,257 @@
+"""Chats: what is stored, found for a message, and a model that answers with it."""
+
+import logging
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+from uuid import uuid4
+from xml.sax.saxutils import escape
+
+from conspectus.chat.citations import kept
+from conspectus.chat.completion import Call, answered
+from conspectus.chat.prompt import NOTHING_FOUND
+from conspectus.chat.request import Draft, drafted
+from conspectus.chat.task_lines import TaskLine, render_tasks, snippet
+from conspectus.engine.channels import Conversing
+from conspectus.errors import ConspectusError, InvalidInput, NotAllowed, NotFound
+from conspectus.model.channels import NewMessage
+from conspectus.model.chat import ChatEvent, ChatRequest, ChatSource, Failure, Sources
+from conspectus.model.filter import And, Eq
+from conspectus.model.query import EVERYWHERE, Budget, Query
+from conspectus.model.records import Source
+from conspectus.model.results import Citation, Hit
+from conspectus.ports import Embedder
+from conspectus.text.citation_marks import marks
+from conspectus.text.clean import clean, graphemes_prefix
+from conspectus.text.prompt_escaping import disarm
+from conspectus.window.chat_passages import framed, passages
+
+MOST_TASKS = 20
+SNIPPET = 200
+FAILED = "The stored documents could not be searched; the answer does without them."
+PARTLY = "Not everything that is stored could be looked at; the answer may miss something."
+NOT_KEPT = "Message and answer could not be kept in the channel."
+NO_ROOM = "No tokens are left for context; the answer does without it."
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """The context as it stands in the prompt, and what is told of it."""
+
+    context: str
+    sources: Sources
+
+
+class Chatting(Conversing):
+    """Answers in whole sentences."""
+
+    @property
+    def chat_model(self) -> str | None:
+        """The name of the chat model, `vendor:model`, where one is set."""
+        model = self._parts.chat_model
+        return None if model is None else model.name
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """The embedding model of the settings, where one is set."""
+        return self._parts.embedder_named(self._parts.settings.embedder)
+
+    async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
+        """Look for what a message needs, and let the chat model answer with it, piece by piece.
+
+        Sources come first, before the model is asked: also where nothing could be looked for, which never
+        ends a chat. Then Delta, Citations and Usage; or a Failure, where no model is set or it fails, with a
+        code and without internals. Closing the generator ends the call of the model at once.
+
+        Raises InvalidInput, TooLarge, NotFound or NotAllowed, before the first event, for what was asked
+        wrongly.
+        """
+        model, settings = self._parts.chat_model, self._parts.settings
+        count = self._parts.counter(model.tokenizer if model else settings.chat_tokenizer)
+        window = model.window if model else settings.chat_context_tokens
+        draft = drafted(request, settings, window=window, count=count)
+        channel = None
+        if request.keep_in is not None:
+            channel, _ = await self._writable(request.keep_in, self._home(request), kind="channel")
+        began = self._parts.clock()
+        given = await self._given(request, draft)
+        yield given.sources
+        call = Call(
+            messages=draft.prompt.with_context(given.context),
+            sources=given.sources.sources,
+            most=request.allocation.answer,
+            temperature=request.temperature,
+            keep=partial(self._keep, channel, request, given.sources.sources, began),
+            options=request.options,
+        )
+        async with aclosing(answered(model, call, count)) as events:
+            async for event in events:
+                yield event
+
+    async def _keep(
+        self,
+        channel: Source | None,
+        request: ChatRequest,
+        sources: Sequence[ChatSource],
+        began: datetime,
+        answer: str,
+    ) -> Failure | None:
+        """Store message and answer in the channel, if it can still be seen, the answer with what it cites."""
+        if channel is None or not answer.strip():
+            return None
+        model = self._parts.chat_model
+        asked = NewMessage(clean(request.message), key=str(uuid4()), author=self._person.name, at=began)
+        said = NewMessage(
+            clean(answer),
+            author=model.name if model else None,
+            at=max(self._parts.clock(), began + timedelta(microseconds=1)),
+            role="assistant",
+            reply_to=asked.key,
+            metadata=kept(answer, sources),
+        )
+        try:
+            await self.find_source(channel.id, collection=channel.collection)
+            await self.post((asked, said), channel=channel.id, collection=channel.collection, link=False)
+        except ConspectusError as fault:
+            logger.warning("an answer was not kept: %s", fault)
+            return Failure(fault.code, NOT_KEPT)
+        return None
+
+    def _home(self, request: ChatRequest) -> str:
+        everywhere = request.collection == EVERYWHERE
+        return self._parts.settings.default_collection if everywhere else request.collection
+
+    async def _given(self, request: ChatRequest, draft: Draft) -> _Given:
+        if not draft.question:
+            return _Given("", Sources("off", notice=draft.room.notice))
+        if draft.room.context <= draft.frame:
+            return _Given("", Sources("off", notice=_said(draft.room.notice, NO_ROOM)))
+        try:
+            if (request.form or self._parts.settings.chat_form) == "tasks":
+                return await self._tasks(request, draft)
+            return await self._passages(request, draft)
+        except (InvalidInput, NotFound, NotAllowed):
+            raise
+        except ConspectusError as fault:
+            logger.warning("a chat goes on without context: %s", fault)
+            failed = _said(draft.room.notice, FAILED)
+            return _Given("", Sources("failed", question=draft.question, notice=failed))
+
+    async def _passages(self, request: ChatRequest, draft: Draft) -> _Given:
+        model, query = self._parts.chat_model, _query(request, draft)
+        tokenizer = model.tokenizer if model else self._parts.settings.chat_tokenizer
+        tokens = draft.room.context - draft.frame
+        while True:
+            window = await self.window(query, Budget(max(tokens, 0), tokenizer), renderer="guarded")
+            if draft.fits(window.text):
+                break
+            tokens -= draft.added_by(window.text) - draft.room.context
+        texts = dict(passages(window.text))
+        sources = tuple(_passage(each, texts[each.number]) for each in window.citations)
+        notices = window.notices
+        return _given(draft, window.text, sources, found=window.outcome == "found", partly=bool(notices))
+
+    async def _tasks(self, request: ChatRequest, draft: Draft) -> _Given:
+        query = _query(request, draft)
+        found = await self.retrieve(query, where=And((query.where, Eq("kind", "task"))), limit=MOST_TASKS)
+        best: dict[str, Hit] = {}
+        for hit in found.hits:
+            best.setdefault(hit.document.id, hit)
+        lines = [_task_line(number, hit) for number, hit in enumerate(best.values(), 1)]
+        tokens = draft.room.context - draft.frame
+        while True:
+            text, shown = render_tasks(lines, draft.count, max(tokens, 0))
+            context = framed([text]) if text else ""
+            if draft.fits(context):
+                break
+            tokens -= draft.added_by(context) - draft.room.context
+        sources = tuple(_task(line, best[line.document]) for line in shown)
+        return _given(draft, context, sources, found=bool(lines), partly=bool(found.notices))
+
+
+def _query(request: ChatRequest, draft: Draft) -> Query:
+    return Query(
+        draft.question,
+        collection=request.collection,
+        where=request.where,
+        floor=request.floor,
+        situation=request.situation,
+    )
+
+
+def _given(
+    draft: Draft, context: str, sources: tuple[ChatSource, ...], *, found: bool, partly: bool
+) -> _Given:
+    if not found and draft.fits(NOTHING_FOUND):
+        context = NOTHING_FOUND
+    told = Sources(
+        outcome="found" if found else "nothing_relevant",
+        sources=sources,
+        question=draft.question,
+        tokens=draft.added_by(context),
+        notice=_said(
+            draft.room.notice, PARTLY if partly else None, NO_ROOM if found and not sources else None
+        ),
+    )
+    return _Given(context, told)
+
+
+def _said(*notices: str | None) -> str | None:
+    return " ".join(filter(None, notices)) or None
+
+
+def _passage(citation: Citation, text: str) -> ChatSource:
+    return ChatSource(
+        number=citation.number,
+        document=citation.document,
+        source=citation.source,
+        key=citation.key,
+        title=citation.title,
+        start=citation.start,
+        end=citation.end,
+        snippet=graphemes_prefix(text, SNIPPET),
+        page=citation.page,
+        heading=citation.heading,
+        location=citation.location,
+    )
+
+
+def _task_line(number: int, hit: Hit) -> TaskLine:
+    facts = hit.document.metadata
+    priority = facts.get("priority")
+    return TaskLine(
+        number=number,
+        task=_safe(_named(hit.document.key)),
+        status=_safe(str(facts.get("status", "none"))),
+        priority=None if priority is None else _safe(str(priority)),
+        snippet=_safe(snippet(hit.chunk.text)),
+        similarity=hit.similarity,
+        document=hit.document.id,
+    )
+
+
+def _named(key: str) -> str:
+    """A key as a line of tasks has it, in brackets: not as a number that could be cited."""
+    return f"#{key}" if any(marks(f"[{key}]")) else key
+
+
+def _task(line: TaskLine, hit: Hit) -> ChatSource:
+    return ChatSource(
+        number=line.number,
+        document=hit.document.id,
+        source=hit.document.source,
+        key=hit.document.key,
+        title=hit.document.title,
+        start=hit.chunk.start,
+        end=hit.chunk.end,
+        snippet=graphemes_prefix(disarm(hit.chunk.text), SNIPPET),
+        location=hit.document.location,
+    )
+
+
+def _safe(text: str) -> str:
+    return escape(disarm(text))

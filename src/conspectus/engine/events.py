@@ -1,0 +1,180 @@
+"""Events of streams, and who and what is in them."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from conspectus.access.reader import Place
+from conspectus.engine.summaries import Summarising
+from conspectus.errors import Conflict, InvalidInput
+from conspectus.ingest.captions import span_of
+from conspectus.ingest.happenings import event_document, event_id
+from conspectus.ingest.pipeline import batches
+from conspectus.model.filter import And, Between, Eq, Filter, Overlaps
+from conspectus.model.ids import ChunkId
+from conspectus.model.records import Document, Period, Source, Written
+from conspectus.model.streams import (
+    ENTITIES,
+    EVENT_TYPE,
+    WHOLE,
+    Caption,
+    CaptionRange,
+    EntitySpan,
+    EventSpan,
+    NewEvent,
+)
+from conspectus.ports import Probe
+from conspectus.ports.timelines import Span
+from conspectus.streams.alert_matching import Language
+from conspectus.streams.events import Report, entity_spans, event_spans
+from conspectus.streams.naming import common_names, folded, says
+from conspectus.text.clocks import StreamClock, clock_of
+
+LONGEST_NAME = 1_000
+MOST_CANDIDATES = 10_000
+"""Where more captions than these may name somebody, all are read: it costs no more, and no index has to."""
+
+
+class Happenings(Summarising):
+    """What happened, and who was there."""
+
+    async def add_events(
+        self, events: NewEvent | Iterable[NewEvent], *, stream: str, collection: str = "default"
+    ) -> list[Written]:
+        """Store events of a stream, which is made if it is new.
+
+        One without a key is named by what it says and when, so that the same again is unchanged; one of a
+        stored key takes its place. Raises InvalidInput, TooLarge or Conflict; the batch at fault is not
+        written.
+        """
+        given = [events] if isinstance(events, NewEvent) else events
+        target, place = await self._writable(stream, collection, kind="stream")
+        if target.kind != "stream":
+            raise Conflict("stream", stream, f"is the name of a source of the kind {target.kind}")
+        clock = clock_of(target)
+        written: list[Written] = []
+        for documents in batches(event_document(each, target, clock) for each in given):
+            await self._require_events(place, [event_id(target.id, each.key or "") for each in documents])
+            written += await self._write(documents, target)
+        await self._embed_in(place, wait=False)
+        return written
+
+    async def events(
+        self,
+        *,
+        stream: str,
+        collection: str = "default",
+        within: CaptionRange = WHOLE,
+        type: str | None = None,
+    ) -> list[EventSpan]:
+        """Events in the order of time: those of one type that overlap, or are close, are one.
+
+        Those that share an instant with the range, or lie in it, are given whole.
+        """
+        place, source = await self._stream_source(stream, collection)
+        clock = clock_of(source)
+        span = span_of(within, clock)
+        found = await self._timeline(place, source, replace(span, start=None, end=None), "event")
+        reports = [report for each in found for report in _reports(each)]
+        spans = event_spans(source.id, [each for each in reports if type is None or each.of == type])
+        return [each for each in spans if _meets(_period(clock, each), span)]
+
+    async def entities(
+        self, *, stream: str, collection: str = "default", within: CaptionRange = WHOLE
+    ) -> Mapping[str, int]:
+        """In how many captions and events each name is among the entities or the speaker, the most first.
+
+        Spellings that differ in capitals alone are one name, in its most frequent form.
+        """
+        place, source = await self._stream_source(stream, collection)
+        return common_names(await self._sight.names(place, source, span_of(within, clock_of(source))))
+
+    async def entity_timeline(
+        self, entity: str, *, stream: str, collection: str = "default", within: CaptionRange = WHOLE
+    ) -> list[EntitySpan]:
+        """When somebody or something is there: among the entities, as the speaker, or named in a caption.
+
+        Capitals do not matter, and a name is a whole word. Stretches that overlap, or are close, are one.
+        """
+        if not entity.strip() or len(entity) > LONGEST_NAME:
+            raise InvalidInput("entity", f"must be a name of 1 to {LONGEST_NAME} characters")
+        place, source = await self._stream_source(stream, collection)
+        clock = clock_of(source)
+        span = span_of(within, clock)
+        given = await self._sight.names(place, source, span)
+        called = [name for name in given if folded(name) == folded(entity)]
+        found = await self._sight.mentions(place, source, span, called=called)
+        seen = {str(each.document): each.occurred for each in found}
+        seen |= {each.id: each.occurred for each in await self._naming(place, source, span, entity)}
+        reports = [
+            Report(entity.strip(), clock.seconds(when.start), clock.seconds(when.end), document)
+            for document, when in seen.items()
+            if when is not None
+        ]
+        return entity_spans(source.id, reports)
+
+    async def _naming(self, place: Place, source: Source, span: Span, entity: str) -> Sequence[Document]:
+        """The captions whose text names somebody: the index says which may, the texts which do."""
+        named, words = says(entity), folded(entity)
+        ids = await self._holding(place, _captions_in(source, span), words)
+        if ids is None:
+            everything = await self._timeline(place, source, span)
+            return [each.document for each in everything if named(each.text)]
+        rows = [row for row in await self._sight.rows(place)(ids) if named(row.chunk.text)]
+        return [row.document for row in rows if _meets(row.document.occurred, span)]
+
+    async def _holding(self, place: Place, where: Filter, words: str) -> list[ChunkId] | None:
+        """The chunks that hold any of the words; None where the index cannot say it of all."""
+        if not Language(place.collection.language).telling(words):
+            return None
+        shelf = await self._core.shelves.current(place.collection)
+        found = await shelf.index.search(Probe(place.narrowed(where), words, None, MOST_CANDIDATES))
+        ids = [ChunkId(int(each)) for each in found.ids[found.words > 0]]
+        return ids if len(ids) < MOST_CANDIDATES else None
+
+    async def _require_events(self, place: Place, ids: Sequence[str]) -> None:
+        """Raise Conflict where a caption has the name that an event would have."""
+        for each in await self._sight.inside(place, ids):
+            if each.kind != "event":
+                raise Conflict("event", each.key, f"is the key of a {each.kind}")
+
+
+def _reports(event: Caption) -> Iterator[Report]:
+    """What a stored event tells, if it says when."""
+    if event.start is None or event.end is None:
+        return
+    metadata = event.document.metadata
+    entities = metadata.get(ENTITIES)
+    yield Report(
+        of=str(metadata.get(EVENT_TYPE, "")),
+        start=event.start,
+        end=event.end,
+        document=event.document.id,
+        text=event.text,
+        entities=tuple(map(str, entities)) if isinstance(entities, list) else (),
+    )
+
+
+def _period(clock: StreamClock, event: EventSpan) -> Period:
+    start, end = (clock.origin + timedelta(seconds=each) for each in (event.start, event.end))
+    return Period(start, end)
+
+
+def _captions_in(source: Source, span: Span) -> Filter:
+    """The captions that meet a span; which of them lie wholly inside is for the caller to see."""
+    parts: list[Filter] = [Eq("source", source.id), Eq("kind", "caption")]
+    if span.start is not None or span.end is not None:
+        parts.append(Overlaps(span.start, span.end))
+    if span.first is not None or span.last is not None:
+        parts.append(Between("sequence", span.first, None if span.last is None else span.last + 1))
+    return And(tuple(parts))
+
+
+def _meets(when: Period | None, span: Span) -> bool:
+    """Whether a time shares an instant with a span, or where it has to, lies in it."""
+    if when is None:
+        return span.start is None and span.end is None
+    if not span.contains:
+        return when.overlaps(span.start, span.end)
+    begins_inside = span.start is None or when.start >= span.start
+    return begins_inside and (span.end is None or (when.start < span.end and when.end <= span.end))

@@ -1,0 +1,230 @@
+"""What jobs do, each as the person who asked for it may do it now."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from functools import cached_property, partial
+from pathlib import Path, PurePath
+
+from conspectus.access.job_reader import JobSight
+from conspectus.access.policy import require_scope
+from conspectus.engine.people import People
+from conspectus.engine.wiki_shelf import SourcesShelf
+from conspectus.errors import Conflict, ConspectusError, NotAllowed, NotFound, TurnLost, UnreadableFile
+from conspectus.ingest.connection_sync import synchronise
+from conspectus.ingest.http_response import checked, file_name, page_key, title_of
+from conspectus.ingest.job_execution import MESSAGE_LENGTH, Outcome, Tell, fate
+from conspectus.ingest.pipeline import batches, write
+from conspectus.model.connections import Connection, SyncReport, SyncState
+from conspectus.model.filter import And, Eq, Filter
+from conspectus.model.jobs import Job
+from conspectus.model.records import Json, Metadata, NewDocument, Source, SourceKind, Written
+from conspectus.ports import FoundFile, ParsedFile
+from conspectus.ports.web import Fetched
+
+PAGE = 1_000
+
+
+class Chores(People):
+    """The work behind each kind of job. Everything here may be done twice."""
+
+    @cached_property
+    def _job_sight(self) -> JobSight:
+        return JobSight(self._sight, self._parts.work.ledger)
+
+    async def _perform(self, job: Job, tell: Tell) -> Outcome:
+        match job.kind:
+            case "ingest_url":
+                return await self._take_page(job, tell)
+            case "ingest_files":
+                return await self._take_files(job, tell)
+            case "sync":
+                return await self._follow(job, tell)
+            case "summary" | "retention":
+                raise Conflict("job", job.id, "is done where streams and memories are known")
+
+    async def _take_page(self, job: Job, tell: Tell) -> Outcome:
+        """Fetch a page, read it, and put it in the place of what it was before."""
+        given = {**job.arguments, **(await self._parts.work.files.secret(job.id) or {})}
+        url, headers = given.get("url"), given.get("headers", {})
+        if not isinstance(url, str) or not isinstance(headers, dict):
+            raise Conflict("job", job.id, "what it was to ask for is kept no longer; ask for it anew")
+        sent = {name: str(value) for name, value in headers.items()}
+        fetched = checked(await self._core.fetcher().fetch(url, method=str(given["method"]), headers=sent))
+        tell(1, 3)
+        parsed = await asyncio.to_thread(
+            self._parts.files.parse_bytes, fetched.body, file_name(fetched), charset=fetched.charset
+        )
+        source = await self._target(job, str(given["source"]), "web")
+        documents = _page_documents(parsed, fetched, page_key(url))
+        counts = await self._replace(job, source, documents, Eq(("url",), page_key(url)))
+        tell(2, 3)
+        await self._finish_embedding(job)
+        tell(3, 3)
+        notice = {} if parsed.notice is None else {"notice": parsed.notice}
+        return Outcome({**counts, **notice, "type": fetched.content_type, "bytes": len(fetched.body)})
+
+    async def _take_files(self, job: Job, tell: Tell) -> Outcome:
+        """Read each file and put it in the place of what it was before; one that fails stops no other."""
+        names, paths = _names(job), await self._parts.work.files.files(job.id)
+        if len(paths) != len(names):
+            raise Conflict("job", job.id, "its files are kept no longer; hand them in anew")
+        source = await self._target(job, str(job.arguments["source"]), "upload")
+        counts: Counter[str] = Counter()
+        failures: list[ConspectusError] = []
+        told: list[Json] = []
+        for number, (name, path) in enumerate(zip(names, paths, strict=True)):
+            tell(number, len(names))
+            try:
+                counts.update(await self._take_file(job, source, name, path))
+            except ConspectusError as fault:
+                if fate(fault) == "again" or isinstance(fault, NotAllowed | NotFound):
+                    raise
+                failures.append(fault)
+                told.append({"name": name, "code": fault.code, "reason": str(fault)[:MESSAGE_LENGTH]})
+        await self._finish_embedding(job)
+        tell(len(names), len(names))
+        everything = failures[0] if len(failures) == len(names) else None
+        return Outcome({**counts, "failures": told}, everything)
+
+    async def _take_file(self, job: Job, source: Source, name: str, path: Path) -> Counter[str]:
+        found = FoundFile(path, name, (await asyncio.to_thread(path.stat)).st_size)
+        parsed = await asyncio.to_thread(self._parts.files.parse, found)
+        documents = [
+            replace(each, key=each.key or name, metadata={**each.metadata, "path": name})
+            for each in parsed.documents
+        ]
+        return await self._replace(job, source, documents, Eq(("path",), name))
+
+    async def _follow(self, job: Job, tell: Tell) -> Outcome:
+        """Bring the collection in step with what it is connected to."""
+        place = await self._sight.place_of(job.collection)
+        connection = await self._job_sight.connection(place, str(job.arguments["connection"]))
+        self._may_follow(connection)
+
+        async def make(name: str, facts: Metadata) -> Source:
+            return await self._target(job, name, "wiki", facts)
+
+        shelf = SourcesShelf(
+            self, connection, self._parts.work.ledger, make=make, write=partial(self._put, job)
+        )
+        connector = self._parts.work.connector_for(connection, self._core.fetcher())
+        state: SyncState = "idle"
+        error: str | None = None
+        try:
+            await shelf.keep(state="running", error=None)
+            report = await synchronise(
+                connection, connector, shelf, progress=lambda _, done, total: tell(done, total)
+            )
+            await self._finish_embedding(job)
+            state = "complete"
+        except ConspectusError as fault:
+            state, error = "error", str(fault)[:MESSAGE_LENGTH]
+            raise
+        finally:
+            await connector.close()
+            await shelf.keep(state=state, error=error, ran=self._parts.clock())
+        return _synced(report)
+
+    def _may_follow(self, connection: Connection) -> None:
+        address = str(connection.options.get("address", ""))
+        kind = connection.connector
+        elsewhere = kind == "mediawiki" or (kind == "git" and address.startswith("https://"))
+        if not elsewhere and not self._person.owner:
+            raise NotAllowed("read what lies on the machine that holds the store", "its owner account")
+
+    async def _target(self, job: Job, name: str, kind: SourceKind, facts: Metadata | None = None) -> Source:
+        """The source that a job writes into, made where the person may make it.
+
+        Never in another collection: one that cannot be seen any more is NotFound and not made anew.
+        """
+        place = await self._sight.place_of(job.collection)
+        source = await self._sight.source(place, name)
+        if source is None:
+            source = await self.source(name, collection=job.collection, metadata=facts, kind=kind)
+        if facts is None and job.source != source.id:
+            await self._parts.work.ledger.change(job.id, source=source.id)
+        return source
+
+    async def _put(self, job: Job, source: Source, batch: Sequence[NewDocument]) -> Sequence[Written]:
+        """Write a batch in one transaction, as long as the person may."""
+        place = await self._sight.place_of(job.collection)
+        require_scope(self._person, "write", "write")
+        place.require("editor", "add documents", source=source.id)
+        by = self._preparation(source)
+        size, overlap = job.arguments.get("chunk_size"), job.arguments.get("overlap")
+        if isinstance(size, int) and isinstance(overlap, int):
+            by = replace(by, chunk_size=size, chunk_overlap=overlap)
+        written = await write(self._core.records, batch, by)
+        await self._core.shelves.keep_up(source.collection)
+        return written
+
+    async def _replace(
+        self, job: Job, source: Source, documents: Sequence[NewDocument], belonging: Filter
+    ) -> Counter[str]:
+        """Write documents as all there is of what they came from; what else was there before goes."""
+        written: list[Written] = []
+        for batch in batches(documents):
+            await self._require_last(job)
+            written += await self._put(job, source, batch)
+        counts = Counter[str](each.outcome for each in written)
+        kept = {each.id for each in written}
+        gone = [each for each in await self._ids(source, belonging) if each not in kept]
+        deleted = (await self.delete(gone)).documents if gone else 0
+        chunks = sum(each.chunks for each in written)
+        counts.update({"documents": len(written), "chunks": chunks, "deleted": deleted})
+        return counts
+
+    async def _require_last(self, job: Job) -> None:
+        """Raise TurnLost where a later attempt was begun elsewhere, as after this process stood still."""
+        now = await self._parts.work.ledger.job(job.id)
+        if now is not None and now.attempts != job.attempts:
+            raise TurnLost(f"job {job.id}")
+
+    async def _ids(self, source: Source, belonging: Filter) -> list[str]:
+        where = And((Eq("source", source.id), belonging))
+        found: list[str] = []
+        after: str | None = None
+        while True:
+            page = await self.list(collection=source.collection, where=where, after=after, limit=PAGE)
+            found += [each.id for each in page.documents]
+            after = page.next
+            if after is None:
+                return found
+
+    async def _finish_embedding(self, job: Job) -> None:
+        place = await self._sight.place_of(job.collection)
+        await self._embed_in(place, wait=True)
+
+
+def _page_documents(parsed: ParsedFile, fetched: Fetched, key: str) -> list[NewDocument]:
+    """The documents of a page, named by its address; nothing that changes though the page does not."""
+    whole = len(parsed.documents) == 1
+    nameless = PurePath(file_name(fetched)).name
+    documents = []
+    for each in parsed.documents:
+        facts = {name: value for name, value in each.metadata.items() if name not in {"path", "media_type"}}
+        documents.append(
+            replace(
+                each,
+                key=key if whole else f"{key}#{each.key}",
+                title=title_of(key) if each.title in {"", nameless} else each.title,
+                metadata={**facts, "url": key, "content_type": fetched.content_type},
+            )
+        )
+    return documents
+
+
+def _names(job: Job) -> list[str]:
+    names = job.arguments.get("files")
+    return [str(name) for name in names] if isinstance(names, list) else []
+
+
+def _synced(report: SyncReport) -> Outcome:
+    told: list[Json] = [{"name": name, "reason": reason} for name, reason in report.failures]
+    counts = {name: value for name, value in asdict(report).items() if name != "failures"}
+    result: Metadata = {**counts, "failures": told}
+    if report.failures and not any(counts.values()):
+        return Outcome(result, UnreadableFile(*report.failures[0]))
+    return Outcome(result)

@@ -1,0 +1,70 @@
+"""Looking after the store."""
+
+from dataclasses import replace
+
+from conspectus.access.policy import require_embedder, require_owner, require_scope
+from conspectus.engine.search import Asking
+from conspectus.errors import InvalidInput, NotAllowed
+from conspectus.ingest.maintenance import check, collection_status, move
+from conspectus.model.reports import CheckReport, Status
+from conspectus.ports import Progress
+
+
+class Upkeep(Asking):
+    """Numbers, checks, and building anew."""
+
+    async def status(self, *, collection: str | None = None) -> Status:
+        """Sizes and counts of one collection, or of all that can be seen as a whole.
+
+        Only the owner of the store is told where it is and how many bytes it takes.
+        """
+        places = [await self._sight.place(collection)] if collection else await self._sight.places()
+        whole = [place for place in places if place.whole]
+        if collection and not whole:
+            raise NotAllowed("see the numbers of a collection", "the role viewer on all of it")
+        core = self._core
+        found = [await collection_status(core.records, core.shelves, each.collection) for each in whole]
+        if not self._person.owner:
+            return Status("", self._parts.version, 0, tuple(found))
+        return Status(self._parts.path, self._parts.version, await self._parts.size(), tuple(found))
+
+    async def check(self) -> CheckReport:
+        """Compare records and indexes, and let the database check itself; reports, repairs nothing."""
+        require_owner(self._person, "check the store")
+        report = await check(self._core.records, self._core.shelves)
+        stray = await self._parts.indexes.stray()
+        told = (f"no collection needs the index {name}; reindex any to have it deleted" for name in stray)
+        return replace(report, records=(*report.records, *told))
+
+    async def reindex(self, *, collection: str = "default", progress: Progress | None = None) -> None:
+        """Build the collection's index anew from the records; the old one answers meanwhile.
+
+        Indexes that processes left behind which were killed while they deleted a collection, or moved one
+        to another space, are deleted.
+        """
+        place = await self._place(collection, "owner", "build an index anew")
+        shelf = await self._core.shelves.current(place.collection)
+        await shelf.index.rebuild(progress)
+        await self._parts.indexes.sweep()
+
+    async def reembed(
+        self, embedder: str, *, collection: str = "default", progress: Progress | None = None
+    ) -> int:
+        """Move a collection to another embedder's space and say how many vectors were made for it.
+
+        The old space answers until every vector and the index over them are there. A run that was killed
+        goes on where it was when it is called again.
+        """
+        place = await self._place(collection, "owner", "move a collection to another embedder")
+        require_scope(self._person, "admin", "move a collection to another embedder")
+        require_embedder(self._person, embedder, self._parts.settings.embedder)
+        new = self._parts.embedder_named(embedder)
+        if new is None:
+            raise InvalidInput("embedder", "a collection can move to another embedder, not to none")
+        home, core = place.collection, self._core
+        if home.space == new.space:
+            return await self.settle(collection=home.id, progress=progress)
+        made = await move(core.records, core.shelves, home, new, progress=progress)
+        await self._parts.indexes.forget(home, home.space)
+        await self._embed(await self.find_collection(home.id), wait=True)
+        return made

@@ -1,0 +1,165 @@
+"""Facts that memories state: they stand in the graph of the scope, and end those that they contradict."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+
+from conspectus.access.memory_reader import Homes
+from conspectus.access.reader import Place
+from conspectus.engine.memory_search import Recalling
+from conspectus.errors import Changed, NotFound
+from conspectus.memory.documents import as_given, beside_of, document_of, remade, version_of
+from conspectus.memory.facts import edge_of_fact, ends_of_fact, same_edge
+from conspectus.memory.scopes import graph_name
+from conspectus.model.graph import Edge, GraphWritten
+from conspectus.model.memory import CLOSED_BY, KNOWN_FROM, Memory, NewMemory, Remembered
+from conspectus.model.records import Json, Source, Written
+from conspectus.text.edge_ids import edge_id
+from conspectus.text.times import canonical, parse_instant
+
+Told = Callable[[Memory], Awaitable[Memory]]
+"""What a memory becomes when more is said of it."""
+
+
+class Stating(Recalling):
+    """What agents hold to be true, and until when."""
+
+    async def _fact_home(self, home: Source, place: Place, told: Sequence[NewMemory]) -> None:
+        """Refuse facts that cannot be stated, and have a graph where there are some to state.
+
+        Raises InvalidInput, or NotAllowed for who may not write into it.
+        """
+        facts = [each for each in told if each.fact is not None]
+        if not facts:
+            return
+        now = self._parts.clock()
+        for each in facts:
+            self._entries(home, place).adding(ends_of_fact(each), [edge_of_fact(each, None, now)])
+        await self._graph_writable(graph_name(self._scope_of(home)), place.collection.id)
+
+    async def _with_fact(
+        self,
+        home: Source,
+        place: Place,
+        new: NewMemory,
+        done: Remembered,
+        before: Memory | None = None,
+    ) -> Remembered:
+        """A memory whose fact stands in the graph too, and what it stated before no longer."""
+        closed: tuple[str, ...] = ()
+        if new.fact is not None:
+            edge = edge_of_fact(new, done.id, self._parts.clock())
+            where = {"graph": graph_name(self._scope_of(home)), "collection": place.collection.id}
+            stated = await self._add_facts(ends_of_fact(new), [edge], **where)
+            closed = await self._explain(place, home, done.id, stated[0])
+        if before is not None and before.fact is not None:
+            await self._take_back(place, home, before, new)
+        return replace(done, closed=closed) if closed else done
+
+    async def _explain(
+        self, place: Place, home: Source, memory: str, written: GraphWritten
+    ) -> tuple[str, ...]:
+        """Say of memories whose facts meet which one ended which, and when; those that this one ended."""
+        homes = await self._homes(self._scope_of(home), place.collection.id)
+        met = {each.id: each for each in await self._edges_here(home, [*written.closed, written.id])}
+        own = met.pop(written.id, None)
+        others = [each for each in met.values() if each.evidence not in {None, memory}]
+        gone = [str(each.evidence) for each in others if await self._end(homes, home, each)]
+        if gone:
+            await self._close(homes, memory, *gone)
+        if own is None or own.closed_by is None:
+            return tuple(gone)
+        await self._end(homes, home, replace(own, evidence=memory), kept=False)
+        for each in await self._edges_here(home, [own.closed_by]):
+            if each.evidence not in {None, memory}:
+                await self._close(homes, str(each.evidence), memory, kept=True)
+        return tuple(gone)
+
+    async def _take_back(self, place: Place, home: Source, before: Memory, new: NewMemory) -> None:
+        """End what a memory stated and does not state any more, unless something else ended it."""
+        now, was = self._parts.clock(), as_given(before)
+        edge = edge_of_fact(was, before.id, now)
+        if new.fact is not None and same_edge(edge, edge_of_fact(new, before.id, now)):
+            return
+        collection, graph = place.collection.id, graph_name(self._scope_of(home))
+        source, _ = await self._graph_place(graph, collection)
+        begins = parse_instant(edge.valid_from or now)
+        name = edge_id(source.id, edge.source, edge.target, edge.type, begins)
+        for each in await self._edges_called(graph, collection, [name]):
+            if each.valid_until is None and each.evidence == before.id:
+                ended = replace(edge, valid_until=max(now, begins))
+                await self._add_facts(ends_of_fact(was), [ended], graph=graph, collection=collection)
+
+    async def _edges_here(self, home: Source, edges: list[str]) -> list[Edge]:
+        return await self._edges_called(graph_name(self._scope_of(home)), home.collection, edges)
+
+    async def _end(self, homes: Homes, home: Source, edge: Edge, *, kept: bool = True) -> bool:
+        """Say of the memory of an edge what ended its fact, and when; whether it is there."""
+
+        async def ended(memory: Memory) -> Memory:
+            for now in await self._edges_here(home, [edge.id]):
+                later = await self._edges_here(home, [now.closed_by] if now.closed_by else [])
+                by = later[0].evidence if later else None
+                return replace(memory, valid_until=now.valid_until, closed_by=by)
+            return memory
+
+        return await self._tell(homes, str(edge.evidence), ended, kept=kept)
+
+    async def _close(self, homes: Homes, memory: str, *ended: str, kept: bool = False) -> None:
+        """Say of a memory which ones it ended."""
+
+        async def closing(each: Memory) -> Memory:
+            return replace(each, closes=tuple(dict.fromkeys((*each.closes, *ended))))
+
+        await self._tell(homes, memory, closing, kept=kept)
+
+    async def _tell(self, homes: Homes, memory: str, told: Told, *, kept: bool) -> bool:
+        """Say more of a memory, found out anew where it changes meanwhile; whether it is there.
+
+        What it was is `kept` as a version, unless it was stored a moment ago.
+        """
+        while True:
+            stored = await self._memory_sight.documents(homes, [memory])
+            found = await self._memories_in(homes, stored)
+            if not found:
+                return False
+            before, after = found[0], await told(found[0])
+            try:
+                if after != before:
+                    await self._rewrite(homes, before, after, kept=kept)
+            except Changed:
+                continue
+            return True
+
+    async def _rewrite(self, homes: Homes, before: Memory, after: Memory, *, kept: bool) -> None:
+        if kept:
+            await self._revise(homes, before, as_given(after), beside_of(after))
+            return
+        source = homes.by_id[before.document.source]
+        known: dict[str, Json] = {KNOWN_FROM: canonical(before.known_from)}
+        fresh = document_of(
+            as_given(after), before.scope, now=self._parts.clock(), beside=beside_of(after) | known
+        )
+        await self._write([replace(fresh, expected=before.document.fingerprint)], source)
+
+    async def _revise(
+        self,
+        homes: Homes,
+        before: Memory,
+        new: NewMemory,
+        beside: dict[str, Json] | None = None,
+    ) -> Written:
+        """Put a memory in the place of what it was, which is kept as a version. Raises Changed."""
+        source = homes.by_id[before.document.source]
+        self._may_edit(homes.place, before.document, "change a memory")
+        # A clock that was set back makes no version older than the one before it.
+        now = max(self._parts.clock(), before.known_from + timedelta(microseconds=1))
+        stays = beside_of(before)
+        if new.fact != before.fact:
+            stays.pop(CLOSED_BY, None)
+        fresh = remade(before, new, now=now, beside=stays | (beside or {}))
+        try:
+            written = await self._write([version_of(before, now=now), fresh], source)
+        except NotFound as gone:
+            raise Changed("memory", before.id) from gone
+        return replace(written[1], outcome="updated" if new.text == before.text else "replaced")

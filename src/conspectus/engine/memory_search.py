@@ -1,0 +1,268 @@
+"""Memories as they are recalled: what answers, what always stands, what was said last."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from conspectus.access.memory_reader import Homes
+from conspectus.access.policy import among
+from conspectus.engine.memory_reads import Reminding, in_homes
+from conspectus.engine.search import Filling
+from conspectus.errors import InvalidInput
+from conspectus.memory.documents import ended, remembered, told_with
+from conspectus.memory.recent import recent
+from conspectus.memory.scopes import reaches
+from conspectus.model.filter import And
+from conspectus.model.memory import (
+    Memory,
+    MemoryQuestion,
+    MemoryWindow,
+    Origin,
+    Recalled,
+    RecentMemory,
+    Recollection,
+    Scope,
+)
+from conspectus.model.query import Budget, Query
+from conspectus.model.results import Hit, Retrieval
+from conspectus.retrieval.query_plan import asked as checked
+from conspectus.text.times import render
+
+NOTE = "standing note"
+LAST = "one of the last turns"
+ENDED = "no longer true"
+"""Parts of scores. The first two put what they stand for before everything that was found."""
+NOTE_SCORE, LAST_SCORE, ENDED_SCORE = 3.0, 2.0, -0.2
+MOST_NOTES = 200
+RECENT_SHARE = 0.5
+"""The last turns take at most so much of a window."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What stands in a window whatever is found: notes, and the last turns, oldest first."""
+
+    notes: tuple[Memory, ...] = ()
+    recent: tuple[RecentMemory, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question with where it may look, the instant that it is about, and its vector, made once."""
+
+    question: MemoryQuestion
+    homes: Homes
+    at: datetime
+    vector: tuple[float, ...] | None = None
+
+
+class Recalling(Reminding):
+    """What agents know again."""
+
+    async def recall(self, question: MemoryQuestion) -> Recollection:
+        """The memories of a scope that answer a question, best first, each with its reasons.
+
+        Raises NotFound for an unknown collection, InvalidInput for a question that cannot be asked.
+        """
+        asked = await self._asked_of_memory(question)
+        homes, at = asked.homes, asked.at
+        found = await self._answers(asked, question.limit)
+        texts = await self._sight.texts([hit.document for hit in found.hits])
+        last = {each.memory.id for each in await self._last(question, homes)}
+        recalled: dict[str, Recalled] = {}
+        hits = [hit for hit in found.hits if hit.document.id in texts]
+        memories = [in_homes(homes, hit.document, texts[hit.document.id]) for hit in hits]
+        for memory, hit in zip(await self._present(homes, memories), hits, strict=True):
+            recalled.setdefault(memory.id, _recalled(memory, hit, memory.id in last, at))
+        return Recollection(
+            outcome="found" if recalled else "nothing_relevant",
+            memories=tuple(recalled.values())[: question.limit],
+            plan=found.plan,
+            notices=found.notices,
+            timings=found.timings,
+            since=None if question.as_of is None else await homes.since(question.as_of),
+        )
+
+    async def memory_window(
+        self, question: MemoryQuestion, budget: int | Budget, *, renderer: str = "text"
+    ) -> MemoryWindow:
+        """The context for the next turn: standing notes, the last turns, and what answers the question.
+
+        Never over the budget. Raises what `recall` does.
+        """
+        if not 0.0 <= question.notes_share <= 1.0:
+            raise InvalidInput("notes_share", "must be from 0 to 1")
+        wanted = Budget(budget) if isinstance(budget, int) else budget
+        asked = await self._asked_of_memory(question)
+        at = asked.at
+        standing = await self._standing_beside(asked, wanted)
+        first = await self._hits_beside(standing)
+        taken = {hit.document.id for hit in first}
+
+        async def search(limit: int) -> Retrieval:
+            found = await self._answers(asked, limit)
+            rest = [_dated(hit, at) for hit in found.hits if hit.document.id not in taken]
+            hits = (*(_dated(hit, at) for hit in first), *rest)
+            return replace(found, outcome="found" if hits else found.outcome, hits=hits)
+
+        window = await self._filled(search, wanted, renderer, Filling())
+        shown = {each.document for each in window.citations}
+        return MemoryWindow(
+            text=window.text,
+            tokens=window.tokens,
+            notes=tuple(each for each in standing.notes if each.document.id in shown),
+            recent=tuple(each for each in standing.recent if each.memory.id in shown),
+            window=window,
+        )
+
+    async def _asked_of_memory(self, question: MemoryQuestion) -> Asked:
+        scope = replace(question.scope, conversation=None) if question.everywhere else question.scope
+        homes = await self._homes(scope, question.collection)
+        query = Query(question.text, collection=homes.place.collection.id)
+        embedded = await self._embedded(query, homes.place.collection.space) if homes.sources else query
+        return Asked(question, homes, question.as_of or self._parts.clock(), embedded.vector)
+
+    async def _answers(self, asked: Asked, limit: int) -> Retrieval:
+        """What the search finds in the scope, what is no longer true a little further back."""
+        question, homes = asked.question, asked.homes
+        graph = question.graph
+        if graph is not None and graph.graphs is None:
+            graph = replace(graph, graphs=())
+        query = Query(
+            question.text,
+            collection=homes.place.collection.id,
+            where=And((homes.filter, remembered())),
+            limit=limit,
+            floor=question.floor,
+            vector=asked.vector,
+            as_of=question.as_of,
+            graph=graph,
+        )
+        query = checked(query, {}, self._parts.settings)
+        if not homes.sources:
+            return Retrieval("nothing_relevant", ())
+        own = () if graph is None else await self._graphs_of(question.scope, homes.place)
+        found = await self._finished(query, await self._look(query, homes.place, graphs=own))
+        hits = [_weighed(hit, asked.at) for hit in found.hits]
+        hits.sort(key=lambda hit: (-hit.score, hit.chunk.id))
+        return replace(found, hits=tuple(hits))
+
+    async def _last(self, question: MemoryQuestion, homes: Homes) -> list[RecentMemory]:
+        """The last turns of the conversation; none without one, or as of another time."""
+        if question.scope.conversation is None or question.as_of is not None or not homes.sources:
+            return []
+        return await self.recent_memories(
+            scope=question.scope,
+            collection=question.collection,
+            turns=question.recent,
+            tokens=question.recent_tokens,
+        )
+
+    async def _standing_beside(self, asked: Asked, budget: Budget) -> Standing:
+        question = asked.question
+        count = self._parts.counter(budget.tokenizer)
+        room = max(budget.tokens - budget.answer, 0)
+        left = int(room * question.notes_share)
+        notes: list[Memory] = []
+        for note in await self._notes(asked) if left else ():
+            cost = count(note.text)
+            if cost <= left:
+                notes.append(note)
+                left -= cost
+        turns = [each.memory for each in await self._last(question, asked.homes)][::-1]
+        settings = self._parts.settings
+        tokens = settings.recent_memory_tokens if question.recent_tokens is None else question.recent_tokens
+        most = min(tokens, int(room * RECENT_SHARE))
+        last = recent(turns, turns=len(turns), tokens=most, count=count)
+        return Standing(tuple(notes), tuple(last))
+
+    async def _notes(self, asked: Asked) -> list[Memory]:
+        """Standing notes that reach into the scope: those that answer the question first, then the newest."""
+        question, home = asked.question, asked.homes.place
+        wide = await self._homes(Scope(question.scope.user), question.collection)
+        own = {each.id for each in wide.sources if reaches(self._scope_of(each), question.scope)}
+        rows = await wide.notes(own, limit=MOST_NOTES)
+        now = [in_homes(wide, each, text) for each, text in rows]
+        there = now if question.as_of is None else await _then(wide, now, question.as_of)
+        seen = {each.document.id: each for each in await self._present(wide, there)}
+        if not seen or not question.text.strip():
+            return list(seen.values())
+        query = Query(
+            question.text,
+            collection=home.collection.id,
+            where=And((among(own), remembered("note"))),
+            limit=min(len(seen), MOST_NOTES),
+            vector=asked.vector,
+            as_of=question.as_of,
+        )
+        found = await self._look(checked(query, {}, self._parts.settings), home)
+        order = [hit.document.id for hit in found.hits if hit.document.id in seen]
+        return [seen[name] for name in dict.fromkeys((*order, *seen))]
+
+    async def _hits_beside(self, standing: Standing) -> list[Hit]:
+        """What stands in the window, as hits that come first; a turn that was cut with what is left of it."""
+        texts = {each.memory.id: each.text for each in standing.recent if each.cut}
+        scores = {str(each.document.id): (NOTE, NOTE_SCORE) for each in standing.notes}
+        scores |= {each.memory.id: (LAST, LAST_SCORE) for each in standing.recent}
+        hits = []
+        for row in await self._sight.beginnings(list(scores)):
+            name, score = scores[row.document.id]
+            text = texts.get(row.document.id, row.chunk.text)
+            chunk = replace(row.chunk, text=text)
+            hits.append(Hit(chunk, row.document, score, {name: score}, None, None))
+        return hits
+
+
+async def _then(homes: Homes, notes: Sequence[Memory], instant: datetime) -> list[Memory]:
+    """What these notes said at an instant, as far as they were there and were notes."""
+    found = []
+    for history in await homes.histories([each.document for each in notes]):
+        for memory in (in_homes(homes, document, text) for document, text in history):
+            until = memory.known_until
+            if memory.known_from <= instant and (until is None or until > instant) and memory.kind == "note":
+                found.append(memory)
+    return found
+
+
+def _recalled(memory: Memory, hit: Hit, is_last: bool, at: datetime) -> Recalled:
+    origins: list[Origin] = ["note" if memory.kind == "note" else "long_term"]
+    if is_last:
+        origins.insert(0, "recent")
+    return Recalled(
+        memory=memory,
+        score=hit.score,
+        parts=hit.parts,
+        origins=tuple(origins),
+        similarity=hit.similarity,
+        through=hit.through,
+        why=_why(memory, hit.through, at),
+    )
+
+
+def _why(memory: Memory, through: Sequence[str], at: datetime) -> tuple[str, ...]:
+    """What has to be known of a memory beside its score."""
+    why = [f"found through {' → '.join(through)}"] if through else []
+    if memory.valid_until is not None:
+        by = f", ended by {memory.closed_by}" if memory.closed_by else ""
+        tense = "was" if memory.valid_until <= at else "is"
+        why.append(f"{tense} true until {render(memory.valid_until)}{by}")
+    if memory.closes:
+        why.append(f"ended {', '.join(memory.closes)}")
+    if memory.near:
+        why.append(f"says nearly the same as {', '.join(memory.near)}")
+    if memory.known_until is not None:
+        why.append(f"was changed at {render(memory.known_until)}")
+    return tuple(why)
+
+
+def _weighed(hit: Hit, at: datetime) -> Hit:
+    if not ended(hit.document, at):
+        return hit
+    parts = {**hit.parts, ENDED: ENDED_SCORE}
+    return replace(hit, parts=parts, score=sum(parts.values()))
+
+
+def _dated(hit: Hit, at: datetime) -> Hit:
+    """A memory of what is not true at the time says so in the window too."""
+    said = told_with(hit.document, at)
+    return replace(hit, chunk=replace(hit.chunk, text=f"{hit.chunk.text} {said}")) if said else hit

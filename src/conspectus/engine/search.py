@@ -1,0 +1,328 @@
+"""Questions: hits, windows, and why."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import tzinfo
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from conspectus.access.mention_reader import graphs_seen
+from conspectus.access.reader import Place
+from conspectus.engine.documents import STOPPED, Documents
+from conspectus.engine.graph_scope import connections
+from conspectus.errors import InvalidInput, NotFound, ProviderError
+from conspectus.memory.documents import known_at
+from conspectus.model.filter import And, Filter
+from conspectus.model.ids import SourceId
+from conspectus.model.query import EVERYWHERE, Budget, Query, Situation
+from conspectus.model.records import Document, EmbeddingSpace
+from conspectus.model.results import ContextWindow, Hit, Reranking, Retrieval
+from conspectus.ports import Index
+from conspectus.ports.jobs import asking
+from conspectus.retrieval.chains import Reading, with_chains
+from conspectus.retrieval.collection_merge import merged
+from conspectus.retrieval.graph_candidates import Connections
+from conspectus.retrieval.pipeline import search
+from conspectus.retrieval.query_context import Standing
+from conspectus.retrieval.query_plan import asked
+from conspectus.retrieval.ranking import Looking
+from conspectus.retrieval.rerank import reordered, reranked
+from conspectus.retrieval.scoring_profiles import profile_named
+from conspectus.text.sentences import sentences
+from conspectus.window.build import build_window
+from conspectus.window.focus import Focus
+from conspectus.window.render import renderer_named
+
+FEWEST = 50
+SHORT = 40
+"""A window asks for one hit per so many tokens, and for more only where that does not fill it."""
+FULL = 0.95
+FLOOR = 0.25
+"""Texts of the shipped model that have nothing in common are rarely more similar than this."""
+
+MOST_SENTENCES = 64
+"""So many sentences of a hit are compared with the question, where none of its words occurs in them."""
+
+WAITING = "not all texts can be found by meaning yet: some wait for their vectors"
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """How a window is filled: at first with one hit for `each` tokens, with `once` not with more.
+
+    `labels` and `zones` are those of streams.
+    """
+
+    once: bool = False
+    each: int = SHORT
+    labels: Mapping[str, str] | None = None
+    zones: Mapping[str, tzinfo] | None = None
+
+
+class Asking(Documents):
+    """What the store has to say."""
+
+    async def retrieve(self, /, query: str | Query, **fields: Any) -> Retrieval:
+        """The best chunks for a question, best first, each with the parts of its score.
+
+        `fields` are those of Query; the collection `*` stands for all that can be seen. Raises NotFound for
+        an unknown collection.
+        """
+        return await self._search(asked(query, fields, self._parts.settings))
+
+    async def window(
+        self, /, query: str | Query, budget: int | Budget, *, renderer: str = "text", **fields: Any
+    ) -> ContextWindow:
+        """The right context for a question, rendered, never over the budget, with a reason for everything.
+
+        `renderer` is text, xml, json, messages or guarded. Unless `limit` is given, as many hits are looked
+        at as it takes to fill the budget.
+        """
+        wanted = Budget(budget) if isinstance(budget, int) else budget
+
+        async def search(limit: int) -> Retrieval:
+            return await self._search(asked(query, {"limit": limit, **fields}, self._parts.settings))
+
+        return await self._filled(search, wanted, renderer, Filling(once="limit" in fields))
+
+    async def explain(
+        self, /, query: str | Query, budget: int | Budget, *, document: str | None = None, **fields: Any
+    ) -> ContextWindow:
+        """A window whose trace also has the chunks of one document, whether they were found or not."""
+        stored = None if document is None else await self.get(document)
+        wanted = Budget(budget) if isinstance(budget, int) else budget
+        everything = {"limit": self._parts.settings.max_limit, **fields}
+        found = await self._search(asked(query, everything, self._parts.settings), also=stored)
+        ranked = {hit.document.id for hit in (*found.hits, *found.below_floor)}
+        if stored is not None and stored.id not in ranked:
+            why = "the filter leaves it out" if stored.chunks else "it has no text"
+            found = replace(found, notices=(*found.notices, f"{stored.id} was not ranked: {why}"))
+        return build_window(found, wanted, renderer_named("text"), self._parts.counter(wanted.tokenizer))
+
+    async def hits(self, chunks: Sequence[int]) -> Sequence[Hit]:
+        """Chunks found before, by their ids, as hits without scores; what is gone or hidden is left out."""
+        found = await self._sight.passages(chunks)
+        return [Hit(each.chunk, each.document, 0.0, {}, None, None) for each in found]
+
+    async def rerank(self, query: str, hits: Sequence[Hit], *, top_n: int = 5) -> Reranking:
+        """The hits that answer the question best by the reranker of the settings, with their relevance.
+
+        Without one, or where it fails, the first in the order given, without relevance and with a notice.
+        """
+        with asking(self._person.id):
+            return await reranked(query, hits, self._parts.reranker, top_n=top_n)
+
+    async def search_and_rerank(
+        self, /, query: str | Query, *, search_limit: int = 50, top_n: int = 5, **fields: Any
+    ) -> Reranking:
+        """Look broadly, then let the reranker choose; falls back as `rerank` does."""
+        found = await self.retrieve(query, **{"limit": search_limit, **fields, "rerank": False})
+        return await self.rerank(_text(query), found.hits, top_n=top_n)
+
+    async def augment(
+        self, /, query: str | Query, budget: int | Budget, *, floor: float = FLOOR, **fields: Any
+    ) -> ContextWindow:
+        """The window over everything that can be seen, without what is less similar than the floor."""
+        return await self.window(query, budget, **{"collection": EVERYWHERE, "floor": floor, **fields})
+
+    async def _filled(
+        self,
+        search: Callable[[int], Awaitable[Retrieval]],
+        budget: Budget,
+        renderer: str,
+        how: Filling,
+    ) -> ContextWindow:
+        """The window of as many hits as it takes to fill it."""
+        count, chosen = self._parts.counter(budget.tokenizer), renderer_named(renderer)
+        most = self._parts.settings.max_limit
+        limit = min(max(FEWEST, budget.tokens // how.each), most)
+        while True:
+            found = await search(limit)
+            start = perf_counter()
+            window = build_window(found, budget, chosen, count, labels=how.labels, zones=how.zones)
+            took = {"pack and render": (perf_counter() - start) * 1_000}
+            own = sum(hit.along_with is None for hit in found.hits)
+            enough = window.tokens >= FULL * window.allowed or own < limit
+            if enough or how.once or limit == most:
+                near = await self._nearest(found, window)
+                if near:
+                    found = replace(found, nearest=near)
+                    window = build_window(found, budget, chosen, count, labels=how.labels, zones=how.zones)
+                return replace(window, timings={**window.timings, **took})
+            limit = min(4 * limit, most)
+
+    async def _nearest(self, found: Retrieval, window: ContextWindow) -> dict[int, tuple[float, ...]]:
+        """How similar the sentences are of a hit that was cut although no word of the question is in it."""
+        cut = {entry.chunk for entry in window.trace if entry.fate == "truncated"}
+        near: dict[int, tuple[float, ...]] = {}
+        for hit in found.hits:
+            asked = found.terms.get(hit.document.collection)
+            if hit.chunk.id not in cut or asked is None or asked.vector is None or asked.space is None:
+                continue
+            spans = list(sentences(hit.chunk.text))[:MOST_SENTENCES]
+            embedder = self._parts.embedder_for(asked.space)
+            if embedder is None or len(spans) < 2 or Focus(found.terms).sentences(hit):
+                continue
+            try:
+                vectors = await embedder.embed_documents([hit.chunk.text[slice(*span)] for span in spans])
+            except ProviderError:
+                continue
+            near[hit.chunk.id] = tuple((vectors @ np.asarray(asked.vector, dtype=np.float32)).tolist())
+        return near
+
+    async def _search(self, query: Query, also: Document | None = None) -> Retrieval:
+        with asking(self._person.id):
+            return await self._finished(query, _with_highest(query, await self._find(query, also)))
+
+    async def _finished(self, query: Query, found: Retrieval) -> Retrieval:
+        """What was found, in the order of the reranker and with its chains, where they are asked for."""
+        if query.rerank and self._parts.reranker is not None:
+            start = perf_counter()
+            found = await reordered(query.text, found, self._parts.reranker)
+            found = replace(found, timings={**found.timings, "rerank": (perf_counter() - start) * 1_000})
+        return await self._chained(query, found) if query.chain else found
+
+    async def _chained(self, query: Query, found: Retrieval) -> Retrieval:
+        """The hits with what it takes to understand them."""
+        sight, most = self._sight, self._parts.settings.max_thread_chunks
+        start = perf_counter()
+        reading = Reading(sight.threaded, sight.beginnings, sight.passages, query.where, most)
+        found = await with_chains(found, reading, most=query.chain)
+        return replace(found, timings={**found.timings, "chains": (perf_counter() - start) * 1_000})
+
+    async def _find(self, query: Query, also: Document | None) -> Retrieval:
+        if query.collection != EVERYWHERE:
+            place = await self._sight.place(query.collection)
+            return await self._look(query, place, also, await self._standing(query.situation, [place]))
+        places = await self._sight.places()
+        standing = await self._standing(query.situation, places)
+        by_space = {
+            space: await self._embedded(query, space) for space in {p.collection.space for p in places}
+        }
+        found: list[Retrieval] = []
+        unasked: dict[str, ProviderError] = {}
+        for place in places:
+            try:
+                found.append(await self._look(by_space[place.collection.space], place, also, standing))
+            except ProviderError as fault:
+                unasked[place.collection.name] = fault
+        if unasked and not found:
+            raise next(iter(unasked.values()))
+        whole = merged(query, found, comparable=len(by_space) == 1)
+        notices = (f"collection {name} was not asked: {fault}" for name, fault in unasked.items())
+        return replace(whole, notices=(*whole.notices, *notices))
+
+    async def _embedded(self, query: Query, space: EmbeddingSpace | None) -> Query:
+        """The question with its vector in a space, so that many collections cost one; else as it was."""
+        embedder = self._parts.embedder_for(space) if space else None
+        if (
+            embedder is None
+            or query.vector is not None
+            or "vectors" not in query.arms
+            or not query.text.strip()
+        ):
+            return query
+        try:
+            return replace(query, vector=tuple(map(float, await embedder.embed_query(query.text))))
+        except ProviderError:
+            return query
+
+    async def _standing(self, situation: Situation | None, places: Sequence[Place]) -> Standing | None:
+        """The situation with its channel looked up among what the person may see. Raises NotFound."""
+        if situation is None:
+            return None
+        profile = profile_named(situation.profile)
+        at = situation.at or self._parts.clock()
+        if situation.channel is None:
+            return Standing(profile, at)
+        sources = [await self._sight.source(place, situation.channel) for place in places]
+        channel = frozenset(source.id for source in sources if source is not None)
+        if not channel:
+            raise NotFound("channel", situation.channel)
+        return Standing(profile, at, channel, situation.thread)
+
+    async def _look(
+        self,
+        query: Query,
+        place: Place,
+        also: Document | None = None,
+        standing: Standing | None = None,
+        *,
+        alone: bool = False,
+        graphs: Sequence[SourceId] = (),
+    ) -> Retrieval:
+        """The hits of one collection; `graphs` are walked over beside those that the question names."""
+        core, home = self._core, place.collection
+        start = perf_counter()
+        shelf = await core.shelves.current(home)
+        followed = {"follow the records": (perf_counter() - start) * 1_000}
+        embedder = self._parts.embedder_for(shelf.space) if shelf.space else None
+
+        async def refreshed() -> Index:
+            return (await core.shelves.newest(home.id)).index
+
+        beside = also if also is not None and also.collection == home.id else None
+        extra = await self._sight.chunks(beside) if beside else ()
+        where = await self._known(query, place)
+        looking = Looking(
+            collection=home,
+            index=shelf.index,
+            refreshed=refreshed,
+            hydrate=self._sight.rows(place),
+            embedder=embedder or "the collection has no vectors, or no embedder for them is set here",
+            where=place.narrowed(where),
+            standing=standing,
+            alone=alone,
+            question=query.text,
+            graph=query.graph,
+            connections=await self._connections(query, place, graphs, where=where),
+        )
+        found = await search(query, looking, also=[each.chunk.id for each in extra])
+        found = replace(found, timings={**followed, **found.timings})
+        return await self._with_notice(found, query, place, shelf.space)
+
+    async def _connections(
+        self, query: Query, place: Place, graphs: Sequence[SourceId], *, where: Filter
+    ) -> Connections | None:
+        if query.graph is None:
+            return None
+        named = await graphs_seen(self._sight, place, where, query.graph.graphs)
+        all_of_them = list(dict.fromkeys((*graphs, *named)))
+        return await connections(self._core, place, all_of_them, where=where, as_of=query.as_of)
+
+    async def _with_notice(
+        self, found: Retrieval, query: Query, place: Place, space: EmbeddingSpace | None
+    ) -> Retrieval:
+        """What was found, saying so where texts could not be found by meaning."""
+        problem = self._core.backfill.problem(place.collection)
+        if problem is not None:
+            said = str(problem) if place.whole else STOPPED
+            return replace(found, notices=(*found.notices, said))
+        if found.hits or space is None or "vectors" not in query.arms or not query.text.strip():
+            return found
+        waits = await self._sight.waits(place, space, query.where)
+        return replace(found, notices=(*found.notices, WAITING)) if waits else found
+
+    async def _known(self, query: Query, place: Place) -> Filter:
+        """What was asked for, of what was known at the time; earlier versions only as of their own time."""
+        if query.as_of is not None and query.as_of.utcoffset() is None:
+            raise InvalidInput("as_of", "must have a zone")
+        if query.as_of is None and not await self._core.versions.are_in(place.collection):
+            return query.where
+        return And((known_at(query.as_of), query.where))
+
+
+def _text(query: str | Query) -> str:
+    return query.text if isinstance(query, Query) else query
+
+
+def _with_highest(query: Query, found: Retrieval) -> Retrieval:
+    """What was found, with a notice of the highest similarity if all of it is below the floor."""
+    known = [hit.similarity for hit in found.below_floor if hit.similarity is not None]
+    if found.hits or not known:
+        return found
+    floor = found.plan.get("floor", query.floor)
+    notice = f"everything is below the minimum similarity {floor}; the highest is {max(known):.2f}"
+    return replace(found, notices=(*found.notices, notice))

@@ -1,0 +1,378 @@
+"""Streams: captions as they come and by the file, read by time, and followed as they grow."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from dataclasses import replace as changed
+from pathlib import Path
+from time import monotonic
+from typing import Unpack
+
+from conspectus.access.reader import Place
+from conspectus.engine.chat import Chatting
+from conspectus.errors import Conflict, ConspectusError, InvalidInput, NotAllowed, NotFound, TooLarge
+from conspectus.ingest.captions import (
+    FILE,
+    Taken,
+    Taking,
+    by_video,
+    caption_document,
+    caption_id,
+    checked_against,
+    origin_of,
+    path_within,
+    span_of,
+    stream_metadata,
+)
+from conspectus.ingest.pipeline import batches
+from conspectus.model.filter import And, Eq
+from conspectus.model.jobs import Upload
+from conspectus.model.records import Document, Kind, NewDocument, Receipt, Source, Written
+from conspectus.model.streams import (
+    LIVE,
+    ORIGIN,
+    TITLE,
+    WHOLE,
+    ZONE,
+    Caption,
+    CaptionFiles,
+    CaptionPage,
+    CaptionRange,
+    LiveCaption,
+    NewCaption,
+    NewStream,
+    Stream,
+)
+from conspectus.ports import Progress
+from conspectus.ports.timelines import Extent, Span
+from conspectus.text.clocks import StreamClock, clock_of, zone_named
+
+PAGE = 1_000
+CHANGES = 100
+SAME_NAME = "another file of that name was taken in just now: name the folder above both, or rename one"
+
+
+class Streaming(Chatting):
+    """What is seen and said in videos, and when."""
+
+    async def put_stream(self, stream: NewStream | str) -> Stream:
+        """The stream, made if it is new, else with what is given changed.
+
+        Raises Conflict for a source of another kind, and for another origin once there are captions: their
+        times would mean something else.
+        """
+        new = NewStream(stream) if isinstance(stream, str) else stream
+        await self._shelf_for(new.collection)
+        place = await self._sight.place(new.collection)
+        found = await self._sight.source(place, new.name)
+        if found is not None and found.kind != "stream":
+            raise Conflict("stream", new.name, f"is the name of a source of the kind {found.kind}")
+        stored = {} if found is None else found.metadata
+        if new.zone is not None:
+            zone_named(new.zone)
+        zone = new.zone or stored.get(ZONE)
+        origin = origin_of(new.origin, zone if isinstance(zone, str) else None)
+        if found is not None and origin is not None and origin != stored.get(ORIGIN):
+            await self._require_empty(place, found)
+        given = {TITLE: new.title, ORIGIN: origin, ZONE: new.zone, LIVE: new.live}
+        told = stream_metadata(stored, given, new.metadata)
+        if found is None or told != stored:
+            found = await self.source(new.name, collection=new.collection, metadata=told, kind="stream")
+        return await self._as_stream(place, found)
+
+    async def streams(self, *, collection: str = "default") -> list[Stream]:
+        """The streams of a collection that can be seen, by name."""
+        place = await self._sight.place(collection)
+        found = [each for each in await self._sight.sources(place) if each.kind == "stream"]
+        return [await self._as_stream(place, each) for each in found]
+
+    async def find_stream(self, stream: str, *, collection: str = "default") -> Stream:
+        """The stream of that id or name. Raises NotFound."""
+        place, source = await self._stream_source(stream, collection)
+        return await self._as_stream(place, source)
+
+    async def add_captions(
+        self,
+        captions: NewCaption | Iterable[NewCaption],
+        *,
+        stream: str,
+        collection: str = "default",
+        replace: bool = False,
+        wait: bool = False,
+        progress: Progress | None = None,
+    ) -> list[Written]:
+        """Store captions, in any order and any number of times, in batches that are each a transaction.
+
+        The stream is made if it is new. The same caption again is unchanged; without `replace` one whose
+        key or index is stored with another text or time is Conflict. Raises InvalidInput or TooLarge; the
+        batch at fault is not written.
+        """
+        given = [captions] if isinstance(captions, NewCaption) else captions
+        target, place = await self._writable(stream, collection, kind="stream")
+        if target.kind != "stream":
+            raise Conflict("stream", stream, f"is the name of a source of the kind {target.kind}")
+        embedder, clock = await self._embedder(place.collection), clock_of(target)
+        written: list[Written] = []
+        for batch in batches(given):
+            documents = await asyncio.to_thread(_documents, batch, target, clock)
+            written += await self._write_captions(place, target, documents, replacing=replace)
+            self._begin_embedding(place.collection, embedder)
+            if progress is not None:
+                progress("writing", len(written), 0)
+        await self._embed_in(place, wait=wait, progress=progress)
+        return written
+
+    async def captions(
+        self,
+        *,
+        stream: str,
+        collection: str = "default",
+        within: CaptionRange = WHOLE,
+        after: str | None = None,
+        limit: int = PAGE,
+    ) -> CaptionPage:
+        """A page of a stream's captions in the order of time; `after` is the page before's `next`."""
+        if not 1 <= limit <= PAGE:
+            raise InvalidInput("limit", f"must be from 1 to {PAGE}")
+        place, source = await self._stream_source(stream, collection)
+        clock = clock_of(source)
+        span = span_of(within, clock)
+        page = await self._sight.timeline(place, source, span, kind="caption", after=after, limit=limit)
+        return CaptionPage(tuple(as_caption(*each, clock) for each in page.documents), page.next)
+
+    async def clear_stream(
+        self,
+        stream: str,
+        *,
+        collection: str = "default",
+        within: CaptionRange = WHOLE,
+        purge: bool = False,
+    ) -> Receipt:
+        """Delete the captions and events of a range, or all; the stream itself stays."""
+        place, source = await self._stream_source(stream, collection)
+        if within == WHOLE:
+            return await self.delete_where(
+                And((Eq("source", source.id),)), collection=place.collection.id, purge=purge
+            )
+        span = span_of(within, clock_of(source))
+        kinds: tuple[Kind, ...] = ("caption", "event")
+        found = [each for kind in kinds for each, _ in await self._between(place, source, span, kind)]
+        return await self.delete([each.id for each in found], purge=purge)
+
+    async def import_captions(
+        self,
+        files: Sequence[str | Path | Upload],
+        *,
+        stream: str | None = None,
+        collection: str = "default",
+        **how: Unpack[Taking],
+    ) -> CaptionFiles:
+        """Take in files of captions, each as a stream of its own unless `stream` names one.
+
+        A stream is called as its file, from the folder on that was named and without the ending; a file with
+        captions of many videos makes one for each. Taking a file in again follows what has changed in it. A
+        file that fails is named in the report and stops no other. Raises NotAllowed for a path, where the
+        person is not the owner.
+        """
+        taken = Taken()
+        progress = how.get("progress")
+        given = await asyncio.to_thread(self._caption_files, files)
+        for number, (name, data) in enumerate(given):
+            if progress is not None:
+                progress("reading", number, len(given))
+            if name in taken.names:
+                taken.failures.append((name if isinstance(data, bytes) else str(data), SAME_NAME))
+                continue
+            taken.names.add(name)
+            try:
+                await self._take_captions(taken, name, data, stream, collection=collection, how=how)
+            except (NotAllowed, NotFound):
+                raise
+            except ConspectusError as fault:
+                taken.failures.append((name, str(fault).removeprefix(f"{name}: ")))
+        if taken.streams:
+            place = await self._sight.place(collection)
+            await self._embed_in(place, wait=how.get("wait", False), progress=progress)
+        return CaptionFiles(
+            taken.streams, **taken.outcomes, failures=tuple(taken.failures), notices=tuple(taken.notices)
+        )
+
+    async def follow_captions(
+        self, *, stream: str, collection: str = "default", after: int | None = None
+    ) -> AsyncGenerator[LiveCaption, None]:
+        """Captions as they are written, those after the change `after`, or from now on.
+
+        Goes on until it is closed. Raises NotFound, also when the stream can be seen no longer. After a
+        break some may come twice, none is left out.
+        """
+        place, source = await self._stream_source(stream, collection)
+        sequence = await self._sight.newest_change(place) if after is None else after
+        pause = self._parts.settings.alert_poll_interval_ms / 1_000
+        while True:
+            reached, found = await self._sight.written_since(place, source, sequence, limit=CHANGES)
+            captions = [each for each in found if each[1].kind == "caption"]
+            texts = await self._sight.texts([each for _, each in captions])
+            read = monotonic()
+            for at, document in captions:
+                if monotonic() - read > pause:
+                    place, source = await self._stream_source(source.id, place.collection.id)
+                    read = monotonic()
+                if document.id in texts:
+                    yield LiveCaption(at, as_caption(document, texts[document.id], clock_of(source)))
+            if reached == sequence:
+                await asyncio.sleep(pause)
+            sequence = reached
+            place, source = await self._stream_source(source.id, place.collection.id)
+
+    async def newest_caption(self, *, stream: str, collection: str = "default") -> int:
+        """The number after which a stream is followed from now on. Raises NotFound."""
+        place, _ = await self._stream_source(stream, collection)
+        return await self._sight.newest_change(place)
+
+    async def _take_captions(
+        self,
+        taken: Taken,
+        name: str,
+        data: bytes | Path,
+        stream: str | None,
+        *,
+        collection: str,
+        how: Taking,
+    ) -> None:
+        """The captions of one file in the place of those that it had before."""
+        raw = await asyncio.to_thread(self._bytes_of, data)
+        read = self._parts.captions.read
+        track = await asyncio.to_thread(read, raw, name, sentences=how.get("sentences", True))
+        if track.notice:
+            taken.notices.append(f"{name}: {track.notice}")
+        for of, captions in by_video(track, name, stream).items():
+            if track.title and stream is None:
+                await self.put_stream(NewStream(of, collection=collection, title=track.title))
+            written = await self.add_captions(
+                captions,
+                stream=of,
+                collection=collection,
+                replace=how.get("replace", True),
+                progress=how.get("progress"),
+            )
+            taken.count(of, written)
+            await self._drop_others(of, collection, name, {str(each.id) for each in written})
+
+    async def _drop_others(self, stream: str, collection: str, name: str, kept: set[str]) -> None:
+        """Delete what the file had before and has no longer."""
+        place, source = await self._stream_source(stream, collection)
+        where = And((Eq("source", source.id), Eq("kind", "caption"), Eq((FILE,), name)))
+        gone: list[str] = []
+        after: str | None = None
+        while True:
+            page = await self.list(collection=place.collection.id, where=where, after=after, limit=PAGE)
+            gone += [each.id for each in page.documents if each.id not in kept]
+            after = page.next
+            if after is None:
+                break
+        if gone:
+            await self.delete(gone)
+
+    def _caption_files(self, files: Sequence[str | Path | Upload]) -> list[tuple[str, bytes | Path]]:
+        """The names of all files, and their bytes or where they are; folders are looked through."""
+        found: list[tuple[str, bytes | Path]] = []
+        for each in files:
+            if isinstance(each, Upload):
+                found.append((path_within(each.name), each.data))
+            elif not self._person.owner:
+                raise NotAllowed("read files of the machine that holds the store", "its owner account")
+            else:
+                inside = self._parts.files.discover([Path(each).expanduser()])
+                found += [(one.name, one.path) for one in inside]
+        return found
+
+    def _bytes_of(self, data: bytes | Path) -> bytes:
+        most = self._parts.settings.max_file_bytes
+        size = len(data) if isinstance(data, bytes) else data.stat().st_size
+        if size > most:
+            raise TooLarge("file", size=size, limit=most)
+        return data if isinstance(data, bytes) else data.read_bytes()
+
+    async def _write_captions(
+        self, place: Place, stream: Source, documents: Sequence[NewDocument], *, replacing: bool
+    ) -> list[Written]:
+        """Each of a batch as it was written, in the order given."""
+        names = [caption_id(stream.id, each.key or "") for each in documents]
+        stored = {str(each.id): each for each in await self._sight.inside(place, list(dict.fromkeys(names)))}
+        chosen = checked_against(documents, stored, stream, replacing=replacing)
+        written = await self._write(chosen, stream, stored=list(stored.values()))
+        by_id = {str(each.id): each for each in written}
+        again = {name: changed(each, outcome="unchanged") for name, each in by_id.items()}
+        return [(by_id if name not in names[:at] else again)[name] for at, name in enumerate(names)]
+
+    async def _shelf_for(self, collection: str) -> None:
+        """Make the collection if it is new."""
+        if await self._sight.find(collection) is None:
+            await self.collection(collection)
+
+    async def _require_empty(self, place: Place, stream: Source) -> None:
+        if (await self._sight.extent(place, stream)).captions:
+            raise Conflict("stream", stream.name, "has captions; another origin would change their times")
+
+    async def _stream_source(self, stream: str, collection: str) -> tuple[Place, Source]:
+        """A stream that can be seen, with its collection. Raises NotFound."""
+        place = await self._sight.place(collection)
+        found = await self._sight.source(place, stream)
+        if found is None or found.kind != "stream":
+            raise NotFound("stream", stream)
+        return place, found
+
+    async def _as_stream(self, place: Place, source: Source) -> Stream:
+        return stream_of(source, await self._sight.extent(place, source))
+
+    async def _timeline(
+        self, place: Place, source: Source, span: Span, kind: Kind = "caption"
+    ) -> list[Caption]:
+        """All of a range of a stream that was seen, in the order of time."""
+        clock = clock_of(source)
+        return [as_caption(*each, clock) for each in await self._between(place, source, span, kind)]
+
+    async def _between(
+        self, place: Place, source: Source, span: Span, kind: Kind
+    ) -> list[tuple[Document, str]]:
+        found: list[tuple[Document, str]] = []
+        after: str | None = None
+        while True:
+            page = await self._sight.timeline(place, source, span, kind=kind, after=after, limit=PAGE)
+            found += page.documents
+            after = page.next
+            if after is None:
+                return found
+
+
+def stream_of(source: Source, extent: Extent) -> Stream:
+    """The stream that a source is, which goes as far as its captions do."""
+    title, zone = source.metadata.get(TITLE), source.metadata.get(ZONE)
+    return Stream(
+        source=source,
+        title=title if isinstance(title, str) else "",
+        origin=clock_of(source).origin,
+        zone=zone if isinstance(zone, str) else "UTC",
+        live=source.metadata.get(LIVE) is True,
+        captions=extent.captions,
+        first=extent.first,
+        last=extent.last,
+    )
+
+
+def as_caption(document: Document, text: str, clock: StreamClock) -> Caption:
+    """A stored caption or event with its times on the clock of its stream."""
+    period = document.occurred
+    if period is None:
+        return Caption(document, text, None, None)
+    return Caption(document, text, clock.seconds(period.start), clock.seconds(period.end))
+
+
+def _documents(batch: Sequence[NewCaption], stream: Source, clock: StreamClock) -> list[NewDocument]:
+    found: list[NewDocument] = []
+    for place, each in enumerate(batch):
+        try:
+            found.append(caption_document(each, stream, clock))
+        except ConspectusError as fault:
+            fault.add_note(f"caption {place + 1} of {len(batch)}")
+            raise
+    return found

@@ -1,0 +1,204 @@
+"""How a summary of a stream is made: its captions in batches, a model for each, and what is kept of that."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from conspectus.access.reader import Place
+from conspectus.engine.summary_model import Paper, Scribe
+from conspectus.engine.video_search import Seeing
+from conspectus.errors import Changed, ChatError, TooLarge
+from conspectus.ingest.captions import span_of
+from conspectus.model.records import Source
+from conspectus.model.retry_policy import Patience
+from conspectus.model.streams import BatchSummary, Caption, Summary, SummaryRequest
+from conspectus.ports import Progress, Vectors
+from conspectus.ports.chat import ChatModel
+from conspectus.ports.timelines import Span
+from conspectus.streams.caption_format import shown
+from conspectus.streams.extractive_summary import extracted
+from conspectus.streams.structured_output import Form
+from conspectus.streams.summarizer import Style, Writer, between
+from conspectus.streams.summary_batches import Batch, batches, by_index
+from conspectus.streams.summary_requests import checked, recipe
+from conspectus.streams.summary_runner import Finished, in_batches, in_turn
+from conspectus.text.analyzer import Analyzer
+from conspectus.text.clocks import clock_of
+
+ROUNDS = 3
+"""How often a summary is begun because captions were changed or deleted while it was made."""
+EXTRACTIVE = "extractive"
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that was checked, with where its captions are."""
+
+    request: SummaryRequest
+    source: Source
+    place: Place
+    span: Span
+    form: Form | None
+
+    def named(self, model: str) -> str:
+        """The recipe by which a model summarises."""
+        return recipe(self.request, self.span, model)
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """Whether only what is kept is read, whether only full batches count, and who is told how far it is."""
+
+    reading: bool = False
+    filling: bool = False
+    progress: Progress | None = None
+
+    def done(self, count: int, total: int) -> None:
+        """Tell how many batches are done."""
+        if self.progress is not None:
+            self.progress("summarising", count, total)
+
+
+class Condensing(Seeing):
+    """The work behind a summary."""
+
+    async def _asked(self, request: SummaryRequest) -> Asked:
+        settings = self._parts.settings
+        ready = checked(request, most_characters=settings.max_chat_characters)
+        form = None if ready.schema is None else Form(ready.schema)
+        place, source = await self._stream_source(ready.stream, ready.collection)
+        span = span_of(ready.range, clock_of(source))
+        return Asked(ready, source, place, span, form)
+
+    async def _summed(self, asked: Asked, how: How) -> Summary:
+        """What is asked for, by the model where there is one; each request by one task at a time."""
+        model = None if asked.request.extractive else self._parts.chat_model
+        if model is None:
+            return await self._extracted(asked)
+        name = asked.named(model.name)
+        lock = self._core.summary_locks.setdefault(f"{asked.source.id} {name}", asyncio.Lock())
+        if how.reading:
+            return await self._made(asked, model, how)
+        async with lock:
+            for _ in range(ROUNDS - 1):
+                with suppress(Changed):
+                    return await self._made(asked, model, how)
+            return await self._made(asked, model, how)
+
+    async def _made(self, asked: Asked, model: ChatModel, how: How) -> Summary:
+        """One attempt, with the captions as they are now."""
+        name, store = asked.named(model.name), self._parts.summaries
+        captions = await self._captions_of(asked)
+        parts = await self._batches(asked, name, captions, how)
+        if not parts:
+            return Summary("empty", "", model.name, ())
+        scribe = self._scribe(asked, model, captions, reading=how.reading)
+        writer = Writer(self._style(asked, model), scribe.ask, model.name)
+        how.done(0, len(parts))
+
+        def done(count: int) -> None:
+            how.done(count, len(parts))
+
+        if asked.request.mode == "refine":
+            finished = await in_turn(writer, parts, done)
+        else:
+            workers = 2 * max(1, self._parts.settings.summary_concurrency)
+            finished = await in_batches(writer, parts, done, workers=workers, together=not how.filling)
+        if not how.reading and not how.filling and finished.fault is None:
+            await store.tidy(asked.source.id, name, scribe.used)
+        return reported(finished, model.name, asked.form, calls=scribe.calls)
+
+    async def _batches(self, asked: Asked, name: str, captions: Sequence[Caption], how: How) -> list[Batch]:
+        """The batches to summarise; where they were cut by time is kept before anything is asked."""
+        source, size = asked.source.id, asked.request.batch_size
+        if by_index(captions):
+            made = batches(captions, size)
+        else:
+            kept = await self._parts.summaries.borders(source, name)
+            made = batches(captions, size, kept)
+            borders = [each.border for each in made if each.full or not how.filling]
+            if not how.reading and borders != list(kept):
+                await self._parts.summaries.keep_borders(source, name, borders)
+        return [each for each in made if each.full] if how.filling else made
+
+    async def _captions_of(self, asked: Asked) -> list[Caption]:
+        most = self._parts.settings.max_summary_captions
+        found = await self._timeline(asked.place, asked.source, asked.span)
+        if len(found) > most:
+            raise TooLarge("range", size=len(found), limit=most, unit="captions")
+        return [each for each in found if each.text.strip()]
+
+    def _scribe(
+        self, asked: Asked, model: ChatModel, captions: Sequence[Caption], *, reading: bool
+    ) -> Scribe:
+        fingerprints = {each.document.id: each.document.fingerprint for each in captions}
+        paper = Paper(self._parts.summaries, asked.source.id, asked.named(model.name), fingerprints)
+        patience, turns = self._summary_patience, self._core.summary_turns
+        return Scribe(model, paper, asked.form, patience, turns, reading)
+
+    def _style(self, asked: Asked, model: ChatModel) -> Style:
+        clock = clock_of(asked.source)
+        return Style(
+            prompt=asked.request.prompt,
+            form=None if asked.form is None else asked.form.text,
+            window=model.window,
+            count=self._parts.counter(model.tokenizer),
+            shown=lambda seconds: shown(seconds, clock),
+        )
+
+    @cached_property
+    def _summary_patience(self) -> Patience:
+        settings = self._parts.settings
+        longest = float(settings.embed_max_backoff_seconds)
+        first = settings.job_backoff_ms / 1_000
+        return Patience(max(1, settings.summary_max_attempts), first_wait=first, longest_wait=longest)
+
+    async def _extracted(self, asked: Asked) -> Summary:
+        captions = await self._captions_of(asked)
+        if not captions:
+            return Summary("empty", "", EXTRACTIVE, ())
+        clock, language = clock_of(asked.source), asked.place.collection.language
+        vectors = await self._caption_vectors(asked.place, captions)
+        chosen = await asyncio.to_thread(
+            extracted, captions, asked.request.sentences, terms=Analyzer(language).terms, vectors=vectors
+        )
+        lines = [
+            f"{between(each.start, each.end, lambda at: shown(at, clock))}{said}" for each, said in chosen
+        ]
+        text = "\n".join(lines)
+        start, end = Batch(0, tuple(captions), full=True).times
+        only = BatchSummary(0, start, end, len(captions), "done", text)
+        return Summary("complete", text, EXTRACTIVE, (only,))
+
+    async def _caption_vectors(self, place: Place, captions: Sequence[Caption]) -> Vectors | None:
+        """One row for each caption; None where not all have a vector."""
+        space = place.collection.space
+        if space is None:
+            return None
+        ids = [each.document.id for each in captions]
+        found = await self._parts.summaries.vectors(ids, space)
+        if len(found) < len(ids):
+            return None
+        joined = b"".join(found[each] for each in ids)
+        return np.frombuffer(joined, "<f2").astype(np.float32).reshape(len(ids), -1)
+
+
+def reported(finished: Finished, model: str, form: Form | None, *, calls: int) -> Summary:
+    """What was made of it. Raises the first error where nothing was."""
+    whole = finished.whole
+    done = [each for each in finished.batches if each.state == "done"]
+    if finished.fault is not None and not done and isinstance(finished.fault, ChatError):
+        raise finished.fault
+    text = "" if whole is None else whole.text
+    return Summary(
+        outcome="complete" if finished.fault is None else "partial",
+        text=text,
+        by=model,
+        batches=finished.batches,
+        data=form.read(text) if form is not None and text else None,
+        calls=calls,
+    )

@@ -1,0 +1,1 @@
+"""APIs for single domains over the engine; each keeps the words of its domain."""

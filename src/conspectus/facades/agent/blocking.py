@@ -1,0 +1,281 @@
+"""An agent's context for programs without an event loop: the same methods, blocking."""
+
+import functools
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
+
+from conspectus.facades.agent.context import AsyncAgentContext, ContextOptions, desk_beside
+from conspectus.facades.agent.cross_graph import LINK, AsyncContextGraph
+from conspectus.facades.agent.linker import THRESHOLD, AsyncEntityLinker
+from conspectus.facades.agent.mapping import Beside, Document, MemoryItem
+from conspectus.facades.agent.memory import AsyncAgentMemory, MemoryOptions
+from conspectus.facades.agent.retriever import AsyncContextRetriever, Expansion
+from conspectus.facades.agent.session import Place, Placed, desk_of, is_new
+from conspectus.graph.entity_uris import BASE
+from conspectus.model.memory import MEMORY
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Blocking(Placed):
+    """One of the asynchronous classes, waited for on the loop of its engine."""
+
+    _inner: Any
+
+    @classmethod
+    def _around(cls, inner: Any, place: Place) -> Self:
+        made = cls.__new__(cls)
+        made.desk, made._inner = place, inner
+        return made
+
+    @property
+    def place(self) -> Place:
+        """The engine that this works with, and all that were made of it."""
+        return self.desk.home
+
+    def __enter__(self) -> Self:
+        """Itself; nothing is opened yet."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
+
+    def close(self) -> None:
+        """Release what was opened for this; what was given stays open. Twice is harmless."""
+        if self.owns:
+            self.place.close()
+
+
+def _waited(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Any, P], T]:
+    @functools.wraps(method)
+    def call(self: Blocking, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        work: Callable[..., Coroutine[Any, Any, T]] = getattr(self._inner, method.__name__)
+        return self.place.wait(lambda: work(*args, **kwargs))
+
+    return call
+
+
+class AgentMemory(Blocking):
+    """AsyncAgentMemory, blocking. It may be used from many threads."""
+
+    _inner: AsyncAgentMemory
+
+    def __init__(self, vector_store: Any = None, **options: Unpack[MemoryOptions]) -> None:
+        self.desk = desk_of(vector_store, options.get("collection", MEMORY)).home
+        self.owns = is_new(vector_store)
+        self._inner = AsyncAgentMemory(self.place.inside, **options)
+
+    @property
+    def short_term_memory(self) -> list[MemoryItem]:
+        """The last turns, oldest first, as far as both limits allow."""
+        return list(self.short_term())
+
+    short_term = _waited(AsyncAgentMemory.short_term)
+    store = _waited(AsyncAgentMemory.store)
+    store_vectors = _waited(AsyncAgentMemory.store_vectors)
+    batch_store = _waited(AsyncAgentMemory.batch_store)
+    batch_update = _waited(AsyncAgentMemory.batch_update)
+    batch_delete = _waited(AsyncAgentMemory.batch_delete)
+    retrieve = _waited(AsyncAgentMemory.retrieve)
+    search = _waited(AsyncAgentMemory.search)
+    find_similar = _waited(AsyncAgentMemory.find_similar)
+    find_by_entity = _waited(AsyncAgentMemory.find_by_entity)
+    get = _waited(AsyncAgentMemory.get)
+    get_memory = get
+    exists = _waited(AsyncAgentMemory.exists)
+    versions = _waited(AsyncAgentMemory.versions)
+    count = _waited(AsyncAgentMemory.count)
+    get_recent = _waited(AsyncAgentMemory.get_recent)
+    get_by_date = _waited(AsyncAgentMemory.get_by_date)
+    conversation = _waited(AsyncAgentMemory.conversation)
+    get_conversation_history = _waited(AsyncAgentMemory.get_conversation_history)
+    list_conversations = _waited(AsyncAgentMemory.list_conversations)
+    conversation_summary = _waited(AsyncAgentMemory.conversation_summary)
+    delete_conversation = _waited(AsyncAgentMemory.delete_conversation)
+    update = _waited(AsyncAgentMemory.update)
+    forget = _waited(AsyncAgentMemory.forget)
+    clear = _waited(AsyncAgentMemory.clear)
+    prune = _waited(AsyncAgentMemory.prune)
+    apply_retention = _waited(AsyncAgentMemory.apply_retention)
+    retain = _waited(AsyncAgentMemory.retain)
+    export = _waited(AsyncAgentMemory.export)
+    export_to = _waited(AsyncAgentMemory.export_to)
+    import_memories = _waited(AsyncAgentMemory.import_memories)
+    save = _waited(AsyncAgentMemory.save)
+    load = _waited(AsyncAgentMemory.load)
+    backup = _waited(AsyncAgentMemory.backup)
+    flush = _waited(AsyncAgentMemory.flush)
+    stats = _waited(AsyncAgentMemory.stats)
+    health = _waited(AsyncAgentMemory.health)
+    _prune_short_term_memory = _waited(AsyncAgentMemory._prune_short_term_memory)
+    list = _waited(AsyncAgentMemory.list)
+
+
+class ContextGraph(Blocking):
+    """AsyncContextGraph, blocking."""
+
+    _inner: AsyncContextGraph
+    _known: dict[Any, "ContextGraph"]
+
+    @classmethod
+    def _around(cls, inner: Any, place: Place) -> Self:
+        made = super()._around(inner, place)
+        made._known = {}
+        return made
+
+    def __init__(
+        self, vector_store: Any = None, *, name: str | None = None, collection: str = MEMORY
+    ) -> None:
+        self._inner = AsyncContextGraph(vector_store, name=name, collection=collection)
+        self.desk, self.owns = self._inner.desk.home, self._inner.owns
+        self._inner.desk = self.place.inside
+        self._known = {}
+
+    @property
+    def name(self) -> str:
+        """What it is called in its store."""
+        return self._inner.name
+
+    add_nodes = _waited(AsyncContextGraph.add_nodes)
+    add_edges = _waited(AsyncContextGraph.add_edges)
+    get_neighbors = _waited(AsyncContextGraph.get_neighbors)
+    query = _waited(AsyncContextGraph.query)
+    get_node = _waited(AsyncContextGraph.get_node)
+    get_nodes = _waited(AsyncContextGraph.get_nodes)
+    get_edges = _waited(AsyncContextGraph.get_edges)
+    remove_nodes = _waited(AsyncContextGraph.remove_nodes)
+    remove_edges = _waited(AsyncContextGraph.remove_edges)
+    state_at = _waited(AsyncContextGraph.state_at)
+    stats = _waited(AsyncContextGraph.stats)
+    to_dict = _waited(AsyncContextGraph.to_dict)
+    to_json = _waited(AsyncContextGraph.to_json)
+    to_graphml = _waited(AsyncContextGraph.to_graphml)
+    to_svg = _waited(AsyncContextGraph.to_svg)
+    save = _waited(AsyncContextGraph.save)
+    load = _waited(AsyncContextGraph.load)
+    clear = _waited(AsyncContextGraph.clear)
+    links = _waited(AsyncContextGraph.links)
+
+    def link_graph(
+        self, other: "ContextGraph", source_node_id: str, target_node_id: str, link_type: str = LINK
+    ) -> str:
+        """Link a node of this graph to one of another, and return the link's id. Raises KeyError."""
+        self._known[other._inner] = other
+        return self.place.wait(
+            lambda: self._inner.link_graph(other._inner, source_node_id, target_node_id, link_type)
+        )
+
+    def navigate_to(self, link_id: str) -> tuple["ContextGraph", str]:
+        """The graph and the node that a link leads to. Raises KeyError."""
+        graph, node = self.place.wait(lambda: self._inner.navigate_to(link_id))
+        if graph in self._known:
+            return self._known[graph], node
+        return ContextGraph._around(graph, graph.desk.home), node
+
+    def resolve_links(self, graphs: "Mapping[str, ContextGraph] | Iterable[ContextGraph]") -> int:
+        """Tell which graphs there are, and how many of the links lead to one that is known now."""
+        named = graphs if isinstance(graphs, Mapping) else {each.name: each for each in graphs}
+        inner = {name: each._inner for name, each in named.items()}
+        self._known |= {each._inner: each for each in named.values()}
+        return self.place.wait(lambda: self._inner.resolve_links(inner))
+
+    def _beside(self, place: Place) -> None:
+        """Be where an agent's memory is from now on."""
+        if self._inner.desk.home is not place:
+            self._inner.move(place.inside)
+        self.desk, self.owns = place, False
+
+
+class ContextRetriever(Blocking):
+    """AsyncContextRetriever, blocking; `vector_store` is another name of the memory."""
+
+    _inner: AsyncContextRetriever
+
+    def __init__(
+        self,
+        memory: Any = None,
+        knowledge_graph: ContextGraph | None = None,
+        *,
+        vector_store: Any = None,
+        **expansion: Unpack[Expansion],
+    ) -> None:
+        store = vector_store if memory is None else memory
+        inner = None if knowledge_graph is None else knowledge_graph._inner
+        self.desk = desk_beside(store, inner, MEMORY).home
+        self.owns = is_new(store)
+        if knowledge_graph is not None:
+            knowledge_graph._beside(self.place)
+        known = store._inner if isinstance(store, AgentMemory | AgentContext) else self.place.inside
+        self._inner = AsyncContextRetriever(known, inner, **expansion)
+
+    retrieve = _waited(AsyncContextRetriever.retrieve)
+
+
+class EntityLinker(Blocking):
+    """AsyncEntityLinker, blocking."""
+
+    _inner: AsyncEntityLinker
+
+    def __init__(
+        self, knowledge_graph: Any = None, *, similarity_threshold: float = THRESHOLD, base_uri: str = BASE
+    ) -> None:
+        graph = knowledge_graph.graph if isinstance(knowledge_graph, AgentContext) else knowledge_graph
+        self.desk, self.owns = desk_of(graph).home, is_new(graph)
+        inner = graph._inner if isinstance(graph, ContextGraph) else self.place.inside
+        self._inner = AsyncEntityLinker(inner, similarity_threshold=similarity_threshold, base_uri=base_uri)
+
+    assign_uri = _waited(AsyncEntityLinker.assign_uri)
+    link = _waited(AsyncEntityLinker.link)
+    find_similar = _waited(AsyncEntityLinker.find_similar)
+    link_entities = _waited(AsyncEntityLinker.link_entities)
+    merge = _waited(AsyncEntityLinker.merge)
+    split = _waited(AsyncEntityLinker.split)
+    history = _waited(AsyncEntityLinker.history)
+
+
+class AgentContext(AgentMemory):
+    """AsyncAgentContext, blocking. It may be used from many threads.
+
+    with AgentContext("memory", user_id="ada") as context:
+        context.store("Ada likes tea.", conversation_id="monday")
+        print(context.retrieve("What does Ada drink?")[0]["content"])
+    """
+
+    _inner: AsyncAgentContext
+
+    def __init__(
+        self,
+        vector_store: Any = None,
+        knowledge_graph: ContextGraph | None = None,
+        **options: Unpack[ContextOptions],
+    ) -> None:
+        inner = None if knowledge_graph is None else knowledge_graph._inner
+        self.desk = desk_beside(vector_store, inner, options.get("collection", MEMORY)).home
+        self.owns = is_new(vector_store)
+        if knowledge_graph is not None:
+            knowledge_graph._beside(self.place)
+        self._inner = AsyncAgentContext(self.place.inside, inner, **options)
+        self.graph = knowledge_graph or ContextGraph._around(self._inner.graph, self.place)
+        self.linker = EntityLinker._around(self._inner.linker, self.place)
+        self.retriever = ContextRetriever._around(self._inner.retriever, self.place)
+
+    @overload
+    def store(self, content: str | Mapping[str, Any] | MemoryItem, **given: Unpack[Beside]) -> str: ...
+
+    @overload
+    def store(self, content: list[Any] | tuple[Any, ...], **given: Unpack[Beside]) -> dict[str, Any]: ...
+
+    def store(self, content: Document | Iterable[Document], **given: Unpack[Beside]) -> Any:
+        """Remember one text, and return its id; or many, and say how many, with their ids in order."""
+        work: Any = self._inner.store
+        return self.place.wait(lambda: work(content, **given))
+
+    retrieve = _waited(AsyncAgentContext.retrieve)
+    query_with_context = _waited(AsyncAgentContext.query_with_context)
+    get_neighbors = _waited(AsyncAgentContext.get_neighbors)
+    link = _waited(AsyncAgentContext.link)
+    build_graph = _waited(AsyncAgentContext.build_graph)

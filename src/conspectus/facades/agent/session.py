@@ -1,0 +1,193 @@
+"""Where an agent's memory is kept: one engine for everything that is made of it, waited for or awaited."""
+
+from asyncio import to_thread
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from pathlib import Path
+from typing import Any, Protocol, Self, TypeAlias, TypeVar
+
+from conspectus import bootstrap
+from conspectus.errors import InvalidInput, NotFound
+from conspectus.facades.agent.engine_protocol import AgentEngine
+from conspectus.integrations.engine_thread import OwnEngine, temporary_folder
+from conspectus.integrations.event_loop import Blocking, Calls, calls_to
+from conspectus.model.memory import MEMORY
+
+T = TypeVar("T")
+Work: TypeAlias = Callable[[AgentEngine], Awaitable[T]]
+_NO_STORE = (
+    "must be a path, an engine of conspectus.open, conspectus.connect or conspectus.sync, another part of an"
+    " agent's context, or None; any other store could not keep whose a memory is"
+)
+
+
+class Desk(Protocol):
+    """Where work with an engine is done."""
+
+    @property
+    def home(self) -> "Place":
+        """The place that it is at."""
+        ...
+
+    @property
+    def collection(self) -> str:
+        """The collection that everything is in."""
+        ...
+
+    async def run(self, work: Work[T]) -> T:
+        """What comes of it."""
+        ...
+
+
+class Place:
+    """An engine and a collection in it, with a way to them from any event loop and from none."""
+
+    def __init__(self, calls: Any, collection: str, *, origin: object = None) -> None:
+        """`origin` is the path or the engine that it was made of; without one it is there for a while."""
+        self._calls: Calls = calls
+        self._origin = origin
+        self.used = False
+        self.written = self.settled = 0
+        """How many writes there were, and how many of them are embedded."""
+
+        self._inside = _Inside(self)
+        self.collection = collection
+
+    async def run(self, work: Work[T]) -> T:
+        """What comes of work with the engine, on the engine's own loop."""
+
+        async def done(engine: Any) -> T:
+            await self.prepare(engine)
+            return await work(engine)
+
+        return await self._calls.run(done)
+
+    def wait(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What comes of work that was made at the `inside` of this place."""
+
+        async def done(engine: Any) -> T:
+            await self.prepare(engine)
+            self._inside.engine = engine
+            return await work()
+
+        return self._calls.wait(done)
+
+    @property
+    def inside(self) -> Desk:
+        """The desk of work that runs on the engine's own loop already."""
+        return self._inside
+
+    @property
+    def home(self) -> "Place":
+        """The place itself."""
+        return self
+
+    @property
+    def temporary(self) -> bool:
+        """Whether it is gone when it is closed."""
+        return self._origin is None
+
+    def is_same(self, other: "Place") -> bool:
+        """Whether both lead to the same store and collection."""
+        there = other._origin is not None and self._origin == other._origin
+        return self is other or (there and self.collection == other.collection)
+
+    async def prepare(self, engine: AgentEngine) -> None:
+        """Make the collection, if it is new, one whose passages are looked through for names."""
+        if self.used:
+            return
+        try:
+            await engine.find_collection(self.collection)
+        except NotFound:
+            await engine.collection(self.collection)
+            await engine.keep_names(collection=self.collection)
+        self.used = True
+
+    def close(self) -> None:
+        """Release what was opened for it; an engine that was given stays open. Twice is harmless."""
+        self._calls.close()
+
+
+class _Inside:
+    def __init__(self, home: Place) -> None:
+        self.home = home
+        self.engine: AgentEngine | None = None
+
+    @property
+    def collection(self) -> str:
+        return self.home.collection
+
+    async def run(self, work: Work[T]) -> T:
+        if self.engine is None:
+            raise InvalidInput("vector_store", "is used from within before it is opened")
+        return await work(self.engine)
+
+
+class Placed:
+    """Whatever is kept at a desk, and may share its place with others; who `owns` a place closes it."""
+
+    desk: Desk
+    owns = False
+
+
+class Awaited(Placed):
+    """The same for an event loop: what was opened for it is released at the end of the block."""
+
+    async def __aenter__(self) -> Self:
+        """Itself; nothing is opened yet."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close."""
+        await self.close()
+
+    async def close(self) -> None:
+        """Release what was opened for this; what was given stays open. Twice is harmless."""
+        if self.owns:
+            await to_thread(self.desk.home.close)
+
+
+def is_new(store: object) -> bool:
+    """Whether what is made of this has a place of its own."""
+    return not isinstance(store, Placed | Place | _Inside)
+
+
+def desk_of(store: object, collection: str = MEMORY) -> Desk:
+    """The desk that is meant: that of another part, or one of a path, an engine, or a store of a while.
+
+    Raises InvalidInput for anything else.
+    """
+    if isinstance(store, Placed):
+        return store.desk
+    return store if isinstance(store, Place | _Inside) else place_of(store, collection)
+
+
+def place_of(store: object, collection: str = MEMORY) -> Place:
+    """A place of its own. Raises InvalidInput."""
+    if store is None:
+        return Place(_Temporary(), collection)
+    given: Any = store
+    if isinstance(store, str | Path):
+        return Place(calls_to(given), collection, origin=bootstrap.absolute(store))
+    if isinstance(store, Blocking):
+        return Place(calls_to(given), collection, origin=store.asynchronous)
+    if callable(getattr(store, "recall", None)):
+        return Place(calls_to(given), collection, origin=store)
+    raise InvalidInput("vector_store", _NO_STORE)
+
+
+class _Temporary:
+    """A store that is gone when it is closed, or nobody holds it any more, or the program ends."""
+
+    def __init__(self) -> None:
+        folder = temporary_folder()
+        self._own = OwnEngine(partial(bootstrap.open, folder), folder=folder)
+
+    async def run(self, work: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
+        return await self._own.run(work)
+
+    def wait(self, work: Callable[[Any], Coroutine[Any, Any, T]]) -> T:
+        return self._own.start(work).result()
+
+    def close(self) -> None:
+        self._own.end()

@@ -1,0 +1,44 @@
+"""Splitting a text by itself, in the words of a knowledge base."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from conspectus.text.splitter import SplitOptions, split
+from conspectus.text.tokens import ESTIMATORS
+
+OVERLAP: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class TextPiece:
+    """A piece of a text; `token_count` is estimated: four bytes a token, at least one."""
+
+    content: str
+    position: int
+    token_count: int
+
+
+class Chunker:
+    """The splitter that documents go through, for callers that split themselves."""
+
+    @staticmethod
+    def split(
+        text: str | None,
+        *,
+        chunk_size: int = 2000,
+        overlap: int | None = None,
+        separators: Sequence[str] = ("\n\n", "\n", ". ", " "),
+    ) -> list[TextPiece]:
+        """Pieces of at most `chunk_size` characters, repeating at most `overlap` of the one before.
+
+        The default overlap is 200, or half of `chunk_size` where that is less.
+        Together they are the text: separators stay where they were, at the end of a piece. Text without
+        any visible character has no pieces. Raises InvalidInput for numbers out of range.
+        """
+        if text is None or not text.strip():
+            return []
+        repeated = max(0, min(OVERLAP, chunk_size // 2)) if overlap is None else overlap
+        options = SplitOptions(size=chunk_size, overlap=repeated, separators=tuple(separators))
+        count = ESTIMATORS["bytes4_min1"]
+        return [TextPiece(each.text, each.position, count(each.text)) for each in split(text, options)]

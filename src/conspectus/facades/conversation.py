@@ -1,0 +1,211 @@
+"""Team chat: messages of channels, and the context window for a question asked in one.
+
+It works with an engine in this process and with one on a server.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from conspectus.engine.search import FLOOR
+from conspectus.errors import InvalidInput
+from conspectus.model.channels import (
+    REPLY_TO,
+    Chain,
+    ChannelQuestion,
+    ChannelWindow,
+    ImportReport,
+    NewMessage,
+    Said,
+)
+from conspectus.model.query import Budget
+from conspectus.model.records import Document, Receipt, Source, Written
+
+MAX_TOKENS = 4_000
+RELEVANT = 0.7
+"""The usual `min_score` of programs whose embedding model gives hardly any two texts less than 0.7. With the
+models here most relevant messages have less, so it stands for the engine's own FLOOR."""
+CUT = " … "
+
+
+class Engine(Protocol):
+    """What this face needs of an engine."""
+
+    async def post(
+        self, messages: NewMessage | Iterable[NewMessage], *, channel: str, collection: str = ..., **how: Any
+    ) -> list[Written]:
+        """Store messages."""
+        ...
+
+    async def find_document(self, key: str, *, source: str, collection: str = ...) -> Document:
+        """The document of a key in a source."""
+        ...
+
+    async def latest(self, *, channel: str, collection: str = ..., limit: int = ...) -> list[Said]:
+        """What was said last in a channel."""
+        ...
+
+    async def chain(self, document: str, *, limit: int = ...) -> Chain:
+        """A message with what it takes to understand it."""
+        ...
+
+    async def channel_window(self, question: ChannelQuestion, budget: int | Budget) -> ChannelWindow:
+        """Context for a question asked in a channel."""
+        ...
+
+    async def import_chat(self, path: str | Path, *, collection: str = ..., **how: Any) -> ImportReport:
+        """Take in the export of a chat platform."""
+        ...
+
+    async def texts(self, documents: Sequence[str]) -> Mapping[str, str]:
+        """The texts of documents by their ids."""
+        ...
+
+    async def find_source(self, source: str) -> Source:
+        """The source of that id."""
+        ...
+
+    async def update(self, /, document: str, **changes: Any) -> Written:
+        """Change fields of a document."""
+        ...
+
+    async def delete(self, documents: str | Iterable[str], *, purge: bool = ...) -> Receipt:
+        """Delete documents."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ContextMessage:
+    """A message of a window. `id` is the platform's, `reply_to` that of the message it answers.
+
+    `text` is what the window shows of it, and `score` what the window chose it by. `channel_id` is the name
+    of the channel, as in `ContextWindow.channels`.
+    """
+
+    id: str
+    channel_id: str
+    author: str | None
+    timestamp: datetime | None
+    thread: str | None
+    reply_to: str | None
+    text: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class ContextWindow:
+    """The messages that matter to a prompt, and the text of exactly `total_tokens` to give to a model.
+
+    `channels` are the names of those that messages came from, the one asked in first.
+    """
+
+    messages: tuple[ContextMessage, ...]
+    total_tokens: int
+    channels: tuple[str, ...]
+    text: str
+
+
+class Conversations:
+    """The channels of one collection."""
+
+    def __init__(self, engine: Engine, *, collection: str = "default") -> None:
+        self._engine = engine
+        self._collection = collection
+
+    async def send(self, channel: str, messages: NewMessage | Sequence[NewMessage]) -> list[Written]:
+        """Store messages as they come; found by their words when this returns, by meaning soon after."""
+        return await self._engine.post(messages, channel=channel, collection=self._collection)
+
+    async def edit(self, channel: str, message: str, text: str) -> Written:
+        """Give a message another text; it stays in its thread. Raises NotFound."""
+        return await self._engine.update(await self._id(channel, message), text=text)
+
+    async def delete(self, channel: str, message: str) -> Receipt:
+        """Delete a message; what others answered stays. Raises NotFound."""
+        return await self._engine.delete(await self._id(channel, message))
+
+    async def import_archive(self, path: str | Path, *, wait: bool = False) -> ImportReport:
+        """Take in an export of Slack, Discord, IRC, or of one message a line."""
+        return await self._engine.import_chat(path, collection=self._collection, wait=wait)
+
+    async def latest(self, channel: str, *, limit: int = 50) -> list[Said]:
+        """What was said last, oldest first."""
+        return await self._engine.latest(channel=channel, collection=self._collection, limit=limit)
+
+    async def get_context_chain(self, channel: str, message: str, *, limit: int = 20) -> Chain:
+        """A message with what it answers, up to the root, and with what follows from it. Raises NotFound."""
+        return await self._engine.chain(await self._id(channel, message), limit=limit)
+
+    async def get_context_window(
+        self,
+        channel_id: str,
+        prompt: str,
+        max_tokens: int = MAX_TOKENS,
+        *,
+        include_related_channels: bool = False,
+        min_score: float | None = None,
+        **asked: Any,
+    ) -> ContextWindow:
+        """The messages that matter to a prompt written in a channel, never more than `max_tokens`.
+
+        `min_score` is from 0 to 1. 0.7 asks for what the engine takes for relevant by default, a cosine
+        similarity of 0.25; from there to 0 and to 1 the scale is linear. Messages of a thread in which one is
+        above it count as above it. `asked` are other fields of ChannelQuestion, such as `thread`, `member` or
+        `floor`, the lowest cosine similarity itself.
+        """
+        if min_score is not None:
+            if "floor" in asked:
+                raise InvalidInput("floor", "is given beside min_score; give one of the two")
+            asked["floor"] = similarity_of(min_score)
+        question = ChannelQuestion(
+            prompt, channel_id, collection=self._collection, related=include_related_channels, **asked
+        )
+        found = await self._engine.channel_window(question, max_tokens)
+        messages = await self._messages(found)
+        return ContextWindow(messages, found.tokens, found.channels, found.window.text)
+
+    async def _messages(self, found: ChannelWindow) -> tuple[ContextMessage, ...]:
+        """The messages of a window, without those that were deleted meanwhile."""
+        texts = await self._engine.texts([each.id for each in found.messages])
+        shown: dict[str, list[str]] = {}
+        for part in found.window.citations:
+            shown.setdefault(part.document, []).append(texts.get(part.document, "")[part.start : part.end])
+        scores: dict[str, float] = {}
+        for entry in found.window.trace:
+            scores.setdefault(entry.document, entry.score)
+        channels = {each.source for each in found.messages}
+        names = {each: (await self._engine.find_source(each)).name for each in channels}
+        return tuple(
+            _message(each, names[each.source], CUT.join(shown[each.id]), scores[each.id])
+            for each in found.messages
+            if each.id in texts
+        )
+
+    async def _id(self, channel: str, message: str) -> str:
+        found = await self._engine.find_document(message, source=channel, collection=self._collection)
+        return found.id
+
+
+def similarity_of(score: float) -> float:
+    """The cosine similarity that a `min_score` asks for. Raises InvalidInput."""
+    if isinstance(score, bool) or not isinstance(score, int | float) or not 0.0 <= score <= 1.0:
+        raise InvalidInput("min_score", f"is {score!r}; must be from 0 to 1")
+    if score <= RELEVANT:
+        return FLOOR * score / RELEVANT
+    return FLOOR + (1.0 - FLOOR) * (score - RELEVANT) / (1.0 - RELEVANT)
+
+
+def _message(document: Document, channel: str, text: str, score: float) -> ContextMessage:
+    answered = document.metadata.get(REPLY_TO)
+    return ContextMessage(
+        id=document.key,
+        channel_id=channel,
+        author=document.author,
+        timestamp=document.occurred.start if document.occurred else None,
+        thread=document.thread,
+        reply_to=None if answered is None else str(answered),
+        text=text,
+        score=score,
+    )

@@ -1,0 +1,344 @@
+"""A knowledge base of many users: collections, sources, documents, chunks, search and ingest.
+
+Every method takes the id of the user who asks. What that user may not see raises NotFound, as does what
+does not exist; what the user sees but may not do raises NotAllowed.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, TypedDict, Unpack
+
+from conspectus.engine import Engine
+from conspectus.errors import (
+    InvalidInput,
+    NotFound,
+    ProviderError,
+    ProviderUnavailable,
+    Unauthenticated,
+)
+from conspectus.facades.knowledge_mapping import (
+    Chunk,
+    Collection,
+    Document,
+    RankedResult,
+    SearchResult,
+    Source,
+    to_chunk,
+    to_collection,
+    to_document,
+    to_ranked,
+    to_result,
+    to_source,
+)
+from conspectus.model import records
+from conspectus.model.access import Person
+from conspectus.model.filter import Eq
+from conspectus.model.ids import LOCAL
+from conspectus.model.jobs import Job
+from conspectus.model.query import EVERYWHERE
+from conspectus.model.records import NewDocument, Receipt
+from conspectus.model.results import Hit, Judged
+
+LIST_LIMIT = 1_000
+DIMENSIONS = (256, 384, 512, 768, 1024, 1536)
+CANDIDATES = 100
+RERANK_FROM = 40
+"""With fewer candidates than this, all of them are given and none is judged."""
+FLOOR = 0.25
+
+
+class IngestOptions(TypedDict, total=False):
+    """How a page is asked for (GET without headers), and how it is split, in characters."""
+
+    method: str
+    headers: Mapping[str, str]
+    chunk_size: int
+    overlap: int
+
+
+class KnowledgeBase:
+    """The face of an engine that belongs to the owner of the store."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def create_collection(self, attrs: Mapping[str, Any], user_id: str) -> Collection:
+        """Make a collection from `name`, `description` and `embedding_dimensions`.
+
+        Without dimensions it has those of the embedder in the settings. Raises Conflict if the user has
+        one of that name, InvalidInput if the embedder cannot make vectors of that size.
+        """
+        _known(attrs, {"name", "description", "embedding_dimensions"})
+        dimensions = attrs.get("embedding_dimensions")
+        if dimensions is not None and dimensions not in DIMENSIONS:
+            raise InvalidInput("embedding_dimensions", f"must be one of {', '.join(map(str, DIMENSIONS))}")
+        engine = await self._as(user_id)
+        made = await engine.create_collection(
+            _required(attrs, "name"), dimensions=dimensions, description=str(attrs.get("description") or "")
+        )
+        return to_collection(made)
+
+    async def list_collections(self, user_id: str) -> list[Collection]:
+        """The collections that belong to the user, by name."""
+        return [each for each in await self.list_accessible_collections(user_id) if each.user_id == user_id]
+
+    async def list_accessible_collections(self, user_id: str) -> list[Collection]:
+        """The collections of which the user may see anything, by name."""
+        engine = await self._as(user_id)
+        found = [to_collection(each) for each in await engine.collections()]
+        return sorted(found, key=lambda each: (each.name, each.id))[:LIST_LIMIT]
+
+    async def get_collection(self, id: str, user_id: str) -> Collection:
+        """A collection."""
+        return to_collection(await (await self._as(user_id)).find_collection(id))
+
+    async def update_collection(self, id: str, attrs: Mapping[str, Any], user_id: str) -> Collection:
+        """Change `name` or `description`."""
+        _known(attrs, {"name", "description"})
+        engine = await self._as(user_id)
+        changed = await engine.update_collection(
+            id, rename=attrs.get("name"), description=attrs.get("description")
+        )
+        return to_collection(changed)
+
+    async def delete_collection(self, id: str, user_id: str) -> Receipt:
+        """Delete a collection with everything in it."""
+        return await (await self._as(user_id)).delete_collection(id)
+
+    async def create_source(self, collection_id: str, attrs: Mapping[str, Any], user_id: str) -> Source:
+        """Make a source from `name`, `source_type` and `metadata`, or return the one of that name."""
+        _known(attrs, {"name", "source_type", "metadata"})
+        engine = await self._as(user_id)
+        place = await engine.find_collection(collection_id)
+        kind = attrs.get("source_type", "manual")
+        made = await engine.source(
+            _required(attrs, "name"), collection=place.id, metadata=attrs.get("metadata"), kind=kind
+        )
+        return to_source(made)
+
+    async def list_sources(self, collection_id: str, user_id: str) -> list[Source]:
+        """The sources of a collection that the user may see, by name."""
+        found = await (await self._as(user_id)).sources(collection=collection_id)
+        return [to_source(each) for each in found][:LIST_LIMIT]
+
+    async def get_source(self, id: str, user_id: str) -> Source:
+        """A source."""
+        return to_source(await (await self._as(user_id)).find_source(id))
+
+    async def update_source(self, id: str, attrs: Mapping[str, Any], user_id: str) -> Source:
+        """Change `name` or `metadata`."""
+        _known(attrs, {"name", "metadata"})
+        engine = await self._as(user_id)
+        changed = await engine.update_source(id, rename=attrs.get("name"), metadata=attrs.get("metadata"))
+        return to_source(changed)
+
+    async def delete_source(self, id: str, user_id: str) -> Receipt:
+        """Delete a source with its documents and their chunks."""
+        return await (await self._as(user_id)).delete_source(id)
+
+    async def create_document(self, source_id: str, attrs: Mapping[str, Any], user_id: str) -> Document:
+        """Make a document from `title`, `content`, `metadata` and `key`.
+
+        With the key of a stored one it replaces that. Its content is split, and found by words at once.
+        """
+        _known(attrs, {"title", "content", "metadata", "key"})
+        engine = await self._as(user_id)
+        source = await engine.find_source(source_id)
+        new = NewDocument(
+            text=attrs.get("content") or "",
+            title=str(attrs.get("title") or ""),
+            key=attrs.get("key"),
+            metadata=attrs.get("metadata") or {},
+        )
+        written = await engine.add(new, source=source.id, collection=source.collection)
+        return to_document(await engine.get(written[0].id))
+
+    async def list_documents(self, source_id: str, user_id: str) -> list[Document]:
+        """The documents of a source, by title; at most 1,000."""
+        engine = await self._as(user_id)
+        source = await engine.find_source(source_id)
+        page = await engine.list(
+            collection=source.collection, where=Eq("source", source.id), limit=LIST_LIMIT
+        )
+        found = [to_document(each) for each in page.documents]
+        return sorted(found, key=lambda each: (each.title, each.id))
+
+    async def get_document(self, id: str, user_id: str) -> Document:
+        """A document without its content."""
+        return to_document(await (await self._as(user_id)).get(id))
+
+    async def delete_document(self, id: str, user_id: str) -> Receipt:
+        """Delete a document with its chunks."""
+        engine = await self._as(user_id)
+        return await engine.delete((await engine.get(id)).id)
+
+    async def embed_chunks(
+        self, document_id: str, chunks: Sequence[Mapping[str, Any]], user_id: str
+    ) -> Document:
+        """Let a document consist of these chunks (`content`, `position`) and embed them.
+
+        They replace what it had, in one transaction; giving the same ones again changes nothing. The
+        document is returned when it is embedded. A `token_count` is counted anew.
+
+        Raises:
+            InvalidInput: a chunk has other fields, such as metadata; metadata belong to the document.
+            ProviderError: the embedder refused a chunk. The chunks are stored and found by their words.
+            ProviderUnavailable: the embedder did not answer; the chunks are embedded later.
+        """
+        for each in chunks:
+            _known(each, {"content", "position", "token_count"})
+        engine = await self._as(user_id)
+        ordered = sorted(chunks, key=lambda each: int(each["position"]))
+        text, spans = _joined([str(each["content"]) for each in ordered])
+        stored = await engine.get(document_id)
+        await engine.update(stored.id, text=text, spans=spans)
+        await engine.settle(collection=stored.collection)
+        done = await engine.get(stored.id)
+        if done.status == "error":
+            provider, _, reason = (done.error or "").partition(": ")
+            raise ProviderError(provider, reason)
+        if done.status == "pending":
+            raise ProviderUnavailable("embedder", f"did not embed document {done.id}; it is embedded later")
+        return to_document(done)
+
+    async def list_chunks_for_document(self, document_id: str, user_id: str) -> list[Chunk]:
+        """A document's chunks, by position."""
+        return [to_chunk(each) for each in await (await self._as(user_id)).chunks(document_id)]
+
+    async def delete_document_chunks(self, document_id: str, user_id: str) -> int:
+        """Delete a document's chunks, keep the document, and say how many went."""
+        return await (await self._as(user_id)).delete_chunks(document_id)
+
+    async def search(
+        self,
+        collection_id: str,
+        query: str,
+        user_id: str,
+        *,
+        limit: int = 20,
+        dimensions: int | None = None,
+    ) -> list[SearchResult]:
+        """The chunks of a collection nearest in meaning, nearest first.
+
+        `dimensions`, where given, must be those of the collection.
+        """
+        engine = await self._as(user_id)
+        place = await engine.find_collection(collection_id)
+        _same_size(place, dimensions)
+        found = await engine.retrieve(
+            query, collection=place.id, limit=limit, arms=("vectors",), rerank=False
+        )
+        sources = await _sources(engine, found.hits)
+        results = [to_result(hit, sources.get(hit.document.source)) for hit in found.hits]
+        return sorted(results, key=lambda each: (each.distance, each.chunk.id))
+
+    async def rerank(
+        self, query: str, results: Sequence[SearchResult], user_id: str, *, top_n: int = 5
+    ) -> list[RankedResult]:
+        """Those that answer best; in the order given and without scores where no reranker could judge."""
+        engine = await self._as(user_id)
+        judged = await engine.rerank(query, [each.hit for each in results], top_n=top_n)
+        return await _ranked(engine, judged.results, judged.notice)
+
+    async def search_and_rerank(
+        self, collection_id: str, query: str, user_id: str, *, search_limit: int = 50, top_n: int = 5
+    ) -> list[RankedResult]:
+        """Look broadly in a collection, by words and by meaning, then keep what answers best."""
+        engine = await self._as(user_id)
+        judged = await engine.search_and_rerank(
+            query, collection=collection_id, search_limit=search_limit, top_n=top_n
+        )
+        return await _ranked(engine, judged.results, judged.notice)
+
+    async def search_accessible(
+        self, collection_id: str, query: str, user_id: str, *, search_limit: int = 50, top_n: int = 10
+    ) -> list[RankedResult]:
+        """The same over what the user may see of a collection that may be another user's."""
+        return await self.search_and_rerank(
+            collection_id, query, user_id, search_limit=search_limit, top_n=top_n
+        )
+
+    async def augment_context(
+        self, query: str, user_id: str, *, floor: float = FLOOR, max_tokens: int | None = None
+    ) -> list[RankedResult]:
+        """What the user may see of all collections that bears on a question, for a prompt.
+
+        Of at most 100 candidates that are at least as similar as the floor, a reranker chooses 40; fewer
+        than 40 are all given, without scores. With `max_tokens`, only what fits into a window of so many.
+        """
+        engine = await self._as(user_id)
+        found = await engine.retrieve(
+            query, collection=EVERYWHERE, limit=CANDIDATES, floor=floor, rerank=False
+        )
+        hits = list(found.hits)
+        if max_tokens is not None:
+            window = await engine.window(
+                query, max_tokens, collection=EVERYWHERE, limit=CANDIDATES, floor=floor, rerank=False
+            )
+            kept = {chunk for citation in window.citations for chunk in citation.chunks}
+            hits = [hit for hit in hits if hit.chunk.id in kept]
+        if len(hits) < RERANK_FROM:
+            few = f"not reranked: fewer than {RERANK_FROM} candidates"
+            return await _ranked(engine, [Judged(hit, None) for hit in hits], few)
+        judged = await engine.rerank(query, hits, top_n=RERANK_FROM)
+        return await _ranked(engine, judged.results, judged.notice)
+
+    async def ingest_url(
+        self, collection_id: str, url: str, user_id: str, **options: Unpack[IngestOptions]
+    ) -> Job:
+        """Fetch a page and take it in, as a durable job."""
+        engine = await self._as(user_id)
+        place = await engine.find_collection(collection_id)
+        return await engine.ingest_url(url, collection=place.id, **options)
+
+    async def _as(self, user_id: str) -> Engine:
+        """The engine as that user may use it."""
+        if user_id == LOCAL:
+            return self._engine
+        user = await self._engine.find_user(user_id)
+        if user.disabled:
+            raise Unauthenticated
+        return self._engine.answering(Person(user.name, user.owner, user.id))
+
+
+def _known(attrs: Mapping[str, Any], names: set[str]) -> None:
+    for name in attrs:
+        if name not in names:
+            raise InvalidInput(name, f"is not known here; there are {', '.join(sorted(names))}")
+
+
+def _required(attrs: Mapping[str, Any], name: str) -> str:
+    value = attrs.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidInput(name, "is needed")
+    return value
+
+
+def _same_size(place: records.Collection, dimensions: int | None) -> None:
+    has = place.space.dimensions if place.space else 0
+    if dimensions is not None and dimensions != has:
+        raise InvalidInput("dimensions", f"the collection has vectors of {has}, not of {dimensions}")
+
+
+def _joined(contents: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
+    """The text that the chunks are pieces of, one after the other, and where each begins and ends."""
+    spans = []
+    end = 0
+    for content in contents:
+        start, end = end, end + len(content)
+        spans.append((start, end))
+    return "".join(contents), tuple(spans)
+
+
+async def _ranked(engine: Engine, judged: Sequence[Judged], notice: str | None) -> list[RankedResult]:
+    sources = await _sources(engine, [each.hit for each in judged])
+    return [to_ranked(each, notice, sources.get(each.hit.document.source)) for each in judged]
+
+
+async def _sources(engine: Engine, hits: Sequence[Hit]) -> dict[str, Source]:
+    """The sources of hits by id, without those that were deleted meanwhile."""
+    found: dict[str, Source] = {}
+    for each in dict.fromkeys(hit.document.source for hit in hits):
+        with suppress(NotFound):
+            found[each] = to_source(await engine.find_source(each))
+    return found

@@ -1,0 +1,184 @@
+"""How tasks are stored: a document for each, and one below it for each attachment.
+
+The metadata of an attachment repeat the status and the priority of its task, so that one filter of the
+index chooses both.
+"""
+
+from conspectus.chat.task_lines import snippet
+from conspectus.facades.tasks.mapping import (
+    OWN,
+    PRIORITIES,
+    STATUSES,
+    Attachment,
+    Priority,
+    StoredAttachment,
+    StoredTask,
+    Task,
+    TaskResult,
+    one_of,
+)
+from conspectus.model.index import passage
+from conspectus.model.records import Document, NewDocument
+from conspectus.model.results import Hit
+from conspectus.text.clean import clean
+
+PLACES = 6
+"""Similarities are told to so many places: beyond them, equal texts differ by how they were added up."""
+
+
+def task_key(task_id: str) -> str:
+    """The key of a task's document: its id, in which a slash is written as %2F."""
+    return clean(task_id).replace("%", "%25").replace("/", "%2F")
+
+
+def attachment_key(task_id: str, attachment_id: str) -> str:
+    """The key of an attachment's document, which no task has."""
+    return f"{task_key(task_id)}/{task_key(attachment_id)}"
+
+
+def task_document(task: Task, *, attachments: int, expected: str | None) -> NewDocument:
+    """The document of a checked task. What is searched is its title, its description and its tags."""
+    tags = f"Tags: {', '.join(task.tags)}" if task.tags else ""
+    text = "\n\n".join(part for part in (task.description, tags) if part)
+    facts = {
+        "tags": list(task.tags),
+        "has_attachments": attachments > 0,
+        "attachments": attachments,
+        "length": len(task.description),
+    }
+    return NewDocument(
+        text=text or task.title,
+        title=task.title if text else "",
+        kind="task",
+        key=task_key(task.id),
+        metadata={**task.metadata, "task_id": task.id, **_state(task), **facts},
+        expected=expected,
+    )
+
+
+def attachment_document(attachment: Attachment, task: Task, *, parent: str) -> NewDocument:
+    """The document of a checked attachment, with what its task is searched by."""
+    facts = {"task_id": task.id, "attachment_id": attachment.id, "length": len(attachment.text)}
+    return NewDocument(
+        text=attachment.text or attachment.title,
+        title=attachment.title if attachment.text else "",
+        kind="task",
+        key=attachment_key(task.id, attachment.id),
+        metadata={**attachment.metadata, **facts, **_state(task)},
+        parent=parent,
+    )
+
+
+def is_stale(attachment: Document, task: Task) -> bool:
+    """Whether the stored attachment is searched by another status or priority than its task has."""
+    state = _state(task)
+    return {name: attachment.metadata.get(name) for name in ("status", "priority")} != {
+        "status": state["status"],
+        "priority": state.get("priority"),
+    }
+
+
+def restated(attachment: Document, text: str, task: Task) -> NewDocument:
+    """A stored attachment with the state of its task."""
+    kept = {name: each for name, each in attachment.metadata.items() if name not in {"status", "priority"}}
+    return NewDocument(
+        text=text,
+        title=attachment.title,
+        kind=attachment.kind,
+        key=attachment.key,
+        metadata={**kept, **_state(task)},
+        parent=attachment.parent,
+        expected=attachment.fingerprint,
+    )
+
+
+def to_task(stored: Document, text: str) -> StoredTask:
+    """The task of a document of which `is_task` holds."""
+    facts = stored.metadata
+    tags = facts.get("tags")
+    return StoredTask(
+        id=str(facts["task_id"]),
+        title=stored.title or text,
+        description=text[: _length(stored, text)],
+        tags=tuple(map(str, tags)) if isinstance(tags, list) else (),
+        status=one_of("status", facts["status"], STATUSES),
+        priority=_priority(stored),
+        metadata={name: each for name, each in facts.items() if name not in OWN},
+        has_attachments=facts.get("has_attachments") is True,
+        document=stored.id,
+        fingerprint=stored.fingerprint,
+        created=stored.recorded,
+        updated=stored.updated,
+    )
+
+
+def to_attachment(stored: Document, text: str) -> StoredAttachment:
+    """The attachment of a document of which `is_task` holds and that has a parent."""
+    facts = stored.metadata
+    own = text[: _length(stored, text)]
+    return StoredAttachment(
+        id=str(facts["attachment_id"]),
+        text=own,
+        title=stored.title if own else text,
+        metadata={name: each for name, each in facts.items() if name not in OWN},
+        task_id=str(facts["task_id"]),
+        document=stored.id,
+        created=stored.recorded,
+        updated=stored.updated,
+    )
+
+
+def is_task(stored: Document) -> bool:
+    """Whether a document is what this face writes, and not something that was put beside it."""
+    task, attachment = stored.metadata.get("task_id"), stored.metadata.get("attachment_id")
+    if not isinstance(task, str) or stored.kind != "task":
+        return False
+    if stored.metadata.get("status") not in STATUSES or not _is_priority(stored.metadata.get("priority")):
+        return False
+    if stored.parent is None:
+        return stored.key == task_key(task)
+    return isinstance(attachment, str) and stored.key == attachment_key(task, attachment)
+
+
+def to_result(hit: Hit, text: str) -> TaskResult:
+    """A hit on a task or an attachment whose whole text this is."""
+    facts, whole = hit.document.metadata, passage(hit.document, text)
+    attachment = facts.get("attachment_id")
+    similarity = nearness(hit)
+    return TaskResult(
+        task_id=str(facts["task_id"]),
+        type="task" if hit.document.parent is None else "attachment",
+        attachment_id=None if attachment is None else str(attachment),
+        title=hit.document.title or text,
+        document=whole,
+        distance=round(1.0 - similarity, PLACES),
+        similarity=similarity,
+        status=one_of("status", facts["status"], STATUSES),
+        priority=_priority(hit.document),
+        has_attachments=hit.document.parent is not None or facts.get("has_attachments") is True,
+        snippet=snippet(whole),
+        reference=hit.document.id,
+    )
+
+
+def nearness(hit: Hit) -> float:
+    """The similarity of a hit as it is told."""
+    return round(min(1.0, max(0.0, hit.similarity or 0.0)), PLACES)
+
+
+def _state(task: Task) -> dict[str, object]:
+    return {"status": task.status} | ({} if task.priority is None else {"priority": task.priority})
+
+
+def _length(stored: Document, text: str) -> int:
+    length = stored.metadata.get("length")
+    return max(0, length) if isinstance(length, int) else len(text)
+
+
+def _priority(stored: Document) -> Priority | None:
+    value = stored.metadata.get("priority")
+    return None if value is None else one_of("priority", value, PRIORITIES)
+
+
+def _is_priority(value: object) -> bool:
+    return value is None or value in PRIORITIES

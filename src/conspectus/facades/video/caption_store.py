@@ -1,0 +1,274 @@
+"""The captions of one collection of an engine, in the words of video contexts."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import count
+from time import time_ns
+from typing import Any, Final
+from uuid import uuid4
+
+from conspectus.errors import Conflict, InvalidInput, NotFound
+from conspectus.facades.video.engine_protocol import VideoEngine
+from conspectus.facades.video.filters import STREAM, kept, of_stream, stream_name, told, wanted
+from conspectus.facades.video.mapping import Document, in_order
+from conspectus.facades.video.times import LOG, sequence_of, times_of
+from conspectus.model import records
+from conspectus.model.filter import Eq
+from conspectus.model.query import Query
+from conspectus.model.records import Collection, Source
+from conspectus.model.results import Hit
+from conspectus.model.streams import CaptionRange, NewCaption
+from conspectus.text.clocks import clock_of
+
+PAGE: Final = 1_000
+_OWN_KEY: Final = re.compile(r"\d{19}-\d{9}-[0-9a-f]{8}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A document to store."""
+
+    text: str
+    metadata: Mapping[str, Any]
+    embedding: Sequence[float] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """A collection as it is now, with its streams by their ids."""
+
+    collection: Collection
+    streams: Mapping[str, Source]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """The ids of the streams by name."""
+        return {each.name: each.id for each in self.streams.values()}
+
+    def shown(self, stored: records.Document, text: str) -> Document:
+        """A caption in the words of this face; one that came another way is described by what is known."""
+        metadata = told(stored.metadata)
+        stream = self.streams.get(stored.source)
+        if stream is not None and not _OWN_KEY.fullmatch(stored.key):
+            metadata = {**_described(stored, stream), **metadata}
+        return Document(stored.id, text, None, metadata, stored.recorded)
+
+
+class Shelf:
+    """One collection. Nothing is made by reading; the first write makes it.
+
+    Its vectors are handed in, and of the size of the first one, unless `dimensions` say; or where
+    `engine_embeds`, the engine makes them.
+    """
+
+    def __init__(
+        self, collection: str, *, dimensions: int | None = None, engine_embeds: bool = False
+    ) -> None:
+        self.collection = collection
+        self._dimensions = dimensions
+        self._engine_embeds = engine_embeds
+        self._numbers = count()
+
+    async def add(self, engine: VideoEngine, items: Sequence[Item]) -> list[str]:
+        """Store documents; the ids in the order given."""
+        streams: dict[str, list[int]] = {}
+        captions = [self._caption(each) for each in items]
+        for place, item in enumerate(items):
+            streams.setdefault(stream_name(item.metadata.get(STREAM)), []).append(place)
+        sizes = [len(each.vector) for each in captions if each.vector is not None]
+        home = await self._made(engine, sizes[0] if sizes else None)
+        ids = [""] * len(items)
+        for stream, places in streams.items():
+            chosen = [captions[place] for place in places]
+            written = await engine.add_captions(chosen, stream=stream, collection=home.id)
+            for place, each in zip(places, written, strict=True):
+                ids[place] = each.id
+        return ids
+
+    async def get(self, engine: VideoEngine, doc_id: str) -> Document | None:
+        """A document, if it is here."""
+        home = await self._home(engine)
+        stored = None if home is None else await self._stored(engine, home, doc_id)
+        if home is None or stored is None:
+            return None
+        texts = await engine.texts([stored.id])
+        return home.shown(stored, texts[stored.id]) if stored.id in texts else None
+
+    async def search(
+        self, engine: VideoEngine, query: Query, top_k: int, chosen: Mapping[str, Any] | None
+    ) -> list[tuple[Document, float]]:
+        """The best documents for a question, or for its vector alone; none where nothing can be compared."""
+        home = await self._home(engine)
+        alone = query.arms == ("vectors",)
+        if home is None or top_k <= 0 or (alone and home.collection.space is None):
+            return []
+        where = wanted(chosen, home.names)
+        limit = top_k
+        while True:
+            asked = {"collection": home.collection.id, "where": where, "limit": limit}
+            hits = (await engine.retrieve(query, **asked)).hits
+            best: dict[str, Hit] = {}
+            for hit in hits:
+                best.setdefault(hit.document.id, hit)
+            if len(best) >= top_k or len(hits) < limit or limit >= PAGE:
+                break
+            limit = min(PAGE, 4 * limit)
+        texts = await engine.texts(list(best)[:top_k])
+        return [
+            (home.shown(hit.document, texts[hit.document.id]), hit.score)
+            for hit in best.values()
+            if hit.document.id in texts
+        ]
+
+    async def all(self, engine: VideoEngine, chosen: Mapping[str, Any] | None) -> list[Document]:
+        """Every document that has these values, in the order of `chunk_idx`, then as they came."""
+        home = await self._home(engine)
+        if home is None:
+            return []
+        found: list[tuple[str, Document]] = []
+        where = wanted(chosen, home.names)
+        after: str | None = None
+        while True:
+            page = await engine.list(collection=home.collection.id, where=where, after=after, limit=PAGE)
+            texts = await engine.texts([each.id for each in page.documents])
+            pairs = [(each, texts[each.id]) for each in page.documents if each.id in texts]
+            found += [(each.key, home.shown(each, text)) for each, text in pairs]
+            after = page.next
+            if after is None:
+                return _in_order(found)
+
+    async def between(
+        self, engine: VideoEngine, within: CaptionRange, stream_id: str | None
+    ) -> list[Document]:
+        """The documents of a range of one stream or of all, in the same order."""
+        home = await self._home(engine)
+        if home is None:
+            return []
+        named = None if stream_id is None else home.names.get(stream_name(stream_id))
+        streams = list(home.streams) if stream_id is None else [named] if named else []
+        found: list[tuple[str, Document]] = []
+        for stream in streams:
+            after: str | None = None
+            while True:
+                page = await engine.captions(
+                    stream=stream, collection=home.collection.id, within=within, after=after, limit=PAGE
+                )
+                found += [(each.document.key, home.shown(each.document, each.text)) for each in page.captions]
+                after = page.next
+                if after is None:
+                    break
+        return _in_order(found)
+
+    async def embed(self, engine: VideoEngine, doc_id: str, embedding: Sequence[float]) -> bool:
+        """Give a stored document a vector; whether it is there, and the vector is one."""
+        home = await self._home(engine)
+        vector = vector_of(embedding)
+        if home is None or vector is None or await self._stored(engine, home, doc_id) is None:
+            return False
+        await self._made(engine, len(vector))
+        await engine.update(doc_id, vector=vector)
+        return True
+
+    async def delete(self, engine: VideoEngine, doc_id: str) -> bool:
+        """Delete a document; whether there was one."""
+        home = await self._home(engine)
+        stored = None if home is None else await self._stored(engine, home, doc_id)
+        return stored is not None and (await engine.delete(stored.id)).documents > 0
+
+    async def clear(self, engine: VideoEngine, stream_id: str | None = None) -> int:
+        """Delete the documents of a stream or of all, and streams of which nothing is left; how many."""
+        home = await self._home(engine)
+        if home is None:
+            return 0
+        chosen = wanted(None, {}) if stream_id is None else of_stream(stream_id, home.names)
+        receipt = await engine.delete_where(chosen, collection=home.collection.id)
+        named = None if stream_id is None else home.names.get(stream_name(stream_id))
+        for stream in home.streams if stream_id is None else filter(None, [named]):
+            if not await engine.count(collection=home.collection.id, where=Eq("source", stream)):
+                with suppress(NotFound):
+                    await engine.delete_source(stream, collection=home.collection.id)
+        return receipt.documents
+
+    def _caption(self, item: Item) -> NewCaption:
+        times = times_of(item.metadata)
+        return NewCaption(
+            text=item.text,
+            start=None if times is None else times[0],
+            end=None if times is None else times[1],
+            index=sequence_of(item.metadata),
+            key=f"{time_ns():019}-{next(self._numbers):09}-{uuid4().hex[:8]}",
+            metadata=kept(item.metadata),
+            vector=None if item.embedding is None else vector_of(item.embedding),
+        )
+
+    async def _stored(self, engine: VideoEngine, home: Home, doc_id: str) -> records.Document | None:
+        if not doc_id:
+            return None
+        with suppress(NotFound):
+            found = await engine.get(doc_id)
+            if found.collection == home.collection.id and found.kind == "caption":
+                return found
+        return None
+
+    async def _home(self, engine: VideoEngine) -> Home | None:
+        with suppress(NotFound):
+            found = await engine.find_collection(self.collection)
+            sources = await engine.sources(collection=found.id)
+            return Home(found, {each.id: each for each in sources if each.kind == "stream"})
+        return None
+
+    async def _made(self, engine: VideoEngine, size: int | None) -> Collection:
+        """The collection, with room for vectors of that size. Raises InvalidInput where it has another."""
+        if self._engine_embeds:
+            return await engine.collection(self.collection)
+        if size is not None and self._dimensions not in {None, size}:
+            raise InvalidInput("embedding", f"has {size} numbers, not {self._dimensions}")
+        size = size or self._dimensions
+        if size is None:
+            return await engine.collection(self.collection, words_only=True)
+        found = await self._sized(engine, f"vectors:{size}")
+        if found.space is None:
+            await engine.reembed(f"vectors:{size}", collection=found.id)
+        elif found.space.dimensions != size:
+            has = f"has {size} numbers, those of {self.collection} have {found.space.dimensions}"
+            raise InvalidInput("embedding", has)
+        return found
+
+    async def _sized(self, engine: VideoEngine, embedder: str) -> Collection:
+        with suppress(NotFound):
+            return await engine.find_collection(self.collection)
+        with suppress(Conflict):
+            return await engine.create_collection(self.collection, embedder=embedder)
+        return await engine.find_collection(self.collection)
+
+
+def vector_of(embedding: Sequence[float]) -> tuple[float, ...] | None:
+    """The numbers of a vector; None for one of zeros, which points nowhere and is not kept."""
+    try:
+        vector = tuple(float(number) for number in embedding)
+    except (TypeError, ValueError) as fault:
+        raise InvalidInput("embedding", "must be a row of numbers") from fault
+    if not any(vector):
+        LOG.warning("an embedding of zeros is left out: nothing is similar to it")
+        return None
+    if not all(map(math.isfinite, vector)):
+        raise InvalidInput("embedding", "must be finite")
+    return vector
+
+
+def _described(stored: records.Document, stream: Source) -> dict[str, Any]:
+    facts: dict[str, Any] = {STREAM: stream.name}
+    if stored.sequence is not None:
+        facts["chunk_idx"] = stored.sequence
+    if stored.occurred is not None:
+        clock = clock_of(stream)
+        facts["start_time"] = clock.seconds(stored.occurred.start)
+        facts["end_time"] = clock.seconds(stored.occurred.end)
+    return facts
+
+
+def _in_order(found: Sequence[tuple[str, Document]]) -> list[Document]:
+    return in_order([document for _, document in sorted(found, key=lambda each: each[0])])

@@ -1,0 +1,327 @@
+"""The context of videos: captions with metadata, found by meaning, by time and by stream.
+
+    manager = ContextManager(embeddings)
+    await manager.add_document("A red car parks.", {"stream_id": "gate", "start_time": "00:10"})
+    window = await manager.get_context_window("Which cars came?", max_tokens=1000)
+
+Finding, filtering and times are the engine's. It works with an engine of this process, with one on a server,
+and with any other store that has the methods of ContextStore.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from conspectus.bootstrap import GeminiEmbeddings, local_counter
+from conspectus.errors import ConspectusError, InvalidInput
+from conspectus.facades.video.embeddings import ContextEmbedder, Embeddings, attempted
+from conspectus.facades.video.engine_protocol import VideoEngine
+from conspectus.facades.video.functions import Functions, SummarizationFunction
+from conspectus.facades.video.mapping import (
+    ContextStore,
+    ContextWindow,
+    Document,
+    RetrievalResult,
+    in_order,
+    stream_filter,
+)
+from conspectus.facades.video.milvus import Beside, MilvusContextStore
+from conspectus.facades.video.store import EngineContextStore, InMemoryContextStore
+from conspectus.facades.video.times import LOG, Instant, open_ended
+from conspectus.model.streams import CaptionRange
+from conspectus.settings import Settings
+
+__all__ = [
+    "ContextEmbedder",
+    "ContextManager",
+    "ContextStore",
+    "ContextWindow",
+    "Document",
+    "EngineContextStore",
+    "GeminiEmbeddings",
+    "InMemoryContextStore",
+    "MilvusContextStore",
+    "RetrievalResult",
+    "SummarizationFunction",
+]
+
+MAX_CONTEXT_TOKENS = 100_000
+CANDIDATES = 1_000
+"""How many documents a window chooses from."""
+ATTEMPTS = 3
+"""How often a text that could not be embedded is tried again unasked."""
+AT_ONCE = 100
+"""How many of them with one question."""
+
+
+class ContextManager(Functions):
+    """The captions of videos, for questions about them.
+
+    `embeddings` has embed_document, embed_documents and embed_query, or is one of our embedders. It may be
+    left out with an `engine`, which then embeds by itself and is also asked by words. Without a `store`, and
+    without an engine, everything is kept until the manager is closed or the program ends.
+
+    A document whose text cannot be embedded is stored nevertheless: it is in `pending`, and tried again with
+    the next question. A question that cannot be embedded finds nothing; with `strict` both are errors.
+    """
+
+    def __init__(
+        self,
+        embeddings: Any = None,
+        store: ContextStore | None = None,
+        max_context_tokens: int = MAX_CONTEXT_TOKENS,
+        *,
+        engine: VideoEngine | None = None,
+        tokenizer: str = "chars4_floor",
+        strict: bool = False,
+    ) -> None:
+        """`tokenizer` counts what a window costs: o200k_base, cl100k_base, or a named estimate."""
+        super().__init__()
+        if embeddings is None and engine is None and store is None:
+            raise InvalidInput("embeddings", "are needed without an engine that embeds")
+        self._embeddings = embeddings
+        self._embedder = None if embeddings is None else Embeddings(embeddings)
+        self._store = _store(store, engine, engine_embeds=embeddings is None)
+        self._max_context_tokens = _tokens(max_context_tokens)
+        self._count: Callable[[str], int] = local_counter(tokenizer)
+        self._strict = strict
+        self._pending: dict[str, tuple[str, int]] = {}
+
+    @classmethod
+    def from_settings(
+        cls, embeddings: Any, settings: Settings | None = None, *, embedding_dim: int = 768
+    ) -> "ContextManager":
+        """A manager as the settings say: in Milvus, where they name one, else in memory.
+
+        Without any they are those of the environment, and of the file that CONSPECTUS_CONFIG names.
+        """
+        chosen = Settings.from_environment() if settings is None else settings
+        store: ContextStore | None = None
+        if chosen.index == "milvus":
+            place: Beside = {"token": chosen.milvus_token}
+            if chosen.milvus_uri:
+                place["uri"] = chosen.milvus_uri
+            store = MilvusContextStore(
+                collection_name=chosen.default_collection, embedding_dim=embedding_dim, **place
+            )
+        return cls(embeddings, store, chosen.max_context_tokens)
+
+    async def __aenter__(self) -> "ContextManager":
+        """The manager; nothing is opened yet."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close."""
+        await self.close()
+
+    async def close(self) -> None:
+        """Release what the store holds."""
+        await self._store.close()
+
+    @property
+    def store(self) -> ContextStore:
+        """The store that everything is in."""
+        return self._store
+
+    @property
+    def max_context_tokens(self) -> int:
+        """The size of a window for which no other is asked."""
+        return self._max_context_tokens
+
+    @property
+    def pending(self) -> tuple[str, ...]:
+        """The ids of documents that are stored, but could not be embedded yet."""
+        return tuple(self._pending)
+
+    async def add_document(self, text: str, metadata: dict[str, Any], generate_embedding: bool = True) -> str:
+        """Store a document, say a caption, and return its id.
+
+        Of the metadata `stream_id`, `chunk_idx`, `start_time` and `end_time` (seconds, timecodes or ISO 8601)
+        say where it stands; all of them can be looked for. Raises InvalidInput for what is not JSON.
+        """
+        embedding: list[float] | None = None
+        fault: Exception | None = None
+        if generate_embedding and self._embedder is not None:
+            answer = await attempted(self._embedder.document(text))
+            embedding, fault = (None, answer) if isinstance(answer, Exception) else (answer, None)
+        self._raise_if_strict(fault)
+        added = await self._store.add_document(text=text, metadata=metadata, embedding=embedding)
+        self._remember([added], [text], fault)
+        return added
+
+    async def add_documents_batch(
+        self, texts: list[str], metadatas: list[dict[str, Any]], generate_embeddings: bool = True
+    ) -> list[str]:
+        """Store many documents; their ids in the order given. Raises InvalidInput for unequal lists."""
+        if len(texts) != len(metadatas):
+            raise InvalidInput("metadatas", f"are {len(metadatas)}, the texts {len(texts)}")
+        embeddings: Sequence[list[float] | None] = [None] * len(texts)
+        fault: Exception | None = None
+        if generate_embeddings and self._embedder is not None:
+            answer = await attempted(self._embedder.documents(texts))
+            embeddings, fault = (embeddings, answer) if isinstance(answer, Exception) else (answer, None)
+        self._raise_if_strict(fault)
+        added = await self._store.add_documents(texts, metadatas, embeddings)
+        self._remember(added, texts, fault)
+        return added
+
+    async def retrieve(
+        self, query: str, top_k: int = 5, filter_metadata: dict[str, Any] | None = None
+    ) -> list[dict[str, Any]]:
+        """The documents that answer a question, best first: id, text, metadata and score.
+
+        The score is the cosine similarity, or without embeddings of your own that of the engine.
+        """
+        return [
+            {"id": each.id, "text": each.text, "metadata": each.metadata, "score": score}
+            for each, score in await self._found(query, top_k, filter_metadata)
+        ]
+
+    async def get_context_window(
+        self,
+        query: str,
+        max_tokens: int | None = None,
+        include_all: bool = False,
+        *,
+        stream_id: str | None = None,
+        filter_metadata: dict[str, Any] | None = None,
+    ) -> ContextWindow:
+        """Whole documents of at most `max_tokens`, the best first; with `include_all` all, in their order.
+
+        What does not fit is passed over, and the next one tried. 0 means none.
+        """
+        allowed = self._max_context_tokens if max_tokens is None else _tokens(max_tokens)
+        chosen = stream_filter(stream_id, filter_metadata)
+        if include_all:
+            documents, more = in_order(await self._store.get_all_documents(chosen)), False
+        else:
+            documents = [each for each, _ in await self._found(query, CANDIDATES, chosen)]
+            more = len(documents) == CANDIDATES
+        window = ContextWindow([], 0)
+        for each in documents if allowed else ():
+            cost = self._estimate_tokens(each.text)
+            if window.total_tokens + cost <= allowed:
+                window.documents.append(each)
+                window.total_tokens += cost
+        window.truncated = more or len(window.documents) < len(documents)
+        return window
+
+    async def get_all_captions(self, stream_id: str | None = None) -> list[str]:
+        """The texts of all captions, or of those of a stream, in the order of `chunk_idx`."""
+        found = await self._store.get_all_documents(stream_filter(stream_id))
+        return [each.text for each in in_order(found)]
+
+    async def get_captions_by_time_range(
+        self,
+        start_time: Instant | None,
+        end_time: Instant | None,
+        stream_id: str | None = None,
+        *,
+        contains: bool = False,
+    ) -> list[str]:
+        """The texts of captions that share an instant with [start, end), or with `contains` lie inside.
+
+        Times are seconds, timecodes or ISO 8601; None or "" is open. A caption without times is in no range.
+        Raises InvalidInput for what is no time, and for a range that ends before it starts.
+        """
+        within = CaptionRange(open_ended(start_time), open_ended(end_time), contains=contains)
+        return [each.text for each in await self._store.between(within, stream_id)]
+
+    async def clear_context(self, stream_id: str | None = None) -> int:
+        """Delete everything, or one stream with everything in it, and say how many documents there were."""
+        if stream_id is None:
+            count = await self._store.clear()
+            self._pending.clear()
+            return count
+        count = await self._store.clear_stream(stream_id)
+        for each in [each for each in self._pending if await self._store.get_document(each) is None]:
+            del self._pending[each]
+        return count
+
+    async def get_document(self, doc_id: str) -> Document | None:
+        """The document of that id, None where there is none."""
+        return await self._store.get_document(doc_id)
+
+    async def delete_document(self, doc_id: str) -> bool:
+        """Delete a document; whether there was one."""
+        self._pending.pop(doc_id, None)
+        return await self._store.delete_document(doc_id)
+
+    async def embed_pending(self) -> int:
+        """Try again to embed what could not be embedded, and say how many came. Raises what goes wrong."""
+        names = list(self._pending)
+        parts = range(0, len(names), AT_ONCE)
+        return sum([await self._embed(names[start : start + AT_ONCE], quietly=False) for start in parts])
+
+    def _estimate_tokens(self, text: str) -> int:
+        return self._count(text)
+
+    async def _found(
+        self, query: str, top_k: int, chosen: dict[str, Any] | None
+    ) -> list[tuple[Document, float]]:
+        if self._embedder is None:
+            if not isinstance(self._store, EngineContextStore):
+                raise InvalidInput("embeddings", "are needed to ask this store")
+            return await self._store.ask(query, top_k, chosen)
+        vector = await attempted(self._embedder.query(query))
+        if isinstance(vector, Exception):
+            self._raise_if_strict(vector)
+            LOG.warning("nothing is found: the question could not be embedded: %s", _words(vector))
+            return []
+        if not any(vector):
+            return []
+        due = [name for name, (_, attempts) in self._pending.items() if attempts < ATTEMPTS]
+        await self._embed(due[:AT_ONCE], quietly=True)
+        return await self._store.search(query_embedding=vector, top_k=top_k, filter_metadata=chosen)
+
+    async def _embed(self, names: Sequence[str], *, quietly: bool) -> int:
+        """Together, or where that fails each alone, so that one text holds up no other."""
+        due = [(name, *self._pending[name]) for name in names if name in self._pending]
+        if self._embedder is None or not due:
+            return 0
+        answer = await attempted(self._embedder.documents([text for _, text, _ in due]))
+        rows = [] if isinstance(answer, Exception) else answer
+        came = 0
+        for place, (name, text, attempts) in enumerate(due):
+            vector = rows[place] if rows else await attempted(self._embedder.document(text))
+            if not isinstance(vector, Exception) and await self._store.set_embedding(name, vector):
+                self._pending.pop(name, None)
+                came += 1
+            elif await self._store.get_document(name) is None:
+                self._pending.pop(name, None)
+            else:
+                self._pending[name] = (text, attempts + 1)
+            if isinstance(vector, Exception) and not quietly:
+                raise vector
+        return came
+
+    def _remember(self, added: Sequence[str], texts: Sequence[str], fault: Exception | None) -> None:
+        if fault is None:
+            return
+        self._pending |= {name: (text, 0) for name, text in zip(added, texts, strict=True)}
+        words = "%d documents are stored, but not found by meaning before they are embedded: %s"
+        LOG.warning(words, len(added), _words(fault))
+
+    def _raise_if_strict(self, fault: Exception | None) -> None:
+        if self._strict and fault is not None:
+            raise fault
+
+
+def _store(store: ContextStore | None, engine: VideoEngine | None, *, engine_embeds: bool) -> ContextStore:
+    if store is not None and engine is not None:
+        raise InvalidInput("engine", "is that of the store; give one of the two")
+    if store is not None:
+        return store
+    return (
+        InMemoryContextStore() if engine is None else EngineContextStore(engine, engine_embeds=engine_embeds)
+    )
+
+
+def _tokens(number: int) -> int:
+    if number < 0:
+        raise InvalidInput("max_tokens", "must be 0 or more")
+    return number
+
+
+def _words(fault: Exception) -> str:
+    """What may be said of a fault of which nothing is known: it could quote a key."""
+    return str(fault) if isinstance(fault, ConspectusError) else type(fault).__name__

@@ -1,0 +1,153 @@
+"""The words of video contexts: documents with metadata, windows, and what a store of them must do."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from types import TracebackType
+from typing import Any, Self
+
+from conspectus.facades.video.times import chunk_index, in_range
+from conspectus.model.streams import CaptionRange
+
+
+@dataclass
+class Document:
+    """A caption in a context. Stores that keep vectors apart do not give the `embedding` back."""
+
+    id: str
+    text: str
+    embedding: list[float] | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)
+    created_at: datetime = field(default_factory=partial(datetime.now, UTC))
+
+    def __getitem__(self, name: str) -> Any:
+        """A field by its name, as in the dictionaries that `retrieve` returns. Raises KeyError."""
+        if name not in self.__dataclass_fields__:
+            raise KeyError(name)
+        return getattr(self, name)
+
+
+@dataclass
+class RetrievalResult:
+    """What a question found, best first."""
+
+    documents: list[Document]
+    scores: list[float]
+    query: str
+    top_k: int
+
+
+@dataclass
+class ContextWindow:
+    """Documents for a model, and what they cost by the manager's count; `truncated`: some were left out."""
+
+    documents: list[Document]
+    total_tokens: int
+    truncated: bool = False
+
+
+class ContextStore(ABC):
+    """What keeps documents. The six abstract methods are enough; the others can be done better by some."""
+
+    @abstractmethod
+    async def add_document(
+        self, text: str, metadata: dict[str, Any], embedding: list[float] | None = None
+    ) -> str:
+        """Store a document and return its id."""
+
+    @abstractmethod
+    async def get_document(self, doc_id: str) -> Document | None:
+        """The document of that id, None where there is none."""
+
+    @abstractmethod
+    async def search(
+        self,
+        query_embedding: list[float],
+        top_k: int = 5,
+        filter_metadata: dict[str, Any] | None = None,
+    ) -> list[tuple[Document, float]]:
+        """The documents most similar to a vector, among those whose metadata have these values."""
+
+    @abstractmethod
+    async def get_all_documents(self, filter_metadata: dict[str, Any] | None = None) -> list[Document]:
+        """All documents whose metadata have these values, in the order of their `chunk_idx`."""
+
+    @abstractmethod
+    async def delete_document(self, doc_id: str) -> bool:
+        """Delete a document; whether there was one."""
+
+    @abstractmethod
+    async def clear(self) -> int:
+        """Delete all documents and say how many."""
+
+    async def add_documents(
+        self,
+        texts: Sequence[str],
+        metadatas: Sequence[dict[str, Any]],
+        embeddings: Sequence[list[float] | None],
+    ) -> list[str]:
+        """Store many documents; their ids in the order given."""
+        together = zip(texts, metadatas, embeddings, strict=True)
+        return [
+            await self.add_document(text=text, metadata=facts, embedding=vector)
+            for text, facts, vector in together
+        ]
+
+    async def set_embedding(self, doc_id: str, embedding: list[float]) -> bool:
+        """Give a stored document a vector; False where the store cannot."""
+        return False
+
+    async def clear_stream(self, stream_id: str) -> int:
+        """Delete the documents of a stream and say how many."""
+        found = await self.get_all_documents({"stream_id": stream_id})
+        return sum([await self.delete_document(each.id) for each in found])
+
+    async def between(self, within: CaptionRange, stream_id: str | None = None) -> list[Document]:
+        """The documents of a range of time, in the order of their `chunk_idx`."""
+        chosen = None if stream_id is None else {"stream_id": stream_id}
+        found = [each for each in await self.get_all_documents(chosen) if in_range(each.metadata, within)]
+        return in_order(found)
+
+    async def close(self) -> None:
+        """Release what the store holds; here nothing."""
+        return
+
+
+class ClosableStore(ContextStore):
+    """A store with a connection to close, which stores many documents at once."""
+
+    async def __aenter__(self) -> Self:
+        """The store; nothing is opened yet."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close."""
+        await self.close()
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Close the connection."""
+
+    async def add_document(
+        self, text: str, metadata: dict[str, Any], embedding: list[float] | None = None
+    ) -> str:
+        """Store a document and return its id. Raises InvalidInput for what cannot be stored."""
+        return (await self.add_documents([text], [metadata], [embedding]))[0]
+
+
+def in_order(documents: Sequence[Document]) -> list[Document]:
+    """By `chunk_idx`, those without one first; otherwise as they come."""
+    return sorted(documents, key=lambda each: chunk_index(each.metadata))
+
+
+def stream_filter(stream_id: str | None, more: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
+    """Metadata to look for: of a stream, where one is named."""
+    chosen = {**(more or {}), **({} if stream_id is None else {"stream_id": stream_id})}
+    return chosen or None

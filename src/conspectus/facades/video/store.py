@@ -1,0 +1,178 @@
+"""Stores of video contexts: in an engine that is open, or in one for a while."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+from conspectus import bootstrap
+from conspectus.facades.video.caption_store import Item, Shelf
+from conspectus.facades.video.engine_protocol import VideoEngine
+from conspectus.facades.video.mapping import ClosableStore, Document
+from conspectus.integrations.engine_thread import OwnEngine, temporary_folder
+from conspectus.model.query import Query, Situation
+from conspectus.model.streams import CaptionRange, Summary, SummaryRequest
+from conspectus.settings import Settings
+
+T = TypeVar("T")
+COLLECTION = "video"
+SIMILARITY = Situation(profile="multiplicative without recency, same channel, same thread, floor")
+"""Scores that are the cosine, and nothing else: no caption is better for those beside it."""
+
+
+class _Runner(Protocol):
+    async def run(self, work: Callable[[Any], Awaitable[T]]) -> T: ...
+
+    async def close(self) -> None: ...
+
+
+class _Given:
+    """An engine that somebody else opened, and closes."""
+
+    def __init__(self, engine: VideoEngine) -> None:
+        self._engine = engine
+
+    async def run(self, work: Callable[[Any], Awaitable[T]]) -> T:
+        return await work(self._engine)
+
+    async def close(self) -> None:
+        """It stays open."""
+
+
+class EngineContextStore(ClosableStore):
+    """A collection of an engine, here or on a server, with one stream for each `stream_id`.
+
+    Vectors are handed in, all of one size, unless `engine_embeds`: then the engine's own embedder makes
+    them. Captions that are there already, say from files of subtitles, belong to it too.
+    """
+
+    def __init__(
+        self,
+        engine: VideoEngine,
+        *,
+        collection: str = COLLECTION,
+        embedding_dim: int | None = None,
+        engine_embeds: bool = False,
+    ) -> None:
+        self._runner: _Runner = _Given(engine)
+        self._shelf = Shelf(collection, dimensions=embedding_dim, engine_embeds=engine_embeds)
+
+    async def add_documents(
+        self,
+        texts: Sequence[str],
+        metadatas: Sequence[dict[str, Any]],
+        embeddings: Sequence[list[float] | None],
+    ) -> list[str]:
+        """Store many documents; those of a stream go together, at most 500 in a transaction."""
+        items = [Item(*each) for each in zip(texts, metadatas, embeddings, strict=True)]
+        return await self._runner.run(lambda engine: self._shelf.add(engine, items))
+
+    async def get_document(self, doc_id: str) -> Document | None:
+        """The document of that id, None where there is none."""
+        return await self._runner.run(lambda engine: self._shelf.get(engine, doc_id))
+
+    async def search(
+        self,
+        query_embedding: list[float],
+        top_k: int = 5,
+        filter_metadata: dict[str, Any] | None = None,
+    ) -> list[tuple[Document, float]]:
+        """The documents most similar to a vector by cosine; none to one of zeros."""
+        vector = tuple(map(float, query_embedding))
+        if not any(vector):
+            return []
+        query = Query("", vector=vector, arms=("vectors",), situation=SIMILARITY)
+        return await self._find(query, top_k, filter_metadata)
+
+    async def ask(
+        self, query: str, top_k: int = 5, filter_metadata: dict[str, Any] | None = None
+    ) -> list[tuple[Document, float]]:
+        """The documents that the engine finds for a question, by words and, where it embeds, by meaning."""
+        return await self._find(Query(query), top_k, filter_metadata)
+
+    async def get_all_documents(self, filter_metadata: dict[str, Any] | None = None) -> list[Document]:
+        """All documents whose metadata have these values, by `chunk_idx`, then as they came."""
+        return await self._runner.run(lambda engine: self._shelf.all(engine, filter_metadata))
+
+    async def between(self, within: CaptionRange, stream_id: str | None = None) -> list[Document]:
+        """The documents of a range of time, in the same order. Raises InvalidInput for what is no range."""
+        return await self._runner.run(lambda engine: self._shelf.between(engine, within, stream_id))
+
+    async def set_embedding(self, doc_id: str, embedding: list[float]) -> bool:
+        """Give a stored document a vector; False where there is no such document, or the vector is zero."""
+        return await self._runner.run(lambda engine: self._shelf.embed(engine, doc_id, embedding))
+
+    async def delete_document(self, doc_id: str) -> bool:
+        """Delete a document; whether there was one."""
+        return await self._runner.run(lambda engine: self._shelf.delete(engine, doc_id))
+
+    async def clear(self) -> int:
+        """Delete all documents, and the streams that are empty then; how many documents there were."""
+        return await self._runner.run(lambda engine: self._shelf.clear(engine))
+
+    async def clear_stream(self, stream_id: str) -> int:
+        """Delete a stream with its documents and say how many there were."""
+        return await self._runner.run(lambda engine: self._shelf.clear(engine, stream_id))
+
+    async def summarise(self, request: SummaryRequest) -> Summary:
+        """What the engine makes of a range of a stream."""
+        asked = replace(request, collection=self._shelf.collection)
+        return await self._runner.run(lambda engine: engine.summarise(asked))
+
+    async def close(self) -> None:
+        """Release the engine, if it was opened for this store."""
+        await self._runner.close()
+
+    async def _find(
+        self, query: Query, top_k: int, chosen: dict[str, Any] | None
+    ) -> list[tuple[Document, float]]:
+        return await self._runner.run(lambda engine: self._shelf.search(engine, query, top_k, chosen))
+
+
+class InMemoryContextStore(EngineContextStore):
+    """A store that is gone when it is closed, or the program ends: an engine in a temporary folder."""
+
+    def __init__(self) -> None:
+        folder = temporary_folder()
+        settings = replace(Settings.from_environment(), embedder="none", index="segments", reranker="none")
+        opening = partial(bootstrap.open, folder, settings=settings)
+        self._runner = OwnEngine(opening, folder=folder)
+        self._shelf = Shelf(COLLECTION)
+        self._count = 0
+
+    def __len__(self) -> int:
+        """How many documents there are."""
+        return self._count
+
+    def __bool__(self) -> bool:
+        """A store is one, even if it is empty."""
+        return True
+
+    async def add_documents(
+        self,
+        texts: Sequence[str],
+        metadatas: Sequence[dict[str, Any]],
+        embeddings: Sequence[list[float] | None],
+    ) -> list[str]:
+        """Store many documents."""
+        added = await super().add_documents(texts, metadatas, embeddings)
+        self._count += len(added)
+        return added
+
+    async def delete_document(self, doc_id: str) -> bool:
+        """Delete a document; whether there was one."""
+        deleted = await super().delete_document(doc_id)
+        self._count -= deleted
+        return deleted
+
+    async def clear(self) -> int:
+        """Delete all documents and say how many."""
+        count = await super().clear()
+        self._count -= count
+        return count
+
+    async def clear_stream(self, stream_id: str) -> int:
+        """Delete a stream with its documents and say how many."""
+        count = await super().clear_stream(stream_id)
+        self._count -= count
+        return count

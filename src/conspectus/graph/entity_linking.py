@@ -1,0 +1,141 @@
+"""Which node a name in a text means, with the parts that the decision is made of."""
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from conspectus.graph.entity_uris import BASE, uri_of
+from conspectus.graph.name_keys import key_of
+from conspectus.graph.name_similarity import INFLECTED, SURNAME, contradict, fit, is_person
+from conspectus.model.graph import Found, LinkCandidate, Linking, Node
+
+SAME: Final = 0.9
+"""From so much on, a mention and a node are the same; below they are related."""
+THRESHOLD: Final = 0.8
+_ONLY: Final = 0.1
+_RECENT: Final = 0.08
+_CONTEXT: Final = 0.15
+_CLOSE: Final = 0.1
+_USUAL: Final = 0.12
+_CONTRADICTION: Final = -0.15
+_STRANGER: Final = -0.2
+_TIED: Final = 0.01
+_ENOUGH_WORDS: Final = 3
+_MOST_CANDIDATES: Final = 20
+_LONGEST_DESCRIPTION: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What is known beside the mention itself.
+
+    `words` are terms of the text around it; `about` terms of what is said of a node and next to it, by id;
+    `recent` ids of nodes that the conversation has named; `close` how alike (0 to 1) the vectors of the text
+    and of a node are; `usual` how often (0 to 1) the name has meant the node before.
+    """
+
+    words: frozenset[str] = frozenset()
+    about: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    recent: frozenset[str] = frozenset()
+    close: Mapping[str, float] = field(default_factory=dict)
+    usual: Mapping[str, float] = field(default_factory=dict)
+
+
+def link(
+    mention: Found,
+    nodes: Iterable[Node],
+    around: Surroundings = Surroundings(),
+    *,
+    threshold: float = THRESHOLD,
+    base: str = BASE,
+) -> Linking:
+    """The candidates for a mention, best first, and the one that it means, if one is likely enough.
+
+    Two candidates that are equally likely are none. People are never taken for one because the name of one
+    is part of the other's.
+    """
+    distinct = {(node.graph.id, node.id): node for node in nodes}
+    fitting = [(node, _parts(mention, node, around)) for node in distinct.values()]
+    fitting = _with_only(fitting)
+    ranked = sorted((_candidate(node, parts, base) for node, parts in fitting if parts), key=_order)[
+        :_MOST_CANDIDATES
+    ]
+    return Linking(mention, _decided(ranked, threshold), tuple(ranked))
+
+
+def relation(score: float) -> Literal["same", "related"]:
+    """What a mention and a candidate are to each other."""
+    return "same" if score >= SAME else "related"
+
+
+def rivals_of(mention: Found, nodes: Sequence[Node]) -> list[Node]:
+    """The nodes that a mention's name fits whole; none where that is one at most."""
+    whole = [
+        node
+        for node in nodes
+        if fit(mention.key, node.name, node.aliases, person=is_person(node.type))[1] >= INFLECTED
+    ]
+    return whole if len(whole) > 1 else []
+
+
+def named_whole(node: Node, keys: Set[str]) -> bool:
+    """Whether a node's name of several words stands among the names of a text."""
+    key = key_of(node.name)
+    return " " in key and key in keys
+
+
+def description_of(node: Node, beside: Iterable[str] = ()) -> str:
+    """What is said of a node: its name and type, its properties, and the names next to it."""
+    said = [f"{node.name} ({node.type})", *map(str, node.properties.values()), *beside]
+    return "; ".join(said)[:_LONGEST_DESCRIPTION]
+
+
+def _parts(mention: Found, node: Node, around: Surroundings) -> dict[str, float]:
+    """What speaks for a node and against it; nothing where the names have nothing in common."""
+    person = is_person(node.type) or mention.type == "person"
+    way, much = fit(mention.key, node.name, node.aliases, person=person)
+    if not much:
+        return {}
+    parts: dict[str, float] = {way: much}
+    if way == "surname" and node.id not in around.recent:
+        parts["not named here"] = _STRANGER
+    if node.id in around.recent:
+        parts["named before"] = _RECENT
+    shared = len(around.words & around.about.get(node.id, frozenset()))
+    if shared:
+        parts["context"] = _CONTEXT * min(1.0, shared / _ENOUGH_WORDS)
+    if around.close.get(node.id, 0.0) > 0:
+        parts["meaning"] = _CLOSE * around.close[node.id]
+    if around.usual.get(node.id, 0.0) > 0:
+        parts["usual"] = _USUAL * around.usual[node.id]
+    if contradict(mention.type, node.type):
+        parts["another kind"] = _CONTRADICTION
+    return parts
+
+
+def _with_only(fitting: Sequence[tuple[Node, dict[str, float]]]) -> list[tuple[Node, dict[str, float]]]:
+    """Say of the only node that a name fits well that it is; of people, the only one named here."""
+    well = [parts for _, parts in fitting if _name_part(parts) >= SURNAME and "not named here" not in parts]
+    if len(well) == 1:
+        well[0]["only one"] = _ONLY
+    return list(fitting)
+
+
+def _name_part(parts: Mapping[str, float]) -> float:
+    return next(iter(parts.values()), 0.0)
+
+
+def _candidate(node: Node, parts: Mapping[str, float], base: str) -> LinkCandidate:
+    score = round(min(1.0, max(0.0, sum(parts.values()))), 4)
+    return LinkCandidate(node, score, dict(parts), uri_of(node.name, node.type, base=base, id=node.id))
+
+
+def _order(candidate: LinkCandidate) -> tuple[float, str, str]:
+    return -candidate.score, candidate.node.id, candidate.node.graph.id
+
+
+def _decided(ranked: Sequence[LinkCandidate], threshold: float) -> Node | None:
+    if not ranked or ranked[0].score < threshold:
+        return None
+    best, others = ranked[0], [each for each in ranked[1:] if each.node.id != ranked[0].node.id]
+    return None if others and best.score - others[0].score < _TIED else best.node

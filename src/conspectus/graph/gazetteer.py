@@ -1,0 +1,215 @@
+"""Names that are known beforehand, found in texts as whole words, the longest first."""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import ahocorasick
+import regex
+
+from conspectus.graph.inflection import plural_of
+from conspectus.graph.name_similarity import initials_of
+from conspectus.graph.word_lists import BEFORE_VERBS, FUNCTION_WORDS, PRONOUNS, common_words
+from conspectus.model.graph import ENTITY
+
+LONGEST_KNOWN: Final = 200
+"""A longer name is not looked for."""
+_MOST_WORDS: Final = 12
+_WORD: Final = regex.compile(r"[\p{L}\p{M}\p{N}_]++")
+_ARTICLE: Final = regex.compile(r"(?:the|an?)\s+(?=\S)", regex.IGNORECASE)
+_SPELT: Final = {0x2019: "'", 0x2018: "'", 0x2010: "-", 0x2011: "-", 0x2013: "-", 0x00A0: " "}
+_TELLING: Final = regex.compile(r"[^\p{L}\p{M}\p{N}_\s.,'\u2019!?:;()\"-]")
+_GAP: Final = regex.compile(r"[^\S\n]{0,3}\n?[^\S\n]{0,3}|[-.'\u2019&/]| & ")
+_STOPPED: Final = regex.compile(r"\.[^\S\n]")
+_SHORT: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """One way a known name is written, and which names are written so."""
+
+    text: str
+    type: str
+    names: tuple[str, ...]
+    any_case: bool
+
+
+@dataclass(frozen=True, slots=True)
+class KnownSpan:
+    """A known name in a text."""
+
+    start: int
+    end: int
+    spelling: Spelling
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The words of a text in lower case with a space between them, and where each stands in both."""
+
+    joined: str
+    begins: Sequence[int]
+    spans: Sequence[tuple[int, int]]
+
+
+class Known:
+    """Finds known names and aliases.
+
+    A spelling in lower case stands for a common thing: it is found in any case, and in the plural, but not
+    where it is a verb. Others are found with their capitals, or in capitals throughout; without any only
+    where no common word is written so. Acronyms have to be written as they are. An article before a name is
+    no part of it. Whether words are joined by spaces, hyphens or full stops makes no difference.
+    """
+
+    def __init__(
+        self,
+        names: Mapping[str, Iterable[str]],
+        types: Mapping[str, str] | None = None,
+        *,
+        skip: Set[str] = FUNCTION_WORDS,
+    ) -> None:
+        """`names` are spellings by the name (or id) that they stand for, `types` what those are.
+
+        Words of `skip` are not looked for unless they are acronyms.
+        """
+        self._automaton = ahocorasick.Automaton()
+        self._spellings: dict[str, list[Spelling]] = {}
+        meant: dict[str, dict[str, None]] = {}
+        for name, spellings in names.items():
+            for spelling in spellings:
+                for each in _ways(" ".join(spelling.split()), skip):
+                    meant.setdefault(each, {})[name] = None
+        for plural, single in _plurals(meant).items():
+            meant[plural] = dict(meant[single])
+        for text, owners in meant.items():
+            self._add(text, tuple(owners), (types or {}).get(next(iter(owners)), ENTITY))
+        for joined, written in self._spellings.items():
+            written.sort(key=lambda each: (not _TELLING.search(each.text), each.text))
+            self._automaton.add_word(f" {joined} ", joined)
+        if self._spellings:
+            self._automaton.make_automaton()
+
+    def _add(self, text: str, owners: tuple[str, ...], kind: str) -> None:
+        joined = _words(text).joined.strip()
+        if joined and len(text) <= LONGEST_KNOWN and joined.count(" ") < _MOST_WORDS:
+            any_case = text == text.lower() or not (text.isupper() or joined in common_words())
+            self._spellings.setdefault(joined, []).append(Spelling(text, kind, owners, any_case))
+
+    def __len__(self) -> int:
+        return len(self._spellings)
+
+    def find(self, text: str) -> list[KnownSpan]:
+        """Known names in order and without overlaps, each as long as it can be."""
+        if not self._spellings:
+            return []
+        found: list[KnownSpan] = []
+        done = 0
+        for span in sorted(self._matches(text), key=lambda span: (span.start, -span.end)):
+            if span.start >= done:
+                found.append(span)
+                done = span.end
+        return found
+
+    def _matches(self, text: str) -> Iterator[KnownSpan]:
+        words = _words(text)
+        for last, joined in self._automaton.iter(words.joined):
+            first = bisect_left(words.begins, last - len(joined))
+            ending = first + joined.count(" ")
+            start, end = words.spans[first][0], words.spans[ending][1]
+            if not _connected(text, words.spans[first : ending + 1]):
+                continue
+            spelling = _fitting(self._spellings[joined], text, start, end)
+            if spelling is not None and not (spelling.text.islower() and _verb(text, words.spans, first)):
+                yield KnownSpan(start, _with_marks(spelling.text, text, end), spelling)
+
+
+def _ways(spelling: str, skip: Set[str]) -> Iterator[str]:
+    """A spelling without its article, and without apostrophes; nothing for a word to be skipped."""
+    bare = _ARTICLE.sub("", spelling, count=1) if _ARTICLE.match(spelling) else spelling
+    if bare.lower() not in skip or (len(bare) > 1 and bare.isupper()):
+        yield bare if bare.lower() not in common_words() else spelling
+    elif bare != spelling:
+        yield spelling
+    if "'" in bare or "\u2019" in bare:
+        yield bare.replace("'", "").replace("\u2019", "")
+
+
+def _plurals(spellings: Iterable[str]) -> dict[str, str]:
+    """The plurals of common things that are not spellings themselves, with what they are plurals of."""
+    given = frozenset(spellings)
+    found = {plural_of(each): each for each in given if each.islower() and each[-1].isalpha()}
+    return {plural: each for plural, each in sorted(found.items()) if plural not in given}
+
+
+def acronyms(names: Mapping[str, str]) -> dict[str, str]:
+    """The initials of names of several words that no other name has, with whose they are."""
+    owners: dict[str, set[str]] = {}
+    for owner, name in names.items():
+        initials = initials_of(name.lower())
+        if initials and len(initials) > 1:
+            owners.setdefault(initials.upper(), set()).add(owner)
+    return {initials: next(iter(of)) for initials, of in owners.items() if len(of) == 1}
+
+
+def _words(text: str) -> _Words:
+    lower = text.lower()
+    if len(lower) != len(text):
+        lower = "".join(small if len(small := character.lower()) == 1 else character for character in text)
+    spans = [word.span() for word in _WORD.finditer(lower)]
+    begins, at = [], 1
+    for start, end in spans:
+        begins.append(at)
+        at += end - start + 1
+    return _Words(f" {' '.join(lower[start:end] for start, end in spans)} ", begins, spans)
+
+
+def _connected(text: str, spans: Sequence[tuple[int, int]]) -> bool:
+    """Whether only what may stand inside a name stands between these words."""
+    return all(
+        text[end:start] == " "
+        or _GAP.fullmatch(text, end, start)
+        or (end - begin <= _SHORT and _STOPPED.fullmatch(text, end, start))
+        for (begin, end), (start, _) in pairwise(spans)
+    )
+
+
+def _fitting(spellings: Iterable[Spelling], text: str, start: int, end: int) -> Spelling | None:
+    """The spelling of which this is a way of writing, the same one first."""
+    best, written = None, text[start:end]
+    for each in spellings:
+        whole = _around(text, start, each.text) if _TELLING.search(each.text) else written
+        if whole == each.text:
+            return each
+        if whole is not written and whole.lower().translate(_SPELT) != each.text.lower().translate(_SPELT):
+            continue
+        shouted = written.isupper() and len(written) > 3 and not each.text.isupper()
+        best = each if best is None and (each.any_case or shouted) else best
+    return best
+
+
+def _around(text: str, start: int, spelling: str) -> str:
+    """What stands in the text where a spelling, whose first word begins at `start`, would."""
+    first = max(0, start - _leading(spelling))
+    return text[first : first + len(spelling)]
+
+
+def _leading(spelling: str) -> int:
+    """How many characters stand before the first word of a spelling."""
+    found = _WORD.search(spelling)
+    return found.start() if found else 0
+
+
+def _with_marks(spelling: str, text: str, end: int) -> int:
+    """The end of a name with the marks that it ends with, as C++ does."""
+    closing = spelling[len(spelling.rstrip("+#!")) :]
+    return end + len(closing) if closing and text.startswith(closing, end) else end
+
+
+def _verb(text: str, spans: Sequence[tuple[int, int]], at: int) -> bool:
+    """Whether a word stands where verbs do: after a pronoun, or a common one after `to` or a helping verb."""
+    if at == 0 or not text[spans[at - 1][1] : spans[at][0]].isspace():
+        return False
+    before, word = (text[start:end].lower() for start, end in spans[at - 1 : at + 1])
+    return before in PRONOUNS or (before in BEFORE_VERBS and word in common_words())

@@ -1,0 +1,201 @@
+"""Questions to one version of the index: Milvus proposes under the filter, the scores are worked out here."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from conspectus.index.bm25 import Bm25, Corpus, best, cosines
+from conspectus.index.milvus.connection import MOST_RESULTS, MilvusServer, Row
+from conspectus.index.milvus.filters import either, one_of
+from conspectus.index.milvus.rows import VECTORS, WORDS, collection_name, dense
+from conspectus.index.milvus.sparse_weights import Weights, dimension
+from conspectus.index.milvus.state import State
+from conspectus.index.milvus.term_counts import Block
+from conspectus.model.index import TermStatistic
+from conspectus.ports import Candidates, Floats, Ids, Vectors
+
+Found: TypeAlias = Mapping[int, Row]
+Still: TypeAlias = Callable[[], Awaitable[bool]]
+"""Whether a version is the current one now."""
+_Look: TypeAlias = Callable[[int], Awaitable[Sequence[Row]]]
+_Score: TypeAlias = Callable[[Sequence[Row]], Floats]
+
+_TERMS = ("key", "chunk", "length", "large", "terms", "has_vector")
+_VECTOR = ("key", "chunk", "vector")
+_NO_WORDS: Row = {"length": 0, "large": {}, "terms": {}}
+_SPARE = 16
+_DEEPER = 4
+_DEEPEST = 4_096
+_SLACK = 1e-5
+_IDS_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One version of the index, and where it lies."""
+
+    server: MilvusServer
+    name: str
+    state: State
+    blocks: Sequence[Block]
+    bm25: Bm25
+
+    def collection(self, what: str) -> str:
+        """The name of a collection of rows."""
+        return collection_name(self.name, self.state.generation, what)
+
+    def with_blocks(self, blocks: Sequence[Block]) -> "View":
+        """The view with the statistics of its terms."""
+        return replace(self, blocks=blocks)
+
+
+class Question:
+    """What is asked of a view, under an expression that says which rows may be seen.
+
+    Answers are None where the view was no longer the current one when the last of its rows had been read.
+    """
+
+    def __init__(
+        self, view: View, where: str, terms: Sequence[str], vector: Vectors | None, *, still: Still
+    ) -> None:
+        self._view = view
+        self._where = where
+        self._vector = vector
+        self._still = still
+        self._corpus = Corpus(view.state.total, view.state.length)
+        self._weights = Weights(view.bm25, view.state.average)
+        self.terms = tuple(self._corpus.statistic(term, self._documents(term)) for term in terms)
+        self._found_terms = [term for term in self.terms if term.documents > 0]
+
+    async def search(self, limit: int) -> Candidates | None:
+        """The best of both arms as one union with both scores."""
+        words, vectors = await asyncio.gather(self._words_arm(limit), self._vector_arm(limit))
+        with_vector = {number: row for number, row in words.items() if row["has_vector"]}
+        # The rows of a key never change and none may be missing, so these need not be read before the state.
+        more_words, more_vectors, current = await asyncio.gather(
+            self._beside(WORDS, [row["key"] for number, row in vectors.items() if number not in words]),
+            self._beside(VECTORS, [row["key"] for n, row in with_vector.items() if n not in vectors]),
+            self._still(),
+        )
+        if more_words is None or more_vectors is None or not current:
+            return None
+        return self.candidates({**words, **more_words}, {**vectors, **more_vectors})
+
+    async def score(self, ids: Ids) -> Candidates | None:
+        """The scores of those of the chunks that may be seen."""
+        wanted = [int(number) for number in np.unique(ids)]
+        words, vectors = await asyncio.gather(self._of(WORDS, wanted), self._of(VECTORS, wanted))
+        return self.candidates(words, vectors) if await self._still() else None
+
+    def candidates(self, words: Found, vectors: Found) -> Candidates:
+        """Rows with their exact scores, by id."""
+        ids = np.array(sorted(words.keys() | vectors.keys()), np.int64)
+        cosine = np.full(len(ids), np.nan)
+        with_vector = [place for place, number in enumerate(ids.tolist()) if number in vectors]
+        if self._vector is not None and with_vector:
+            cosine[with_vector] = self._cosine([vectors[int(ids[place])] for place in with_vector])
+        return Candidates(
+            ids=ids,
+            words=self._words([words.get(number, _NO_WORDS) for number in ids.tolist()]),
+            cosine=cosine,
+            terms=self.terms,
+            total=self._corpus.total,
+            threads=self._view.state.threads > 0,
+        )
+
+    def _documents(self, term: str) -> int:
+        return sum(block.documents(dimension(term)) for block in self._view.blocks)
+
+    async def _words_arm(self, limit: int) -> Found:
+        k1 = self._view.bm25.k1
+        query = {dimension(term.term): term.idf * (k1 + 1.0) for term in self._found_terms}
+        if not query or not limit:
+            return {}
+
+        async def look(depth: int) -> Sequence[Row]:
+            sparse = {"data": [query], "anns_field": "terms", "limit": depth}
+            return await self._searched(WORDS, _TERMS, sparse)
+
+        slack = self._weights.slack(self._corpus.average)
+        return await _deep_enough(look, self._words, limit=limit, slack=slack)
+
+    async def _vector_arm(self, limit: int) -> Found:
+        vector = self._vector
+        if vector is None or not limit or not self._view.state.vectors:
+            return {}
+
+        async def look(depth: int) -> Sequence[Row]:
+            near = {"data": [vector.tolist()], "anns_field": "vector", "limit": depth}
+            return await self._searched(VECTORS, _VECTOR, near)
+
+        return await _deep_enough(look, self._cosine, limit=limit, least=-np.inf)
+
+    async def _searched(self, what: str, fields: Sequence[str], query: Mapping[str, object]) -> Sequence[Row]:
+        view = self._view
+        return await view.server.search(view.collection(what), self._where, fields, query)
+
+    async def _of(self, what: str, ids: Sequence[int]) -> Found:
+        """The visible rows of chunks."""
+        view, fields = self._view, _TERMS if what == WORDS else _VECTOR
+        if what == VECTORS and (self._vector is None or not view.state.vectors):
+            return {}
+        found: dict[int, Row] = {}
+        for start in range(0, len(ids), _IDS_AT_ONCE):
+            where = f"({self._where}) and {either(ids[start : start + _IDS_AT_ONCE])}"
+            rows = await view.server.query(view.collection(what), where, fields)
+            found |= {row["chunk"]: row for row in rows}
+        return found
+
+    async def _beside(self, what: str, keys: Sequence[str]) -> Found | None:
+        """The rows of the same chunks in the other collection, with the same keys; None if one is missing."""
+        view, fields = self._view, _TERMS if what == WORDS else _VECTOR
+        if not keys or not (self._found_terms if what == WORDS else self._vector is not None):
+            return {}
+        found = await view.server.query(view.collection(what), one_of(keys), fields)
+        return {row["chunk"]: row for row in found} if len(found) == len(keys) else None
+
+    def _words(self, rows: Sequence[Row]) -> Floats:
+        scores = np.zeros(len(rows))
+        lengths = np.array([row["length"] for row in rows], np.float64)
+        for term in sorted(self._found_terms, key=_name):
+            counts = self._weights.counts(rows, dimension(term.term))
+            found = counts > 0
+            scores[found] += self._view.bm25.contributions(
+                term.idf, counts[found], lengths[found], self._corpus.average
+            )
+        return scores
+
+    def _cosine(self, rows: Sequence[Row]) -> Floats:
+        if self._vector is None or not rows:
+            return np.zeros(0)
+        return cosines(dense(rows), self._vector)
+
+
+async def _deep_enough(
+    look: _Look, score: _Score, *, limit: int, slack: float = 1.0, least: float = 0.0
+) -> Found:
+    """The best rows by exact score: deeper, until nothing that Milvus left out could be among them.
+
+    Beyond `_DEEPEST` rows of about the same score, which of them come is left to Milvus.
+    """
+    depth = min(limit + _SPARE, MOST_RESULTS)
+    deepest = min(max(_DEEPEST, limit + _SPARE), MOST_RESULTS)
+    while True:
+        rows = {row["chunk"]: row for row in await look(depth)}
+        ids = np.array(list(rows), np.int64)
+        scores = score(list(rows.values()))
+        chosen = best(ids, scores, limit)
+        if len(rows) < depth or depth >= deepest:
+            break
+        beyond = min(row["distance"] for row in rows.values()) * slack
+        if scores[chosen[-1]] > beyond + _SLACK:
+            break
+        depth = min(_DEEPER * depth, deepest)
+    return {int(ids[place]): rows[int(ids[place])] for place in chosen if scores[place] > least}
+
+
+def _name(statistic: TermStatistic) -> str:
+    return statistic.term

@@ -1,0 +1,356 @@
+"""Taking in changes: new rows first, which nobody sees, then the state, then what it replaced goes."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conspectus.errors import IndexDamaged, InvalidInput
+from conspectus.index.bm25 import Analyse, Bm25
+from conspectus.index.changes import Range, put_ranges, read, touched_ranges
+from conspectus.index.milvus.connection import MOST_BYTES, MilvusServer, Row
+from conspectus.index.milvus.distinct_values import Distinct
+from conspectus.index.milvus.filters import either, one_of
+from conspectus.index.milvus.rows import (
+    NOTES,
+    VECTORS,
+    WORDS,
+    Prepared,
+    Preparing,
+    collection_name,
+    key_of,
+    notes_layout,
+    vectors_layout,
+    words_layout,
+)
+from conspectus.index.milvus.sparse_weights import Weights
+from conspectus.index.milvus.state import Notes, State, dead_keys, version_after, versions
+from conspectus.index.milvus.term_counts import Block, Terms
+from conspectus.model.index import IndexedChunk
+from conspectus.model.records import Change
+from conspectus.ports import Reader
+
+CHANGES = 5_000
+ATTEMPTS = 10
+LONGEST_STEP = 2_000
+"""Ids that are looked up, or deleted, at once."""
+_RANGES_AT_ONCE = 200
+_PER_REQUEST = 1_000
+FLUSH_FROM = 500
+"""So many new rows Milvus Lite may hold in memory, where it searches one by one."""
+_NO_STATISTICS = "the statistics of the terms are missing"
+_SUPERSEDED = ("key", "chunk", "length", "terms", "has_vector", "in_thread", "odd")
+
+
+@dataclass(slots=True)
+class _Added:
+    """What a new row adds to the statistics."""
+
+    terms: NDArray[np.uint32]
+    length: int
+    vector: bool
+    thread: bool
+    odd: bool
+
+
+@dataclass(slots=True)
+class Draft:
+    """A version of the index that is being written: the state it starts from, and what it adds."""
+
+    before: State
+    weights: Weights
+    applied: int
+    version: int
+    void: tuple[int, ...] = ()
+    added: dict[int, _Added] = field(default_factory=dict)
+    touched: list[Range] = field(default_factory=list)
+    part: int = 0
+
+    def note(self, row: Prepared) -> None:
+        """Remember what the row adds."""
+        words = row.words
+        self.added[words["chunk"]] = _Added(
+            row.terms, row.length, row.vector is not None, words["in_thread"], words["odd"]
+        )
+
+
+class Writer:
+    """Writes versions of one index, one at a time: whoever calls has the turn among all processes."""
+
+    def __init__(
+        self, notes: Notes, terms: Terms, reader: Reader, analyse: Analyse, *, dimensions: int, bm25: Bm25
+    ) -> None:
+        self.flush_from = FLUSH_FROM
+        self._notes = notes
+        self._server: MilvusServer = notes.server
+        self._terms = terms
+        self._distinct = Distinct(notes)
+        self._reader = reader
+        self._analyse = analyse
+        self._dimensions = dimensions
+        self._bm25 = bm25
+        self._waiting = 0
+        self._last = State("")
+
+    def collection(self, state: State, what: str) -> str:
+        """The name of a collection of rows."""
+        return collection_name(self._notes.name, state.generation, what)
+
+    async def create(self, state: State) -> None:
+        """Make the collections of a generation."""
+        lite = state.facts_as_text
+        await self._server.create(self.collection(state, NOTES), *notes_layout())
+        await self._server.create(self.collection(state, WORDS), *words_layout(facts_as_text=lite))
+        if self._dimensions:
+            layout = vectors_layout(self._dimensions, lite=lite)
+            await self._server.create(self.collection(state, VECTORS), *layout)
+
+    def draft(self, before: State) -> Draft:
+        """The beginning of the next version of a generation that nobody else knows of."""
+        weights = Weights(self._bm25, before.average)
+        return Draft(before, weights, before.applied, version_after(before.version))
+
+    async def begin(self, state: State) -> Draft:
+        """The beginning of the next version, announced, with all gone that the last one replaced."""
+        for _ in range(ATTEMPTS):
+            attempt = await self._notes.begin(state)
+            before = attempt.before
+            if before.dead:
+                swept = await self.sweep(before)
+                if swept is None:
+                    state = before
+                    continue
+                before = swept
+            if attempt.void or not before.same_rows(self._last):
+                self._distinct.forget_written()
+            weights = Weights(self._bm25, before.average)
+            return Draft(before, weights, before.applied, attempt.version, attempt.void)
+        raise IndexDamaged(self._notes.name, "the list of replaced rows is missing")
+
+    async def sweep(self, state: State) -> State | None:
+        """Delete what a state has replaced; None if another writer has done so."""
+        dead = await self._notes.dead(state)
+        if dead is None:
+            return None
+        for start in range(0, len(dead), LONGEST_STEP):
+            chunks = either(dead[start : start + LONGEST_STEP])
+            for name in self._collections(state):
+                await self._server.delete(name, f"version < {state.version} and {chunks}")
+        return await self._swept(state)
+
+    async def _swept(self, state: State) -> State:
+        """The state without the list of what it replaced, all of which is gone."""
+        cleaned = replace(state, dead=0)
+        await self._notes.write(cleaned)
+        await self._notes.drop(state.generation, dead_keys(state))
+        return cleaned
+
+    async def take_in(self, draft: Draft, changes: Sequence[Change]) -> None:
+        """Write the rows of changes, and of what replaced them while they were read.
+
+        Rows are read as they are now, so a removed one may have successors in later changes only.
+        """
+        for _ in range(ATTEMPTS):
+            ranges = touched_ranges(changes)
+            await self._withdraw(draft, ranges)
+            async for chunks in read(self._reader, put_ranges(changes)):
+                await self.write(draft, chunks)
+            draft.touched += ranges
+            draft.applied = max(draft.applied, changes[-1].sequence)
+            changes = await self._reader.changes_since(draft.applied, limit=CHANGES)
+            if len(changes) >= CHANGES or not any(change.operation == "remove" for change in changes):
+                return
+
+    async def write(self, draft: Draft, chunks: Sequence[IndexedChunk]) -> None:
+        """Write rows that are not visible yet."""
+        rows = await asyncio.to_thread(self._prepared, draft, chunks)
+        values = [value for row in rows for value in row.facts.values]
+        generation = draft.before.generation
+        draft.part += 1
+        await self._distinct.add(generation, draft.version, values, part=str(draft.part))
+        for batch in _batches(rows):
+            await self._server.upsert(self.collection(draft.before, WORDS), [row.words for row in batch])
+            vectors = [row.vector for row in batch if row.vector is not None]
+            await self._server.upsert(self.collection(draft.before, VECTORS), vectors)
+            for row in batch:
+                draft.note(row)
+            await self._flush_if_due(draft.before, len(batch))
+
+    def _prepared(self, draft: Draft, chunks: Sequence[IndexedChunk]) -> list[Prepared]:
+        as_text = draft.before.facts_as_text
+        preparing = Preparing(self._analyse, draft.weights, draft.version, facts_as_text=as_text)
+        return [preparing.prepared(self._fitting(chunk)) for chunk in chunks]
+
+    async def folded(self, draft: Draft) -> State:
+        """The draft as a state of its own that nobody knows of yet, nor of what it replaced."""
+        counted = await self._counted(draft)
+        if counted is None:
+            raise IndexDamaged(self._notes.name, _NO_STATISTICS)
+        state, superseded, gone = counted
+        await self._delete(state, _keys(superseded))
+        await self._notes.drop(state.generation, gone)
+        return state
+
+    async def commit(self, draft: Draft) -> State:
+        """Make the draft the state, then delete what it replaced; what the state is then.
+
+        Not even that is sure if this process was stopped for long: another one may have gone on without it.
+        """
+        counted = await self._counted(draft)
+        if counted is None:
+            newest = await self._notes.read()
+            if newest.same_rows(draft.before):
+                raise IndexDamaged(self._notes.name, _NO_STATISTICS)
+            return newest
+        state, superseded, gone = counted
+        state = await self._notes.bury(state, sorted(row["chunk"] for row in superseded))
+        await self._notes.write(state)
+        self._last = state
+        if not await self._notes.is_latest(state):
+            return await self._notes.read()
+        await self._notes.drop(state.generation, gone)
+        for name in self._collections(state) if draft.void else ():
+            await self._server.delete(name, versions(draft.void))
+        if not state.dead:
+            return state
+        await self._delete(state, _keys(superseded))
+        return await self._swept(state)
+
+    async def _counted(self, draft: Draft) -> tuple[State, list[Row], list[str]] | None:
+        """The new state, the older rows that it replaces, and the notes it does without.
+
+        None if what the draft starts from is gone: another writer has gone on from it.
+        """
+        before = draft.before
+        superseded = await self._superseded(before, draft.touched)
+        blocks = await self._terms.blocks(before)
+        if blocks is None:
+            return None
+        counted = _counted(draft, superseded)
+        state, gone = await self._terms.add(counted, _change(draft, superseded), blocks)
+        return state, superseded, gone
+
+    async def flush(self, state: State) -> None:
+        """Have Milvus Lite write down and index all; it searches what is in memory row by row.
+
+        Servers do so when they think best, and refuse to be asked often.
+        """
+        for name in self._collections(state) if state.facts_as_text else ():
+            await self._server.flush(name)
+        self._waiting = 0
+
+    async def _flush_if_due(self, state: State, rows: int) -> None:
+        self._waiting += rows
+        if self._waiting >= self.flush_from:
+            await self.flush(state)
+
+    async def _withdraw(self, draft: Draft, ranges: Sequence[Range]) -> None:
+        """Take back new rows that were removed, or replaced, while the draft was written."""
+        ids = np.array(list(draft.added), np.int64)
+        bounds = np.array([(-1, -2), *ranges], np.int64)
+        again = ids[ids <= bounds[np.searchsorted(bounds[:, 0], ids, side="right") - 1, 1]].tolist()
+        for number in again:
+            del draft.added[number]
+        await self._delete(draft.before, [key_of(number, draft.version) for number in again])
+
+    async def _delete(self, state: State, keys: Sequence[str]) -> None:
+        """Delete rows by their keys: by anything else Milvus would first have to look for them."""
+        for start in range(0, len(keys), LONGEST_STEP):
+            for name in self._collections(state):
+                await self._server.delete(name, one_of(keys[start : start + LONGEST_STEP]))
+
+    async def _superseded(self, before: State, touched: Iterable[Range]) -> list[Row]:
+        """The visible rows of the chunks in these ranges."""
+        found: dict[int, Row] = {}
+        if before.total:
+            name = self.collection(before, WORDS)
+            async for where in _steps(touched, before.last):
+                expression = f"{before.shown} and ({where})"
+                rows = await self._server.query(name, expression, _SUPERSEDED)
+                found |= {row["chunk"]: row for row in rows}
+        return list(found.values())
+
+    def _collections(self, state: State) -> list[str]:
+        if not state.generation:
+            return []
+        return [self.collection(state, what) for what in (WORDS, VECTORS)[: 2 if self._dimensions else 1]]
+
+    def _fitting(self, chunk: IndexedChunk) -> IndexedChunk:
+        if not self._dimensions:
+            return replace(chunk, vector=None)
+        if chunk.vector is not None and len(chunk.vector) != 2 * self._dimensions:
+            size = len(chunk.vector) // 2
+            raise InvalidInput("vector", f"has {size} numbers, the index {self._dimensions}")
+        return chunk
+
+
+def _counted(draft: Draft, superseded: Sequence[Row]) -> State:
+    """The numbers of the new state."""
+    before, added = draft.before, draft.added.values()
+    return replace(
+        before,
+        version=draft.version,
+        void=before.void + draft.void,
+        applied=draft.applied,
+        average=draft.weights.average,
+        total=before.total + len(added) - len(superseded),
+        length=before.length + sum(row.length for row in added) - sum(row["length"] for row in superseded),
+        vectors=before.vectors + sum(row.vector for row in added) - _count(superseded, "has_vector"),
+        threads=before.threads + sum(row.thread for row in added) - _count(superseded, "in_thread"),
+        odd=before.odd + sum(row.odd for row in added) - _count(superseded, "odd"),
+        last=max([before.last, *draft.added]),
+        replaced=before.replaced + len(superseded),
+        dead=0,
+    )
+
+
+def _keys(rows: Sequence[Row]) -> list[str]:
+    return [row["key"] for row in rows]
+
+
+def _count(rows: Sequence[Row], name: str) -> int:
+    return sum(bool(row[name]) for row in rows)
+
+
+def _change(draft: Draft, superseded: Sequence[Row]) -> Block:
+    added = [row.terms for row in draft.added.values()]
+    removed = [_terms(row["terms"]) for row in superseded]
+    ones = [np.ones(len(terms), np.int32) for terms in added]
+    return Block.of([*added, *removed], [*ones, *(-np.ones(len(terms), np.int32) for terms in removed)])
+
+
+def _terms(weights: dict[int, Any]) -> NDArray[np.uint32]:
+    return np.array([number for number in weights if number], np.uint32)
+
+
+def _batches(rows: Sequence[Prepared]) -> Iterable[Sequence[Prepared]]:
+    """Rows in requests of bounded size."""
+    batch: list[Prepared] = []
+    size = 0
+    for row in rows:
+        if batch and (len(batch) == _PER_REQUEST or size + row.size > MOST_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(row)
+        size += row.size
+    if batch:
+        yield batch
+
+
+async def _steps(ranges: Iterable[Range], last: int) -> AsyncIterator[str]:
+    """Expressions for the ids of ranges up to the last one, each for so many that one answer holds them."""
+    parts: list[str] = []
+    ids = 0
+    for first, end in ranges:
+        for start in range(first, min(end, last) + 1, LONGEST_STEP):
+            stop = min(start + LONGEST_STEP - 1, end, last)
+            if parts and (len(parts) == _RANGES_AT_ONCE or ids + stop - start + 1 > LONGEST_STEP):
+                yield " or ".join(parts)
+                parts, ids = [], 0
+            parts.append(f"(chunk >= {start} and chunk <= {stop})")
+            ids += stop - start + 1
+    if parts:
+        yield " or ".join(parts)

@@ -1,0 +1,168 @@
+"""Answering a question within one transaction: both arms, then one union with the exact scores of both."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from conspectus.index.bm25 import Bm25, Corpus, best, cosines
+from conspectus.index.pgvector.database import Rows
+from conspectus.index.pgvector.nearest import Near
+from conspectus.index.pgvector.postings import EMPTY, Posting
+from conspectus.index.pgvector.row_filter import Allowed, RowNumbers
+from conspectus.index.pgvector.row_terms import encoded
+from conspectus.index.pgvector.snapshot import View
+from conspectus.index.pgvector.tables import Tables
+from conspectus.model.index import TermStatistic
+from conspectus.ports import Candidates, Floats, Ids, Vectors
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The terms of a question in a view, with their rows."""
+
+    view: View
+    bm25: Bm25
+    terms: tuple[TermStatistic, ...]
+    postings: Mapping[str, Posting]
+
+    @classmethod
+    def of(cls, view: View, bm25: Bm25, terms: Sequence[str], found: Mapping[bytes, Posting]) -> "Words":
+        """Count in how many live rows each term occurs."""
+        postings = {term: found.get(encoded(term), EMPTY) for term in terms}
+        corpus = view.corpus
+        statistics = tuple(corpus.statistic(term, _alive(view, postings[term])) for term in terms)
+        return cls(view, bm25, statistics, postings)
+
+    def scores(self, rows: RowNumbers) -> Floats:
+        """Exact BM25 of rows; the terms are taken by name, so that sums round the same everywhere."""
+        scores = np.zeros(len(rows))
+        lengths = self.view.lengths[rows].astype(np.float64)
+        wanted = rows.astype(np.uint32)
+        for term, posting in self._ordered():
+            place = np.searchsorted(posting.rows, wanted)
+            place[place == len(posting.rows)] = 0
+            found = np.flatnonzero(posting.rows[place] == wanted)
+            counts = posting.counts[place[found]].astype(np.float64)
+            scores[found] += self._added(term, counts, lengths[found])
+        return scores
+
+    def all_scores(self) -> tuple[RowNumbers, Floats]:
+        """Every live row that has a term, with its exact score."""
+        scores = np.zeros(len(self.view.chunks))
+        for term, posting in self._ordered():
+            lengths = self.view.lengths[posting.rows].astype(np.float64)
+            scores[posting.rows] += self._added(term, posting.counts.astype(np.float64), lengths)
+        if not self.view.all_alive:
+            scores[~self.view.alive] = 0.0
+        rows = np.flatnonzero(scores)
+        return rows, scores[rows]
+
+    def _added(self, term: TermStatistic, counts: Floats, lengths: Floats) -> Floats:
+        return self.bm25.contributions(term.idf, counts, lengths, self._corpus.average)
+
+    @property
+    def _corpus(self) -> Corpus:
+        return self.view.corpus
+
+    def _ordered(self) -> list[tuple[TermStatistic, Posting]]:
+        ordered = sorted(self.terms, key=_name)
+        return [(term, self.postings[term.term]) for term in ordered if len(self.postings[term.term].rows)]
+
+
+class Question:
+    """A question to a view, asked over a cursor whose transaction sees what the view was read from."""
+
+    def __init__(self, cursor: Rows, tables: Tables, words: Words, allowed: Allowed) -> None:
+        self._cursor = cursor
+        self._tables = tables
+        self._words = words
+        self._view = words.view
+        self._allowed = allowed
+
+    def search(self, vector: Vectors | None, limit: int) -> Candidates:
+        """The best of each arm."""
+        nothing = np.zeros(0, np.int64)
+        if limit <= 0 or (vector is None and not self._words.postings):
+            return self._candidates(nothing, {}, vector)
+        self._allowed.count()
+        by_words = self._by_words(limit) if self._words.postings else nothing
+        near = nothing if vector is None else self._near(vector, limit)
+        vectors = {} if vector is None else self._vectors(np.union1d(by_words, near))
+        if vector is not None:
+            near = near[best(self._view.chunks[near], _cosine(near, vectors, vector), limit)]
+        return self._candidates(np.union1d(by_words, near), vectors, vector)
+
+    def score(self, ids: Ids, vector: Vectors | None) -> Candidates:
+        """Exact scores of chosen chunks."""
+        rows = self._allowed.of_chunks(np.unique(ids)) if len(ids) else np.zeros(0, np.int64)
+        return self._candidates(rows, {} if vector is None else self._vectors(rows), vector)
+
+    def _by_words(self, limit: int) -> RowNumbers:
+        """The best by words: of those that are listed, or of all, and then those that are admitted."""
+        listed = self._allowed.listed
+        if listed is not None:
+            scores = self._words.scores(listed)
+            rows, scores = listed[scores > 0.0], scores[scores > 0.0]
+            return rows[best(self._view.chunks[rows], scores, limit)]
+        rows, scores = self._words.all_scores()
+        looked_at = 2 * limit
+        while True:
+            order = best(self._view.chunks[rows], scores, looked_at)
+            admitted = np.isin(rows[order], self._allowed.among(rows[order]))
+            if np.count_nonzero(admitted) >= limit or len(order) == len(rows):
+                return rows[order[admitted][:limit]]
+            looked_at *= 8
+
+    def _near(self, vector: Vectors, limit: int) -> RowNumbers:
+        near = Near(self._cursor, self._tables, vector)
+        linked = self._tables.graph and self._allowed.listed is None
+        found = near.by_graph(self._allowed, limit) if linked else None
+        return near.exact(self._allowed, limit) if found is None else found
+
+    def _vectors(self, rows: RowNumbers) -> dict[int, bytes]:
+        """The stored vectors of those rows that have one, as pgvector sends them."""
+        if not self._tables.dimensions or not len(rows):
+            return {}
+        self._cursor.execute(
+            f"SELECT row, halfvec_send(vector) FROM {self._tables.vectors} WHERE row = ANY(%s::integer[])",
+            (rows.tolist(),),
+        )
+        return dict(self._cursor.fetchall())
+
+    def _candidates(
+        self, rows: RowNumbers, vectors: Mapping[int, bytes], vector: Vectors | None
+    ) -> Candidates:
+        chunks = self._view.chunks[rows]
+        order = np.argsort(chunks)
+        rows = rows[order]
+        cosine = np.full(len(rows), np.nan) if vector is None else _cosine(rows, vectors, vector)
+        return Candidates(
+            ids=chunks[order],
+            words=self._words.scores(rows),
+            cosine=cosine,
+            terms=self._words.terms,
+            total=self._view.state.total,
+            threads=self._view.state.threads > 0,
+        )
+
+
+def _cosine(rows: RowNumbers, vectors: Mapping[int, bytes], query: Vectors) -> Floats:
+    """Exact cosines of rows; NaN for those without a vector."""
+    scores = np.full(len(rows), np.nan)
+    present = [place for place, row in enumerate(rows.tolist()) if row in vectors]
+    if present:
+        stored = b"".join(vectors[row][4:] for row in rows[present].tolist())
+        halves = np.frombuffer(stored, ">f2").astype(np.float16).reshape(len(present), -1)
+        scores[present] = cosines(halves, query)
+    return scores
+
+
+def _alive(view: View, posting: Posting) -> int:
+    if view.all_alive:
+        return len(posting.rows)
+    return int(np.count_nonzero(view.alive[posting.rows]))
+
+
+def _name(statistic: TermStatistic) -> str:
+    return statistic.term

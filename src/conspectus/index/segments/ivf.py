@@ -1,0 +1,175 @@
+"""Inverted lists over the vectors of a large segment, and how many of them a search has to visit.
+
+Building measures, for some stored vectors and some blurred ones, how many of the nearest lists hold
+their nearest neighbours. A filter that admits one row in ten makes the tenth part of the neighbours
+count, so a search under it looks as deep as an unfiltered one for ten times as many: the measured
+depths serve every filter that is not correlated with the vectors. Lists without an allowed row are
+passed over, which serves those that are.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import faiss
+import numpy as np
+from numpy.typing import NDArray
+
+from conspectus.errors import IndexDamaged
+from conspectus.index.segments.row_filter import Allowed
+from conspectus.index.segments.value_table import Arrays
+from conspectus.index.segments.vectors import Half, RowNumbers, faiss_api
+from conspectus.ports import Vectors
+from conspectus.private import make_file
+
+FILE = "vectors.faiss"
+_MOST_LISTS = 2_048
+_TRAINED_PER_LIST = 48
+_ITERATIONS = 6
+_BLOCK = 32_768
+_QUESTIONS = 128
+_BLUR = 0.7
+_MORE = 20
+_RECALL = 0.98
+_DEPTHS = (12, 30, 75, 200, 500, 1_000)
+
+
+def build_lists(folder: Path, vectors: Half, rows: RowNumbers) -> dict[str, NDArray[Any]]:
+    """Write the lists of those rows into the folder, and give the arrays to store with the segment."""
+    count = int(min(_MOST_LISTS, 4 * len(rows) ** 0.5, max(1, len(rows) // 4)))
+    random = np.random.default_rng(len(rows))
+    chosen = np.sort(random.choice(rows, min(len(rows), _TRAINED_PER_LIST * count), replace=False))
+    centroids = _centroids(vectors[chosen].astype(np.float32), count)
+    quantizer = faiss.IndexFlatIP(vectors.shape[1])
+    quantizer.add(centroids)
+    index: Any = faiss.IndexIVFScalarQuantizer(
+        quantizer,
+        vectors.shape[1],
+        count,
+        faiss.ScalarQuantizer.QT_8bit,
+        faiss.METRIC_INNER_PRODUCT,
+        False,
+    )
+    index.train(vectors[chosen].astype(np.float32))
+    list_of_row = np.zeros(len(vectors), np.uint16)
+    for start in range(0, len(rows), _BLOCK):
+        block = rows[start : start + _BLOCK]
+        content = vectors[block].astype(np.float32)
+        lists = quantizer.search(content, 1)[1][:, 0].copy()
+        index.add_core(len(block), faiss.swig_ptr(content), faiss.swig_ptr(block), faiss.swig_ptr(lists))
+        list_of_row[block] = lists
+    make_file(folder / FILE)
+    faiss.write_index(index, str(folder / FILE))
+    probes = _calibrated(vectors, rows, centroids, list_of_row)
+    return {"lists.centroids": centroids, "lists.of_row": list_of_row, "lists.probes": probes}
+
+
+class Lists:
+    """The inverted lists of one segment."""
+
+    def __init__(self, folder: Path, arrays: Arrays) -> None:
+        try:
+            self._index: Any = faiss.read_index(str(folder / FILE), faiss.IO_FLAG_MMAP_IFC)
+        except RuntimeError as error:
+            raise IndexDamaged(str(folder / FILE), "faiss cannot read it") from error
+        self._centroids = arrays["lists.centroids"]
+        self._list_of_row = arrays["lists.of_row"]
+        self._probes = arrays["lists.probes"]
+
+    def nearest(self, query: Vectors, limit: int, allowed: Allowed) -> RowNumbers:
+        """About the best `limit` allowed rows, among up to twice as many candidates."""
+        similarity = _products(self._centroids, query)
+        usable = len(similarity)
+        if allowed.mask is not None:
+            occupied = allowed.occupied(self._list_of_row, usable)
+            usable = int(np.count_nonzero(occupied))
+            similarity = np.where(occupied, similarity, -np.inf)
+        wanted = min(limit, allowed.count)
+        probes = min(usable, self._depth(limit, allowed.count / self._index.ntotal))
+        while True:
+            rows = self._visit(query, similarity, probes, 2 * limit + _MORE, allowed)
+            if len(rows) >= wanted or probes >= usable:
+                return rows
+            probes = min(usable, 4 * probes)
+
+    def _depth(self, limit: int, share: float) -> int:
+        depth = max(_DEPTHS[0], 0.3 * limit) / share
+        place = int(np.searchsorted(_DEPTHS, depth))
+        if place < len(_DEPTHS):
+            return int(self._probes[place])
+        return int(self._probes[-1] * depth / _DEPTHS[-1]) + 1
+
+    def _visit(
+        self, query: Vectors, similarity: Vectors, probes: int, count: int, allowed: Allowed
+    ) -> RowNumbers:
+        order = np.argpartition(-similarity, probes - 1)[:probes].astype(np.int64)
+        distances = similarity[order].astype(np.float32)
+        bits = allowed.bits
+        selector = None if bits is None else faiss.IDSelectorBitmap(len(bits), faiss.swig_ptr(bits))
+        parameters = faiss_api.SearchParametersIVF(nprobe=probes, sel=selector)
+        scores, rows = np.empty(count, np.float32), np.empty(count, np.int64)
+        self._index.search_preassigned_c(
+            1,
+            faiss.swig_ptr(query),
+            count,
+            faiss.swig_ptr(order),
+            faiss.swig_ptr(distances),
+            faiss.swig_ptr(scores),
+            faiss.swig_ptr(rows),
+            False,
+            parameters,
+        )
+        return rows[rows >= 0]
+
+
+def _products(rows: Vectors, query: Vectors) -> Vectors:
+    """Inner products in this thread: BLAS would wake others, which costs far more on a busy machine."""
+    products = np.empty(len(rows), np.float32)
+    faiss_api.fvec_inner_products_ny(
+        faiss.swig_ptr(products), faiss.swig_ptr(query), faiss.swig_ptr(rows), rows.shape[1], len(rows)
+    )
+    return products
+
+
+def _centroids(sample: Vectors, count: int) -> Vectors:
+    trainer = faiss_api.Kmeans(
+        sample.shape[1],
+        count,
+        niter=_ITERATIONS,
+        spherical=True,
+        seed=1,
+        min_points_per_centroid=1,
+        max_points_per_centroid=_TRAINED_PER_LIST,
+    )
+    trainer.train(sample)
+    centroids: Vectors = trainer.centroids
+    return centroids
+
+
+def _calibrated(
+    vectors: Half, rows: RowNumbers, centroids: Vectors, list_of_row: NDArray[np.uint16]
+) -> NDArray[np.int64]:
+    """For each depth the number of lists that hold the wanted share of that many nearest neighbours."""
+    random = np.random.default_rng(len(rows) + 1)
+    chosen = random.choice(rows, min(len(rows), _QUESTIONS), replace=False)
+    questions = vectors[chosen].astype(np.float32)
+    blur = random.standard_normal(questions.shape, np.float32) * (_BLUR / questions.shape[1] ** 0.5)
+    questions[::2] += blur[::2]
+    neighbours = _neighbours(vectors, rows, questions)
+    order = np.argsort(-(questions @ centroids.T), axis=1)
+    place = np.empty_like(order)
+    np.put_along_axis(place, order, np.arange(order.shape[1])[None], axis=1)
+    places = np.take_along_axis(place, list_of_row[neighbours].astype(np.int64), axis=1)
+    return np.array([np.quantile(places[:, 1:depth], _RECALL) + 1 for depth in _DEPTHS], np.int64)
+
+
+def _neighbours(vectors: Half, rows: RowNumbers, questions: Vectors) -> RowNumbers:
+    """The nearest rows of each question, best first."""
+    scores = np.full((len(questions), 0), 0.0, np.float32)
+    found = np.zeros((len(questions), 0), np.int64)
+    for start in range(0, len(rows), _BLOCK):
+        block = rows[start : start + _BLOCK]
+        scores = np.hstack([scores, questions @ vectors[block].astype(np.float32).T])
+        found = np.hstack([found, np.broadcast_to(block, (len(questions), len(block)))])
+        kept = np.argpartition(-scores, min(_DEPTHS[-1], scores.shape[1] - 1), axis=1)[:, : _DEPTHS[-1]]
+        scores, found = np.take_along_axis(scores, kept, axis=1), np.take_along_axis(found, kept, axis=1)
+    return np.take_along_axis(found, np.argsort(-scores, axis=1), axis=1)

@@ -1,0 +1,297 @@
+"""One run that brings a collection in step with a wiki or any other store of documents.
+
+Each space is a source, each page a document of it. What is stored already under the listed revision is not
+fetched; everything else is fetched and written, and the pipeline embeds only what really changed. The cursor
+is kept when all of its batch is written, and every step may be repeated, so a run that is killed anywhere
+is simply run again. A page that fails keeps its old text, is named in the report and is tried again by the
+next run: its entry travels beside the connector's cursor.
+
+A document's id is made from its source and key. So a page that moves inside its space keeps its id; one
+that moves to another space is added there and then deleted here, in the same run.
+"""
+
+import json
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Protocol, TypeVar
+
+from conspectus.errors import Conflict, FetchFailed, InvalidInput, NotFound, UnreadableFile
+from conspectus.ingest.pipeline import BATCH_CHARACTERS, BATCH_DOCUMENTS
+from conspectus.model.connections import Connection, Entry, Listing, SyncReport
+from conspectus.model.ids import DocumentId
+from conspectus.model.records import Document, NewDocument, Source, Written
+from conspectus.ports import Progress
+from conspectus.ports.web import Connector
+
+T = TypeVar("T")
+
+PAGE_FAULTS = (InvalidInput, UnreadableFile, FetchFailed, Conflict)
+"""What is wrong with one page, and must not stop the others."""
+MESSAGE_LENGTH = 500
+IN_VAIN = 10
+"""After so many passing failures without a page between them, the store is taken to be out of reach."""
+
+
+class WikiShelf(Protocol):
+    """What a run needs of the store: everything that one connection keeps there, and nothing else."""
+
+    async def spaces(self) -> Sequence[str]:
+        """The spaces that have a source."""
+        ...
+
+    async def source(self, space: str) -> Source:
+        """The source of a space, made if it is new."""
+        ...
+
+    async def delete_source(self, space: str) -> int:
+        """Delete the source with everything in it, if there is one; how many documents went."""
+        ...
+
+    async def find(self, keys: Sequence[str]) -> Sequence[Document]:
+        """The stored pages of these keys, whatever space they stand in."""
+        ...
+
+    def stored(self) -> AsyncIterator[Document]:
+        """Every stored page."""
+        ...
+
+    async def write(self, source: Source, documents: Sequence[NewDocument]) -> Sequence[Written]:
+        """Write documents into a source, all or none of them."""
+        ...
+
+    async def delete(self, documents: Sequence[DocumentId]) -> None:
+        """Delete these pages. The pages below them stay: those only lose their parent."""
+        ...
+
+    async def keep_cursor(self, cursor: str) -> None:
+        """Store the cursor of the connection."""
+        ...
+
+
+async def synchronise(
+    connection: Connection, connector: Connector, shelf: WikiShelf, *, progress: Progress | None = None
+) -> SyncReport:
+    """Take in what changed since the connection's cursor, and say what was done.
+
+    A cursor that cannot be read is as none: everything is listed, and what is stored but not listed goes.
+    Raises FetchFailed if the store cannot be listed or seems out of reach; what was taken in stays.
+    """
+    cursor, retry = _opened(connection.cursor)
+    run = _Run(connection, connector, shelf, progress, retry)
+    await run.follow(cursor)
+    return run.report()
+
+
+@dataclass(slots=True)
+class _Run:
+    connection: Connection
+    connector: Connector
+    shelf: WikiShelf
+    progress: Progress | None
+    retry: dict[str, Entry]
+    listed: set[str] = field(default_factory=set)
+    spaces: set[str] = field(default_factory=set)
+    counts: Counter[str] = field(default_factory=Counter)
+    failures: list[tuple[str, str]] = field(default_factory=list)
+    in_vain: int = 0
+
+    def report(self) -> SyncReport:
+        return SyncReport(
+            added=self.counts["added"],
+            replaced=self.counts["replaced"] + self.counts["updated"],
+            unchanged=self.counts["unchanged"],
+            deleted=self.counts["deleted"],
+            failures=tuple(self.failures),
+        )
+
+    async def follow(self, cursor: str | None) -> None:
+        """Every batch since the cursor, then what failed before.
+
+        Where pages are stored but the cursor is lost, only a listing to its end tells which of them are
+        gone, so no cursor is kept before that.
+        """
+        waits = cursor is None and bool(await self.shelf.spaces())
+        async for listing in self.connector.changes(cursor):
+            await self._take(listing)
+            cursor = listing.cursor
+            if listing.complete:
+                await self._sweep()
+            if listing.complete or not waits:
+                await self._keep(cursor)
+        await self._take_pages([each for key, each in self.retry.items() if key not in self.listed])
+        await self._keep(cursor)
+
+    async def _take(self, listing: Listing) -> None:
+        """One batch; what it lists and calls gone as well, is there."""
+        keys = {each.key for each in listing.entries}
+        spaces = {each.space for each in listing.entries}
+        gone, spaces_gone = set(listing.gone) - keys, set(listing.spaces_gone) - spaces
+        self.listed |= keys
+        self.listed -= gone
+        self.spaces |= spaces
+        self.spaces -= spaces_gone
+        await self._take_pages(listing.entries)
+        await self._remove(sorted(gone))
+        for space in sorted(spaces_gone):
+            await self._remove_space(space)
+
+    async def _take_pages(self, entries: Iterable[Entry]) -> None:
+        """Parents before children, space by space; where they go round in a circle, without parents."""
+        waiting = {each.key: each for each in map(_rooted, entries)}
+        while waiting:
+            ready = [each for each in waiting.values() if each.parent not in waiting]
+            if not ready:
+                ready = [replace(each, parent=None) for each in waiting.values()]
+            for each in ready:
+                del waiting[each.key]
+            for space in dict.fromkeys(each.space for each in ready):
+                source = await self.shelf.source(space)
+                for some in _slices([each for each in ready if each.space == space], BATCH_DOCUMENTS):
+                    await self._take_batch(source, some)
+
+    async def _take_batch(self, source: Source, entries: Sequence[Entry]) -> None:
+        known = await _Known.of(self.shelf, source, entries)
+        changed = [each for each in entries if not known.has(each)]
+        await self._settled(known, [each for each in entries if known.has(each)], "unchanged")
+        batch: list[tuple[Entry, NewDocument]] = []
+        size = 0
+        for entry in changed:
+            page = await self._fetch(entry)
+            if page is None:
+                continue
+            batch.append((entry, self._document(entry, page, known)))
+            size += len(page.text)
+            if size >= BATCH_CHARACTERS:
+                await self._write(known, batch)
+                batch, size = [], 0
+        await self._write(known, batch)
+
+    async def _fetch(self, entry: Entry) -> NewDocument | None:
+        """The page, or nothing where it failed or is gone; gone is not a failure."""
+        try:
+            page = await self.connector.fetch(entry)
+        except NotFound:
+            await self._remove([entry.key])
+            return None
+        except PAGE_FAULTS as fault:
+            self._fail(entry, fault)
+            passing = isinstance(fault, FetchFailed) and fault.passing
+            self.in_vain = self.in_vain + 1 if passing else 0
+            if self.in_vain >= IN_VAIN:
+                raise
+            return None
+        self.in_vain = 0
+        return page
+
+    def _document(self, entry: Entry, page: NewDocument, known: "_Known") -> NewDocument:
+        facts = {"wiki": self.connection.id, "space": entry.space, "revision": entry.revision}
+        parent = None if entry.parent is None else known.here.get(entry.parent)
+        return replace(
+            page,
+            key=entry.key,
+            title=page.title or entry.title,
+            parent=None if parent is None else parent.id,
+            metadata={**page.metadata, **facts},
+        )
+
+    async def _write(self, known: "_Known", batch: Sequence[tuple[Entry, NewDocument]]) -> None:
+        if not batch:
+            return
+        try:
+            written = await self.shelf.write(known.source, [document for _, document in batch])
+        except (*PAGE_FAULTS, NotFound) as fault:
+            if len(batch) == 1:
+                self._fail(batch[0][0], fault)
+                return
+            for each in batch:
+                await self._write(known, [each])
+            return
+        for (entry, _), result in zip(batch, written, strict=True):
+            await self._settled(known, [entry], result.outcome)
+
+    async def _settled(self, known: "_Known", entries: Sequence[Entry], outcome: str) -> None:
+        """These pages are stored as listed; what they were in another space goes."""
+        moved = [each.id for entry in entries for each in known.elsewhere.get(entry.key, ())]
+        await self._delete(moved)
+        self.counts[outcome] += len(entries)
+        for entry in entries:
+            self.retry.pop(entry.key, None)
+        if self.progress is not None and entries:
+            self.progress("syncing", self.counts.total() - self.counts["deleted"], 0)
+
+    def _fail(self, entry: Entry, fault: Exception) -> None:
+        name = f"{entry.title} ({entry.key})" if entry.title else entry.key
+        self.failures.append((name, str(fault)[:MESSAGE_LENGTH]))
+        self.retry[entry.key] = entry
+
+    async def _remove(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            self.retry.pop(key, None)
+        for some in _slices(keys, BATCH_DOCUMENTS):
+            await self._delete([each.id for each in await self.shelf.find(some)])
+
+    async def _remove_space(self, space: str) -> None:
+        self.counts["deleted"] += await self.shelf.delete_source(space)
+        self.retry = {key: each for key, each in self.retry.items() if each.space != space}
+
+    async def _delete(self, documents: Sequence[DocumentId]) -> None:
+        for some in _slices(documents, BATCH_DOCUMENTS):
+            await self.shelf.delete(some)
+            self.counts["deleted"] += len(some)
+
+    async def _sweep(self) -> None:
+        """Everything that exists was listed: what is stored beside it goes."""
+        for space in await self.shelf.spaces():
+            if space not in self.spaces:
+                await self._remove_space(space)
+        await self._delete([each.id async for each in self.shelf.stored() if each.key not in self.listed])
+        self.retry = {key: each for key, each in self.retry.items() if key in self.listed}
+
+    async def _keep(self, cursor: str | None) -> None:
+        retry = [asdict(each) for each in self.retry.values()]
+        await self.shelf.keep_cursor(json.dumps({"cursor": cursor, "retry": retry}))
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is stored of some entries and their parents: in the source they belong to, and elsewhere."""
+
+    source: Source
+    here: dict[str, Document]
+    elsewhere: dict[str, list[Document]]
+
+    @classmethod
+    async def of(cls, shelf: WikiShelf, source: Source, entries: Sequence[Entry]) -> "_Known":
+        parents = {each.parent for each in entries if each.parent is not None}
+        stored = await shelf.find(sorted({each.key for each in entries} | parents))
+        elsewhere: dict[str, list[Document]] = {}
+        for each in stored:
+            if each.source != source.id:
+                elsewhere.setdefault(each.key, []).append(each)
+        return cls(source, {each.key: each for each in stored if each.source == source.id}, elsewhere)
+
+    def has(self, entry: Entry) -> bool:
+        """Whether the page is stored as it is listed."""
+        stored = self.here.get(entry.key)
+        return stored is not None and stored.metadata.get("revision") == entry.revision
+
+
+def _opened(cursor: str | None) -> tuple[str | None, dict[str, Entry]]:
+    """The connector's own cursor, and the pages that failed before."""
+    if cursor is None:
+        return None, {}
+    try:
+        envelope = json.loads(cursor)
+        return envelope["cursor"], {each["key"]: Entry(**each) for each in envelope["retry"]}
+    except (ValueError, KeyError, TypeError):
+        return None, {}
+
+
+def _rooted(entry: Entry) -> Entry:
+    return replace(entry, parent=None) if entry.parent == entry.key else entry
+
+
+def _slices(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
+    for start in range(0, len(items), size):
+        yield items[start : start + size]

@@ -1,0 +1,231 @@
+"""Requests of many callers that share the batches sent to one hosted embedding model."""
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal, Protocol
+
+import numpy as np
+
+from conspectus.errors import ProviderError, ProviderUnavailable
+from conspectus.model.records import EmbeddingSpace
+from conspectus.model.retry_policy import Patience
+from conspectus.ports import Vectors
+from conspectus.ports.jobs import ASKING, asking
+
+InputType = Literal["document", "query"]
+
+
+class BatchEmbedder(Protocol):
+    """What the queue sends its batches to; it asks once and leaves asking again to the queue."""
+
+    @property
+    def space(self) -> EmbeddingSpace:
+        """The space of all its vectors."""
+        ...
+
+    @property
+    def most(self) -> int:
+        """How many texts one request may carry."""
+        ...
+
+    async def embed_batch(self, texts: Sequence[str], kind: InputType) -> Vectors:
+        """Unit rows of shape (len(texts), dimensions), from one request."""
+        ...
+
+    async def close(self) -> None:
+        """Release what it holds."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """How batches are shared: `texts` at most in one, sent after `wait` seconds even if it is not full.
+
+    `at_once` batches of one input type may be under way; what comes meanwhile waits and shares the next.
+    """
+
+    texts: int = 96
+    wait: float = 2.0
+    at_once: int = 4
+
+
+@dataclass(slots=True, eq=False)
+class _Request:
+    """One call: the rows that have come, and the future that its caller waits for."""
+
+    answer: asyncio.Future[Vectors]
+    rows: list[Vectors]
+    left: int
+
+    def fill(self, place: int, row: Vectors) -> None:
+        self.rows[place] = row
+        self.left -= 1
+        if not self.left and not self.answer.done():
+            self.answer.set_result(np.stack(self.rows))
+
+    def fail(self, error: BaseException) -> None:
+        if not self.answer.done():
+            self.answer.set_exception(error)
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    text: str
+    request: _Request
+    place: int
+    user: str | None
+
+
+class EmbedQueue:
+    """An embedder that gathers the texts of many callers into full batches of one model.
+
+    A queue has one model and one size of vector, and documents and queries never share a batch, so whatever
+    travels together agrees in all three. Documents wait for company until a batch is full or the first of
+    them has waited long enough. Queries do not: a person is waiting, so they leave at once and share only
+    with what is already there.
+
+    Each caller gets the rows of its own texts in its own order, or the error of its own texts: a batch that
+    is refused is halved until the refused text stands alone. A provider that is busy is asked again with
+    patience. Every other failure goes to all whose texts were in that batch, at once.
+    """
+
+    def __init__(
+        self, inner: BatchEmbedder, *, sharing: Sharing | None = None, patience: Patience | None = None
+    ) -> None:
+        self._inner = inner
+        chosen, patience = sharing or Sharing(), patience or Patience()
+        chosen = replace(chosen, texts=min(chosen.texts, inner.most))
+        self._documents = _Lane(inner, "document", chosen, patience)
+        self._queries = _Lane(inner, "query", chosen, patience)
+
+    @property
+    def space(self) -> EmbeddingSpace:
+        """The space of the model behind the queue."""
+        return self._inner.space
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Unit rows of shape (len(texts), dimensions). Raises ProviderError, ProviderUnavailable."""
+        if not texts:
+            return np.empty((0, self.space.dimensions), dtype=np.float32)
+        return await self._documents.embed(texts)
+
+    async def embed_query(self, text: str) -> Vectors:
+        """A unit vector of shape (dimensions,). Raises ProviderError, ProviderUnavailable."""
+        row: Vectors = (await self._queries.embed([text]))[0]
+        return row
+
+    async def close(self) -> None:
+        """End what is under way; whoever still waits gets ProviderUnavailable."""
+        await self._documents.close()
+        await self._queries.close()
+        await self._inner.close()
+
+
+@dataclass(slots=True, eq=False)
+class _Lane:
+    """The texts of one input type that wait, and the batches of them that are under way."""
+
+    inner: BatchEmbedder
+    kind: InputType
+    sharing: Sharing
+    patience: Patience
+    waiting: deque[_Text] = field(default_factory=deque)
+    running: dict[asyncio.Task[None], Sequence[_Text]] = field(default_factory=dict)
+    timer: asyncio.Task[None] | None = None
+    due: bool = False
+    closed: bool = False
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        if self.closed:
+            raise self._closing()
+        loop = asyncio.get_running_loop()
+        request = _Request(loop.create_future(), [np.empty(0, dtype=np.float32)] * len(texts), len(texts))
+        self.waiting.extend(_Text(text, request, place, ASKING.get()) for place, text in enumerate(texts))
+        if self.kind == "query":
+            self.due = True
+        elif self.timer is None:
+            self.timer = asyncio.create_task(self._expire())
+        loop.call_soon(self._send)
+        return await request.answer
+
+    async def close(self) -> None:
+        self.closed = True
+        tasks = [*self.running, *([self.timer] if self.timer else [])]
+        for each in [*self.waiting, *(text for batch in self.running.values() for text in batch)]:
+            each.request.fail(self._closing())
+        self.waiting.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _expire(self) -> None:
+        await self.patience.sleep(self.sharing.wait)
+        self.timer = None
+        self.due = True
+        self._send()
+
+    def _send(self) -> None:
+        """Start every batch that can leave now."""
+        while len(self.running) < self.sharing.at_once and (batch := self._next()):
+            task = asyncio.create_task(self._embed(batch))
+            self.running[task] = batch
+            task.add_done_callback(self._ended)
+
+    def _next(self) -> Sequence[_Text]:
+        """A full batch, or if waiting is over what there is."""
+        size = self.sharing.texts
+        if len(self.waiting) < size and not self.due:
+            return ()
+        batch = [self.waiting.popleft() for _ in range(min(size, len(self.waiting)))]
+        if not self.waiting:
+            self.due = False
+            self._stop_timer()
+        return batch
+
+    def _stop_timer(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+            self.timer = None
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        batch = self.running.pop(task)
+        error = self._closing() if task.cancelled() else task.exception()
+        if error is not None:
+            for each in batch:
+                each.request.fail(error)
+        if not self.closed:
+            self._send()
+
+    async def _embed(self, batch: Sequence[_Text]) -> None:
+        """Give each text its row, or its request the error; a text whose caller has gone is not sent."""
+        batch = [each for each in batch if not each.request.answer.done()]
+        if not batch:
+            return
+        try:
+            rows = await self.patience.retry(lambda: self._ask(batch))
+        except ProviderError as error:
+            if len(batch) == 1 or not error.about_text:
+                for each in batch:
+                    each.request.fail(error)
+                return
+        else:
+            for each, row in zip(batch, rows, strict=True):
+                each.request.fill(each.place, row)
+            return
+        middle = len(batch) // 2
+        for half in (batch[:middle], batch[middle:]):
+            await self._embed(half)
+
+    async def _ask(self, batch: Sequence[_Text]) -> Vectors:
+        users = {each.user for each in batch}
+        with asking(users.pop() if len(users) == 1 else None):
+            rows = await self.inner.embed_batch([each.text for each in batch], self.kind)
+        if rows.shape != (len(batch), self.inner.space.dimensions):
+            expected = f"{len(batch)} rows of {self.inner.space.dimensions}"
+            raise ProviderError(self.inner.space.model, f"gave vectors of shape {rows.shape}, not {expected}")
+        return rows
+
+    def _closing(self) -> ProviderUnavailable:
+        return ProviderUnavailable(self.inner.space.model, "is being closed; the texts were not embedded")

@@ -1,0 +1,101 @@
+"""Upkeep of a store: status, check, purge, and the move into another embedding space."""
+
+from conspectus.ingest.client_vectors import GivenVectors
+from conspectus.ingest.embedding_worker import embed_pending
+from conspectus.ingest.open_indexes import Shelves
+from conspectus.model.records import Collection
+from conspectus.model.reports import CheckReport, CollectionStatus
+from conspectus.model.similarity import measured
+from conspectus.ports import Embedder, Progress, Records
+
+
+async def collection_status(records: Records, shelves: Shelves, collection: Collection) -> CollectionStatus:
+    """One collection in numbers, its index brought up to the records."""
+    space = collection.space
+    counts = await records.counts(collection.id)
+    index = await (await shelves.current(collection)).index.status()
+    return CollectionStatus(
+        name=collection.name,
+        space=space.name if space else None,
+        sources=counts["sources"],
+        documents=counts["documents"],
+        chunks=counts["chunks"],
+        vectors=counts["vectors"],
+        pending=counts["pending"],
+        errors=counts["error"],
+        lag=max(0, collection.sequence - index.applied),
+        index=index,
+        similarity=measured(space),
+    )
+
+
+async def check(records: Records, shelves: Shelves) -> CheckReport:
+    """Compare the records with every index, and let the database check itself; repairs nothing."""
+    found = {}
+    for each in await records.collections():
+        found[each.name] = tuple(await (await shelves.current(each)).index.check())
+    return CheckReport(records=tuple(await records.check()), index=found)
+
+
+async def purge(records: Records, shelves: Shelves) -> None:
+    """Return only when no file holds anything that a purge was begun for."""
+    begun = await records.unfinished_purges()
+    collections = set(begun.values())
+    for each in await records.collections():
+        if each.id in collections:
+            await (await shelves.current(each)).index.purge()
+    await records.purge(tuple(begun))
+
+
+async def move(
+    records: Records,
+    shelves: Shelves,
+    collection: Collection,
+    embedder: Embedder,
+    *,
+    progress: Progress | None = None,
+) -> int:
+    """Make every vector of the new space, build an index over them, then let that space answer.
+
+    Vectors are kept as they come, so a run that was killed goes on where it was. Returns how many were made:
+    none in a space whose vectors callers hand in.
+    """
+    made = 0
+    if not isinstance(embedder, GivenVectors):
+        made = await _made(records, shelves, collection, embedder, progress)
+    await records.switch_space(collection.id, embedder.space)
+    await shelves.drop(collection)
+    return made
+
+
+async def _made(
+    records: Records,
+    shelves: Shelves,
+    collection: Collection,
+    embedder: Embedder,
+    progress: Progress | None,
+) -> int:
+    """Vectors of the new space, and an index over them."""
+    made = await _fill(records, collection, embedder, progress)
+    shelf = await shelves.another(collection, embedder.space)
+    try:
+        await shelf.index.rebuild(progress)
+        return made + await _fill(records, collection, embedder, None)
+    finally:
+        await shelf.index.close()
+
+
+async def _fill(
+    records: Records, collection: Collection, embedder: Embedder, progress: Progress | None
+) -> int:
+    total = await records.count_unembedded(collection.id, embedder.space)
+    done = 0
+
+    def report(stored: int) -> None:
+        nonlocal done
+        done += stored
+        if progress is not None:
+            progress("embedding", done, max(done, total))
+
+    await embed_pending(records, collection, embedder, report=report)
+    return done

@@ -1,0 +1,244 @@
+"""Conspectus for programs made with LangChain: a retriever, a vector store, a chat history, a store of bytes.
+
+    with conspectus.sync.open("notes") as engine:
+        retriever = ConspectusRetriever(engine=engine, budget=1_000)
+        documents = retriever.invoke("When is the meeting?")
+
+The engine may be any of `conspectus.open`, `connect`, `sync.open` and `sync.connect`, or the path of a store.
+"""
+
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from conspectus.errors import InvalidInput, MissingExtra
+from conspectus.integrations.adapter_values import Values
+from conspectus.integrations.chat_messages import Item, Turns
+from conspectus.integrations.event_loop import Calls, Given, calls_to
+from conspectus.integrations.passages import Ask
+from conspectus.model.filter import EVERYTHING, Filter
+from conspectus.model.memory import MEMORY, Scope
+
+try:
+    from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+    from langchain_core.chat_history import BaseChatMessageHistory
+    from langchain_core.documents import Document
+    from langchain_core.messages import (
+        AIMessage,
+        BaseMessage,
+        ChatMessage,
+        HumanMessage,
+        SystemMessage,
+        messages_from_dict,
+    )
+    from langchain_core.retrievers import BaseRetriever
+    from langchain_core.stores import ByteStore
+    from pydantic import ConfigDict, Field, PrivateAttr
+    from pydantic_core import PydanticSerializationError
+
+    from conspectus.integrations.langchain_vectors import ConspectusVectorStore
+except ImportError as missing:
+    raise MissingExtra("langchain", "langchain-core") from missing
+
+__all__ = [
+    "ConspectusByteStore",
+    "ConspectusChatMessageHistory",
+    "ConspectusRetriever",
+    "ConspectusVectorStore",
+]
+FORM = "langchain"
+ROLES = {"human": "user", "ai": "assistant"}
+"""Roles of messages whose type LangChain calls otherwise."""
+CLASSES: Mapping[str, type[BaseMessage]] = {
+    "user": HumanMessage,
+    "assistant": AIMessage,
+    "system": SystemMessage,
+}
+"""What messages are that were not written by LangChain, by their role."""
+
+
+class ConspectusByteStore(ByteStore):
+    """Bytes by their keys, kept in a source of a collection: what LangChain's caches and docstores build on.
+
+    They are stored durably, one transaction for up to 500 of them. Values are not found by searches, unless
+    `searchable` says that they are texts to be found by their words: then `engine.retrieve` of the collection
+    finds them too.
+    """
+
+    def __init__(
+        self,
+        engine: Given = None,
+        *,
+        source: str = "store",
+        collection: str = "langchain",
+        searchable: bool = False,
+    ) -> None:
+        self._calls = calls_to(engine)
+        self._values = Values(source=source, collection=collection, searchable=searchable)
+
+    def mget(self, keys: Sequence[str]) -> list[bytes | None]:
+        """The values of keys, in their order; None for those that are not there."""
+        return self._calls.wait(lambda engine: self._values.get(engine, keys))
+
+    async def amget(self, keys: Sequence[str]) -> list[bytes | None]:
+        """As mget."""
+        return await self._calls.run(lambda engine: self._values.get(engine, keys))
+
+    def mset(self, key_value_pairs: Sequence[tuple[str, bytes]]) -> None:
+        """Set values; of a key that comes twice the last stays."""
+        self._calls.wait(lambda engine: self._values.set(engine, key_value_pairs))
+
+    async def amset(self, key_value_pairs: Sequence[tuple[str, bytes]]) -> None:
+        """As mset."""
+        await self._calls.run(lambda engine: self._values.set(engine, key_value_pairs))
+
+    def mdelete(self, keys: Sequence[str]) -> None:
+        """Delete keys; those that are not there are none."""
+        self._calls.wait(lambda engine: self._values.delete(engine, keys))
+
+    async def amdelete(self, keys: Sequence[str]) -> None:
+        """As mdelete."""
+        await self._calls.run(lambda engine: self._values.delete(engine, keys))
+
+    def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
+        """The keys that begin so, read page by page."""
+        after: str | None = ""
+        while after is not None:
+            keys, after = self._calls.wait(self._values.page_of_keys(prefix or "", after))
+            yield from keys
+
+    async def ayield_keys(self, *, prefix: str | None = None) -> AsyncIterator[str]:
+        """As yield_keys."""
+        after: str | None = ""
+        while after is not None:
+            keys, after = await self._calls.run(self._values.page_of_keys(prefix or "", after))
+            for key in keys:
+                yield key
+
+    def close(self) -> None:
+        """Release the store that was opened at a path; an engine that was given stays open."""
+        self._calls.close()
+
+
+class ConspectusRetriever(BaseRetriever):
+    """Passages for a question, as documents with their id, score, parts, source and citation as metadata.
+
+    With a `budget`, all texts together, with a blank line between them, cost at most so many tokens.
+    `options` are other fields of a Query, such as `floor`, `situation` or `graph`. The collection `*` stands
+    for all of them. `invoke` also takes every argument but `engine`, for this one query.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+
+    engine: Any = None
+    collection: str = "default"
+    where: Any = EVERYTHING
+    limit: int | None = None
+    budget: int | None = None
+    tokenizer: str = "o200k_base"
+    options: dict[str, Any] = Field(default_factory=dict)
+    _calls: Calls = PrivateAttr()
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Find the way to the engine."""
+        super().model_post_init(context)
+        self._calls = calls_to(self.engine)
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **asked: Any
+    ) -> list[Document]:
+        ask = replace(self._ask, **asked)
+        passages = self._calls.wait(lambda engine: ask.passages(engine, query))
+        return [Document(each.text, id=each.id, metadata=each.metadata) for each in passages]
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **asked: Any
+    ) -> list[Document]:
+        ask = replace(self._ask, **asked)
+        passages = await self._calls.run(lambda engine: ask.passages(engine, query))
+        return [Document(each.text, id=each.id, metadata=each.metadata) for each in passages]
+
+    @property
+    def _ask(self) -> Ask:
+        where: Filter = self.where
+        return Ask(self.collection, where, self.limit, self.budget, self.tokenizer, self.options)
+
+    def close(self) -> None:
+        """Release the store that was opened at a path; an engine that was given stays open."""
+        self._calls.close()
+
+
+class ConspectusChatMessageHistory(BaseChatMessageHistory):
+    """The messages of a conversation in memory: every one, as it was given, in the order of time.
+
+    What was said can be recalled later, from other conversations of the same user too. Without an `agent`,
+    messages of all agents in the conversation are read, and new ones are no agent's.
+    """
+
+    def __init__(
+        self,
+        conversation: str,
+        engine: Given = None,
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        collection: str = MEMORY,
+    ) -> None:
+        self._calls = calls_to(engine)
+        self._turns = Turns(Scope(user, agent, conversation), FORM, collection)
+
+    @property
+    def messages(self) -> list[BaseMessage]:
+        """All messages; setting them replaces them."""
+        return [_message(item) for item in self._calls.wait(self._turns.newest)]
+
+    @messages.setter
+    def messages(self, messages: list[BaseMessage]) -> None:
+        self.clear()
+        self.add_messages(messages)
+
+    async def aget_messages(self) -> list[BaseMessage]:
+        """All messages."""
+        return [_message(item) for item in await self._calls.run(self._turns.newest)]
+
+    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """Append messages. Raises InvalidInput for one that is not JSON."""
+        items, roles = [_item(each) for each in messages], [_role(each) for each in messages]
+        self._calls.wait(lambda engine: self._turns.add(engine, items, roles=roles))
+
+    async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
+        """As add_messages."""
+        items, roles = [_item(each) for each in messages], [_role(each) for each in messages]
+        await self._calls.run(lambda engine: self._turns.add(engine, items, roles=roles))
+
+    def clear(self) -> None:
+        """Forget all messages; standing notes of the conversation stay."""
+        self._calls.wait(self._turns.clear)
+
+    async def aclear(self) -> None:
+        """As clear."""
+        await self._calls.run(self._turns.clear)
+
+    def close(self) -> None:
+        """Release the store that was opened at a path; an engine that was given stays open."""
+        self._calls.close()
+
+
+def _role(message: BaseMessage) -> str:
+    kind = ROLES.get(message.type, message.type)
+    return message.role if isinstance(message, ChatMessage) else kind
+
+
+def _item(message: BaseMessage) -> Item:
+    try:
+        return {"type": message.type, "data": json.loads(message.model_dump_json())}
+    except (PydanticSerializationError, ValueError) as fault:
+        raise InvalidInput("message", f"is not JSON: {fault}") from fault
+
+
+def _message(item: Item) -> BaseMessage:
+    if "data" in item:
+        return messages_from_dict([item])[0]
+    role, said = item["role"], item["content"]
+    return CLASSES[role](content=said) if role in CLASSES else ChatMessage(content=said, role=role)

@@ -1,0 +1,87 @@
+"""Conspectus as the session of agents made with OpenAI's Agents SDK.
+
+    async with conspectus.open("notes") as engine:
+        session = ConspectusSession("support-17", engine, user="ann")
+        result = await Runner.run(agent, "Where were we?", session=session)
+
+The engine may be any of `conspectus.open`, `connect`, `sync.open` and `sync.connect`, or the path of a store.
+"""
+
+from typing import Any, TypeVar, cast
+
+from conspectus.errors import MissingExtra
+from conspectus.integrations.chat_messages import Item, Turns
+from conspectus.integrations.engine_thread import Closed
+from conspectus.integrations.event_loop import Given, Work, calls_to
+from conspectus.model.memory import MEMORY, Scope
+
+try:
+    from agents import TResponseInputItem
+    from agents.memory import SessionABC, SessionSettings
+    from agents.memory.session_settings import coerce_session_settings, resolve_session_limit
+except ImportError as missing:
+    raise MissingExtra("openai-agents", "openai-agents") from missing
+
+FORM = "openai_agents"
+T = TypeVar("T")
+
+
+class ConspectusSession(SessionABC):
+    """The items of a conversation in memory: messages, tool calls and their results, each as it was given.
+
+    What was said can be recalled later, from other conversations of the same user too. Without an `agent`,
+    items of all agents in the conversation are read, and new ones are no agent's: agents that hand over to
+    each other share one session. Once closed, it raises Closed, which is a RuntimeError.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        engine: Given = None,
+        *,
+        user: str | None = None,
+        agent: str | None = None,
+        collection: str = MEMORY,
+        session_settings: SessionSettings | dict[str, Any] | None = None,
+    ) -> None:
+        self.session_id = session_id
+        self.session_settings = coerce_session_settings(session_settings or {})
+        self._closed = False
+        self._calls = calls_to(engine)
+        self._turns = Turns(Scope(user, agent, session_id), FORM, collection)
+
+    async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
+        """The last `limit` items in the order of time (None: as many as the settings say, or all)."""
+        most = resolve_session_limit(limit, self.session_settings)
+        items = await self._run(lambda engine: self._turns.newest(engine, most))
+        return [cast(TResponseInputItem, item) for item in items]
+
+    async def add_items(self, items: list[TResponseInputItem]) -> None:
+        """Append items. Raises InvalidInput for one that is not JSON; then none is stored."""
+        given = [cast(Item, item) for item in items]
+        roles = [_role(item) for item in given]
+        await self._run(lambda engine: self._turns.add(engine, given, roles=roles))
+
+    async def pop_item(self) -> TResponseInputItem | None:
+        """Take the last item away and return it."""
+        return cast(TResponseInputItem | None, await self._run(self._turns.pop))
+
+    async def clear_session(self) -> None:
+        """Forget all items; standing notes of the conversation stay."""
+        await self._run(self._turns.clear)
+
+    def close(self) -> None:
+        """Release the store that was opened at a path; an engine that was given stays open."""
+        self._closed = True
+        self._calls.close()
+
+    async def _run(self, work: Work[T]) -> T:
+        if self._closed:
+            raise Closed("session")
+        return await self._calls.run(work)
+
+
+def _role(item: Item) -> str:
+    """Who said it: what has no role is of a tool, or of the model that calls it."""
+    kind = str(item.get("type", ""))
+    return str(item.get("role") or ("tool" if kind.endswith("_output") else "assistant"))

@@ -1,0 +1,144 @@
+"""What retrievers of other programs give: passages with where they are from and why they were found."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from conspectus.errors import NotFound
+from conspectus.integrations.engine_protocol import AdapterEngine
+from conspectus.model.filter import EVERYTHING, Filter
+from conspectus.model.query import Budget
+from conspectus.model.records import Document
+from conspectus.model.results import Citation, ContextWindow, Hit
+
+LIMIT = 10
+BETWEEN = "\n\n"
+"""Passages with this between them fit into the budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What is asked for with every question.
+
+    `budget` (None: no bound) is how many tokens all passages may cost together; `limit` (None: 10, or as many
+    as fill the budget) how many hits are looked at; `options` are other fields of a Query.
+    """
+
+    collection: str = "default"
+    where: Filter = EVERYTHING
+    limit: int | None = None
+    budget: int | None = None
+    tokenizer: str = "o200k_base"
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    async def passages(self, engine: AdapterEngine, question: str) -> list["Passage"]:
+        """The best passages, best first; within a budget in the order in which they read."""
+        if self.limit == 0:
+            return []
+        fields = {"collection": self.collection, "where": self.where, **self.options}
+        if self.budget is None:
+            found = await engine.retrieve(question, limit=self.limit or LIMIT, **fields)
+            return await _named(engine, map(_of_hit, found.hits))
+        limit = {} if self.limit is None else {"limit": self.limit}
+        window = await engine.window(question, Budget(self.budget, self.tokenizer), **limit, **fields)
+        shown = await _shown(engine, window)
+        return await _named(engine, self._fitting(engine, shown, self.budget))
+
+    def _fitting(
+        self, engine: AdapterEngine, passages: Sequence["Passage"], budget: int
+    ) -> Sequence["Passage"]:
+        """Nearly always all: a window that fits holds the same texts and more."""
+        count = engine.counter(self.tokenizer)
+        while passages and count(BETWEEN.join(each.text for each in passages)) > budget:
+            passages = passages[:-1]
+        return passages
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A passage as it is found, with the parts of its score."""
+
+    text: str
+    document: Document
+    citation: Citation
+    score: float
+    parts: Mapping[str, float]
+    similarity: float | None = None
+    source: str = ""
+
+    @property
+    def id(self) -> str:
+        """The id of its first chunk, which is the same as long as the document is not changed."""
+        return str(self.citation.chunks[0])
+
+    @property
+    def metadata(self) -> dict[str, Any]:
+        """What is known of it, as plain JSON; `stored` is the metadata of its document."""
+        document, occurred = self.document, self.document.occurred
+        return {
+            "id": self.id,
+            "score": float(self.score),
+            "parts": {name: float(part) for name, part in self.parts.items()},
+            "similarity": None if self.similarity is None else float(self.similarity),
+            "source": self.source,
+            "document": str(document.id),
+            "key": document.key,
+            "title": document.title,
+            "author": document.author,
+            "role": document.role,
+            "occurred": None if occurred is None else occurred.start.isoformat(),
+            "citation": self._cited(),
+            "stored": dict(document.metadata),
+        }
+
+    def _cited(self) -> dict[str, Any]:
+        cited = self.citation
+        where = {"page": cited.page, "heading": cited.heading}
+        known = {name: value for name, value in where.items() if value is not None}
+        return {"document": str(cited.document), "start": cited.start, "end": cited.end, **known}
+
+
+def _of_hit(hit: Hit) -> Passage:
+    chunk, document = hit.chunk, hit.document
+    cited = Citation(
+        number=0,
+        document=document.id,
+        source=document.source,
+        key=document.key,
+        title=document.title,
+        start=chunk.start,
+        end=chunk.end,
+        chunks=(chunk.id,),
+        page=chunk.page,
+        heading=chunk.heading,
+        location=document.location,
+    )
+    return Passage(chunk.text, document, cited, hit.score, hit.parts, hit.similarity)
+
+
+async def _shown(engine: AdapterEngine, window: ContextWindow) -> list[Passage]:
+    """What a window shows, each place with the score of its best chunk; what is gone by now is out."""
+    ids = list(dict.fromkeys(str(cited.document) for cited in window.citations))
+    texts = await engine.texts(ids) if ids else {}
+    documents: dict[str, Document] = {}
+    for name in texts:
+        with suppress(NotFound):
+            documents[name] = await engine.get(name)
+    ranked = {entry.chunk: entry for entry in window.trace}
+    passages = []
+    for cited in window.citations:
+        if cited.document in documents:
+            best = min((ranked[chunk] for chunk in cited.chunks), key=lambda entry: entry.rank)
+            text = texts[cited.document][cited.start : cited.end]
+            passages.append(Passage(text, documents[cited.document], cited, best.score, best.parts))
+    return passages
+
+
+async def _named(engine: AdapterEngine, passages: Iterable[Passage]) -> list[Passage]:
+    """The passages with the names of their sources; the id, where one was deleted meanwhile."""
+    found, names = list(passages), dict[str, str]()
+    for source in {str(each.document.source) for each in found}:
+        with suppress(NotFound):
+            names[source] = (await engine.find_source(source)).name
+    return [replace(each, source=names.get(each.document.source, each.document.source)) for each in found]

@@ -1,0 +1,157 @@
+"""Texts by their ids, with metadata and vectors, as documents of one source: what vector stores hold."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from conspectus.errors import Conflict, NotFound
+from conspectus.integrations.adapter_values import checked_key
+from conspectus.integrations.engine_protocol import AdapterEngine
+from conspectus.model.filter import EVERYTHING, And, Eq, Filter, In
+from conspectus.model.records import Document, NewDocument
+from conspectus.model.results import Hit
+from conspectus.text.hashing import stable_id
+
+PAGE = 500
+MOST_HITS = 1_000
+DEEPER = 4
+"""Where hits are chunks of too few texts, so many times as many are asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text with its id and metadata; without a `vector` the collection's embedding model makes one."""
+
+    id: str
+    text: str
+    metadata: Mapping[str, Any]
+    vector: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundText:
+    """A text that answers a query. `similarity` is the raw cosine (None: there is no vector)."""
+
+    text: Text
+    score: float
+    similarity: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which texts: those with these ids (None: any) that match a filter."""
+
+    ids: Sequence[str] | None = None
+    where: Filter = EVERYTHING
+
+    def condition(self, source: str) -> Filter:
+        """As a filter over the documents of a source."""
+        parts = [Eq("source", source), self.where]
+        if self.ids is not None:
+            parts.append(In("document", tuple(stable_id("document", source, each) for each in self.ids)))
+        return And(tuple(parts))
+
+
+ALL = Selection()
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The texts of one source. Reading creates nothing."""
+
+    source: str
+    collection: str
+
+    async def add(self, engine: AdapterEngine, texts: Sequence[Text]) -> None:
+        """Add texts, or replace those with the same ids. Returns when they can be found."""
+        if texts:
+            new = [_new(each) for each in texts]
+            await self._create(engine, texts[0].vector)
+            await engine.add(new, source=self.source, collection=self.collection, wait=True)
+
+    async def get(self, engine: AdapterEngine, selection: Selection) -> list[Text]:
+        """The selected texts, in the order in which they were added."""
+        documents = await self._documents(engine, selection)
+        found: list[Text] = []
+        for start in range(0, len(documents), PAGE):
+            page = documents[start : start + PAGE]
+            texts = await engine.texts([each.id for each in page])
+            found += [_text(each, texts[each.id]) for each in page if each.id in texts]
+        return found
+
+    async def delete(self, engine: AdapterEngine, selection: Selection) -> None:
+        """Delete the selected texts; ids that do not exist are ignored."""
+        documents = await self._documents(engine, selection)
+        if documents:
+            await engine.delete([each.id for each in documents])
+
+    async def search(
+        self, engine: AdapterEngine, query: str, limit: int, selection: Selection = ALL, **fields: Any
+    ) -> list[FoundText]:
+        """The best texts, best first; `fields` are those of a Query."""
+        source = await self._source(engine)
+        if source is None:
+            return []
+        fields |= {"collection": self.collection, "where": selection.condition(source)}
+        depth = limit
+        while True:
+            hits = (await engine.retrieve(query, limit=depth, **fields)).hits
+            best: dict[str, Hit] = {}
+            for hit in hits:
+                best.setdefault(hit.document.id, hit)
+            if len(best) >= limit or len(hits) < depth or depth >= MOST_HITS:
+                break
+            depth = min(depth * DEEPER, MOST_HITS)
+        chosen = list(best.values())[:limit]
+        texts = await engine.texts([hit.document.id for hit in chosen]) if chosen else {}
+        return [_found(hit, texts[hit.document.id]) for hit in chosen if hit.document.id in texts]
+
+    async def _create(self, engine: AdapterEngine, vector: Sequence[float] | None) -> None:
+        """Create the collection if it is new: where vectors are given, for vectors of that size."""
+        if vector is None:
+            await engine.collection(self.collection)
+            return
+        try:
+            await engine.find_collection(self.collection)
+        except NotFound:
+            try:
+                await engine.create_collection(self.collection, embedder=f"vectors:{len(vector)}")
+            except Conflict:
+                await engine.find_collection(self.collection)
+
+    async def _source(self, engine: AdapterEngine) -> str | None:
+        """The id of the source, if anything was stored in it."""
+        try:
+            return (await engine.find_source(self.source, collection=self.collection)).id
+        except NotFound:
+            return None
+
+    async def _documents(self, engine: AdapterEngine, selection: Selection) -> list[Document]:
+        source = await self._source(engine)
+        found: list[Document] = []
+        after: str | None = None
+        while source is not None:
+            where = selection.condition(source)
+            page = await engine.list(collection=self.collection, where=where, after=after, limit=PAGE)
+            found += page.documents
+            after = page.next
+            if after is None:
+                break
+        return found
+
+
+def _new(text: Text) -> NewDocument:
+    """As a document; a vector stands for the whole text, which is then one chunk."""
+    spans = ((0, len(text.text)),) if text.vector is not None and text.text else ()
+    return NewDocument(
+        text.text, key=checked_key(text.id), metadata=text.metadata, spans=spans, vector=text.vector
+    )
+
+
+def _text(document: Document, text: str) -> Text:
+    return Text(document.key, text, dict(document.metadata))
+
+
+def _found(hit: Hit, text: str) -> FoundText:
+    similarity = None if hit.similarity is None else float(hit.similarity)
+    return FoundText(_text(hit.document, text), float(hit.score), similarity)

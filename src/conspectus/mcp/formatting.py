@@ -1,0 +1,138 @@
+"""Passages, memories and steps of a graph as lines that a model reads."""
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+from conspectus.model.graph import Neighbour, Node, Step
+from conspectus.model.memory import Memory, Recalled
+from conspectus.model.records import Document
+from conspectus.model.results import Citation, Hit, TraceEntry
+from conspectus.window.line_text import on_one_line
+from conspectus.window.render import renderer_named
+
+LONGEST_NAME = 200
+LONGEST_NOTICE = 300
+MOST_NOTICES = 3
+
+
+def content(text: str) -> str:
+    """A text that cannot pass for a line of ours."""
+    return renderer_named("text").show(text)
+
+
+def short(text: str) -> str:
+    """A name on one line, and not too much of it."""
+    line = on_one_line(text)
+    return line if len(line) <= LONGEST_NAME else line[: LONGEST_NAME - 1] + "…"
+
+
+def instant(at: datetime) -> str:
+    """A time in UTC, to the minute."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"
+
+
+def notices(told: Iterable[str]) -> str:
+    """What an answer could not take into account."""
+    return "\n".join(f"Note: {on_one_line(each)[:LONGEST_NOTICE]}" for each in list(told)[:MOST_NOTICES])
+
+
+def named(document: Document) -> str:
+    """What a document is called."""
+    return short(document.title or (document.kind if document.kind == "memory" else document.location))
+
+
+def hit_lines(number: int, hit: Hit) -> str:
+    """A passage with where it is from, and its text."""
+    chunk, document = hit.chunk, hit.document
+    said = [named(document)]
+    said += [f"p. {chunk.page}"] if chunk.page is not None else []
+    said += [short(chunk.heading)] if chunk.heading else []
+    said += [instant(document.occurred.start)] if document.occurred is not None else []
+    said += [short(document.author)] if document.author else []
+    place = f"document {document.id}, characters {chunk.start} to {chunk.end} of {document.characters}"
+    lines = [f"[{number}] {', '.join(said)} ({place}; score {hit.score:.3g})"]
+    lines += [f"found through {way(hit.through)}"] if hit.through else []
+    return "\n".join((*lines, content(chunk.text)))
+
+
+def way(names: Iterable[str]) -> str:
+    """Names that lead from one to the next."""
+    return " → ".join(short(each) for each in names)
+
+
+def sources(citations: Iterable[Citation]) -> list[str]:
+    """For each document of a window the numbers of its passages, and the id to read it by."""
+    numbers: dict[str, list[str]] = {}
+    for each in citations:
+        numbers.setdefault(each.document, []).append(f"[{each.number}]")
+    return [f"{''.join(passages)} document {document}" for document, passages in numbers.items()]
+
+
+def trace_line(entry: TraceEntry) -> str:
+    """A candidate: its fate, what its score is made of, and why."""
+    why = on_one_line(entry.reason) or entry.fate
+    fate = why if why.startswith(entry.fate) else f"{entry.fate}: {why}"
+    where = f"document {entry.document}, chunk {entry.chunk}, {entry.tokens} tokens"
+    score = f"score {entry.score:.3g}{summed(entry.parts)}"
+    return f"{entry.rank}. {fate} — {short(entry.title)} ({where}; {score})"
+
+
+def summed(parts: Mapping[str, float]) -> str:
+    """The parts of a score."""
+    told = " + ".join(f"{name} {part:.3g}" for name, part in parts.items())
+    return f" = {told}" if told else ""
+
+
+def memory_lines(memory: Memory, about: Iterable[str] = ()) -> str:
+    """A memory with its id, who said it when, and what else has to be known of it."""
+    document = memory.document
+    said = document.occurred.start if document.occurred is not None else memory.known_from
+    who = " ".join(short(each) for each in (document.role, document.author) if each)
+    told = [*_facts(memory), *about]
+    head = " ".join(filter(None, (f"[{memory.id}]", instant(said), who)))
+    known = f" ({'; '.join(told)})" if told else ""
+    return f"{head}{known}: {content(memory.text)}"
+
+
+def recalled_lines(recalled: Recalled) -> str:
+    """A memory that answers, with why."""
+    through = [f"found through {way(recalled.through)}"] if recalled.through else []
+    why = [on_one_line(each)[:LONGEST_NOTICE] for each in recalled.why]
+    return memory_lines(recalled.memory, (f"score {recalled.score:.3g}", *through, *why))
+
+
+def node_line(node: Node, score: float | None = None) -> str:
+    """A node of a graph."""
+    told = [short(node.type)]
+    told += [f"also {', '.join(short(each) for each in node.aliases[:5])}"] if node.aliases else []
+    told += _times(node.valid_from, node.valid_until)
+    told += [f"score {score:.3g}"] if score is not None else []
+    name = "" if node.name == node.id else f" “{short(node.name)}”"
+    return f"{short(node.id)}{name} ({'; '.join(told)})"
+
+
+def neighbour_line(neighbour: Neighbour) -> str:
+    """A node that was reached, and the way there."""
+    steps = ", ".join(map(_step, neighbour.steps))
+    return f"hop {neighbour.hop}, decay {neighbour.decay:.3g}: {node_line(neighbour.node)} by {steps}"
+
+
+def _step(step: Step) -> str:
+    source, target = short(step.source), short(step.target)
+    if step.backwards:
+        return f"{source} ←{short(step.type)}— {target}"
+    return f"{source} —{short(step.type)}→ {target}"
+
+
+def _facts(memory: Memory) -> list[str]:
+    told = ["standing note"] if memory.kind == "note" else []
+    told += ["pinned"] if memory.pinned else []
+    told += _times(memory.valid_from, memory.valid_until)
+    told += [f"ended by {memory.closed_by}"] if memory.closed_by else []
+    told += [f"replaced {instant(memory.known_until)}"] if memory.known_until else []
+    return told
+
+
+def _times(start: datetime | None, end: datetime | None) -> list[str]:
+    told = [f"true from {instant(start)}"] if start else []
+    return told + ([f"true until {instant(end)}"] if end else [])

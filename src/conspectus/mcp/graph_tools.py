@@ -1,0 +1,272 @@
+"""Tools that look at graphs and write them: find_entities, neighbours, add_facts."""
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+from pydantic import BaseModel, Field
+
+from conspectus.errors import DanglingEdges, InvalidInput, NotFound
+from conspectus.graph.name_keys import key_of
+from conspectus.mcp.arguments import (
+    ISO,
+    Arguments,
+    Identifier,
+    Instant,
+    Name,
+    Part,
+    Question,
+    ScopedArguments,
+)
+from conspectus.mcp.budget import Page
+from conspectus.mcp.formatting import neighbour_line, node_line, short
+from conspectus.mcp.tool import Answer, Call, Offer, is_of_memory
+from conspectus.memory.scopes import GRAPHS, MEMORIES, holds, scope_of
+from conspectus.model.graph import (
+    ENTITY,
+    Direction,
+    GraphWritten,
+    NameCount,
+    Neighbour,
+    NewEdge,
+    NewNode,
+    Walk,
+)
+from conspectus.model.memory import MEMORY
+from conspectus.model.records import Source
+from conspectus.text.times import parse_instant
+
+MOST_NODES = 100
+MOST_FACTS = 50
+FURTHEST = 5
+MOST_GRAPHS = 50
+NO_NODES = "No node is about that."
+
+
+class GraphArguments(ScopedArguments):
+    """Which graph: one of a collection, or that of what is remembered."""
+
+    of_memory: bool = Field(
+        False,
+        description="Use the graph of remembered facts.",
+    )
+    collection: Name = Field("default", description="The collection that the graph is in.")
+    graph: Name = Field("default", description="Name of the graph.")
+
+    async def places(self, call: Call) -> list[dict[str, str]]:
+        """The graphs, as the engine is told of them. Raises NotFound, or InvalidInput for too many."""
+        if not self.of_memory:
+            if call.walled:
+                call.require_inside(await self._source(call))
+            return [{"graph": self.graph, "collection": self.collection}]
+        scope = self.scope(call.options.scope)
+        seen = await call.remembered(call.engine.sources(collection=MEMORY), ())
+        graphs = [each.name for each in seen if each.kind == GRAPHS and is_of_memory(each)]
+        names = [each for each in graphs if holds(scope, scope_of(each))]
+        if len(names) > MOST_GRAPHS:
+            raise InvalidInput("conversation", f"has to be named: facts stand in {len(names)} conversations")
+        return [{"graph": name, "collection": MEMORY} for name in names]
+
+    async def _source(self, call: Call) -> Source:
+        """What the graph is stored as, whether its name or its id was given. Raises NotFound."""
+        for name in (f"{GRAPHS}/{quote(self.graph, safe='')}", self.graph):
+            try:
+                return await call.engine.find_source(name, collection=self.collection)
+            except NotFound as fault:
+                if fault.kind != "source":
+                    raise
+        raise NotFound("graph", self.graph)
+
+
+class FindArguments(GraphArguments):
+    """The arguments of find_entities."""
+
+    query: Question = Field(description="Whole words of names.")
+    limit: int = Field(10, ge=1, le=MOST_NODES, description="Most nodes, and most names.")
+
+
+class NeighbourArguments(GraphArguments):
+    """The arguments of neighbours."""
+
+    node: Name = Field(description="Id of the node.")
+    hops: int = Field(1, ge=1, le=FURTHEST, description="Steps.")
+    types: list[Name] = Field(
+        default_factory=list, max_length=MOST_NODES, description="Only these relations."
+    )
+    min_weight: float = Field(0.0, ge=0.0, le=1.0, description="Least weight.")
+    direction: Direction = Field("both", description="Direction of relations.")
+    at: Instant | None = Field(None, description=f"As true at this time ({ISO}).")
+    limit: int = Field(50, ge=1, le=MOST_NODES, description="Most nodes.")
+
+    def walk(self) -> Walk:
+        """As the engine takes it."""
+        at = None if self.at is None else parse_instant(self.at)
+        return Walk(self.hops, tuple(self.types), self.min_weight, self.direction, at, limit=self.limit)
+
+
+class FactToAdd(Part):
+    """Two things and how they are related."""
+
+    subject: Name = Field(description="Id of a node: the usual name; created if new.")
+    predicate: Name = Field(description="The relation, such as depends_on.")
+    object: Name = Field(description="Id of a node; created if new.")
+    subject_type: Name = Field(ENTITY, description="Type of a new subject: person, project, ...")
+    object_type: Name = Field(ENTITY, description="Type of a new object.")
+    weight: float = Field(1.0, gt=0.0, le=1.0, description="Strength or confidence.")
+    valid_from: Instant | None = Field(None, description=f"Start ({ISO}).")
+    valid_until: Instant | None = Field(None, description="End.")
+    single: bool = Field(False, description="Ends the earlier object of the subject.")
+    evidence: Identifier | None = Field(None, description="Id of the document that states it.")
+
+    def edge(self) -> NewEdge:
+        """As the engine takes it."""
+        return NewEdge(
+            self.subject,
+            self.object,
+            self.predicate,
+            self.weight,
+            valid_from=self.valid_from,
+            valid_until=self.valid_until,
+            single=self.single,
+            evidence=self.evidence,
+        )
+
+
+class AddArguments(Arguments):
+    """The arguments of add_facts."""
+
+    facts: list[FactToAdd] = Field(min_length=1, max_length=MOST_FACTS, description="What is true.")
+    collection: Name = Field("default", description="The collection that the graph is in.")
+    graph: Name = Field("default", description="Name of the graph; created if new.")
+
+
+class FactRow(BaseModel):
+    """An edge as it was written; `closed` are those that it ended."""
+
+    id: str
+    outcome: str
+    closed: list[str] | None = None
+
+
+class FactsAnswer(BaseModel):
+    """What was written; `left_out` of the rows did not fit into max_tokens, and are written all the same."""
+
+    written: int
+    new_nodes: int
+    facts: list[FactRow]
+    left_out: int
+
+
+async def find_entities(call: Call, given: FindArguments) -> Answer:
+    """Nodes of the graph, and names in the passages of the collection."""
+    found = [
+        hit
+        for place in await given.places(call)
+        for hit in await call.engine.find_nodes(given.query, limit=given.limit, **place)
+    ]
+    best = sorted(found, key=lambda each: -each.score)[: given.limit]
+    lines = [node_line(each.node, each.score) for each in best]
+    if await _may_tell_names(call, given):
+        named = await call.engine.names(collection=given.collection, begins=given.query, limit=given.limit)
+        lines += map(_name_line, named)
+    return call.page(Page(lines, "" if lines else NO_NODES, between="\n"))
+
+
+async def neighbours(call: Call, given: NeighbourArguments) -> Answer:
+    """What is connected with a node, nearest first, with the way there."""
+    around = [await _around(call, given, place) for place in await given.places(call)]
+    if all(each is None for each in around):
+        raise NotFound("node", given.node)
+    found = [each for reached in around for each in reached or ()]
+    nearest = sorted(found, key=lambda each: (each.hop, -each.decay))[: given.limit]
+    lines = list(map(neighbour_line, nearest))
+    count = "1 node" if len(lines) == 1 else f"{len(lines)} nodes"
+    return call.page(Page(lines, f"{count} around {short(given.node)}", between="\n"))
+
+
+async def add_facts(call: Call, given: AddArguments) -> Answer:
+    """Write them as edges, with the nodes that are new."""
+    if "/" in given.graph.removeprefix(f"{GRAPHS}/"):
+        raise InvalidInput("graph", "must be a name without a slash; facts of memories are given to remember")
+    if is_of_memory(await call.engine.graph(given.graph, collection=given.collection)):
+        raise InvalidInput("graph", "is that of memories; give the fact to remember")
+    place = {"graph": given.graph, "collection": given.collection}
+    edges = [each.edge() for each in given.facts]
+    made: list[GraphWritten] = []
+    try:
+        written = await call.engine.add_edges(edges, **place)
+    except DanglingEdges as fault:
+        made = await call.engine.add_nodes(_nodes(given.facts, fault.missing), **place)
+        written = await call.engine.add_edges(edges, **place)
+
+    def shown(kept: Sequence[GraphWritten], left: int) -> FactsAnswer:
+        rows = [FactRow(id=each.id, outcome=each.outcome, closed=list(each.closed) or None) for each in kept]
+        return FactsAnswer(written=len(written), new_nodes=len(made), facts=rows, left_out=left)
+
+    return call.data(written, shown)
+
+
+async def _around(call: Call, given: NeighbourArguments, place: dict[str, str]) -> list[Neighbour] | None:
+    """What is around the node of that id, or of that name as a memory's fact has it; None where it is not."""
+    for name in filter(None, dict.fromkeys((given.node, key_of(given.node)))):
+        try:
+            return await call.engine.neighbours(name, given.walk(), **place)
+        except NotFound as fault:
+            if fault.kind != "node":
+                raise
+    return None
+
+
+async def _may_tell_names(call: Call, given: GraphArguments) -> bool:
+    """Names are those of all passages of a collection: not told where a wall goes through it."""
+    if given.of_memory:
+        return False
+    if not call.walled:
+        return True
+    inside = await call.engine.sources(collection=given.collection)
+    return all(each.kind != MEMORIES for each in inside)
+
+
+def _nodes(facts: Sequence[FactToAdd], missing: Sequence[str]) -> list[NewNode]:
+    types = {each.object: each.object_type for each in facts}
+    types |= {each.subject: each.subject_type for each in facts}
+    return [NewNode(each, types.get(each, ENTITY)) for each in missing]
+
+
+def _name_line(named: NameCount) -> str:
+    return f"“{short(named.name)}” ({short(named.type)}) is mentioned in {named.passages} passages"
+
+
+OFFERS: tuple[Offer[Any], ...] = (
+    Offer(
+        name="find_entities",
+        title="Find entities",
+        description=(
+            "Find nodes of a knowledge graph, with ids and types, and names in documents. Start here "
+            "before neighbours and add_facts."
+        ),
+        arguments=FindArguments,
+        run=find_entities,
+    ),
+    Offer(
+        name="neighbours",
+        title="Look around a node",
+        description=(
+            "Show what a node of a knowledge graph is connected with, and over which path, nearest first."
+        ),
+        arguments=NeighbourArguments,
+        run=neighbours,
+    ),
+    Offer(
+        name="add_facts",
+        title="Add facts to a graph",
+        description=(
+            "Write facts into a knowledge graph as relations between named things. For facts about the "
+            "user, use remember with a fact."
+        ),
+        arguments=AddArguments,
+        run=add_facts,
+        effect="changes",
+        gives=FactsAnswer,
+    ),
+)

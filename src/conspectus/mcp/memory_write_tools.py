@@ -1,0 +1,235 @@
+"""Tools that write memories: remember, update_memory, forget."""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, StringConstraints
+
+from conspectus.errors import InvalidInput
+from conspectus.mcp.arguments import ISO, Identifier, Instant, Name, Part, ScopedArguments
+from conspectus.mcp.tool import Answer, Call, Offer
+from conspectus.model.graph import Fact
+from conspectus.model.memory import ForgetReceipt, Forgetting, MemoryClass, NewMemory, Remembered
+from conspectus.text.times import parse_instant
+
+MOST_AT_ONCE = 50
+MOST_IDS = 200
+LONGEST = 100_000
+MOST_ENTITIES = 50
+
+Said = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST)]
+
+
+class FactPart(Part):
+    """What a memory states, as an edge of the graph."""
+
+    subject: Name
+    predicate: Name = Field(description="The relation, such as lives_in.")
+    object: Name
+    single: bool = Field(True, description="Whether a newer object ends this one.")
+
+
+class MemoryPart(Part):
+    """Something to remember."""
+
+    text: Said = Field(description="Word for word, understandable by itself.")
+    kind: MemoryClass = Field(
+        "turn",
+        description="note: a standing preference or instruction.",
+    )
+    role: Name | None = Field(None, description="user, assistant, ...")
+    speaker: Name | None = Field(None, description="Who spoke, by name.")
+    at: Instant | None = Field(None, description=f"When it was said ({ISO}); left out: now.")
+    key: Name | None = Field(None, description="Your id: the same key again replaces it.")
+    pinned: bool = Field(False, description="Never expires.")
+    fact: FactPart | None = Field(None, description="The fact that it states.")
+    valid_from: Instant | None = Field(None, description="Start of the fact.")
+    valid_until: Instant | None = Field(None, description="End of the fact.")
+    entities: list[Name] = Field(
+        default_factory=list,
+        max_length=MOST_ENTITIES,
+        description="Names that it mentions.",
+    )
+
+    def memory(self) -> NewMemory:
+        """As the engine takes it."""
+        given = self.model_dump(exclude={"fact", "entities"})
+        return NewMemory(**given, fact=fact_of(self.fact), entities=tuple(self.entities))
+
+
+class RememberArguments(ScopedArguments):
+    """The arguments of remember."""
+
+    memories: list[MemoryPart] = Field(
+        min_length=1, max_length=MOST_AT_ONCE, description="In the order they were said."
+    )
+
+
+class UpdateArguments(ScopedArguments):
+    """The arguments of update_memory."""
+
+    memory: Identifier = Field(description="Id of the memory.")
+    text: Said | None = Field(None, description="The new text in full.")
+    kind: MemoryClass | None = Field(None, description="turn or note.")
+    pinned: bool | None = Field(None, description="Never expires.")
+    fact: FactPart | None = Field(None, description="The fact that it states.")
+    valid_from: Instant | None = Field(None, description="Start of the fact.")
+    valid_until: Instant | None = Field(None, description="End of the fact.")
+
+    def changes(self) -> dict[str, Any]:
+        """What is to be changed. Raises InvalidInput for nothing."""
+        names = ("text", "kind", "pinned", "valid_from", "valid_until")
+        given = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        if self.fact is not None:
+            given["fact"] = fact_of(self.fact)
+        if not given:
+            raise InvalidInput("text", "give at least one thing to change")
+        return given
+
+
+class ForgetArguments(ScopedArguments):
+    """The arguments of forget: which memories, in exactly one way."""
+
+    ids: list[Identifier] = Field(
+        default_factory=list, max_length=MOST_IDS, description="Ids of the memories to delete."
+    )
+    before: Instant | None = Field(None, description=f"Delete what was said before this time ({ISO}).")
+    older_than_days: float | None = Field(None, ge=0, description="Delete what is older than so many days.")
+    everything: bool = Field(False, description="Delete all in scope.")
+    pinned: bool = Field(False, description="Delete pinned ones, too.")
+    confirm: bool = Field(False, description="Delete for good; else only say what would be deleted.")
+
+    def what(self) -> Forgetting:
+        """As the engine takes it."""
+        before = None if self.before is None else parse_instant(self.before)
+        return Forgetting(tuple(self.ids), before, self.older_than_days, self.everything, self.pinned)
+
+
+class RememberedRow(BaseModel):
+    """A stored memory: `near` say nearly the same, the facts of `closed` it ended."""
+
+    id: str
+    outcome: Literal["added", "replaced", "updated", "unchanged"]
+    near: list[str] | None = None
+    closed: list[str] | None = None
+
+
+class RememberedAnswer(BaseModel):
+    """What was stored; `left_out` of the rows did not fit into max_tokens, and are stored all the same."""
+
+    stored: int
+    memories: list[RememberedRow]
+    left_out: int
+
+
+class UpdatedAnswer(BaseModel):
+    """What became of a memory; its id is the same."""
+
+    id: str
+    outcome: Literal["added", "replaced", "updated", "unchanged"]
+
+
+class ForgottenAnswer(BaseModel):
+    """The receipt of a deletion, or with `preview` what one would delete; `left_out` ids did not fit."""
+
+    preview: bool
+    memories: int
+    versions: int
+    chunks: int
+    vectors: int
+    edges: int
+    ids: list[str]
+    left_out: int
+    next: str | None = None
+
+
+async def remember(call: Call, given: RememberArguments) -> Answer:
+    """Store them, and say under which ids."""
+    scope = given.scope(call.options.scope)
+    stored = await call.engine.remember([each.memory() for each in given.memories], scope=scope)
+
+    def made(kept: Sequence[Remembered], left: int) -> RememberedAnswer:
+        return RememberedAnswer(stored=len(stored), memories=[_row(each) for each in kept], left_out=left)
+
+    return call.data(stored, made)
+
+
+async def update_memory(call: Call, given: UpdateArguments) -> Answer:
+    """Change what is given."""
+    scope = given.scope(call.options.scope)
+    written = await call.engine.update_memory(given.memory, scope=scope, **given.changes())
+    return call.data((), lambda *_: UpdatedAnswer(id=str(written.id), outcome=written.outcome))
+
+
+async def forget(call: Call, given: ForgetArguments) -> Answer:
+    """Delete what is meant, or only count it."""
+    scope = given.scope(call.options.scope)
+    preview = not given.confirm
+    asked = call.engine.forget(given.what(), scope=scope, preview=preview)
+    receipt = await call.remembered(asked, ForgetReceipt(0, preview=preview))
+    return call.data(receipt.ids, lambda ids, left: _receipt(receipt, ids, left))
+
+
+def fact_of(part: FactPart | None) -> Fact | None:
+    """The fact, as the engine takes it."""
+    return None if part is None else Fact(part.subject, part.predicate, part.object, part.single)
+
+
+def _row(stored: Remembered) -> RememberedRow:
+    return RememberedRow(
+        id=stored.id,
+        outcome=stored.outcome,
+        near=list(stored.near) or None,
+        closed=list(stored.closed) or None,
+    )
+
+
+def _receipt(receipt: ForgetReceipt, ids: Sequence[str], left: int) -> ForgottenAnswer:
+    counts = {name: getattr(receipt, name) for name in ("memories", "versions", "chunks", "vectors", "edges")}
+    following = (
+        "call again with confirm=true to delete them" if receipt.preview and receipt.memories else None
+    )
+    return ForgottenAnswer(
+        preview=receipt.preview, ids=[str(each) for each in ids], left_out=left, next=following, **counts
+    )
+
+
+OFFERS: tuple[Offer[Any], ...] = (
+    Offer(
+        name="remember",
+        title="Remember",
+        description=(
+            "Store in long-term memory what will matter later: turns, facts, preferences (kind note). One "
+            "memory for each thing."
+        ),
+        arguments=RememberArguments,
+        run=remember,
+        effect="adds",
+        gives=RememberedAnswer,
+        repeatable=False,
+    ),
+    Offer(
+        name="update_memory",
+        title="Update a memory",
+        description=(
+            "Correct a memory; it keeps its id and its earlier versions. If something has changed in the "
+            "world, remember the new fact instead."
+        ),
+        arguments=UpdateArguments,
+        run=update_memory,
+        effect="changes",
+        gives=UpdatedAnswer,
+    ),
+    Offer(
+        name="forget",
+        title="Forget",
+        description=(
+            "Delete memories for good with confirm=true; without it, only say what would be deleted. Give "
+            "exactly one of ids, before, older_than_days and everything."
+        ),
+        arguments=ForgetArguments,
+        run=forget,
+        effect="deletes",
+        gives=ForgottenAnswer,
+    ),
+)

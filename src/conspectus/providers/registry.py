@@ -1,0 +1,72 @@
+"""Which adapter the vendor that a setting names has; keys come from where the vendor's own library looks."""
+
+from typing import Final
+
+from conspectus.errors import InvalidInput, ProviderError
+from conspectus.model.retry_policy import Patience
+from conspectus.ports.web import Reranker
+from conspectus.providers.bedrock_embedder import DEFAULT_DIMENSIONS, BedrockEmbedder
+from conspectus.providers.bedrock_reranker import BedrockReranker
+from conspectus.providers.chat_model import HostedChatModel
+from conspectus.providers.hosted_embedder import HostedEmbedder
+from conspectus.providers.request_logging import Note
+from conspectus.providers.rerankers import COHERE, CohereReranker, HttpReranker
+from conspectus.settings import Settings, vendor_variable
+
+BEDROCK: Final = "bedrock"
+COHERE_ON_BEDROCK: Final = "cohere.embed-v4"
+
+
+def embedder_of(setting: str, *, timeout: float, note: Note) -> BedrockEmbedder | HostedEmbedder:
+    """The embedder of `vendor:model@dimensions`.
+
+    Raises InvalidInput for another form, ProviderError where the key or the region is not set, MissingExtra
+    where the vendor's library is not installed.
+    """
+    model, _, size = setting.partition("@")
+    vendor, _, name = model.partition(":")
+    cohere_on_bedrock = vendor == BEDROCK and COHERE_ON_BEDROCK in name
+    if not size and cohere_on_bedrock:
+        size = str(DEFAULT_DIMENSIONS)
+    if not size.isdecimal() or not int(size):
+        raise InvalidInput("embedder", f"{setting!r} needs its size of vector, as in {model}@1536")
+    if cohere_on_bedrock:
+        return BedrockEmbedder(name, int(size), timeout=timeout, note=note)
+    return HostedEmbedder(model, int(size), timeout=timeout, note=note)
+
+
+def reranker_of(setting: str, *, patience: Patience, timeout: float, note: Note) -> Reranker:
+    """The reranker of `cohere:MODEL`, `bedrock:MODEL`, or the URL of a `/rerank`, with #MODEL if it has many.
+
+    Raises InvalidInput for another form, ProviderError where the key or the region is not set, MissingExtra
+    where the vendor's library is not installed.
+    """
+    if setting.startswith(("http://", "https://")):
+        url, _, asked = setting.partition("#")
+        key = vendor_variable("CONSPECTUS_RERANKER_KEY")
+        return HttpReranker(url, model=asked or None, key=key, patience=patience, timeout=timeout, note=note)
+    vendor, _, model = setting.partition(":")
+    if model and vendor == BEDROCK:
+        return BedrockReranker(model, patience=patience, timeout=timeout, note=note)
+    if not model or vendor != "cohere":
+        raise InvalidInput("reranker", f"{setting!r} is not none, cohere:MODEL, bedrock:MODEL or a URL")
+    key = vendor_variable("CO_API_KEY")
+    if key is None:
+        raise ProviderError("cohere", "no key is set; put it into CO_API_KEY")
+    url = vendor_variable("CO_API_URL") or COHERE
+    return CohereReranker(model, key, url=url, patience=patience, timeout=timeout, note=note)
+
+
+def chat_model_of(settings: Settings, *, note: Note) -> HostedChatModel:
+    """The chat model of the settings, which is connected to when it is first asked.
+
+    Raises InvalidInput for a setting of another form, MissingExtra where the vendor's library is missing.
+    """
+    return HostedChatModel(
+        settings.chat_model,
+        url=settings.chat_base_url,
+        window=settings.chat_context_tokens,
+        tokenizer=settings.chat_tokenizer,
+        seconds=float(settings.chat_timeout_seconds),
+        note=note,
+    )

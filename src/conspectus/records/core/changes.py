@@ -1,0 +1,121 @@
+"""The history that indexes follow: numbers that grow as commits do, and what happened to which chunks."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Literal
+
+from sqlalchemy import Connection, bindparam, select, update
+
+from conspectus.model.ids import CollectionId
+from conspectus.model.records import Change
+from conspectus.records.core.bulk_insert import insert_rows
+from conspectus.records.core.rows import to_change
+from conspectus.records.tables.core import changes, collections, counters
+
+MADE: Final = "conspectus_made"
+"""The option of a connection that says what its transaction appended."""
+_COLUMNS = (changes.c.sequence, changes.c.operation, changes.c.first, changes.c.last, changes.c.space)
+_TAKE = update(counters).where(counters.c.name == bindparam("counter"))
+_TAKEN = select(counters.c.value).where(counters.c.name == bindparam("counter"))
+_SINCE = (
+    select(*_COLUMNS, changes.c.transaction)
+    .where(changes.c.collection == bindparam("of"), changes.c.sequence > bindparam("after"))
+    .order_by(changes.c.sequence)
+    .limit(bindparam("most"))
+)
+_REST = (
+    select(*_COLUMNS)
+    .where(
+        changes.c.collection == bindparam("of"),
+        changes.c.sequence > bindparam("after"),
+        changes.c.transaction == bindparam("begun"),
+    )
+    .order_by(changes.c.sequence)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something that happened to the chunks first..last of a collection.
+
+    `space` names the one space whose indexes it concerns; None concerns all.
+    """
+
+    collection: CollectionId
+    operation: Literal["put", "remove"]
+    first: int
+    last: int
+    space: str | None = None
+
+    def continued_by(self, other: "Step") -> bool:
+        """Whether the other step is the same thing done to the chunks right after these."""
+        return (
+            other.collection == self.collection
+            and (other.operation, other.space) == (self.operation, self.space)
+            and other.first == self.last + 1
+        )
+
+
+def allocate(connection: Connection, counter: str, amount: int) -> int:
+    """The first of `amount` consecutive numbers that nobody had before; holds back other writers."""
+    connection.execute(_TAKE.values(value=counters.c.value + amount), {"counter": counter})
+    last: int = connection.execute(_TAKEN, {"counter": counter}).scalar_one()
+    return last - amount + 1
+
+
+def append(connection: Connection, steps: Sequence[Step]) -> None:
+    """Write the steps of a work down; call it once, with everything that it did."""
+    merged = _merged(steps)
+    if not merged:
+        return
+    begun = allocate(connection, "change", len(merged))
+    rows = [
+        {
+            "sequence": sequence,
+            "collection": step.collection,
+            "operation": step.operation,
+            "first": step.first,
+            "last": step.last,
+            "space": step.space,
+            "transaction": begun,
+        }
+        for sequence, step in enumerate(merged, start=begun)
+    ]
+    insert_rows(connection, changes, rows)
+    newest = {step.collection: begun + place for place, step in enumerate(merged)}
+    for collection, sequence in newest.items():
+        row = update(collections).where(collections.c.id == collection)
+        connection.execute(row.values(sequence=sequence))
+    connection.execution_options(**{MADE: {**dict.fromkeys(newest, begun), **made_by(connection)}})
+
+
+def made_by(connection: Connection) -> Mapping[CollectionId, int]:
+    """The collections that a transaction has appended to, each with a number below which nothing of it is."""
+    made: Mapping[CollectionId, int] = connection.get_execution_options().get(MADE, {})
+    return made
+
+
+def changes_since(
+    connection: Connection, collection: CollectionId, *, space: str | None, sequence: int, limit: int
+) -> list[Change]:
+    """At least all changes of one work after `sequence` where there are any, and about `limit` changes.
+
+    What only concerns another space comes as a change of no chunk, so that an index passes it by.
+    """
+    rows = connection.execute(_SINCE, {"of": collection, "after": sequence, "most": limit}).all()
+    found = [to_change(row[:5], space) for row in rows]
+    if len(rows) == limit:
+        last = rows[-1]
+        rest = {"of": collection, "after": last.sequence, "begun": last.transaction}
+        found += [to_change(row, space) for row in connection.execute(_REST, rest)]
+    return found
+
+
+def _merged(steps: Sequence[Step]) -> list[Step]:
+    merged: list[Step] = []
+    for step in steps:
+        if merged and merged[-1].continued_by(step):
+            previous = merged.pop()
+            step = replace(step, first=previous.first)
+        merged.append(step)
+    return merged

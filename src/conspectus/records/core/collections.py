@@ -1,0 +1,141 @@
+"""Collections and sources."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from sqlalchemy import Connection, Table, bindparam, insert, or_, select, update
+
+from conspectus.errors import Conflict, NotFound
+from conspectus.model.ids import CollectionId, SourceId
+from conspectus.model.records import Collection, EmbeddingSpace, Metadata, Source
+from conspectus.records.core.dialects import as_list
+from conspectus.records.core.query_choice import given
+from conspectus.records.core.rows import (
+    COLLECTION_COLUMNS,
+    SOURCE_COLUMNS,
+    collection_values,
+    to_collection,
+    to_json,
+    to_source,
+    to_space,
+)
+from conspectus.records.tables.core import collections, sources
+
+_IS_NAMED = collections.c.name == bindparam("called")
+_BY_NAME = (
+    select(*COLLECTION_COLUMNS)
+    .where(or_(_IS_NAMED, collections.c.id == bindparam("called")))
+    .order_by(_IS_NAMED.desc())
+    .limit(1)
+)
+_STATE = select(
+    collections.c.sequence, collections.c.model, collections.c.dimensions, collections.c.version
+).where(collections.c.id == bindparam("wanted"))
+_SOURCES = select(*SOURCE_COLUMNS)
+_ALL_SOURCES = _SOURCES.where(sources.c.collection == bindparam("of")).order_by(sources.c.name)
+_SOURCES_BY_NAME = _SOURCES.where(
+    sources.c.collection == bindparam("of"), sources.c.name.in_(given("called"))
+)
+_SOURCES_BY_ID = _SOURCES.where(
+    sources.c.collection.concat("") == bindparam("of"), sources.c.id.in_(given("called"))
+)
+"""Of the two the latter asks no index for the collection, in which there may be very many others."""
+
+
+def create_collection(connection: Connection, collection: Collection) -> Collection:
+    """Store it, or return the stored one of that name."""
+    row = connection.execute(_BY_NAME, {"called": collection.name}).one_or_none()
+    if row is not None:
+        return to_collection(row)
+    connection.execute(insert(collections), collection_values(collection))
+    return collection
+
+
+def find_collection(connection: Connection, name: str) -> Collection | None:
+    """The collection of that name, else of that id."""
+    row = connection.execute(_BY_NAME, {"called": name}).one_or_none()
+    return None if row is None else to_collection(row)
+
+
+def change_collection(
+    connection: Connection, collection: CollectionId, *, name: str | None, description: str | None
+) -> Collection:
+    """Change what is given. Raises NotFound, or Conflict if the name is taken."""
+    state(connection, collection)
+    _require_free(connection, collections, collection, name)
+    _change(connection, collections, collection, {"name": name, "description": description})
+    row = connection.execute(select(*COLLECTION_COLUMNS).where(collections.c.id == collection)).one()
+    return to_collection(row)
+
+
+def change_source(
+    connection: Connection, source: SourceId, *, name: str | None, metadata: Metadata | None
+) -> Source:
+    """Change what is given. Raises NotFound, or Conflict if the name is taken in its collection."""
+    told = None if metadata is None else to_json(metadata)
+    _require_free(connection, sources, source, name)
+    _change(connection, sources, source, {"name": name, "metadata": told})
+    row = connection.execute(select(*SOURCE_COLUMNS).where(sources.c.id == source)).one_or_none()
+    if row is None:
+        raise NotFound("source", source)
+    return to_source(row)
+
+
+def _change(connection: Connection, table: Table, row: str, given: Mapping[str, str | None]) -> None:
+    values = {name: value for name, value in given.items() if value is not None}
+    if values:
+        connection.execute(update(table).where(table.c.id == row).values(values))
+
+
+def _require_free(connection: Connection, table: Table, row: str, name: str | None) -> None:
+    """Raise Conflict if another collection, or another source of the same one, has the name."""
+    if name is None:
+        return
+    taken = select(table.c.id).where(table.c.name == name, table.c.id != row)
+    if table is sources:
+        home = select(sources.c.collection).where(sources.c.id == row).scalar_subquery()
+        taken = taken.where(sources.c.collection == home)
+    if connection.execute(taken).first() is not None:
+        raise Conflict(table.name.removesuffix("s"), name, "exists already")
+
+
+def all_collections(connection: Connection) -> list[Collection]:
+    """All collections by name."""
+    rows = connection.execute(select(*COLLECTION_COLUMNS).order_by(collections.c.name))
+    return [to_collection(row) for row in rows]
+
+
+def state(connection: Connection, collection: CollectionId) -> tuple[int, EmbeddingSpace | None]:
+    """The newest change's sequence and the space that answers. Raises NotFound."""
+    row = connection.execute(_STATE, {"wanted": collection}).one_or_none()
+    if row is None:
+        raise NotFound("collection", collection)
+    return row[0], to_space(*row[1:])
+
+
+def put_source(connection: Connection, source: Source) -> Source:
+    """Store it, or replace the metadata of the one of that name. Raises NotFound."""
+    state(connection, source.collection)
+    same = (sources.c.collection == source.collection, sources.c.name == source.name)
+    metadata = to_json(source.metadata)
+    row = connection.execute(select(sources.c.id, sources.c.kind).where(*same)).one_or_none()
+    if row is not None:
+        connection.execute(update(sources).where(*same).values(metadata=metadata))
+        return replace(source, id=row.id, kind=row.kind)
+    values = {"id": source.id, "collection": source.collection, "name": source.name, "kind": source.kind}
+    connection.execute(insert(sources), {**values, "metadata": metadata})
+    return source
+
+
+def sources_of(
+    connection: Connection, collection: CollectionId, *, called: Sequence[str] | None
+) -> Sequence[Source]:
+    """All sources of a collection by name, or those of some ids or names. Raises NotFound."""
+    state(connection, collection)
+    here = {"of": collection}
+    if called is None:
+        return [to_source(row) for row in connection.execute(_ALL_SOURCES, here)]
+    asked = {**here, "called": as_list(called)}
+    rows = (row for chosen in (_SOURCES_BY_ID, _SOURCES_BY_NAME) for row in connection.execute(chosen, asked))
+    found = {each.id: each for each in map(to_source, rows)}
+    return sorted(found.values(), key=lambda each: each.name)

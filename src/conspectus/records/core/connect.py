@@ -1,0 +1,96 @@
+"""Which database an address names, and how it is brought to the newest version."""
+
+import importlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import Connection, inspect, text
+
+from conspectus.errors import InvalidInput, MissingExtra, StorageError, StorageTooNew
+from conspectus.records.core import schema
+from conspectus.records.core.database import Database, guarded, transact
+from conspectus.records.core.sqlite import SqliteDatabase
+from conspectus.records.tables.core import VERSION, metadata
+
+READERS = 4
+SCHEMES = ("postgresql://", "postgres://")
+UNFINISHED = "unfinished move"
+"""Stands in the place of a version while a store is being filled from another."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseAccess:
+    """How long to wait for a lock or a server, and how many connections to a server there may be.
+
+    With `row_security` the server itself shows reads for a person only what the person may see.
+    """
+
+    busy_seconds: float = 30.0
+    connections: int = 8
+    row_security: bool = False
+
+
+def is_server(address: str) -> bool:
+    """Whether an address names a database server, and not a file."""
+    return address.startswith(SCHEMES)
+
+
+def database_at(address: str, access: DatabaseAccess) -> Database:
+    """The database of a path or a `postgresql://` URL. Raises InvalidInput or MissingExtra."""
+    if not is_server(address):
+        if "://" in address:
+            raise InvalidInput("path", "must be the path of a folder, or begin with postgresql://")
+        if access.row_security:
+            raise InvalidInput("row_security", "is for records in PostgreSQL; leave it off for a folder")
+        return SqliteDatabase(Path(address), busy_seconds=access.busy_seconds, readers=READERS)
+    try:
+        postgres = importlib.import_module("conspectus.records.core.postgres")
+    except ImportError as fault:
+        raise MissingExtra("postgresql", fault.name or "psycopg") from fault
+    database: Database = postgres.PostgresDatabase(address, access.busy_seconds, access.connections)
+    return database
+
+
+def bring_up_to_date(database: Database) -> None:
+    """Migrate to the newest version, if no other process has done so. Raises StorageTooNew."""
+    guarded(database, database.prepare)
+    if transact(database, database.reading, version_of) != VERSION:
+        guarded(database, lambda: _migrate(database))
+
+
+def version_of(connection: Connection) -> str | None:
+    """The version of the records that a connection leads to; None where there are none."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    stored: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    return stored
+
+
+def bytes_of_database(connection: Connection) -> int:
+    """What a server keeps for the whole database, indexes included."""
+    return int(connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one())
+
+
+def _require_room(connection: Connection, name: str) -> None:
+    """Raise StorageError where something else has tables that are called as ours are."""
+    if taken := sorted(set(inspect(connection).get_table_names()) & set(metadata.tables)):
+        raise StorageError(f"{name} holds {taken[0]} of something else; give the store a database of its own")
+
+
+def _migrate(database: Database) -> None:
+    """Under a lock, unless another process did it while this one waited for it."""
+    with database.migrating() as connection:
+        stored = version_of(connection)
+        if stored == VERSION:
+            return
+        if stored == UNFINISHED:
+            raise StorageError(f"{database.name}: a move into it has not ended; run it again, then open it")
+        if stored is not None and stored > VERSION:
+            raise StorageTooNew(database.name, stored)
+        if stored is None:
+            _require_room(connection, database.name)
+            schema.make(connection)
+            return
+        # Alembic takes longer to import than everything else here, and is needed once per version.
+        migrate = importlib.import_module("conspectus.records.core.migrate")
+        migrate.upgrade(connection, version=VERSION)

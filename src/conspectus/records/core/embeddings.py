@@ -1,0 +1,205 @@
+"""Which chunks lack a vector, and what happens when vectors come or the space changes."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    bindparam,
+    case,
+    delete,
+    exists,
+    func,
+    null,
+    or_,
+    select,
+    update,
+)
+
+from conspectus.errors import InvalidInput
+from conspectus.model.ids import ChunkId, CollectionId, DocumentId
+from conspectus.model.index import IndexedChunk
+from conspectus.model.records import EmbeddingSpace
+from conspectus.records.core.bulk_insert import insert_rows
+from conspectus.records.core.changes import Step, append
+from conspectus.records.core.collections import state
+from conspectus.records.core.reads import documents_by_number
+from conspectus.records.core.rows import CHUNK_COLUMNS, blocks, space_values, to_indexed
+from conspectus.records.tables.core import PENDING, chunks, collections, documents, vectors
+
+BYTES_PER_NUMBER = 2
+
+_OWNERS = (
+    select(chunks.c.id, chunks.c.document, documents.c.collection)
+    .join(documents, documents.c.number == chunks.c.document)
+    .where(chunks.c.id.in_(bindparam("ids", expanding=True)))
+    .order_by(chunks.c.id)
+)
+_OLD = delete(vectors).where(
+    vectors.c.space == bindparam("called"), vectors.c.chunk.in_(bindparam("ids", expanding=True))
+)
+_THERE = select(vectors.c.chunk).where(
+    vectors.c.space == bindparam("called"), vectors.c.chunk.in_(bindparam("ids", expanding=True))
+)
+_ERROR = documents.c.status == "error"
+
+
+def unembedded(
+    connection: Connection,
+    collection: CollectionId,
+    *,
+    space: EmbeddingSpace,
+    limit: int,
+    among: range | None = None,
+) -> list[IndexedChunk]:
+    """Chunks without a vector in the space, oldest first, of documents that are not in error."""
+    chosen = _lacking(connection, collection, space=space).add_columns(*CHUNK_COLUMNS, null())
+    if among is not None:
+        chosen = chosen.where(documents.c.last_chunk >= among.start, documents.c.last_chunk < among.stop)
+    ordered = chosen.order_by(documents.c.last_chunk, chunks.c.position).limit(limit)
+    rows = connection.execute(ordered).all()
+    return to_indexed(rows, documents_by_number(connection, {row[1] for row in rows}))
+
+
+def oldest_unembedded(
+    connection: Connection, collection: CollectionId, *, space: EmbeddingSpace, start: int
+) -> ChunkId | None:
+    """The last chunk of the oldest document that `unembedded` has to give, none before `start`."""
+    chosen = _lacking(connection, collection, space=space).add_columns(documents.c.last_chunk)
+    ordered = chosen.where(documents.c.last_chunk >= start).order_by(documents.c.last_chunk).limit(1)
+    found: ChunkId | None = connection.execute(ordered).scalar()
+    return found
+
+
+def count_unembedded(connection: Connection, collection: CollectionId, *, space: EmbeddingSpace) -> int:
+    """How many chunks `unembedded` has still to give."""
+    counted = _lacking(connection, collection, space=space).add_columns(func.count())
+    total: int = connection.execute(counted).scalar_one()
+    return total
+
+
+def put_vectors(
+    connection: Connection, *, space: EmbeddingSpace, pairs: Sequence[tuple[ChunkId, bytes]]
+) -> int:
+    """Store vectors of chunks that exist, and mark documents that now have all of theirs.
+
+    A vector that is there stays: it may have been handed in while another was made.
+    """
+    given = dict(pairs)
+    if any(len(vector) != BYTES_PER_NUMBER * space.dimensions for vector in given.values()):
+        raise InvalidInput("vectors", f"must have {space.dimensions} float16 numbers each")
+    owners = [row for block in blocks(sorted(given)) for row in connection.execute(_OWNERS, {"ids": block})]
+    there = {
+        row.chunk
+        for block in blocks([row.id for row in owners])
+        for row in connection.execute(_THERE, {"called": space.name, "ids": block})
+    }
+    owners = [row for row in owners if row.id not in there]
+    if owners:
+        rows = [{"chunk": row.id, "space": space.name, "vector": given[row.id]} for row in owners]
+        insert_rows(connection, vectors, rows)
+    _mark_complete(connection, space=space, numbers={row.document for row in owners})
+    append(connection, [Step(row.collection, "put", row.id, row.id, space.name) for row in owners])
+    return len(owners)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A vector that came with its document, for all of its chunks."""
+
+    first: int
+    last: int
+    space: str
+    vector: bytes
+
+
+def keep_given(connection: Connection, given: Sequence[Given]) -> None:
+    """Store vectors of chunks that are written in the same transaction, in place of those they have."""
+    rows = [
+        {"chunk": chunk, "space": each.space, "vector": each.vector}
+        for each in given
+        for chunk in range(each.first, each.last + 1)
+    ]
+    for space in sorted({each.space for each in given}):
+        for block in blocks([row["chunk"] for row in rows if row["space"] == space]):
+            connection.execute(_OLD, {"called": space, "ids": block})
+    insert_rows(connection, vectors, rows)
+
+
+def check_given(vector: bytes, space: EmbeddingSpace | None) -> None:
+    """Raise InvalidInput unless a vector that came with a document can be one of the space."""
+    if space is None:
+        raise InvalidInput("vector", "the collection keeps no vectors; make one with an embedder")
+    size = len(vector) // BYTES_PER_NUMBER
+    if size != space.dimensions:
+        raise InvalidInput("vector", f"has {size} numbers, the space of the collection {space.dimensions}")
+
+
+def fail(connection: Connection, document: DocumentId, *, error: str) -> None:
+    """Mark a document as impossible to embed; one that was deleted meanwhile needs no mark."""
+    row = update(documents).where(documents.c.id == document)
+    connection.execute(row.values(status="error", error=error))
+
+
+def switch_space(connection: Connection, collection: CollectionId, *, space: EmbeddingSpace) -> int:
+    """Let the space answer from now on and delete the vectors of all others.
+
+    No chunk changes by it: an index of the new space has followed the new vectors as they came.
+    """
+    state(connection, collection)
+    own = documents.c.collection == collection
+    row = update(collections).where(collections.c.id == collection)
+    connection.execute(row.values(**space_values(space)))
+    of_collection = select(chunks.c.id).join(documents, documents.c.number == chunks.c.document).where(own)
+    foreign = and_(vectors.c.space != space.name, vectors.c.chunk.in_(of_collection))
+    gone = connection.execute(delete(vectors).where(foreign)).rowcount
+    complete = ~_misses_vectors(space)
+    connection.execute(update(documents).where(own).values(embedded_in=case((complete, space.name))))
+    status = case((complete, "embedded"), else_="pending")
+    connection.execute(update(documents).where(own, ~_ERROR).values(status=status))
+    return gone
+
+
+def _lacking(connection: Connection, collection: CollectionId, *, space: EmbeddingSpace) -> Select[()]:
+    """A choice of chunks, still without columns, that only looks at documents known to be incomplete."""
+    answering = state(connection, collection)[1]
+    candidates = select().select_from(documents.join(chunks, chunks.c.document == documents.c.number))
+    if answering == space:
+        candidates = candidates.where(PENDING)
+    else:
+        elsewhere = or_(documents.c.embedded_in.is_(None), documents.c.embedded_in != space.name)
+        candidates = candidates.where(elsewhere, ~_ERROR)
+    has_vector = exists().where(vectors.c.chunk == chunks.c.id, vectors.c.space == space.name)
+    return candidates.where(
+        documents.c.collection == collection, documents.c.last_chunk.is_not(None), ~has_vector
+    )
+
+
+def _misses_vectors(space: EmbeddingSpace) -> ColumnElement[bool]:
+    """Whether a document has a chunk without a vector in the space."""
+    has_vector = exists().where(vectors.c.chunk == chunks.c.id, vectors.c.space == space.name)
+    return exists().where(chunks.c.document == documents.c.number).where(~has_vector)
+
+
+def _mark_complete(connection: Connection, *, space: EmbeddingSpace, numbers: Iterable[int]) -> None:
+    answers = (
+        exists()
+        .where(collections.c.id == documents.c.collection)
+        .where(
+            collections.c.model == space.model,
+            collections.c.dimensions == space.dimensions,
+            collections.c.version == space.version,
+        )
+    )
+    given = documents.c.number.in_(bindparam("numbers", expanding=True))
+    marked = update(documents).where(given, ~_misses_vectors(space))
+    marked = marked.values(
+        embedded_in=space.name,
+        status=case((answers, "embedded"), else_=documents.c.status),
+        error=case((answers, None), else_=documents.c.error),
+    )
+    for block in blocks(sorted(numbers)):
+        connection.execute(marked, {"numbers": block})

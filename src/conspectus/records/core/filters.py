@@ -1,0 +1,223 @@
+"""Filters as SQL conditions on documents: never too narrow, and exact where SQL can say it.
+
+`matches` stays the meaning. A condition that is not exact lets more rows through; who reads them has to
+ask `matches` again.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from operator import eq, ge, lt
+from typing import Any, TypeGuard, assert_never
+
+from sqlalchemy import Column, ColumnElement, and_, false, not_, or_, true
+
+from conspectus.model.filter import (
+    And,
+    Between,
+    Eq,
+    Exists,
+    Filter,
+    In,
+    Leaf,
+    Not,
+    Or,
+    Overlaps,
+    Scalar,
+    instant,
+)
+from conspectus.records.core.dialects import is_storable
+from conspectus.records.tables.core import documents
+from conspectus.text.times import to_microseconds
+
+MOST_TERMS = 300
+DEEPEST = 30
+VALUES_PER_TERM = 50
+LONGEST_STRING = 1_000
+"""Databases limit how deep an expression is, how many values it names, how long a pattern is: so do we."""
+
+_LIMIT = 2**63
+
+_TEXTS: Mapping[str, Column[Any]] = {
+    "source": documents.c.source,
+    "document": documents.c.id,
+    "kind": documents.c.kind,
+    "author": documents.c.author,
+    "role": documents.c.role,
+    "thread": documents.c.thread,
+    "parent": documents.c.parent,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A condition on `documents` that holds for every match and, if exact, for nothing else."""
+
+    sql: ColumnElement[bool]
+    exact: bool
+
+
+_ALL = Condition(true(), exact=True)
+_NONE = Condition(false(), exact=True)
+_UNKNOWN = Condition(true(), exact=False)
+
+Compare = Callable[[Any, Any], Any]
+
+
+def compile_filter(where: Filter) -> Condition:
+    """The condition for a filter; of a conjunction that is too large, as many parts as fit."""
+    left = MOST_TERMS
+    compiled = []
+    for part in where.inner if isinstance(where, And) else (where,):
+        terms = _terms(part, DEEPEST)
+        compiled.append(_compiled(part) if terms <= left else _UNKNOWN)
+        left -= terms if terms <= left else 0
+    return _all_of(compiled)
+
+
+def _terms(where: Filter, depth: int) -> int:
+    if depth == 0:
+        return MOST_TERMS + 1
+    if isinstance(where, Not):
+        return 1 + _terms(where.inner, depth - 1)
+    if isinstance(where, And | Or):
+        return 1 + sum(_terms(part, depth - 1) for part in where.inner)
+    if isinstance(where, In):
+        return 1 + len(where.values) // (VALUES_PER_TERM if _are_texts(where.values) else 1)
+    return 1
+
+
+def _compiled(where: Filter) -> Condition:
+    match where:
+        case And():
+            return _all_of([_compiled(part) for part in where.inner])
+        case Or():
+            return _any_of([_compiled(part) for part in where.inner])
+        case Not():
+            inner = _compiled(where.inner)
+            return Condition(not_(inner.sql), exact=True) if inner.exact else _UNKNOWN
+        case _:
+            return _leaf(where)
+
+
+def _leaf(where: Leaf) -> Condition:
+    match where:
+        case Overlaps():
+            return _overlaps(where)
+        case Exists():
+            return _exists(where)
+        case Eq():
+            return _equal(where.field, where.value)
+        case In():
+            return _one_of(where)
+        case Between():
+            return _between(where)
+        case _:
+            assert_never(where)
+
+
+def _all_of(parts: Sequence[Condition]) -> Condition:
+    return Condition(and_(true(), *(part.sql for part in parts)), all(part.exact for part in parts))
+
+
+def _any_of(parts: Sequence[Condition]) -> Condition:
+    return Condition(or_(false(), *(part.sql for part in parts)), all(part.exact for part in parts))
+
+
+def _exists(where: Exists) -> Condition:
+    if where.field == "position":
+        return _NONE
+    if where.field == "occurred":
+        return Condition(documents.c.occurred_start.is_not(None), exact=True)
+    if isinstance(where.field, tuple):
+        return _in_metadata(where.field)
+    column = _TEXTS[where.field] if where.field in _TEXTS else documents.c[where.field]
+    return Condition(column.is_not(None), exact=True)
+
+
+def _overlaps(where: Overlaps) -> Condition:
+    start, end = documents.c.occurred_start, documents.c.occurred_end
+    parts: list[ColumnElement[bool]] = [start.is_not(None)]
+    if where.end is not None:
+        parts.append(start < to_microseconds(where.end))
+    if where.start is not None:
+        since = to_microseconds(where.start)
+        parts.append(or_(end > since, start >= since))
+    return Condition(and_(*parts), exact=True)
+
+
+def _equal(field: str | tuple[str, ...], value: Scalar) -> Condition:
+    return _compared(field, value, eq)
+
+
+def _one_of(where: In) -> Condition:
+    if not _are_texts(where.values):
+        return _any_of([_equal(where.field, value) for value in where.values])
+    if isinstance(where.field, tuple):
+        return _in_metadata(where.field)
+    if where.field not in _TEXTS:
+        return _NONE
+    column, values = _TEXTS[where.field], [value for value in where.values if is_storable(value)]
+    exact = len(values) == len(where.values)
+    return Condition(and_(column.is_not(None), or_(column.in_(values), false() if exact else true())), exact)
+
+
+def _between(where: Between) -> Condition:
+    parts = [_exists(Exists(where.field))]
+    if where.low is not None:
+        parts.append(_compared(where.field, where.low, ge))
+    if where.high is not None:
+        parts.append(_compared(where.field, where.high, lt))
+    return _all_of(parts)
+
+
+def _compared(field: str | tuple[str, ...], bound: Scalar, compare: Compare) -> Condition:
+    if isinstance(field, tuple):
+        return _in_metadata((*field, bound) if compare is eq and isinstance(bound, str) else field)
+    if field in _TEXTS:
+        return _compared_text(_TEXTS[field], bound, compare)
+    if field == "sequence":
+        return _compared_number(documents.c.sequence, bound, compare)
+    if field == "recorded":
+        moment = instant(bound) if isinstance(bound, datetime) else None
+        recorded = documents.c.recorded
+        return _NONE if moment is None else Condition(compare(recorded, to_microseconds(moment)), exact=True)
+    return _NONE
+
+
+def _in_metadata(strings: Sequence[str]) -> Condition:
+    """That each string occurs in the metadata's text, written as JSON writes it: as a key or as a value."""
+    written = [json.dumps(string, ensure_ascii=False) for string in strings if is_storable(string)]
+    short = [string for string in written if len(string) <= LONGEST_STRING]
+    held = [documents.c.metadata.contains(string, autoescape=True) for string in short]
+    return Condition(and_(true(), *held), exact=False)
+
+
+def _compared_text(column: Column[Any], bound: Scalar, compare: Compare) -> Condition:
+    if isinstance(bound, datetime):
+        return Condition(column.is_not(None), exact=False)
+    if not isinstance(bound, str):
+        return _NONE
+    if not is_storable(bound):
+        return Condition(column.is_not(None), exact=False)
+    return Condition(and_(column.is_not(None), compare(column, bound)), exact=True)
+
+
+def _compared_number(column: Column[Any], bound: Scalar, compare: Compare) -> Condition:
+    """Whole numbers with any number: what is at least, or below, a fraction is so of the next whole one."""
+    if isinstance(bound, bool) or not isinstance(bound, int | float):
+        return _NONE
+    if isinstance(bound, float) and math.isnan(bound):
+        return _NONE
+    if not -_LIMIT <= bound < _LIMIT:
+        return Condition(column.is_not(None), exact=False)
+    whole = math.ceil(bound)
+    if compare is eq and whole != bound:
+        return _NONE
+    return Condition(and_(column.is_not(None), compare(column, whole)), exact=True)
+
+
+def _are_texts(values: Sequence[Scalar]) -> TypeGuard[Sequence[str]]:
+    return all(isinstance(value, str) for value in values)

@@ -1,0 +1,292 @@
+"""Reading documents and chunks back, for people, for retrieval and for indexes."""
+
+import base64
+import binascii
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    ScalarSelect,
+    Select,
+    and_,
+    bindparam,
+    case,
+    func,
+    literal_column,
+    null,
+    select,
+    tuple_,
+)
+
+from conspectus.errors import InvalidInput, NotFound
+from conspectus.model.filter import Filter, document_row, matches
+from conspectus.model.ids import ChunkId, CollectionId, DocumentId
+from conspectus.model.index import IndexedChunk
+from conspectus.model.records import Document, EmbeddingSpace, StoredChunk
+from conspectus.records.core.collections import state
+from conspectus.records.core.filters import compile_filter
+from conspectus.records.core.rows import (
+    CHUNK_COLUMNS,
+    CHUNK_WIDTH,
+    DOCUMENT_COLUMNS,
+    blocks,
+    to_chunk,
+    to_document,
+    to_indexed,
+)
+from conspectus.records.tables.core import chunks, documents, vectors
+
+PAGE = 500
+SCAN = 2_000
+
+_OTHER = documents.alias("other")
+
+
+# SQLite compares a column with a column by a rule of its own for which it does not use the index beyond
+# the first field; an expression it takes as the value that it is.
+_HERE = tuple_(documents.c.order_sequence + 0, documents.c.order_start + 0, documents.c.id + "")
+_THERE = tuple_(_OTHER.c.order_sequence, _OTHER.c.order_start, _OTHER.c.id)
+
+
+def _indexed(*, with_vectors: bool) -> Select[*tuple[Any, ...]]:
+    """Chunks of a collection with their vectors in a space."""
+    joined = documents.join(chunks, chunks.c.document == documents.c.number)
+    chosen = select(*CHUNK_COLUMNS, null()).select_from(joined)
+    if with_vectors:
+        here = and_(vectors.c.chunk == chunks.c.id, vectors.c.space == bindparam("space"))
+        chosen = select(*CHUNK_COLUMNS, vectors.c.vector).select_from(joined.outerjoin(vectors, here))
+    return chosen.where(documents.c.collection == bindparam("of"))
+
+
+# PostgreSQL would join all documents of the collection to a few chunks; what is asked of each it looks up.
+_COLLECTION = select(documents.c.collection).where(documents.c.number == chunks.c.document)
+_OF = _COLLECTION.scalar_subquery() == bindparam("of")
+_VECTOR = (
+    select(vectors.c.vector)
+    .where(vectors.c.chunk == chunks.c.id, vectors.c.space == bindparam("space"))
+    .scalar_subquery()
+)
+_BETWEEN = {
+    told: select(*CHUNK_COLUMNS, _VECTOR if told else null())
+    .where(chunks.c.id >= bindparam("first"), chunks.c.id <= bindparam("last"), _OF)
+    .order_by(chunks.c.id)
+    for told in (False, True)
+}
+_SCANS = {
+    told: _indexed(with_vectors=told)
+    .where(documents.c.last_chunk > bindparam("after"), chunks.c.id > bindparam("after"))
+    .order_by(documents.c.last_chunk, chunks.c.position)
+    .limit(SCAN)
+    for told in (False, True)
+}
+
+
+def _in_thread(wanted: ColumnElement[Any], beyond: ColumnElement[bool], *, back: bool) -> ScalarSelect[Any]:
+    """The end of the next document of the same thread in one direction, by one step in an index."""
+    place = (_OTHER.c.order_sequence, _OTHER.c.order_start, _OTHER.c.id)
+    chosen = select(wanted).where(
+        _OTHER.c.source == documents.c.source,
+        _OTHER.c.thread == documents.c.thread,
+        _OTHER.c.chunks > literal_column("0"),
+        beyond,
+    )
+    ordered = chosen.order_by(*(column.desc() if back else column for column in place))
+    return ordered.limit(1).correlate(documents).scalar_subquery()
+
+
+_BEFORE = _in_thread(_OTHER.c.last_chunk, _THERE < _HERE, back=True)
+_AFTER = _in_thread(_OTHER.c.last_chunk - _OTHER.c.chunks + 1, _THERE > _HERE, back=False)
+_THREADED = documents.c.thread.is_not(None)
+
+_BY_ID = select(*DOCUMENT_COLUMNS).where(documents.c.id.in_(bindparam("ids", expanding=True)))
+_BY_NUMBER = select(*DOCUMENT_COLUMNS).where(documents.c.number.in_(bindparam("numbers", expanding=True)))
+WITH_NEIGHBOURS = select(
+    *CHUNK_COLUMNS,
+    *DOCUMENT_COLUMNS,
+    documents.c.last_chunk,
+    case((and_(_THREADED, chunks.c.position == 0), _BEFORE), else_=None),
+    case((and_(_THREADED, chunks.c.id == documents.c.last_chunk), _AFTER), else_=None),
+).join(documents, documents.c.number == chunks.c.document)
+_BY_CHUNK = WITH_NEIGHBOURS.where(chunks.c.id.in_(bindparam("ids", expanding=True)))
+_OF_DOCUMENT = WITH_NEIGHBOURS.where(documents.c.id == bindparam("wanted")).order_by(chunks.c.position)
+_TEXTS = (
+    select(documents.c.id, chunks.c.start, chunks.c.end, chunks.c.text)
+    .outerjoin(chunks, documents.c.number == chunks.c.document)
+    .where(documents.c.id.in_(bindparam("ids", expanding=True)))
+    .order_by(documents.c.number, chunks.c.position)
+)
+
+
+def documents_by_id(connection: Connection, ids: Sequence[DocumentId]) -> list[Document]:
+    """Those documents that exist, in the order asked."""
+    found = {
+        row[1]: to_document(row)
+        for block in blocks(ids)
+        for row in connection.execute(_BY_ID, {"ids": block})
+    }
+    return [found[each] for each in ids if each in found]
+
+
+def documents_by_number(connection: Connection, numbers: Iterable[int]) -> dict[int, Document]:
+    """Documents by the number that chunks refer to."""
+    return {
+        row[0]: to_document(row)
+        for block in blocks(list(numbers))
+        for row in connection.execute(_BY_NUMBER, {"numbers": block}).all()
+    }
+
+
+def list_documents(
+    connection: Connection, collection: CollectionId, *, where: Filter, after: str | None, limit: int
+) -> tuple[list[Document], str | None]:
+    """A page of documents that match, in order of recording, and the cursor of the next page."""
+    if limit < 1:
+        raise InvalidInput("limit", "must be at least 1")
+    state(connection, collection)
+    found: list[tuple[Any, Document]] = []
+    for row, document in _matching(
+        connection, collection, where=where, after=after, page=min(limit + 1, PAGE)
+    ):
+        if len(found) == limit:
+            return [each for _, each in found], _to_cursor(found[-1][0])
+        found.append((row, document))
+    return [each for _, each in found], None
+
+
+def count_documents(connection: Connection, collection: CollectionId, *, where: Filter) -> int:
+    """How many documents match."""
+    state(connection, collection)
+    condition = compile_filter(where)
+    if not condition.exact:
+        return sum(1 for _ in _matching(connection, collection, where=where, after=None, page=PAGE))
+    counted = select(func.count()).select_from(documents)
+    chosen = counted.where(documents.c.collection == collection, condition.sql)
+    total: int = connection.execute(chosen).scalar_one()
+    return total
+
+
+def text_of(connection: Connection, document: DocumentId) -> str:
+    """The full text. Raises NotFound."""
+    found = texts_of(connection, [document])
+    if document not in found:
+        raise NotFound("document", document)
+    return found[document]
+
+
+def texts_of(connection: Connection, ids: Sequence[DocumentId]) -> dict[DocumentId, str]:
+    """The full texts of those that exist; pieces overlap, so each adds what is beyond the one before."""
+    rows = [row for block in blocks(ids) for row in connection.execute(_TEXTS, {"ids": block}).all()]
+    return {DocumentId(name): _joined(pieces) for name, pieces in groupby(rows, key=itemgetter(0))}
+
+
+def _joined(rows: Iterable[Any]) -> str:
+    pieces: list[str] = []
+    covered = 0
+    for _, start, end, text in rows:
+        if text is not None:
+            pieces.append(text[covered - start :])
+            covered = end
+    return "".join(pieces)
+
+
+def document_chunks(connection: Connection, document: DocumentId) -> list[StoredChunk]:
+    """A document's chunks by position. Raises NotFound."""
+    rows = connection.execute(_OF_DOCUMENT, {"wanted": document}).all()
+    if not rows:
+        _require_document(connection, document)
+    return stored_chunks(rows)
+
+
+def hydrate(connection: Connection, ids: Sequence[ChunkId]) -> list[StoredChunk]:
+    """Those chunks that exist, in the order asked, with their neighbours."""
+    plain = [int(each) for each in ids]
+    found: dict[ChunkId, StoredChunk] = {}
+    for block in blocks(plain):
+        rows = connection.execute(_BY_CHUNK, {"ids": block}).all()
+        found.update((stored.chunk.id, stored) for stored in stored_chunks(rows))
+    return [found[ChunkId(each)] for each in plain if each in found]
+
+
+def chunks_between(
+    connection: Connection, collection: CollectionId, *, space: EmbeddingSpace | None, first: int, last: int
+) -> list[IndexedChunk]:
+    """A collection's chunks with first ≤ id ≤ last, by id, with their vectors in the space."""
+    given = {"of": collection, "first": first, "last": last}
+    return _indexed_chunks(connection, _BETWEEN[space is not None], space, given)
+
+
+def scan(
+    connection: Connection, collection: CollectionId, *, space: EmbeddingSpace | None, after: int
+) -> list[IndexedChunk]:
+    """The next batch of a collection's chunks after one, by id; the collection's documents lead the way."""
+    return _indexed_chunks(connection, _SCANS[space is not None], space, {"of": collection, "after": after})
+
+
+def _matching(
+    connection: Connection, collection: CollectionId, *, where: Filter, after: str | None, page: int
+) -> Iterator[tuple[Sequence[Any], Document]]:
+    """Every document that matches, in order of recording, read `page` rows at first and then more."""
+    condition = compile_filter(where)
+    place = None if after is None else _from_cursor(after)
+    chosen = select(*DOCUMENT_COLUMNS).where(documents.c.collection == collection, condition.sql)
+    key = (documents.c.recorded, documents.c.id)
+    while True:
+        following = chosen if place is None else chosen.where(tuple_(*key) > place)
+        rows = connection.execute(following.order_by(*key).limit(page)).all()
+        for row in rows:
+            document = to_document(row)
+            if condition.exact or matches(where, document_row(document)):
+                yield row, document
+        if len(rows) < page:
+            return
+        page = PAGE
+        place = (rows[-1].recorded, rows[-1].id)
+
+
+def _require_document(connection: Connection, document: DocumentId) -> None:
+    if not documents_by_id(connection, [document]):
+        raise NotFound("document", document)
+
+
+def stored_chunks(rows: Sequence[Sequence[Any]]) -> list[StoredChunk]:
+    """Rows of CHUNK_COLUMNS, DOCUMENT_COLUMNS, the document's last chunk and the thread's neighbours."""
+    owners: dict[int, Document] = {}
+    stored = []
+    for row in rows:
+        document = owners.get(row[1])
+        if document is None:
+            document = owners[row[1]] = to_document(row[CHUNK_WIDTH:-3])
+        last, before, following = row[-3:]
+        chunk = to_chunk(row, document.id)
+        previous = ChunkId(chunk.id - 1) if chunk.position > 0 else before
+        successor = ChunkId(chunk.id + 1) if chunk.id < last else following
+        stored.append(StoredChunk(chunk, document, previous, successor))
+    return stored
+
+
+def _indexed_chunks(
+    connection: Connection,
+    chosen: Select[*tuple[Any, ...]],
+    space: EmbeddingSpace | None,
+    given: Mapping[str, Any],
+) -> list[IndexedChunk]:
+    rows = connection.execute(chosen, given if space is None else {**given, "space": space.name}).all()
+    return to_indexed(rows, documents_by_number(connection, {row[1] for row in rows}))
+
+
+def _to_cursor(row: Any) -> str:
+    return base64.urlsafe_b64encode(f"{row.recorded}:{row.id}".encode()).decode()
+
+
+def _from_cursor(cursor: str) -> tuple[int, str]:
+    try:
+        recorded, _, document = (
+            base64.b64decode(cursor, altchars=b"-_", validate=True).decode().partition(":")
+        )
+        return int(recorded), document
+    except (ValueError, binascii.Error) as error:
+        raise InvalidInput("after", "is not a cursor that a page gave") from error

@@ -1,0 +1,205 @@
+"""Rows of the tables to the model's dataclasses and back."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+from sqlalchemy import Row
+
+from conspectus.errors import InvalidInput
+from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId, UserId
+from conspectus.model.index import IndexedChunk
+from conspectus.model.records import (
+    Change,
+    Chunk,
+    Collection,
+    Document,
+    EmbeddingSpace,
+    Metadata,
+    Period,
+    PreparedChunk,
+    Source,
+)
+from conspectus.records.tables.core import chunks, collections, documents, sources
+from conspectus.text.times import from_microseconds, to_microseconds
+
+Item = TypeVar("Item")
+
+NO_CHUNK = ChunkId(0)
+"""Chunks are numbered from 1."""
+BLOCK = 5_000
+"""How many values one statement may name."""
+
+LEAST = -(2**63)
+"""What a missing place or time counts as in the order of a thread: before everything."""
+
+COLLECTION_COLUMNS = tuple(collections.c)
+SOURCE_COLUMNS = tuple(sources.c)
+DOCUMENT_COLUMNS = (documents.c.number, *documents.c[*documents.c.keys()[1:24]])
+CHUNK_COLUMNS = tuple(chunks.c)
+CHUNK_WIDTH = len(CHUNK_COLUMNS)
+
+
+def to_json(metadata: Metadata) -> str:
+    """Metadata as JSON text, the same text for the same content. Raises InvalidInput."""
+    if not metadata:
+        return "{}"
+    try:
+        return json.dumps(dict(metadata), ensure_ascii=False, sort_keys=True, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput("metadata", f"is not JSON: {error}") from error
+
+
+def to_metadata(stored: str) -> Metadata:
+    """The inverse of `to_json`."""
+    if stored == "{}":
+        return {}
+    metadata: Metadata = json.loads(stored)
+    return metadata
+
+
+def to_space(model: str | None, dimensions: int | None, version: str | None) -> EmbeddingSpace | None:
+    """The space of a collection, None where it has words only."""
+    if model is None or dimensions is None or version is None:
+        return None
+    return EmbeddingSpace(model, dimensions, version)
+
+
+def space_values(space: EmbeddingSpace | None) -> dict[str, str | int | None]:
+    """A space as columns of a collection."""
+    if space is None:
+        return {"model": None, "dimensions": None, "version": None}
+    return {"model": space.model, "dimensions": space.dimensions, "version": space.version}
+
+
+def to_collection(row: Row[*tuple[Any, ...]]) -> Collection:
+    """A row of COLLECTION_COLUMNS."""
+    number, name, model, dimensions, version, language, created, sequence, owner, description, names_to = row
+    return Collection(
+        id=CollectionId(number),
+        name=name,
+        space=to_space(model, dimensions, version),
+        language=language,
+        created=from_microseconds(created),
+        owner=UserId(owner),
+        description=description,
+        sequence=sequence,
+        names=names_to is not None,
+    )
+
+
+def collection_values(collection: Collection) -> dict[str, object]:
+    """A collection as a new row."""
+    return {
+        "id": collection.id,
+        "name": collection.name,
+        "language": collection.language,
+        "created": to_microseconds(collection.created),
+        "sequence": 0,
+        "owner": collection.owner,
+        "description": collection.description,
+        **space_values(collection.space),
+    }
+
+
+def to_source(row: Row[*tuple[Any, ...]]) -> Source:
+    """A row of SOURCE_COLUMNS."""
+    number, collection, name, metadata, kind = row
+    return Source(SourceId(number), CollectionId(collection), name, to_metadata(metadata), kind)
+
+
+def to_document(row: Sequence[Any]) -> Document:
+    """A row that begins with DOCUMENT_COLUMNS."""
+    start, end = row[14], row[15]
+    recorded = from_microseconds(row[9])
+    return Document(
+        DocumentId(row[1]),
+        CollectionId(row[2]),
+        SourceId(row[3]),
+        row[4],
+        row[5],
+        row[6],
+        row[7],
+        row[8],
+        recorded,
+        recorded if row[10] == row[9] else from_microseconds(row[10]),
+        to_metadata(row[11]),
+        row[12],
+        row[13],
+        None if start is None else Period(from_microseconds(start), from_microseconds(end)),
+        *row[16:24],
+    )
+
+
+def document_values(document: Document) -> dict[str, object]:
+    """All of a document that the caller decides, as columns."""
+    occurred = document.occurred
+    start = None if occurred is None else to_microseconds(occurred.start)
+    return {
+        "id": document.id,
+        "collection": document.collection,
+        "source": document.source,
+        "kind": document.kind,
+        "key": document.key,
+        "title": document.title,
+        "content_hash": document.content_hash,
+        "fingerprint": document.fingerprint,
+        "recorded": to_microseconds(document.recorded),
+        "updated": to_microseconds(document.updated),
+        "metadata": to_json(document.metadata),
+        "author": document.author,
+        "role": document.role,
+        "occurred_start": start,
+        "occurred_end": None if occurred is None else to_microseconds(occurred.end),
+        "sequence": document.sequence,
+        "parent": document.parent,
+        "thread": document.thread,
+        "syntax": document.syntax,
+        "characters": document.characters,
+        "order_sequence": LEAST if document.sequence is None else document.sequence,
+        "order_start": LEAST if start is None else start,
+    }
+
+
+def chunk_values(chunk: PreparedChunk, number: int, document: int) -> dict[str, object]:
+    """A new chunk with its numbers, as columns."""
+    return {
+        "id": number,
+        "document": document,
+        "position": chunk.position,
+        "start": chunk.start,
+        "end": chunk.end,
+        "tokens": chunk.tokens,
+        "content_hash": chunk.content_hash,
+        "text": chunk.text,
+        "page": chunk.page,
+        "heading": chunk.heading,
+    }
+
+
+def to_chunk(row: Sequence[Any], document: DocumentId) -> Chunk:
+    """A row that begins with CHUNK_COLUMNS."""
+    number, _, position, start, end, tokens, content_hash, text, page, heading = row[:CHUNK_WIDTH]
+    return Chunk(number, document, position, text, start, end, tokens, content_hash, page, heading)
+
+
+def to_indexed(rows: Sequence[Sequence[Any]], by_number: Mapping[int, Document]) -> list[IndexedChunk]:
+    """Rows of CHUNK_COLUMNS followed by a vector, as an index takes them in."""
+    indexed = []
+    for row in rows:
+        document = by_number[row[1]]
+        indexed.append(IndexedChunk(to_chunk(row, document.id), document, row[CHUNK_WIDTH]))
+    return indexed
+
+
+def to_change(row: Sequence[Any], answering: str | None) -> Change:
+    """A row of sequence, operation, first, last, space; of no chunk where the space is another one."""
+    sequence, operation, first, last, space = row
+    if space not in {None, answering}:
+        return Change(sequence, operation, NO_CHUNK, NO_CHUNK)
+    return Change(sequence, operation, ChunkId(first), ChunkId(last))
+
+
+def blocks(items: Sequence[Item]) -> list[Sequence[Item]]:
+    """The items in pieces small enough to be the parameters of one statement."""
+    return [items[start : start + BLOCK] for start in range(0, len(items), BLOCK)]

@@ -1,0 +1,262 @@
+"""Everything that only SQLite needs: how it is opened, locked, checked and emptied of deleted content."""
+
+import os
+import sqlite3
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from json import JSONDecodeError
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Dialect, Engine, create_engine, event
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from conspectus.errors import (
+    Conflict,
+    ConspectusError,
+    InvalidInput,
+    RecordsDamaged,
+    StorageBusy,
+    StorageError,
+)
+from conspectus.private import make_file
+from conspectus.records.core.dialects import NUL
+
+WRITES = "conspectus_writes"
+"""The execution option of connections that take the write lock when they begin."""
+
+SETTINGS = (
+    "PRAGMA foreign_keys = ON",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA secure_delete = ON",
+    "PRAGMA cache_size = -8192",
+    "PRAGMA wal_autocheckpoint = 4000",
+    "PRAGMA journal_size_limit = 67108864",
+)
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_TAKEN = {sqlite3.SQLITE_CONSTRAINT_UNIQUE, sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY}
+_FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_IOERR}
+_READ_ONLY = {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_READONLY_DIRECTORY}
+_PRIMARY_CODE = 0xFF
+_PAUSE_SECONDS = 0.02
+
+
+class SqliteDatabase:
+    """One file; a writer has it to itself, and readers see it as it was when they began."""
+
+    def __init__(self, path: Path, *, busy_seconds: float, readers: int) -> None:
+        self.reading = sqlite_engine(path, busy_seconds=busy_seconds, connections=readers + 2)
+        self.writing: Engine = self.reading.execution_options(**{WRITES: True})
+        self.beside: Engine = self.writing
+        self.name = str(path)
+        self.readers = readers
+        self._busy_seconds = busy_seconds
+
+    def prepare(self) -> None:
+        """Make the file ready for several processes, unless it is read-only."""
+        if is_read_only(Path(self.name)):
+            return
+        prepare_file(self.reading, busy_seconds=self._busy_seconds)
+
+    def migrating(self) -> AbstractContextManager[Connection]:
+        """A transaction that no other process migrates in."""
+        return migrating(self.reading)
+
+    def translated(self) -> AbstractContextManager[None]:
+        """The errors of the database as ours."""
+        return translated_errors(self.reading)
+
+    def problems(self, connection: Connection) -> list[str]:
+        """What is wrong with the file."""
+        return file_problems(connection)
+
+    def erase(self) -> None:
+        """Leave nothing of what was deleted in any file. Raises StorageBusy."""
+        erase_free_space(self.reading, busy_seconds=self._busy_seconds)
+
+    def may_repeat(self, fault: StorageError, *, attempt: int, undone: bool) -> bool:
+        """Never: who waited for the lock in vain has waited long enough."""
+        return False
+
+    def told(self, fault: StorageError, *, undone: bool) -> StorageError:
+        """The fault as it is: the end of a transaction waits for no answer from elsewhere."""
+        return fault
+
+
+def sqlite_engine(path: Path, *, busy_seconds: float, connections: int) -> Engine:
+    """An engine whose transactions begin when told, and with the write lock where `WRITES` is set."""
+    engine = create_engine(
+        URL.create("sqlite", database=str(path)),
+        connect_args={"check_same_thread": False, "timeout": busy_seconds, "cached_statements": 256},
+        pool_size=connections,
+        max_overflow=0,
+        hide_parameters=True,
+    )
+    event.listen(engine, "do_connect", _connect)
+    event.listen(engine, "connect", _configure)
+    event.listen(engine, "begin", _begin)
+    event.listen(engine, "before_cursor_execute", _refuse_nul)
+    return engine
+
+
+def is_read_only(path: Path) -> bool:
+    """Whether there is a database that this process cannot write, as on a read-only mount."""
+    return path.exists() and not all(os.access(each, os.W_OK) for each in (path, path.parent))
+
+
+def prepare_file(engine: Engine, *, busy_seconds: float) -> None:
+    """Switch a new database to the write-ahead log; two processes may do this at the same time."""
+    give_up = time.monotonic() + busy_seconds
+    with engine.connect() as connection:
+        driver = _driver(connection)
+        while not _in_wal(driver):
+            if time.monotonic() > give_up:
+                raise StorageBusy(f"{engine.url.database}: another process keeps it from being opened")
+            time.sleep(_PAUSE_SECONDS)
+
+
+@contextmanager
+def migrating(engine: Engine) -> Iterator[Connection]:
+    """The write lock with references unchecked, for a migration that has to make a table anew.
+
+    A table that is dropped would otherwise take all rows that refer to it along.
+    """
+    with engine.execution_options(**{WRITES: True}).connect() as connection:
+        driver = _driver(connection)
+        driver.execute("PRAGMA foreign_keys = OFF")
+        try:
+            with connection.begin():
+                yield connection
+        finally:
+            driver.execute("PRAGMA foreign_keys = ON")
+
+
+def erase_free_space(engine: Engine, *, busy_seconds: float) -> None:
+    """Rewrite the database without its free pages, then empty the log; waits for readers to leave."""
+    give_up = time.monotonic() + busy_seconds
+    with engine.connect() as connection:
+        driver = _driver(connection)
+        driver.execute("VACUUM")
+        while _log_is_held(driver):
+            if time.monotonic() > give_up:
+                raise StorageBusy(
+                    f"{engine.url.database}: a reader still needs the log that holds deleted content"
+                )
+            time.sleep(_PAUSE_SECONDS)
+
+
+def file_problems(connection: Connection) -> list[str]:
+    """What SQLite finds wrong with its pages and references."""
+    pages = [row[0] for row in connection.exec_driver_sql("PRAGMA integrity_check")]
+    broken = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+    references = [f"{table} row {row} refers to no {parent}" for table, row, parent, _ in broken]
+    return [line for line in pages if line != "ok"] + references
+
+
+@contextmanager
+def translated_errors(engine: Engine) -> Iterator[None]:
+    """The one border where errors of database and driver become ours."""
+    path = str(engine.url.database)
+    try:
+        yield
+    except DBAPIError as error:
+        raise _translated(error.orig, path) from error
+    except sqlite3.Error as error:
+        raise _translated(error, path) from error
+    except SQLAlchemyError as error:
+        raise StorageError(f"{path}: {error}") from error
+    except UnicodeEncodeError as error:
+        raise InvalidInput("text", "holds half of a surrogate pair, which cannot be stored") from error
+    except (UnicodeDecodeError, JSONDecodeError, KeyError) as error:
+        raise RecordsDamaged(
+            f"{path}: a row cannot be read; run `conspectus check`, and restore a backup if it names damage"
+            f" ({error})"
+        ) from error
+    except OverflowError as error:
+        raise InvalidInput("number", "does not fit into 64 bits") from error
+
+
+def _translated(error: BaseException | None, path: str) -> ConspectusError:
+    code = getattr(error, "sqlite_errorcode", None)
+    if code in _TAKEN:
+        return Conflict("row", str(error), "is there already")
+    if code is not None and code & _PRIMARY_CODE in _BUSY:
+        return StorageBusy(f"{path} is in use by another process: {error}")
+    if code in _FULL:
+        return StorageError(
+            f"{path} has no space left; nothing was stored: make room and do it again ({error})"
+        )
+    if code is not None and code & _PRIMARY_CODE in _DAMAGED:
+        return StorageError(f"{path} is damaged or cannot be read; restore a backup ({error})")
+    if code in _READ_ONLY:
+        return StorageError(f"{path} is read-only; nothing was stored: open it where it can be written")
+    return StorageError(f"{path}: {error}")
+
+
+def _connect(
+    _: Dialect, __: ConnectionPoolEntry, given: Sequence[Any], options: Mapping[str, Any]
+) -> sqlite3.Connection | None:
+    path = Path(given[0])
+    with suppress(OSError):
+        if is_read_only(path):
+            connection: sqlite3.Connection = sqlite3.connect(_read_only_uri(path), uri=True, **options)
+            return connection
+        # SQLite gives the files beside it the mode of this one.
+        make_file(path)
+    return None
+
+
+def _read_only_uri(path: Path) -> str:
+    """How to open a file without writing beside it. Raises StorageError where that would miss data."""
+    log, shared = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
+    if log.exists() and shared.exists():
+        return f"{path.absolute().as_uri()}?mode=ro"
+    if log.exists() and log.stat().st_size:
+        raise StorageError(f"{path} is read-only and was not closed; open it once where it can be written")
+    return f"{path.absolute().as_uri()}?immutable=1"
+
+
+def _configure(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+    # The driver's own idea of when a transaction begins would let reads see two states and hide DDL.
+    connection.isolation_level = None
+    for setting in SETTINGS:
+        connection.cursor().execute(setting)
+
+
+def _begin(connection: Connection) -> None:
+    writes = connection.get_execution_options().get(WRITES, False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _refuse_nul(*call: Any) -> None:
+    """As every other database does, which keep no text with a NUL in it."""
+    *_, given, _, many = call
+    for row in given if many else (given,):
+        for value in row or ():
+            if type(value) is str and NUL in value:
+                raise InvalidInput("text", "holds a NUL, which cannot be stored")
+
+
+def _driver(connection: Connection) -> sqlite3.Connection:
+    driver = connection.connection.driver_connection
+    if not isinstance(driver, sqlite3.Connection):
+        raise StorageError("the database is not SQLite")
+    return driver
+
+
+def _in_wal(driver: sqlite3.Connection) -> bool:
+    try:
+        return bool(driver.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",))
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & _PRIMARY_CODE in _BUSY:
+            return False
+        raise
+
+
+def _log_is_held(driver: sqlite3.Connection) -> bool:
+    busy, _, _ = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    return bool(busy)

@@ -1,0 +1,332 @@
+"""Adding and replacing documents: all of a batch in one transaction, or nothing."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import Connection, bindparam, delete, select, update
+
+from conspectus.errors import Changed, Conflict, InvalidInput, NotFound
+from conspectus.model.ids import CollectionId, DocumentId
+from conspectus.model.records import Document, EmbeddingSpace, PreparedDocument, Written
+from conspectus.records.core.bulk_insert import insert_rows
+from conspectus.records.core.changes import Step, allocate, append
+from conspectus.records.core.collections import state
+from conspectus.records.core.embeddings import Given, check_given, keep_given
+from conspectus.records.core.forgetting import forget_summaries
+from conspectus.records.core.rows import BLOCK, blocks, chunk_values, document_values
+from conspectus.records.tables.core import chunks, documents, sources
+
+_STORED = select(
+    documents.c.id,
+    documents.c.number,
+    documents.c.collection,
+    documents.c.fingerprint,
+    documents.c.status,
+    documents.c.error,
+    documents.c.chunks,
+    documents.c.last_chunk,
+    documents.c.title,
+    documents.c.author,
+    documents.c.kind,
+).where(documents.c.id.in_(bindparam("ids", expanding=True)))
+_SPANS = (
+    select(
+        chunks.c.document,
+        chunks.c.start,
+        chunks.c.end,
+        chunks.c.content_hash,
+        chunks.c.page,
+        chunks.c.heading,
+    )
+    .where(chunks.c.document.in_(bindparam("numbers", expanding=True)))
+    .order_by(chunks.c.document, chunks.c.position)
+)
+_OWNERS = select(sources.c.id, sources.c.collection).where(sources.c.id.in_(bindparam("ids", expanding=True)))
+_PARENTS = select(documents.c.id, documents.c.source).where(
+    documents.c.id.in_(bindparam("ids", expanding=True))
+)
+_CHANGE = update(documents).where(documents.c.number == bindparam("at"))
+_DROP = delete(chunks).where(chunks.c.document.in_(bindparam("numbers", expanding=True)))
+
+Span = tuple[int, int, str, int | None, str | None]
+Spaces = Mapping[CollectionId, EmbeddingSpace | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What the store has of a document before it is written again."""
+
+    number: int
+    collection: CollectionId
+    fingerprint: str
+    status: str
+    error: str | None
+    chunks: int
+    last_chunk: int | None
+    title: str
+    author: str | None
+    kind: str
+
+    def spoken_of_as(self, document: Document) -> bool:
+        """Whether the document's chunks are searched for in the same company as before."""
+        before = (self.title, self.author, self.kind)
+        return before == (document.title, document.author, document.kind)
+
+    def step(self, operation: Literal["put", "remove"]) -> Iterator[Step]:
+        """What happened to its chunks, if it has any."""
+        if self.last_chunk is not None:
+            yield Step(self.collection, operation, self.last_chunk - self.chunks + 1, self.last_chunk)
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """One document of a batch with what is to be done about it."""
+
+    prepared: PreparedDocument
+    stored: Stored | None
+    outcome: Literal["added", "replaced", "updated", "unchanged"]
+
+    def written(self) -> Written:
+        """What the caller is told."""
+        return Written(self.prepared.document.id, self.outcome, len(self.prepared.chunks))
+
+    def given(self, space: EmbeddingSpace | None) -> Given | None:
+        """The vector that an update brought for the chunks that stay."""
+        vector, stored = self.prepared.vector, self.stored
+        if space is None or vector is None or stored is None or stored.last_chunk is None:
+            return None
+        return Given(stored.last_chunk - stored.chunks + 1, stored.last_chunk, space.name, vector)
+
+    def progress(self, space: EmbeddingSpace | None, given: Given | None) -> dict[str, object]:
+        """The columns that say how far an updated document is: one that failed is tried again."""
+        if given is not None:
+            return {"status": "embedded", "error": None, "embedded_in": given.space}
+        status = "embedded" if self.stored is None else self.stored.status
+        if status == "error":
+            status = "embedded" if space is None else "pending"
+        return {"status": status, "error": None}
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A document with the numbers that it and its first chunk get."""
+
+    prepared: PreparedDocument
+    number: int
+    first: int
+    is_new: bool
+
+    @property
+    def document(self) -> Document:
+        """The document."""
+        return self.prepared.document
+
+    @property
+    def last(self) -> int:
+        """The number of the last chunk."""
+        return self.first + len(self.prepared.chunks) - 1
+
+    def progress(self, space: EmbeddingSpace | None) -> dict[str, object]:
+        """The columns that say how far it is: its chunks are there, their vectors if it brought one."""
+        chunks = len(self.prepared.chunks)
+        given = self.given(space)
+        return {
+            "status": "pending" if chunks and space is not None and given is None else "embedded",
+            "error": None,
+            "chunks": chunks,
+            "last_chunk": self.last if chunks else None,
+            "embedded_in": given.space if given is not None else None,
+        }
+
+    def given(self, space: EmbeddingSpace | None) -> Given | None:
+        """The vector that it brought for its chunks."""
+        vector = self.prepared.vector
+        if space is None or vector is None or not self.prepared.chunks:
+            return None
+        return Given(self.first, self.last, space.name, vector)
+
+
+def write(connection: Connection, batch: Sequence[PreparedDocument]) -> list[Written]:
+    """Add or replace documents in the order given. Raises NotFound, Conflict or InvalidInput."""
+    for prepared in batch:
+        _check_spans(prepared)
+    steps: list[Step] = []
+    written: list[Written] = []
+    for part in _rounds(batch):
+        plan = _plan(connection, part)
+        steps += _apply(connection, plan)
+        written += [planned.written() for planned in plan]
+    append(connection, steps)
+    return written
+
+
+def _rounds(batch: Sequence[PreparedDocument]) -> Iterator[list[PreparedDocument]]:
+    """The batch in runs that name no document twice, so that a later version meets the earlier one."""
+    current: dict[DocumentId, PreparedDocument] = {}
+    for prepared in batch:
+        if prepared.document.id in current or len(current) == BLOCK:
+            yield list(current.values())
+            current = {}
+        current[prepared.document.id] = prepared
+    if current:
+        yield list(current.values())
+
+
+def _plan(connection: Connection, part: Sequence[PreparedDocument]) -> list[Planned]:
+    ids = [prepared.document.id for prepared in part]
+    stored = {row[0]: Stored(*row[1:]) for row in connection.execute(_STORED, {"ids": ids})}
+    _check_references(connection, [prepared.document for prepared in part], stored)
+    for prepared in part:
+        known = stored.get(prepared.document.id)
+        if prepared.expected is not None and (known is None or known.fingerprint != prepared.expected):
+            raise Changed("document", prepared.document.id)
+    spans = _spans(connection, part, stored)
+    return [_planned(prepared, stored.get(prepared.document.id), spans=spans) for prepared in part]
+
+
+def _planned(
+    prepared: PreparedDocument, stored: Stored | None, *, spans: Mapping[int, Sequence[Span]]
+) -> Planned:
+    if stored is None:
+        return Planned(prepared, stored, "added")
+    fresh = [(each.start, each.end, each.content_hash, each.page, each.heading) for each in prepared.chunks]
+    if spans.get(stored.number, []) != fresh or not stored.spoken_of_as(prepared.document):
+        return Planned(prepared, stored, "replaced")
+    same = stored.fingerprint == prepared.document.fingerprint
+    return Planned(prepared, stored, "unchanged" if same else "updated")
+
+
+def _spans(
+    connection: Connection, part: Sequence[PreparedDocument], stored: Mapping[DocumentId, Stored]
+) -> Mapping[int, Sequence[Span]]:
+    """The stored chunks, by document number; what the store holds without chunks is not listed."""
+    known = [stored[each.document.id] for each in part if each.document.id in stored]
+    spans: dict[int, list[Span]] = {}
+    if numbers := [each.number for each in known]:
+        for number, start, end, content_hash, page, heading in connection.execute(
+            _SPANS, {"numbers": numbers}
+        ):
+            spans.setdefault(number, []).append((start, end, content_hash, page, heading))
+    return spans
+
+
+def _apply(connection: Connection, plan: Sequence[Planned]) -> list[Step]:
+    spaces = _spaces_of(connection, plan)
+    for each in plan:
+        if each.prepared.vector is not None:
+            check_given(each.prepared.vector, spaces[each.prepared.document.collection])
+    replaced = [each.stored for each in plan if each.stored and each.outcome == "replaced"]
+    kept = [each.stored for each in plan if each.stored and each.outcome == "updated"]
+    gone = [stored.number for stored in replaced]
+    forget_summaries(connection, gone)
+    for block in blocks(gone):
+        connection.execute(_DROP, {"numbers": block})
+    fresh = [each for each in plan if each.outcome in {"added", "replaced"}]
+    steps = [step for stored in replaced for step in stored.step("remove")]
+    steps += _insert(connection, fresh, spaces)
+    _update_fields(connection, [each for each in plan if each.outcome == "updated"], spaces)
+    return steps + [step for stored in kept for step in stored.step("put")]
+
+
+def _insert(connection: Connection, fresh: Sequence[Planned], spaces: Spaces) -> list[Step]:
+    """Insert new documents and chunks under new numbers; say which chunks there are now."""
+    placed = _place(connection, fresh)
+    spaced = [(each, spaces[each.document.collection]) for each in placed]
+    rows = [(each, {**document_values(each.document), **each.progress(space)}) for each, space in spaced]
+    added = [{**row, "number": each.number} for each, row in rows if each.is_new]
+    replaced = [{**_changeable(row), "at": each.number} for each, row in rows if not each.is_new]
+    pieces = [
+        chunk_values(chunk, each.first + chunk.position, each.number)
+        for each in placed
+        for chunk in each.prepared.chunks
+    ]
+    insert_rows(connection, documents, added)
+    if replaced:
+        connection.execute(_CHANGE, replaced)
+    insert_rows(connection, chunks, pieces)
+    keep_given(connection, [given for each, space in spaced if (given := each.given(space))])
+    return [
+        Step(each.document.collection, "put", each.first, each.last)
+        for each in placed
+        if each.prepared.chunks
+    ]
+
+
+def _place(connection: Connection, fresh: Sequence[Planned]) -> list[Placed]:
+    chunk = allocate(connection, "chunk", sum(len(each.prepared.chunks) for each in fresh))
+    number = allocate(connection, "document", sum(each.stored is None for each in fresh))
+    placed = []
+    for each in fresh:
+        own = number if each.stored is None else each.stored.number
+        number += each.stored is None
+        placed.append(Placed(each.prepared, own, chunk, is_new=each.stored is None))
+        chunk += len(each.prepared.chunks)
+    return placed
+
+
+def _update_fields(connection: Connection, updated: Sequence[Planned], spaces: Spaces) -> None:
+    given: list[Given] = []
+    rows: dict[bool, list[dict[str, object]]] = {True: [], False: []}
+    for each in updated:
+        if each.stored is None:
+            continue
+        space = spaces[each.prepared.document.collection]
+        brought = each.given(space)
+        given += [brought] if brought else []
+        values = {**document_values(each.prepared.document), **each.progress(space, brought)}
+        rows[brought is not None].append({**_changeable(values), "at": each.stored.number})
+    for alike in filter(None, rows.values()):
+        connection.execute(_CHANGE, alike)
+    keep_given(connection, given)
+
+
+def _changeable(values: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in values.items() if name not in {"id", "recorded"}}
+
+
+def _spaces_of(connection: Connection, plan: Sequence[Planned]) -> Spaces:
+    """The space that answers in each collection that is written into."""
+    found = {each.prepared.document.collection for each in plan}
+    return {collection: state(connection, collection)[1] for collection in found}
+
+
+def _check_references(
+    connection: Connection, batch: Sequence[Document], stored: Mapping[DocumentId, Stored]
+) -> None:
+    ids = list({document.source for document in batch})
+    owners: dict[str, str] = {row[0]: row[1] for row in connection.execute(_OWNERS, {"ids": ids})}
+    wanted = list({document.parent for document in batch if document.parent is not None})
+    parents: dict[str, str] = {}
+    if wanted:
+        parents = {row[0]: row[1] for row in connection.execute(_PARENTS, {"ids": wanted})}
+    for document in batch:
+        _check_owner("source", document.source, document, owners)
+        known = stored.get(document.id)
+        if known is not None and known.collection != document.collection:
+            raise Conflict("document", document.id, "is stored in another collection")
+        if document.parent == document.id:
+            raise Conflict("document", document.id, "cannot be its own parent")
+        if document.parent is not None and parents.get(document.parent) != document.source:
+            raise NotFound("parent document", document.parent)
+        parents[document.id] = document.source
+
+
+def _check_owner(kind: str, name: str, document: Document, owners: Mapping[str, str]) -> None:
+    if name not in owners:
+        raise NotFound(kind, name)
+    if owners[name] != document.collection:
+        raise Conflict(kind, name, "belongs to another collection")
+
+
+def _check_spans(prepared: PreparedDocument) -> None:
+    """Chunks have to cover the text from its beginning to its end, or it could not be given back."""
+    covered = 0
+    for position, chunk in enumerate(prepared.chunks):
+        if chunk.position != position or chunk.start > covered or chunk.end < covered:
+            raise InvalidInput("chunks", f"number {position} leaves a gap or is out of order")
+        if chunk.end - chunk.start != len(chunk.text):
+            raise InvalidInput("chunks", f"number {position} is not as long as its span")
+        covered = chunk.end
+    if prepared.chunks and covered != prepared.document.characters:
+        raise InvalidInput("chunks", f"end at {covered} of {prepared.document.characters} characters")

@@ -1,0 +1,107 @@
+"""Deleting documents and collections with everything that hangs on them."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection, bindparam, delete, func, insert, select
+
+from conspectus.errors import NotFound
+from conspectus.model.ids import CollectionId, DocumentId, SourceId
+from conspectus.model.records import Receipt
+from conspectus.records.core.changes import Step, append
+from conspectus.records.core.collections import state
+from conspectus.records.core.forgetting import forget_summaries
+from conspectus.records.core.rows import blocks
+from conspectus.records.graph.deletion import forget_edges
+from conspectus.records.tables.core import (
+    REMEMBERED,
+    Number,
+    chunks,
+    collections,
+    documents,
+    sources,
+    vectors,
+)
+from conspectus.records.tables.memory import deleted_memories
+from conspectus.text.times import to_microseconds
+
+_ROOTS = select(documents.c.id).where(documents.c.id.in_(bindparam("ids", expanding=True)))
+_TREE = _ROOTS.cte("tree", recursive=True)
+_WHOLE = _TREE.union(select(documents.c.id).join(_TREE, documents.c.parent == _TREE.c.id))
+_FOUND = (
+    select(documents.c.number, documents.c.collection, documents.c.chunks, documents.c.last_chunk)
+    .where(documents.c.id.in_(select(_WHOLE.c.id)))
+    .order_by(documents.c.last_chunk)
+)
+_VECTORS = (
+    select(func.count())
+    .select_from(chunks.join(vectors, vectors.c.chunk == chunks.c.id))
+    .where(chunks.c.document.in_(bindparam("numbers", expanding=True)))
+)
+_REMEMBERED = select(documents.c.id, documents.c.source, documents.c.recorded, bindparam("at", type_=Number))
+_REMEMBERED = _REMEMBERED.where(documents.c.number.in_(bindparam("numbers", expanding=True)), REMEMBERED)
+_TOMBSTONES = insert(deleted_memories).from_select(["document", "source", "recorded", "deleted"], _REMEMBERED)
+_FORMER = delete(deleted_memories).where(
+    deleted_memories.c.document.in_(_REMEMBERED.with_only_columns(documents.c.id))
+)
+_DELETE = delete(documents).where(documents.c.number.in_(bindparam("numbers", expanding=True)))
+
+
+def delete_documents(
+    connection: Connection, ids: Sequence[DocumentId], *, now: datetime | None = None
+) -> Receipt:
+    """Delete documents with children, chunks and vectors; unknown ids count 0."""
+    steps: list[Step] = []
+    at = to_microseconds(now or datetime.now(UTC))
+    receipt = Receipt()
+    for block in blocks(ids):
+        rows = connection.execute(_FOUND, {"ids": block}).all()
+        numbers = [row.number for row in rows]
+        for part in blocks(numbers):
+            connection.execute(_FORMER, {"numbers": part})
+            connection.execute(_TOMBSTONES, {"numbers": part, "at": at})
+        for row in rows:
+            if row.last_chunk is not None:
+                first = row.last_chunk - row.chunks + 1
+                steps.append(Step(row.collection, "remove", first, row.last_chunk))
+        receipt = Receipt(
+            documents=receipt.documents + len(rows),
+            chunks=receipt.chunks + sum(row.chunks for row in rows),
+            vectors=receipt.vectors + _remove(connection, numbers),
+        )
+    append(connection, steps)
+    return receipt
+
+
+def delete_source(connection: Connection, source: SourceId) -> Receipt:
+    """Delete a source with its documents and what hangs on them. Raises NotFound."""
+    found = connection.execute(select(documents.c.id).where(documents.c.source == source)).scalars()
+    receipt = delete_documents(connection, list(found))
+    if not connection.execute(delete(sources).where(sources.c.id == source)).rowcount:
+        raise NotFound("source", source)
+    return receipt
+
+
+def delete_collection(connection: Connection, collection: CollectionId) -> Receipt:
+    """Delete a collection with everything in it, its history included. Raises NotFound."""
+    state(connection, collection)
+    own = documents.c.collection == collection
+    totals = select(func.count(), func.coalesce(func.sum(documents.c.chunks), 0)).where(own)
+    number_of_documents, number_of_chunks = connection.execute(totals).one()
+    joined = documents.join(chunks, chunks.c.document == documents.c.number)
+    joined = joined.join(vectors, vectors.c.chunk == chunks.c.id)
+    counted = select(func.count()).select_from(joined).where(own)
+    number_of_vectors = connection.execute(counted).scalar_one()
+    connection.execute(delete(collections).where(collections.c.id == collection))
+    return Receipt(number_of_documents, number_of_chunks, number_of_vectors)
+
+
+def _remove(connection: Connection, numbers: Sequence[int]) -> int:
+    gone = 0
+    forget_summaries(connection, numbers)
+    forget_edges(connection, numbers)
+    for block in blocks(numbers):
+        gone += connection.execute(_VECTORS, {"numbers": block}).scalar_one()
+    for block in blocks(numbers):
+        connection.execute(_DELETE, {"numbers": block})
+    return gone

@@ -1,0 +1,1 @@
+"""Nodes, edges and mentions in SQL."""

@@ -1,0 +1,279 @@
+"""Which names passages mention, on the same database as everything else."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    bindparam,
+    case,
+    delete,
+    func,
+    literal_column,
+    or_,
+    select,
+    update,
+)
+
+from conspectus.model.graph import Found, NameCount
+from conspectus.model.ids import ChunkId, CollectionId, SourceId
+from conspectus.model.memory import fact_ends, told_names
+from conspectus.ports.graphs import SUBJECT, Mentioned, Passage, Unread
+from conspectus.records.core.bulk_insert import insert_rows
+from conspectus.records.core.collections import state
+from conspectus.records.core.dialects import as_list, listed
+from conspectus.records.core.query_choice import one_of, parted, rare
+from conspectus.records.core.rows import blocks
+from conspectus.records.core.transactions import FEW, Transactions
+from conspectus.records.tables.core import chunks, collections, documents
+from conspectus.records.tables.mentions import mentions
+
+BEYOND = chr(0x10FFFF)
+
+_GIVEN: BindParameter[Any] = bindparam("ids", expanding=True)
+_HERE = mentions.c.collection == bindparam("of")
+_OF = select(mentions.c.chunk, mentions.c.key, mentions.c.surface, mentions.c.type).where(
+    mentions.c.chunk.in_(_GIVEN)
+)
+_OWNERS = (
+    select(chunks.c.id, documents.c.collection, documents.c.source)
+    .join(documents, documents.c.number == chunks.c.document)
+    .join(collections, collections.c.id == documents.c.collection)
+    .where(chunks.c.id.in_(_GIVEN), collections.c.names_to.is_not(None))
+)
+_FIRST = chunks.c.position == 0
+_REMEMBERED = and_(_FIRST, documents.c.kind.in_(("memory", "version")))
+_NOT_READ = (
+    select(
+        chunks.c.id,
+        case((_FIRST, documents.c.title), else_=""),
+        chunks.c.text,
+        case((_REMEMBERED, documents.c.metadata), else_="{}"),
+    )
+    .join(documents, documents.c.number == chunks.c.document)
+    .join(collections, collections.c.id == documents.c.collection)
+    .where(
+        documents.c.collection == bindparam("of"),
+        documents.c.last_chunk > collections.c.names_to,
+        chunks.c.id > collections.c.names_to,
+    )
+)
+_COLLECTION = collections.c.id == bindparam("of")
+_FURTHER = update(collections).where(_COLLECTION, collections.c.names_to < bindparam("up_to"))
+
+
+def _mentioning(*, within: bool, by_name: bool = False) -> Select[Any]:
+    """The passages that mention names; a step in an index tells which have too many, before any are read."""
+    wanted = listed("ids")
+    there = mentions.alias("there")
+    here = select(there.c.chunk).where(there.c.collection == bindparam("of"), there.c.key == wanted.c.value)
+    here = here.where(*([one_of(there.c.source, "sources", by_name=by_name)] if within else []))
+    here = here.limit(literal_column("1"))
+    too_many, many = (here.offset(bindparam(name)).scalar_subquery() for name in ("most", "few"))
+    some = select(wanted.c.value.label("key"), many.label("many")).where(too_many.is_(None))
+    keys = some.cte("some").prefix_with("MATERIALIZED")
+    joined = select(mentions.c.key, mentions.c.chunk, mentions.c.type).join(
+        keys, keys.c.key == mentions.c.key
+    )
+    told = or_(keys.c.many.is_(None), mentions.c.type == SUBJECT)
+    own = [one_of(mentions.c.source, "sources", by_name=by_name)] if within else []
+    return joined.where(_HERE, told, *own)
+
+
+_PASSAGES = _mentioning(within=False)
+_PASSAGES_WITHIN = {by_name: _mentioning(within=True, by_name=by_name) for by_name in (False, True)}
+_RARE = rare(mentions.c.key, _HERE)
+
+
+class SqlNames:
+    """Every method of the port `Names` as one transaction."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._read = transactions.read
+        self._write = transactions.write
+
+    async def of(self, chunks: Sequence[ChunkId]) -> Sequence[Passage]:
+        """The names in these passages; those without any are left out."""
+        return await self._read(partial(_of, ids=chunks))
+
+    async def passages(
+        self,
+        sources: Sequence[SourceId] | None,
+        collection: CollectionId,
+        keys: Sequence[str],
+        *,
+        most: int,
+        few: int,
+    ) -> Mapping[str, Mentioned]:
+        """For each name the passages that mention it, as far as not too many do."""
+        wanted = {"of": collection, "most": most, "few": few}
+        return await self._read(partial(_passages, sources=sources, keys=keys, wanted=wanted))
+
+    async def counts(
+        self, sources: Sequence[SourceId] | None, collection: CollectionId, *, begins: str, limit: int
+    ) -> Sequence[NameCount]:
+        """The names that most passages mention, those whose key begins so."""
+        work = partial(_counts, sources=sources, collection=collection, begins=begins, limit=limit)
+        return await self._read(work)
+
+    async def put(self, found: Mapping[ChunkId, Sequence[Found]]) -> int:
+        """Store what passages mention in the place of what they did, and say how many names that is."""
+        return await self._write(partial(_put, found=found), long=len(found) > FEW)
+
+    async def unread(self, collection: CollectionId, *, limit: int) -> Sequence[Unread]:
+        """Passages in which no name was looked for yet, oldest first."""
+        return await self._read(partial(_unread, collection=collection, limit=limit))
+
+    async def count_unread(self, collection: CollectionId) -> int:
+        """How many passages `unread` has still to give."""
+        return await self._read(partial(_count_unread, collection=collection))
+
+    async def keep(self, collection: CollectionId, on: bool) -> None:
+        """Have a collection's passages looked through for names from now on, or no more."""
+        await self._write(partial(_keep, collection=collection, on=on))
+
+
+def _of(connection: Connection, ids: Sequence[ChunkId]) -> list[Passage]:
+    names: dict[int, dict[str, str]] = {}
+    about: dict[int, set[str]] = {}
+    for block in blocks(ids):
+        for chunk, key, surface, kind in connection.execute(_OF, {"ids": block}):
+            names.setdefault(chunk, {})[key] = surface
+            if kind == SUBJECT:
+                about.setdefault(chunk, set()).add(key)
+    return [
+        Passage(each, names[each], frozenset(about.get(each, ())))
+        for each in dict.fromkeys(ids)
+        if each in names
+    ]
+
+
+def _passages(
+    connection: Connection,
+    sources: Sequence[SourceId] | None,
+    keys: Sequence[str],
+    wanted: Mapping[str, Any],
+) -> dict[str, Mentioned]:
+    if sources is None:
+        rows = connection.execute(_PASSAGES, {**wanted, "ids": as_list(dict.fromkeys(keys))}).all()
+    else:
+        parts = parted(connection, _RARE, keys, sources, of=wanted["of"])
+        ways = ((_PASSAGES_WITHIN[by_name], {**wanted, **asked}) for by_name, asked in parts)
+        rows = [row for chosen, asked in ways for row in connection.execute(chosen, asked)]
+    found: dict[str, list[ChunkId]] = {}
+    about: dict[str, list[ChunkId]] = {}
+    for key, chunk, kind in rows:
+        found.setdefault(key, []).append(ChunkId(chunk))
+        if kind == SUBJECT:
+            about.setdefault(key, []).append(ChunkId(chunk))
+    return {
+        key: Mentioned(tuple(sorted(found[key])), frozenset(about.get(key, ())))
+        for key in dict.fromkeys(keys)
+        if key in found
+    }
+
+
+def _counts(
+    connection: Connection,
+    sources: Sequence[SourceId] | None,
+    collection: CollectionId,
+    begins: str,
+    limit: int,
+) -> list[NameCount]:
+    seen = [_HERE, *([] if sources is None else [one_of(mentions.c.source, "sources", by_name=False)])]
+    asked = {"of": collection, **({} if sources is None else {"sources": as_list(sorted(set(sources)))})}
+    if begins:
+        seen += [mentions.c.key >= begins, mentions.c.key < begins + BEYOND]
+    total = func.count().label("total")
+    by_key = select(mentions.c.key, total).where(*seen).group_by(mentions.c.key)
+    ordered = by_key.order_by(total.desc(), mentions.c.key).limit(limit)
+    totals = {row.key: row.total for row in connection.execute(ordered, asked)}
+    spelt = _spellings(connection, seen, asked, totals)
+    return [NameCount(key, *spelt[key], passages=number) for key, number in totals.items()]
+
+
+def _spellings(
+    connection: Connection, seen: Sequence[ColumnElement[bool]], asked: Mapping[str, str], keys: Iterable[str]
+) -> dict[str, tuple[str, str]]:
+    """How each name is mostly spelt, and what it mostly is; a title tells that least of all."""
+    columns = (mentions.c.key, mentions.c.surface, mentions.c.type)
+    chosen = select(*columns, func.count().label("total")).where(*seen, mentions.c.key.in_(_GIVEN))
+    grouped = chosen.group_by(*columns)
+    best: dict[str, tuple[tuple[bool, int, str], tuple[str, str]]] = {}
+    for block in blocks(list(keys)):
+        for key, surface, kind, total in connection.execute(grouped, {**asked, "ids": block}):
+            rank = (kind != SUBJECT, total, surface)
+            if key not in best or rank > best[key][0]:
+                best[key] = (rank, (surface, kind))
+    return {key: told for key, (_, told) in best.items()}
+
+
+def _put(connection: Connection, found: Mapping[ChunkId, Sequence[Found]]) -> int:
+    owners = {
+        row.id: (row.collection, row.source)
+        for block in blocks(sorted(found))
+        for row in connection.execute(_OWNERS, {"ids": block})
+    }
+    for block in blocks(sorted(owners)):
+        connection.execute(delete(mentions).where(mentions.c.chunk.in_(block)))
+    rows = [_row(chunk, each, *owners[chunk]) for chunk in sorted(owners) for each in _once(found[chunk])]
+    insert_rows(connection, mentions, rows)
+    last: dict[str, int] = {}
+    for chunk, (collection, _) in owners.items():
+        last[collection] = max(chunk, last.get(collection, 0))
+    for collection, chunk in last.items():
+        connection.execute(_FURTHER.values(names_to=chunk), {"of": collection, "up_to": chunk})
+    return len(rows)
+
+
+def _once(found: Sequence[Found]) -> Iterable[Found]:
+    """The first mention of each name; one in the title comes before those in the text."""
+    first: dict[str, Found] = {}
+    for each in sorted(found, key=lambda mention: (mention.type != SUBJECT, mention.start)):
+        first.setdefault(each.key, each)
+    return first.values()
+
+
+def _row(chunk: int, found: Found, collection: str, source: str) -> dict[str, Any]:
+    return {
+        "chunk": chunk,
+        "key": found.key,
+        "surface": found.text,
+        "type": found.type,
+        "start": found.start,
+        "end": found.end,
+        "collection": collection,
+        "source": source,
+    }
+
+
+def _unread(connection: Connection, collection: CollectionId, limit: int) -> list[Unread]:
+    ordered = _NOT_READ.order_by(documents.c.last_chunk, chunks.c.position).limit(limit)
+    rows = connection.execute(ordered, {"of": collection})
+    found = [(chunk, title, text, json.loads(metadata)) for chunk, title, text, metadata in rows]
+    return [
+        Unread(ChunkId(chunk), title, text, fact_ends(metadata), told_names(metadata))
+        for chunk, title, text, metadata in found
+    ]
+
+
+def _count_unread(connection: Connection, collection: CollectionId) -> int:
+    counted = _NOT_READ.with_only_columns(func.count(), maintain_column_froms=True)
+    total: int = connection.execute(counted, {"of": collection}).scalar_one()
+    return total
+
+
+def _keep(connection: Connection, collection: CollectionId, on: bool) -> None:
+    state(connection, collection)
+    if on:
+        new = update(collections).where(_COLLECTION, collections.c.names_to.is_(None))
+        connection.execute(new.values(names_to=0), {"of": collection})
+        return
+    connection.execute(update(collections).where(_COLLECTION).values(names_to=None), {"of": collection})
+    connection.execute(delete(mentions).where(_HERE), {"of": collection})

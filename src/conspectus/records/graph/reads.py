@@ -1,0 +1,266 @@
+"""Reading nodes and edges of graphs."""
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Table,
+    and_,
+    bindparam,
+    func,
+    or_,
+    select,
+    tuple_,
+    union,
+)
+
+from conspectus.errors import InvalidInput, NotFound
+from conspectus.model.graph import Edge, EdgePage, GraphSummary, Node, NodeEvent, NodePage
+from conspectus.model.ids import DocumentId, SourceId
+from conspectus.records.core.query_choice import given, one_of, parted, rare
+from conspectus.records.core.rows import blocks
+from conspectus.records.graph.rows import (
+    EDGES,
+    HERE,
+    NODE_COLUMNS,
+    sources_by_id,
+    to_edge,
+    to_event,
+    to_node,
+)
+from conspectus.records.tables.graph import graph_edges as edges
+from conspectus.records.tables.graph import graph_events as events
+from conspectus.records.tables.graph import graph_evidence as evidence
+from conspectus.records.tables.graph import graph_names as names
+from conspectus.records.tables.graph import graph_nodes as nodes
+from conspectus.records.tables.graph import graph_terms as terms
+from conspectus.text.times import to_microseconds
+
+_GRAPHS: BindParameter[Any] = bindparam("graphs", expanding=True)
+_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
+_NODES = select(*NODE_COLUMNS).where(nodes.c.graph.in_(_GRAPHS), nodes.c.aside == HERE)
+_BY_ID = _NODES.where(nodes.c.id.in_(_IDS))
+_NUMBERS = _BY_ID.with_only_columns(nodes.c.number)
+_BY_NUMBER = select(*NODE_COLUMNS).where(nodes.c.number.in_(_IDS), nodes.c.aside == HERE)
+_CALLED = select(names.c.key, *NODE_COLUMNS).join(nodes, nodes.c.number == names.c.node)
+_CALLED = _CALLED.where(names.c.key.in_(given("ids")), nodes.c.aside == HERE)
+CALLED: Final = {way: _CALLED.where(one_of(names.c.graph, "sources", by_name=way)) for way in (False, True)}
+_RARE_KEYS = rare(names.c.key)
+_CALLED_SO = select(*NODE_COLUMNS).where(nodes.c.id.in_(given("ids")), nodes.c.aside == HERE)
+NODES_BY_ID: Final = {
+    way: _CALLED_SO.where(one_of(nodes.c.graph, "sources", by_name=way)) for way in (False, True)
+}
+RARE_IDS: Final = rare(nodes.c.id)
+_MATCHES = func.count().label("matches")
+_LIKE = (
+    select(nodes.c.number, _MATCHES)
+    .join(nodes, nodes.c.number == terms.c.node)
+    .where(terms.c.graph.in_(_GRAPHS), terms.c.term.in_(_IDS), nodes.c.aside == HERE)
+    .group_by(nodes.c.number, nodes.c.id, nodes.c.graph)
+    .order_by(_MATCHES.desc(), nodes.c.id, nodes.c.graph)
+    .limit(bindparam("most"))
+)
+_EDGES = EDGES.where(edges.c.graph.in_(_GRAPHS), edges.c.aside == HERE, edges.c.number > bindparam("after"))
+_EDGES_BY_ID = _EDGES.where(edges.c.id.in_(_IDS))
+_EDGE_PAGE = _EDGES.order_by(edges.c.number).limit(bindparam("most"))
+_BEYOND = and_(edges.c.aside == HERE, edges.c.number > bindparam("after"))
+_OF_NODE = union(
+    select(edges.c.number).where(edges.c.source.in_(_IDS), _BEYOND),
+    select(edges.c.number).where(edges.c.target.in_(_IDS), _BEYOND),
+)
+_BY_EDGE = EDGES.where(edges.c.number.in_(_IDS)).order_by(edges.c.number)
+_RESTING = (
+    select(evidence.c.edge)
+    .distinct()
+    .join(edges, edges.c.number == evidence.c.edge)
+    .where(evidence.c.document.in_(_IDS), edges.c.stands == 0)
+)
+_PROOFS = select(evidence.c.edge, evidence.c.document).where(evidence.c.edge.in_(_IDS))
+
+
+def nodes_by_id(connection: Connection, graphs: Sequence[SourceId], ids: Sequence[str]) -> list[Node]:
+    """Those nodes that exist, in the order asked; of one id in several graphs each."""
+    found: dict[str, list[Node]] = {}
+    rows = [
+        row
+        for by_name, asked in parted(connection, RARE_IDS, ids, graphs)
+        for row in connection.execute(NODES_BY_ID[by_name], asked)
+    ]
+    known = sources_by_id(connection, (row.graph for row in rows))
+    for row in rows:
+        found.setdefault(row.id, []).append(to_node(row, known))
+    places = {graph: place for place, graph in enumerate(graphs)}
+    for several in found.values():
+        several.sort(key=lambda node: places[node.graph.id])
+    return [node for each in ids for node in found.get(each, ())]
+
+
+def nodes_by_number(
+    connection: Connection, graphs: Sequence[SourceId], numbers: Sequence[int]
+) -> dict[int, Node]:
+    """Nodes of these graphs by their numbers."""
+    known = sources_by_id(connection, graphs)
+    rows = [row for block in blocks(numbers) for row in connection.execute(_BY_NUMBER, {"ids": block})]
+    return {row.number: to_node(row, known) for row in rows}
+
+
+def node_page(
+    connection: Connection, graphs: Sequence[SourceId], *, type: str | None, after: str | None, limit: int
+) -> NodePage:
+    """A page of nodes, by id and graph."""
+    known = sources_by_id(connection, graphs)
+    chosen = _NODES if type is None else _NODES.where(nodes.c.type == type)
+    if after is not None:
+        chosen = chosen.where(tuple_(nodes.c.id, nodes.c.graph) > _place(after))
+    ordered = chosen.order_by(nodes.c.id, nodes.c.graph).limit(limit + 1)
+    rows = connection.execute(ordered, {"graphs": list(known)}).all()
+    found = tuple(to_node(row, known) for row in rows[:limit])
+    return NodePage(
+        found, _cursor([rows[limit - 1].id, rows[limit - 1].graph]) if len(rows) > limit else None
+    )
+
+
+def edge_page(
+    connection: Connection, graphs: Sequence[SourceId], *, node: str | None, after: str | None, limit: int
+) -> EdgePage:
+    """A page of edges in order of recording, all or those of one node."""
+    known = sources_by_id(connection, graphs)
+    page: dict[str, Any] = {"graphs": list(known), "after": _number(after), "most": limit + 1}
+    if node is None:
+        rows = connection.execute(_EDGE_PAGE, page).all()
+    else:
+        own = connection.execute(_NUMBERS, {"graphs": list(known), "ids": [node]}).scalars().all()
+        numbers = _OF_NODE.order_by(edges.c.number.name).limit(limit + 1)
+        chosen = connection.execute(numbers, {"ids": own, "after": page["after"]}).scalars().all()
+        rows = connection.execute(_BY_EDGE, {"ids": chosen}).all()
+    found = tuple(to_edge(row, known) for row in rows[:limit])
+    return EdgePage(found, _cursor([rows[limit - 1].number]) if len(rows) > limit else None)
+
+
+def edges_by_id(connection: Connection, graphs: Sequence[SourceId], ids: Sequence[str]) -> list[Edge]:
+    """Those edges that exist, in the order asked."""
+    known = sources_by_id(connection, graphs)
+    found: dict[str, Edge] = {}
+    for block in blocks(list(dict.fromkeys(ids))):
+        for row in connection.execute(_EDGES_BY_ID, {"graphs": list(known), "after": 0, "ids": block}):
+            found[row.id] = to_edge(row, known)
+    return [found[each] for each in ids if each in found]
+
+
+def called(connection: Connection, graphs: Sequence[SourceId], keys: Sequence[str]) -> list[tuple[str, Node]]:
+    """The nodes that have one of these names or aliases, each with the key that it was found by."""
+    rows = [
+        row
+        for by_name, asked in parted(connection, _RARE_KEYS, keys, graphs)
+        for row in connection.execute(CALLED[by_name], asked)
+    ]
+    known = sources_by_id(connection, (row.graph for row in rows))
+    order = {key: place for place, key in enumerate(keys)}
+    rows.sort(key=lambda row: (order[row.key], row.id, row.graph))
+    return [(row.key, to_node(row[1:], known)) for row in rows]
+
+
+def named_like(
+    connection: Connection, graphs: Sequence[SourceId], words: Sequence[str], *, limit: int
+) -> list[tuple[Node, int]]:
+    """Nodes that are found by any of these terms, with how many of them; those with most come first."""
+    asked = {"graphs": list(graphs), "ids": list(dict.fromkeys(words)), "most": limit}
+    rows = connection.execute(_LIKE, asked).all()
+    found = nodes_by_number(connection, graphs, [row.number for row in rows])
+    return [(found[row.number], row.matches) for row in rows]
+
+
+def summary(connection: Connection, graph: SourceId) -> GraphSummary:
+    """A graph in numbers. Raises NotFound."""
+    known = sources_by_id(connection, [graph])
+    if graph not in known:
+        raise NotFound("graph", graph)
+    types, relations = (_counts(connection, table, graph) for table in (nodes, edges))
+    return GraphSummary(known[graph], sum(types.values()), sum(relations.values()), types, relations)
+
+
+def _counts(connection: Connection, table: Table, graph: SourceId) -> dict[str, int]:
+    """How many nodes or edges there are of each type, most first."""
+    here = select(table.c.type, func.count()).where(table.c.graph == graph, table.c.aside == HERE)
+    ordered = here.group_by(table.c.type).order_by(func.count().desc(), table.c.type)
+    return {row[0]: row[1] for row in connection.execute(ordered)}
+
+
+def at(connection: Connection, graph: SourceId, instant: datetime) -> tuple[list[Node], list[Edge]]:
+    """The nodes there were at an instant, and the edges of which both ends were there."""
+    known = sources_by_id(connection, [graph])
+    moment = to_microseconds(instant)
+    there = _NODES.where(valid(nodes.c.valid_from, nodes.c.valid_until, moment)).order_by(nodes.c.id)
+    found = {row.number: to_node(row, known) for row in connection.execute(there, {"graphs": [graph]})}
+    held = _EDGES.where(valid(edges.c.valid_from, edges.c.valid_until, moment)).order_by(edges.c.number)
+    ended = held.add_columns(edges.c.source, edges.c.target)
+    rows = connection.execute(ended, {"graphs": [graph], "after": 0})
+    return list(found.values()), [
+        to_edge(row, known) for row in rows if row.source in found and row.target in found
+    ]
+
+
+def valid(
+    begins: ColumnElement[Any], ends: ColumnElement[Any], moment: int | ColumnElement[Any]
+) -> ColumnElement[bool]:
+    """Whether something was there at a moment; both ends are included, and none is open."""
+    return and_(or_(begins.is_(None), begins <= moment), or_(ends.is_(None), ends >= moment))
+
+
+def resting_on(connection: Connection, ids: Sequence[DocumentId]) -> int:
+    """How many edges have no evidence but these documents."""
+    return len(resting_edges(connection, ids))
+
+
+def resting_edges(connection: Connection, ids: Sequence[str]) -> list[int]:
+    """The numbers of edges that have no evidence but these documents."""
+    going = set(ids)
+    touched: set[int] = set()
+    for block in blocks(ids):
+        touched |= set(connection.execute(_RESTING, {"ids": block}).scalars())
+    for some in blocks(sorted(touched)):
+        proofs = connection.execute(_PROOFS, {"ids": some})
+        touched -= {edge for edge, document in proofs if document not in going}
+    return sorted(touched)
+
+
+def event_list(connection: Connection, graph: SourceId, *, node: str | None) -> list[NodeEvent]:
+    """Merges and splits in order, all or those of one node."""
+    chosen = select(*events.c).where(events.c.graph == graph).order_by(events.c.number)
+    found = [to_event(row) for row in connection.execute(chosen)]
+    return [each for each in found if node is None or node in (*each.before, *each.after)]
+
+
+def _cursor(place: list[Any]) -> str:
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
+
+
+def _read(cursor: str) -> list[Any]:
+    try:
+        place = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+    except (ValueError, binascii.Error, RecursionError) as error:
+        raise InvalidInput("after", "is not a cursor that a page gave") from error
+    return place if isinstance(place, list) else []
+
+
+def _place(cursor: str) -> Any:
+    match _read(cursor):
+        case [str(name), str(graph)]:
+            return tuple_(bindparam("last_id", name), bindparam("last_graph", graph))
+    raise InvalidInput("after", "is not a cursor that a page gave")
+
+
+def _number(cursor: str | None) -> int:
+    match None if cursor is None else _read(cursor):
+        case None:
+            return 0
+        case [int(number)] if not isinstance(number, bool) and 0 <= number < 2**63:
+            return number
+    raise InvalidInput("after", "is not a cursor that a page gave")

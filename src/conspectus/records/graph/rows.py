@@ -1,0 +1,212 @@
+"""Rows of the tables of graphs to the model's dataclasses and back."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Select, bindparam, func, select
+
+from conspectus.model.graph import Edge, Node, NodeEvent
+from conspectus.model.ids import SourceId
+from conspectus.model.records import Source
+from conspectus.records.core.bulk_insert import insert_rows
+from conspectus.records.core.rows import SOURCE_COLUMNS, blocks, to_json, to_metadata, to_source
+from conspectus.records.tables.core import sources
+from conspectus.records.tables.graph import graph_edges as edges
+from conspectus.records.tables.graph import graph_events as events
+from conspectus.records.tables.graph import graph_evidence as evidence
+from conspectus.records.tables.graph import graph_nodes as nodes
+from conspectus.text.times import from_microseconds, to_microseconds
+
+HERE = 0
+"""What stands in `aside` of nodes and edges that no merge took out."""
+EMPTY = "[]"
+
+NODE_COLUMNS = (
+    nodes.c.number,
+    nodes.c.graph,
+    nodes.c.id,
+    nodes.c.type,
+    nodes.c.name,
+    nodes.c.aliases,
+    nodes.c.merged,
+    nodes.c.properties,
+    nodes.c.recorded,
+    nodes.c.updated,
+    nodes.c.valid_from,
+    nodes.c.valid_until,
+)
+_ENDED_BY = edges.alias("ended_by")
+_EVIDENCE = (
+    select(evidence.c.document)
+    .where(evidence.c.edge == edges.c.number)
+    .order_by(evidence.c.number)
+    .limit(1)
+    .correlate(edges)
+    .scalar_subquery()
+)
+EDGES: Select[Any] = select(
+    edges.c.number,
+    edges.c.graph,
+    edges.c.id,
+    edges.c.source_id,
+    edges.c.target_id,
+    edges.c.type,
+    edges.c.weight,
+    edges.c.properties,
+    edges.c.recorded,
+    edges.c.updated,
+    edges.c.valid_from,
+    edges.c.valid_until,
+    _EVIDENCE.label("evidence"),
+    _ENDED_BY.c.id.label("closed_by"),
+).outerjoin(_ENDED_BY, _ENDED_BY.c.number == edges.c.closed_by)
+_LAST_EVIDENCE = select(func.coalesce(func.max(evidence.c.number), 0))
+_SOURCES = select(*SOURCE_COLUMNS).where(sources.c.id.in_(bindparam("ids", expanding=True)))
+
+
+def sources_by_id(connection: Connection, ids: Iterable[str]) -> dict[SourceId, Source]:
+    """The sources that graphs are, as far as they exist."""
+    asked = list(dict.fromkeys(ids))
+    found = [
+        to_source(row) for block in blocks(asked) for row in connection.execute(_SOURCES, {"ids": block})
+    ]
+    return {each.id: each for each in found}
+
+
+def to_node(row: Sequence[Any], graphs: Mapping[SourceId, Source]) -> Node:
+    """A row that begins with NODE_COLUMNS."""
+    _, graph, name, type, called, aliases, merged, properties, recorded, updated, begins, ends = row[:12]
+    names = [] if aliases == EMPTY else json.loads(aliases)
+    if merged != EMPTY:
+        names += [alias for _, alias in json.loads(merged)]
+    first = from_microseconds(recorded)
+    return Node(
+        id=name,
+        graph=graphs[graph],
+        type=type,
+        name=called,
+        aliases=tuple(dict.fromkeys(names)),
+        properties=to_metadata(properties),
+        recorded=first,
+        updated=first if updated == recorded else from_microseconds(updated),
+        valid_from=to_moment(begins),
+        valid_until=to_moment(ends),
+    )
+
+
+def node_values(node: Node, *, passing: bool) -> dict[str, Any]:
+    """A node as columns, without its number."""
+    return {
+        "graph": node.graph.id,
+        "id": node.id,
+        "type": node.type,
+        "name": node.name,
+        "aliases": json.dumps(node.aliases, ensure_ascii=False),
+        "properties": to_json(node.properties),
+        "recorded": to_microseconds(node.recorded),
+        "updated": to_microseconds(node.updated),
+        "valid_from": to_number(node.valid_from),
+        "valid_until": to_number(node.valid_until),
+        "passing": int(passing),
+    }
+
+
+def to_edge(row: Sequence[Any], graphs: Mapping[SourceId, Source]) -> Edge:
+    """A row of EDGES."""
+    _, graph, name, source, target, type, weight, properties, recorded, updated, begins, ends = row[:12]
+    return Edge(
+        id=name,
+        graph=graphs[graph],
+        source=source,
+        target=target,
+        type=type,
+        weight=weight,
+        properties=to_metadata(properties),
+        recorded=from_microseconds(recorded),
+        updated=from_microseconds(updated),
+        valid_from=to_moment(begins),
+        valid_until=to_moment(ends),
+        evidence=row[12],
+        closed_by=row[13],
+    )
+
+
+def edge_values(edge: Edge, *, single: bool) -> dict[str, Any]:
+    """An edge as columns, without the numbers of itself and of its ends."""
+    recorded, begins, ends = (
+        to_microseconds(edge.recorded),
+        to_number(edge.valid_from),
+        to_number(edge.valid_until),
+    )
+    return {
+        "graph": edge.graph.id,
+        "id": edge.id,
+        "source_id": edge.source,
+        "target_id": edge.target,
+        "type": edge.type,
+        "weight": edge.weight,
+        "properties": to_json(edge.properties),
+        "recorded": recorded,
+        "updated": to_microseconds(edge.updated),
+        "valid_from": begins,
+        "valid_until": ends,
+        "began": began(begins, recorded, ends),
+        "single": int(single),
+        "stands": int(edge.evidence is None),
+        "closed_by": None,
+    }
+
+
+def began(begins: int | None, recorded: int, ends: int | None) -> int:
+    """Since when an edge holds as far as is known; one that ended in the past held before that."""
+    if begins is not None:
+        return begins
+    return recorded if ends is None else min(recorded, ends)
+
+
+def prove(connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Keep what speaks for edges, after what was kept before."""
+    last: int = connection.execute(_LAST_EVIDENCE).scalar_one()
+    numbered = [{**row, "number": number} for number, row in enumerate(rows, start=last + 1)]
+    insert_rows(connection, evidence, numbered)
+
+
+def to_event(row: Sequence[Any]) -> NodeEvent:
+    """A row of the table of events."""
+    number, _, kind, at, by, before, after, reason, _ = row
+    return NodeEvent(
+        number=number,
+        kind=kind,
+        at=from_microseconds(at),
+        by=by,
+        before=tuple(json.loads(before)),
+        after=tuple(json.loads(after)),
+        reason=reason,
+    )
+
+
+def event_values(graph: SourceId, number: int, event: NodeEvent) -> dict[str, Any]:
+    """An event as a row."""
+    return {
+        events.c.number.name: number,
+        "graph": graph,
+        "kind": event.kind,
+        "at": to_microseconds(event.at),
+        "by": event.by,
+        "before": json.dumps(event.before, ensure_ascii=False),
+        "after": json.dumps(event.after, ensure_ascii=False),
+        "reason": event.reason,
+        "undone": 0,
+    }
+
+
+def to_moment(number: int | None) -> datetime | None:
+    """A stored time, None for an open one."""
+    return None if number is None else from_microseconds(number)
+
+
+def to_number(moment: datetime | None) -> int | None:
+    """The inverse of `to_moment`."""
+    return None if moment is None else to_microseconds(moment)

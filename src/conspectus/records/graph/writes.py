@@ -1,0 +1,303 @@
+"""Adding nodes and edges to graphs."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import (
+    BindParameter,
+    Column,
+    Connection,
+    Table,
+    and_,
+    bindparam,
+    delete,
+    or_,
+    select,
+    update,
+)
+
+from conspectus.errors import DanglingEdges, NotFound
+from conspectus.model.graph import Edge, GraphWritten, Outcome
+from conspectus.ports.graphs import Adding
+from conspectus.records.core.bulk_insert import insert_rows
+from conspectus.records.core.changes import allocate
+from conspectus.records.core.rows import blocks
+from conspectus.records.graph.rows import HERE, began, edge_values, node_values, prove, sources_by_id
+from conspectus.records.tables.core import documents
+from conspectus.records.tables.graph import graph_edges as edges
+from conspectus.records.tables.graph import graph_evidence as evidence
+from conspectus.records.tables.graph import graph_names as names
+from conspectus.records.tables.graph import graph_nodes as nodes
+from conspectus.records.tables.graph import graph_terms as terms
+
+Values = dict[str, Any]
+
+_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
+_NODES = select(nodes).where(nodes.c.graph == bindparam("of"), nodes.c.id.in_(_IDS), nodes.c.aside == HERE)
+_NUMBERS = _NODES.with_only_columns(nodes.c.id, nodes.c.number)
+_EDGES = select(edges).where(edges.c.id.in_(_IDS), edges.c.aside == HERE)
+_EVIDENCE = select(evidence.c.edge, evidence.c.document).where(evidence.c.edge.in_(_IDS))
+_DOCUMENTS = select(documents.c.id).where(documents.c.id.in_(_IDS))
+_CHANGE_NODE = update(nodes).where(nodes.c.number == bindparam("at"))
+_CHANGE_EDGE = update(edges).where(edges.c.number == bindparam("at"))
+_RIVALS = and_(
+    edges.c.source == bindparam("from"),
+    edges.c.type == bindparam("called"),
+    edges.c.target != bindparam("to"),
+    edges.c.aside == HERE,
+)
+_NEXT = (
+    select(edges.c.number, edges.c.began)
+    .where(_RIVALS, edges.c.single == 1, edges.c.began > bindparam("since"))
+    .order_by(edges.c.began, edges.c.number)
+    .limit(1)
+)
+_ENDED_LATER = and_(edges.c.closed_by.is_not(None), edges.c.valid_until > bindparam("since"))
+_OPEN = (
+    select(edges.c.number, edges.c.id)
+    .where(_RIVALS, edges.c.began <= bindparam("since"), or_(edges.c.valid_until.is_(None), _ENDED_LATER))
+    .order_by(edges.c.number)
+)
+NODE_FIELDS = ("type", "name", "aliases", "properties", "valid_from", "valid_until")
+
+
+def add(connection: Connection, adding: Adding) -> list[GraphWritten]:
+    """Store nodes, then edges. Raises NotFound and DanglingEdges."""
+    asked = {node.graph.id: node.graph for node in adding.nodes}
+    asked |= {edge.graph.id: edge.graph for edge in adding.edges}
+    for graph in asked.keys() - sources_by_id(connection, asked).keys():
+        raise NotFound("graph", asked[graph].name)
+    return [*_add_nodes(connection, adding), *_add_edges(connection, adding)]
+
+
+def _add_nodes(connection: Connection, adding: Adding) -> list[GraphWritten]:
+    stored = _stored_nodes(connection, adding)
+    fresh: dict[tuple[str, str], Values] = {}
+    changed: dict[tuple[str, str], Values] = {}
+    written = []
+    for node in adding.nodes:
+        key = (node.graph.id, node.id)
+        given = node_values(node, passing=node.id in adding.passing)
+        known = stored.get(key)
+        if known is None:
+            stored[key] = fresh[key] = given
+        elif not given["passing"] and (told := _changes(known, given)):
+            known.update(told)
+            if key not in fresh:
+                changed[key] = known
+        else:
+            given = known
+        outcome: Outcome = "added" if known is None else "unchanged" if given is known else "updated"
+        written.append(GraphWritten(node.id, outcome))
+    _insert_nodes(connection, list(fresh.values()))
+    _change_nodes(connection, list(changed.values()))
+    _name(connection, adding, [*fresh.values(), *changed.values()], anew=bool(changed))
+    return written
+
+
+def _stored_nodes(connection: Connection, adding: Adding) -> dict[tuple[str, str], Values]:
+    """The nodes as they are, by graph and id."""
+    asked: dict[str, list[str]] = {}
+    for node in adding.nodes:
+        asked.setdefault(node.graph.id, []).append(node.id)
+    return {
+        (graph, row.id): dict(row._mapping)
+        for graph, ids in asked.items()
+        for block in blocks(ids)
+        for row in connection.execute(_NODES, {"of": graph, "ids": block})
+    }
+
+
+def _changes(known: Values, given: Values) -> Values:
+    """What is to be changed in a stored node; nothing where it is given as it is."""
+    told = {name: given[name] for name in NODE_FIELDS if given[name] != known[name]}
+    if known["passing"]:
+        told["passing"] = 0
+    return {**told, "updated": given["updated"]} if told else {}
+
+
+def _insert_nodes(connection: Connection, rows: Sequence[Values]) -> None:
+    if rows:
+        first = allocate(connection, "graph_node", len(rows))
+        for place, row in enumerate(rows):
+            row["number"] = first + place
+        insert_rows(connection, nodes, rows)
+
+
+def _change_nodes(connection: Connection, rows: Sequence[Values]) -> None:
+    fields = (*NODE_FIELDS, "passing", "updated")
+    if rows:
+        values = _CHANGE_NODE.values({name: bindparam(f"new_{name}") for name in fields})
+        connection.execute(
+            values, [{"at": row["number"], **{f"new_{name}": row[name] for name in fields}} for row in rows]
+        )
+
+
+def _name(connection: Connection, adding: Adding, rows: Sequence[Values], *, anew: bool) -> None:
+    """Keep by what names and words nodes are found; what a merge gave them stays."""
+    numbers = [row["number"] for row in rows]
+    for table, column, of in ((names, names.c.key, adding.keys), (terms, terms.c.term, adding.terms)):
+        there = _forget_words(connection, table, column, numbers) if anew else set()
+        told = [
+            {"graph": row["graph"], column.name: word, "node": row["number"], "merge": HERE}
+            for row in rows
+            for word in dict.fromkeys(of.get(row["id"], ()))
+            if (row["number"], word) not in there
+        ]
+        insert_rows(connection, table, told)
+
+
+def _forget_words(
+    connection: Connection, table: Table, column: Column[Any], numbers: Sequence[int]
+) -> set[tuple[int, str]]:
+    """Delete the words of nodes that are not from merges, and return those that are."""
+    left: set[tuple[int, str]] = set()
+    for block in blocks(numbers):
+        own = and_(table.c.node.in_(block), table.c.merge == HERE)
+        connection.execute(delete(table).where(own))
+        merged = connection.execute(select(table.c.node, column).where(table.c.node.in_(block)))
+        left |= {(node, word) for node, word in merged}
+    return left
+
+
+def _add_edges(connection: Connection, adding: Adding) -> list[GraphWritten]:
+    if not adding.edges:
+        return []
+    ends = _ends(connection, adding.edges)
+    _require_documents(connection, adding.edges)
+    desk = _Desk(connection, _stored_edges(connection, [each.id for each in adding.edges]))
+    written = []
+    for edge in adding.edges:
+        row = edge_values(edge, single=edge.id in adding.single)
+        row |= {"source": ends[edge.graph.id, edge.source], "target": ends[edge.graph.id, edge.target]}
+        written.append(desk.put(edge, row))
+    desk.flush()
+    return written
+
+
+def _ends(connection: Connection, given: Sequence[Edge]) -> dict[tuple[str, str], int]:
+    """The numbers of the ends of edges. Raises DanglingEdges."""
+    asked: dict[str, dict[str, None]] = {}
+    for edge in given:
+        asked.setdefault(edge.graph.id, {}).update({edge.source: None, edge.target: None})
+    found = {
+        (graph, name): number
+        for graph, ids in asked.items()
+        for block in blocks(list(ids))
+        for name, number in connection.execute(_NUMBERS, {"of": graph, "ids": block})
+    }
+    missing = [name for graph, ids in asked.items() for name in ids if (graph, name) not in found]
+    if missing:
+        raise DanglingEdges(list(dict.fromkeys(missing)))
+    return found
+
+
+def _require_documents(connection: Connection, given: Iterable[Edge]) -> None:
+    asked = list(dict.fromkeys(each.evidence for each in given if each.evidence is not None))
+    found = {
+        name for block in blocks(asked) for name in connection.execute(_DOCUMENTS, {"ids": block}).scalars()
+    }
+    for name in asked:
+        if name not in found:
+            raise NotFound("document", name)
+
+
+def _stored_edges(connection: Connection, ids: Sequence[str]) -> dict[str, Values]:
+    """The edges as they are, by id."""
+    rows = [row for block in blocks(ids) for row in connection.execute(_EDGES, {"ids": block})]
+    return {row.id: dict(row._mapping) for row in rows}
+
+
+def _stored_proofs(connection: Connection, stored: Iterable[Values]) -> dict[str, set[str]]:
+    """The documents of stored edges, by the edge's id."""
+    named = {row["number"]: row["id"] for row in stored}
+    found: dict[str, set[str]] = {name: set() for name in named.values()}
+    for block in blocks(list(named)):
+        for edge, document in connection.execute(_EVIDENCE, {"ids": block}):
+            found[named[edge]].add(document)
+    return found
+
+
+class _Desk:
+    """The edges of one transaction: many are inserted at once, and single ones after those before them."""
+
+    def __init__(self, connection: Connection, stored: Mapping[str, Values]) -> None:
+        self._connection = connection
+        self._stored = dict(stored)
+        self._proofs = _stored_proofs(connection, stored.values())
+        self._fresh: list[Values] = []
+        self._proved: list[tuple[Values, str]] = []
+
+    def put(self, edge: Edge, row: Values) -> GraphWritten:
+        """Store an edge or change the stored one."""
+        known = self._stored.get(edge.id)
+        if known is not None:
+            return self._change(edge, known, row)
+        self._stored[edge.id] = row
+        self._fresh.append(row)
+        self._prove(row, edge.evidence)
+        if not row["single"]:
+            return GraphWritten(edge.id, "added")
+        self.flush()
+        return GraphWritten(edge.id, "added", self._end(row))
+
+    def _change(self, edge: Edge, known: Values, given: Values) -> GraphWritten:
+        told = _told(known, given)
+        proved = self._prove(known, edge.evidence)
+        if told:
+            self.flush()
+            known |= told
+            self._connection.execute(_CHANGE_EDGE.values(told), {"at": known["number"]})
+        ending = known["single"] and not told.keys().isdisjoint({"single", "valid_until"})
+        closed = self._end(known) if ending else ()
+        seen = proved or "updated" in told
+        return GraphWritten(edge.id, "updated" if seen else "unchanged", closed)
+
+    def _prove(self, row: Values, document: str | None) -> bool:
+        """Whether the document is a new one for the edge; it is kept then."""
+        known = self._proofs.setdefault(row["id"], set())
+        if document is None or document in known:
+            return False
+        known.add(document)
+        self._proved.append((row, document))
+        return True
+
+    def _end(self, row: Values) -> tuple[str, ...]:
+        """End the open edges that lead elsewhere, and this one where a later one is known already."""
+        of = {"from": row["source"], "called": row["type"], "to": row["target"], "since": row["began"]}
+        later = self._connection.execute(_NEXT, of).one_or_none()
+        if later is not None and row["valid_until"] is None:
+            self._close(row, {"valid_until": later.began, "closed_by": later.number})
+        ended = self._connection.execute(_OPEN, of).all()
+        change = {"valid_until": row["began"], "closed_by": row["number"], "updated": row["updated"]}
+        for number, name in ended:
+            self._close(self._stored.get(name, {"number": number}), change)
+        return tuple(name for _, name in ended)
+
+    def _close(self, row: Values, change: Values) -> None:
+        row |= change
+        self._connection.execute(_CHANGE_EDGE.values(change), {"at": row["number"]})
+
+    def flush(self) -> None:
+        """Write down what waits."""
+        if self._fresh:
+            first = allocate(self._connection, "graph_edge", len(self._fresh))
+            for place, row in enumerate(self._fresh):
+                row["number"] = first + place
+            insert_rows(self._connection, edges, self._fresh)
+        if self._proved:
+            told = [{"edge": row["number"], "document": document} for row, document in self._proved]
+            prove(self._connection, told)
+        self._fresh, self._proved = [], []
+
+
+def _told(known: Values, given: Values) -> Values:
+    """What is to be changed in a stored edge; one that another ended stays so where no end is given."""
+    told = {name: given[name] for name in ("weight", "properties") if given[name] != known[name]}
+    ends = given["valid_until"]
+    if ends != known["valid_until"] and not (ends is None and known["closed_by"] is not None):
+        told |= {"valid_until": ends, "closed_by": None}
+        told["began"] = began(known["valid_from"], known["recorded"], ends)
+    if told:
+        told["updated"] = given["updated"]
+    return told | {name: 1 for name in ("single", "stands") if given[name] > known[name]}

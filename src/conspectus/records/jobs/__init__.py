@@ -1,0 +1,1 @@
+"""Jobs, their files, leases, idempotency and rate counters in SQL."""

@@ -1,0 +1,162 @@
+"""Answers kept for requests that are sent twice."""
+
+import json
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from datetime import datetime
+from functools import partial
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, insert, or_, select, update
+from sqlalchemy.sql.elements import SQLColumnExpression
+
+from conspectus.errors import Conflict, StorageError, TurnLost, WriteUnknown
+from conspectus.records.core.clock import MICROSECONDS, DatabaseTime
+from conspectus.records.core.transactions import Transactions
+from conspectus.records.tables.jobs import replays
+from conspectus.text.times import to_microseconds
+
+LONGEST_LEASE: Final = 3_600.0
+LOST: Final = json.dumps(None)
+"""Stands in the place of an answer that is not kept, to a request of which something was stored."""
+STORED: Final = 1
+ERASED: Final = 2
+"""Something was stored before a purge, which the answer may repeat."""
+PLAIN: Final = 3
+"""The answer holds no text, so purges leave it."""
+
+
+class SqlReplays:
+    """Every method of the port `Replays` as one transaction.
+
+    A claim is a lease of `seconds` by the clock of the database. `alone` says that no other process answers
+    requests of this store, so that what this one did not claim itself belongs to a process that ended.
+    """
+
+    def __init__(self, transactions: Transactions, *, seconds: float, alone: bool) -> None:
+        self._write = transactions.write
+        self._noting = transactions.noting
+        self.watching = transactions.watching
+        self._seconds = min(seconds, LONGEST_LEASE)
+        self._alone = alone
+        self._claims: dict[tuple[str, str], int] = {}
+        """The open claims of this process, each with the moment at which it was made."""
+
+    async def begin(
+        self, person: str, key: str, fingerprint: str, *, at: datetime
+    ) -> Mapping[str, Any] | None:
+        """Claim a key (None), or return the answer that was kept for it. Raises Conflict, WriteUnknown."""
+        created = to_microseconds(at)
+        row = {"person": person, "key": key, "fingerprint": fingerprint, "created": created}
+        kept = await self._write(partial(_begin, row=row, seconds=self._seconds))
+        if kept is None:
+            self._claims[person, key] = created
+        return kept
+
+    def noting(self, person: str, key: str, *, at: datetime) -> AbstractContextManager[None]:
+        """A block of which is known whether anything that it wrote was stored."""
+        return self._noting(partial(self._note, claim=(person, key), created=to_microseconds(at)))
+
+    async def finish(self, person: str, key: str, answer: Mapping[str, Any] | None) -> None:
+        """Keep the answer, or with None give the key back, unless anything was stored."""
+        created = self._claims.pop((person, key), None)
+        if created is None:
+            return
+        try:
+            await self._write(partial(_finish, claim=_is(person, key, created), answer=answer))
+        except StorageError:
+            self._claims.setdefault((person, key), created)
+            raise
+
+    async def renew(self) -> None:
+        """Extend the leases of the open claims of this process."""
+        claims = [
+            {"of": person, "named": key, "at": created} for (person, key), created in self._claims.items()
+        ]
+        if claims:
+            await self._write(partial(_renew, claims=claims, seconds=self._seconds))
+
+    async def forget(self, before: datetime) -> int:
+        """Delete what is older; how many."""
+        return await self._write(partial(_forget, before=before))
+
+    async def give_back(self) -> int:
+        """Free the claims of requests that no process answers any more; how many."""
+        everything = self._alone and not self._claims
+        return await self._write(partial(_give_back, everything=everything))
+
+    def _note(self, connection: Connection, claim: tuple[str, str], created: int) -> None:
+        """Note that something is stored. Raises TurnLost where another process took the open claim over."""
+        same = _is(*claim, created)
+        open_claim = select(replays.c.stored).where(same, replays.c.answer.is_(None))
+        stored = connection.execute(open_claim).scalar()
+        if stored == 0:
+            connection.execute(update(replays).where(same).values(stored=STORED))
+        elif stored is None and self._claims.get(claim) == created:
+            raise TurnLost(f"the idempotency key {claim[1]}")
+
+
+def _is(person: str, key: str, created: int) -> ColumnElement[bool]:
+    return and_(replays.c.person == person, replays.c.key == key, replays.c.created == created)
+
+
+def _end(seconds: float) -> SQLColumnExpression[int]:
+    return DatabaseTime() + round(seconds * MICROSECONDS)
+
+
+def _has_ended() -> ColumnElement[bool]:
+    """Whether the lease has ended; an end further away than any lease is from before a clock was set back."""
+    return or_(replays.c.until <= DatabaseTime(), replays.c.until > _end(LONGEST_LEASE))
+
+
+def _begin(connection: Connection, row: Mapping[str, Any], seconds: float) -> Mapping[str, Any] | None:
+    same = and_(replays.c.person == row["person"], replays.c.key == row["key"])
+    _unanswered(connection, and_(same, replays.c.answer.is_(None), _has_ended()))
+    found = connection.execute(select(replays).where(same)).one_or_none()
+    if found is None:
+        connection.execute(insert(replays).values(**row, until=_end(seconds)))
+        return None
+    key = row["key"]
+    if found.fingerprint != row["fingerprint"]:
+        raise Conflict("idempotency key", key, "was used for another request")
+    if found.answer is None:
+        raise Conflict("idempotency key", key, "belongs to a request that is still being answered")
+    if found.answer == LOST:
+        raise WriteUnknown(
+            "of this request a part or all was stored, and its answer is not kept; look what is there before"
+            " you send it again, with another idempotency key"
+        )
+    answer: Mapping[str, Any] = json.loads(found.answer)
+    return answer
+
+
+def _finish(connection: Connection, claim: ColumnElement[bool], answer: Mapping[str, Any] | None) -> None:
+    if answer is None:
+        _unanswered(connection, claim)
+        return
+    told, kept = json.dumps(answer, ensure_ascii=False, allow_nan=False), update(replays).where(claim)
+    if answer.get("plain"):
+        connection.execute(kept.values(answer=told, stored=PLAIN))
+    else:
+        connection.execute(kept.values(answer=case((replays.c.stored == ERASED, LOST), else_=told)))
+
+
+def _renew(connection: Connection, claims: list[dict[str, Any]], seconds: float) -> None:
+    same = (replays.c.person == bindparam("of"), replays.c.key == bindparam("named"))
+    held = update(replays).where(*same, replays.c.created == bindparam("at"), replays.c.answer.is_(None))
+    connection.execute(held.values(until=_end(seconds)), claims)
+
+
+def _give_back(connection: Connection, everything: bool) -> int:
+    unanswered = replays.c.answer.is_(None)
+    return _unanswered(connection, unanswered if everything else and_(unanswered, _has_ended()))
+
+
+def _unanswered(connection: Connection, which: ColumnElement[bool]) -> int:
+    """Give back keys, how many, but those of requests of which anything was stored."""
+    connection.execute(update(replays).where(which, replays.c.stored > 0).values(answer=LOST))
+    return connection.execute(delete(replays).where(which, replays.c.stored == 0)).rowcount
+
+
+def _forget(connection: Connection, before: datetime) -> int:
+    return connection.execute(delete(replays).where(replays.c.created < to_microseconds(before))).rowcount

@@ -1,0 +1,141 @@
+"""Turns by leases: rows of the database, each held by one process for a while and renewed in the background.
+
+Times are the database's, so that no machine's clock matters. A lease that is not renewed ends by itself; the
+next holder has a greater fence, by which one that stood still in between finds out that it is no longer its.
+"""
+
+import asyncio
+import os
+import socket
+import time
+from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
+from types import TracebackType
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, delete, exists, insert, or_, select, update
+
+from conspectus.errors import Conflict, StorageError, TurnLost
+from conspectus.ports.locks import Hold
+from conspectus.records.core.clock import MICROSECONDS, DatabaseTime
+from conspectus.records.core.transactions import Transactions
+from conspectus.records.tables.locks import leases
+
+RENEWALS = 3
+"""So many times a lease is renewed before it would end."""
+
+
+class Leases:
+    """The leases that a process asks for in one database, each for `seconds` unless it is renewed."""
+
+    def __init__(self, transactions: Transactions, *, seconds: float) -> None:
+        self._transactions = transactions
+        self._seconds = seconds
+        self._holder = f"{socket.gethostname()} {os.getpid()}"
+
+    def turn(self, name: str) -> AbstractAsyncContextManager[Hold]:
+        """A block that has the lease of that name, if nobody else has it."""
+        return Lease(self._transactions, name, seconds=self._seconds, holder=self._holder)
+
+
+class Lease:
+    """One try to have a lease. `holder` is for people; what counts is the fence, new with every holder."""
+
+    def __init__(self, transactions: Transactions, name: str, *, seconds: float, holder: str) -> None:
+        self.fence = 0
+        self._beside = transactions.beside
+        self._name = name
+        self._seconds = seconds
+        self._holder = holder
+        self._lost = False
+        self._cancelled_before = 0
+        self._renewing: asyncio.Task[None] | None = None
+
+    def __bool__(self) -> bool:
+        """Whether the lease was there to be had."""
+        return self._renewing is not None
+
+    async def confirm(self) -> None:
+        """Raise TurnLost if somebody else has had the lease since."""
+        if self._lost or not await self._beside(partial(_is_held, name=self._name, fence=self.fence)):
+            raise TurnLost(self._name)
+
+    async def __aenter__(self) -> Hold:
+        """Take the lease if it is free. Raises StorageError where the database does not say."""
+        asked = time.monotonic()
+        work = partial(_take, name=self._name, seconds=self._seconds, holder=self._holder)
+        with suppress(Conflict):
+            fence = await self._beside(work)
+            self.fence = fence or 0
+        task = asyncio.current_task()
+        if self.fence and task is not None:
+            self._cancelled_before = task.cancelling()
+            self._renewing = asyncio.create_task(self._renew(task, asked + self._seconds))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        """Give the lease back. Raises TurnLost in place of a cancellation that the loss of it brought."""
+        task = asyncio.current_task()
+        if self._renewing is None or task is None:
+            return
+        self._renewing.cancel()
+        await asyncio.wait({self._renewing})
+        if not self._lost:
+            # A lease that cannot be given back ends by itself.
+            with suppress(StorageError):
+                await self._beside(partial(_give_back, name=self._name, fence=self.fence))
+        elif task.uncancel() <= self._cancelled_before and kind in (None, asyncio.CancelledError):
+            raise TurnLost(self._name) from fault
+
+    async def _renew(self, working: asyncio.Task[Any], until: float) -> None:
+        """Renew until somebody else has the lease, or may have it as the database does not answer."""
+        pause, held = self._seconds / RENEWALS, True
+        while held:
+            await asyncio.sleep(pause)
+            asked = time.monotonic()
+            work = partial(_prolong, name=self._name, fence=self.fence, seconds=self._seconds)
+            try:
+                async with asyncio.timeout(max(until - asked, pause)):
+                    held = await self._beside(work)
+                until = asked + self._seconds
+            except (StorageError, TimeoutError):
+                held = time.monotonic() < until
+        self._lost = True
+        working.cancel()
+
+
+def _take(connection: Connection, name: str, seconds: float, holder: str) -> int | None:
+    """The fence of the lease, now held; None if another has it. Raises Conflict if another is first."""
+    now, until = DatabaseTime(), _end(seconds)
+    # An end beyond what anyone can have asked for is left over from before the clock was set back.
+    free = and_(leases.c.name == name, or_(leases.c.until <= now, leases.c.until > until))
+    values = {"holder": holder, "until": until}
+    taken = update(leases).where(free).values(**values, fence=leases.c.fence + 1)
+    fence: int | None = connection.execute(taken.returning(leases.c.fence)).scalar()
+    known = exists(select(leases.c.name).where(leases.c.name == name))
+    if fence is None and not connection.execute(select(known)).scalar_one():
+        # A fence of a lease that was given back is not known any more, but was the clock at most.
+        given = insert(leases).values(**values, name=name, fence=now)
+        fence = connection.execute(given.returning(leases.c.fence)).scalar_one()
+    return fence
+
+
+def _prolong(connection: Connection, name: str, fence: int, seconds: float) -> bool:
+    """Hold it for longer; whether it is still held, which it is after its end too if nobody else came."""
+    held = update(leases).where(leases.c.name == name, leases.c.fence == fence)
+    return connection.execute(held.values(until=_end(seconds))).rowcount == 1
+
+
+def _is_held(connection: Connection, name: str, fence: int) -> bool:
+    held = select(leases.c.name).where(leases.c.name == name, leases.c.fence == fence)
+    return connection.execute(held).one_or_none() is not None
+
+
+def _give_back(connection: Connection, name: str, fence: int) -> None:
+    connection.execute(delete(leases).where(leases.c.name == name, leases.c.fence == fence))
+
+
+def _end(seconds: float) -> ColumnElement[int]:
+    return DatabaseTime() + round(seconds * MICROSECONDS)

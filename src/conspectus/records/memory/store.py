@@ -1,0 +1,385 @@
+"""Memories on the same database as everything else: their order, their versions, what was deleted of them."""
+
+import base64
+import binascii
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    select,
+    tuple_,
+    update,
+)
+
+from conspectus.errors import InvalidInput
+from conspectus.model.filter import EVERYTHING, Filter, document_row, matches
+from conspectus.model.ids import CollectionId, DocumentId, JobId, SourceId, UserId
+from conspectus.model.memory import ForgetReceipt, Retention, Since
+from conspectus.model.records import Document, Source, SourceKind
+from conspectus.ports.memories import HomeSpan, KeptRetention, Totals
+from conspectus.records.core.filters import Condition, compile_filter
+from conspectus.records.core.reads import texts_of
+from conspectus.records.core.rows import DOCUMENT_COLUMNS, SOURCE_COLUMNS, blocks, to_document, to_source
+from conspectus.records.core.transactions import FEW, Transactions
+from conspectus.records.memory import deletion
+from conspectus.records.tables.core import REMEMBERED, VERSIONED, chunks, documents, sources
+from conspectus.records.tables.memory import deleted_memories, retentions
+from conspectus.text.times import from_microseconds, to_microseconds
+
+PAGE = 500
+_SOURCES: BindParameter[Any] = bindparam("sources", expanding=True)
+_HERE = documents.c.source.in_(_SOURCES)
+_HOMES = (
+    select(*SOURCE_COLUMNS)
+    .where(
+        sources.c.collection == bindparam("of"),
+        sources.c.kind == bindparam("kind"),
+        sources.c.name >= bindparam("begins"),
+        sources.c.name < bindparam("below"),
+    )
+    .order_by(sources.c.name)
+)
+_TURN = documents.c.thread.is_not(None)
+_ORDER = (documents.c.order_start, documents.c.number)
+_MEMORIES = select(*DOCUMENT_COLUMNS, documents.c.order_start).where(_HERE, REMEMBERED)
+
+Texts = Sequence[tuple[Document, str]]
+
+
+class SqlMemories:
+    """Every method of the port `Memories` as one transaction; what each means is said there."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._read = transactions.read
+        self._write = transactions.write
+
+    async def homes(
+        self, collection: CollectionId, *, begins: str, below: str, kind: SourceKind = "memory"
+    ) -> Sequence[Source]:
+        """The sources of memories, or their graphs, with begins ≤ name < below, by name."""
+        asked = {"of": collection, "kind": kind, "begins": begins, "below": below}
+        return await self._read(partial(_homes, asked=asked))
+
+    async def newest(self, sources: Sequence[SourceId], *, limit: int) -> Texts:
+        """The turns that were stored last, newest first, with their texts."""
+        return await self._read(partial(_newest, sources=sources, which=_TURN, limit=limit))
+
+    async def notes(self, sources: Sequence[SourceId], *, limit: int) -> Texts:
+        """The standing notes that were stored last, newest first, with their texts."""
+        return await self._read(partial(_newest, sources=sources, which=~_TURN, limit=limit))
+
+    async def page(
+        self,
+        sources: Sequence[SourceId],
+        *,
+        where: Filter = EVERYTHING,
+        after: str | None,
+        limit: int,
+        newest_first: bool = False,
+    ) -> tuple[Texts, str | None]:
+        """Memories by the time they were said. Raises InvalidInput."""
+        work = partial(
+            _page, sources=sources, where=where, after=after, limit=limit, newest_first=newest_first
+        )
+        return await self._read(work)
+
+    async def count(self, sources: Sequence[SourceId], where: Filter) -> int:
+        """How many memories match."""
+        return await self._read(partial(_count, sources=sources, where=where))
+
+    async def oldest(
+        self, source: SourceId, *, before: datetime | None, beyond: int | None, pinned: bool, limit: int
+    ) -> Sequence[DocumentId]:
+        """Memories that are old, or more than are to stay."""
+        work = partial(_oldest, source=source, before=before, beyond=beyond, pinned=pinned, limit=limit)
+        return await self._read(work)
+
+    async def totals(self, sources: Sequence[SourceId]) -> Totals:
+        """Numbers over sources."""
+        return await self._read(partial(_totals, sources=sources))
+
+    async def versions(self, memory: DocumentId) -> Texts:
+        """The earlier versions of a memory, oldest first, with their texts."""
+        return await self._read(partial(_versions, memory=memory))
+
+    async def since(self, sources: Sequence[SourceId], instant: datetime) -> Since:
+        """How many memories were recorded, changed and deleted after an instant."""
+        return await self._read(partial(_since, sources=sources, instant=instant))
+
+    async def has_versions(self, collection: CollectionId) -> bool:
+        """Whether any document of the collection is an earlier version of another."""
+        return await self._read(partial(_has_versions, collection=collection))
+
+    async def forget(
+        self,
+        memories: Sequence[DocumentId],
+        *,
+        pinned: bool,
+        now: datetime,
+        preview: bool = False,
+        job: JobId | None = None,
+    ) -> ForgetReceipt:
+        """Delete memories with all that hangs on them, and say what went."""
+        work = partial(deletion.forget, memories=memories, pinned=pinned, now=now, preview=preview, job=job)
+        return await (self._read(work) if preview else self._write(work, long=len(memories) > FEW))
+
+    async def histories(self, memories: Sequence[DocumentId]) -> Mapping[DocumentId, Texts]:
+        """Memories with their versions before them."""
+        return await self._read(partial(deletion.histories, memories=memories))
+
+    async def spans(self, sources: Sequence[SourceId]) -> Sequence[HomeSpan]:
+        """How many memories each source has, and from when to when they were said."""
+        return await self._read(partial(deletion.spans, homes=sources))
+
+    async def names(self, sources: Sequence[SourceId]) -> int:
+        """How many different names the memories of these sources mention."""
+        return await self._read(partial(deletion.names, homes=sources))
+
+    async def put_retention(self, kept: KeptRetention) -> None:
+        """Keep it in the place of the one of that id."""
+        await self._write(partial(_put_retention, kept=kept))
+
+    async def drop_retention(self, id: str) -> bool:
+        """Forget it; whether there was one."""
+        return await self._write(partial(_drop_retention, id=id))
+
+    async def retentions(self, collection: CollectionId | None = None) -> Sequence[KeptRetention]:
+        """Those of a collection, or all, by what their names begin with."""
+        return await self._read(partial(_retentions, collection=collection))
+
+    async def ran(self, id: str, at: datetime) -> None:
+        """Keep when a retention was carried out last."""
+        await self._write(partial(_ran, id=id, at=at))
+
+
+def _homes(connection: Connection, asked: Mapping[str, str]) -> list[Source]:
+    return [to_source(row) for row in connection.execute(_HOMES, asked)]
+
+
+def _newest(
+    connection: Connection, sources: Sequence[SourceId], which: ColumnElement[bool], limit: int
+) -> list[tuple[Document, str]]:
+    rows: list[Any] = []
+    for block in blocks(sources):
+        chosen = _MEMORIES.where(which).order_by(documents.c.number.desc()).limit(limit)
+        rows += connection.execute(chosen, {"sources": list(block)}).all()
+    rows.sort(key=lambda row: -row.number)
+    return _with_texts(connection, [to_document(row) for row in rows[:limit]])
+
+
+def _page(
+    connection: Connection,
+    sources: Sequence[SourceId],
+    where: Filter,
+    after: str | None,
+    limit: int,
+    newest_first: bool,
+) -> tuple[list[tuple[Document, str]], str | None]:
+    """Read in pieces until enough of them match, so that a filter never empties a page."""
+    if limit < 1:
+        raise InvalidInput("limit", "must be at least 1")
+    condition = compile_filter(where)
+    place = None if after is None else _from_cursor(after)
+    found: list[Any] = []
+    while len(found) <= limit:
+        rows = _rows(connection, sources, condition, place=place, newest_first=newest_first)
+        found += [row for row in rows if _holds(condition, where, row)]
+        if len(rows) < PAGE:
+            break
+        place = (rows[-1].order_start, rows[-1].number)
+    kept = found[:limit]
+    cursor = _to_cursor(kept[-1]) if len(found) > limit else None
+    return _with_texts(connection, [to_document(row) for row in kept]), cursor
+
+
+def _rows(
+    connection: Connection,
+    sources: Sequence[SourceId],
+    condition: Condition,
+    *,
+    place: tuple[int, int] | None,
+    newest_first: bool,
+) -> list[Any]:
+    """The next of all these sources, in order."""
+    order = [column.desc() for column in _ORDER] if newest_first else list(_ORDER)
+    rows: list[Any] = []
+    for block in blocks(sources):
+        chosen = _MEMORIES.where(condition.sql).order_by(*order).limit(PAGE)
+        if place is not None:
+            here = tuple_(*_ORDER)
+            chosen = chosen.where(here < place if newest_first else here > place)
+        rows += connection.execute(chosen, {"sources": list(block)}).all()
+    rows.sort(key=lambda row: (row.order_start, row.number), reverse=newest_first)
+    return rows[:PAGE]
+
+
+def _holds(condition: Condition, where: Filter, row: Any) -> bool:
+    return condition.exact or matches(where, document_row(to_document(row)))
+
+
+def _count(connection: Connection, sources: Sequence[SourceId], where: Filter) -> int:
+    condition = compile_filter(where)
+    total = 0
+    for block in blocks(sources):
+        if condition.exact:
+            counted = select(func.count()).select_from(documents).where(_HERE, REMEMBERED, condition.sql)
+            total += connection.execute(counted, {"sources": list(block)}).scalar_one()
+        else:
+            rows = connection.execute(_MEMORIES.where(condition.sql), {"sources": list(block)})
+            total += sum(_holds(condition, where, row) for row in rows)
+    return total
+
+
+def _oldest(
+    connection: Connection,
+    source: SourceId,
+    before: datetime | None,
+    beyond: int | None,
+    pinned: bool,
+    limit: int,
+) -> list[DocumentId]:
+    free = [] if pinned else [_TURN, ~deletion.IS_PINNED]
+    chosen = select(documents.c.id, documents.c.order_start, documents.c.number).where(
+        documents.c.source == source, REMEMBERED, *free
+    )
+    newest = chosen.order_by(*(column.desc() for column in _ORDER))
+    found: dict[tuple[int, int], str] = {}
+    if beyond is not None:
+        rest = connection.execute(newest.offset(beyond)).all()
+        found |= {(row.order_start, row.number): row.id for row in rest}
+    if before is not None:
+        old = chosen.where(documents.c.order_start < to_microseconds(before))
+        found |= {(row.order_start, row.number): row.id for row in connection.execute(old)}
+    return [DocumentId(found[each]) for each in sorted(found)[:limit]]
+
+
+def _totals(connection: Connection, sources: Sequence[SourceId]) -> Totals:
+    own = (
+        func.count(),
+        func.sum(case((~_TURN, 1), else_=0)),
+        func.sum(case((deletion.IS_PINNED, 1), else_=0)),
+        func.sum(case((deletion.STATES_A_FACT, 1), else_=0)),
+        func.sum(case((documents.c.status == "pending", 1), else_=0)),
+        func.min(documents.c.occurred_start),
+        func.max(documents.c.occurred_start),
+    )
+    numbers = [0, 0, 0, 0, 0, 0, 0]
+    first: int | None = None
+    last: int | None = None
+    for block in blocks(sources):
+        given = {"sources": list(block)}
+        row = connection.execute(select(*own).where(_HERE, REMEMBERED), given).one()
+        versions = connection.execute(
+            select(func.count()).select_from(documents).where(_HERE, VERSIONED), given
+        )
+        joined = documents.join(chunks, chunks.c.document == documents.c.number)
+        tokens = select(func.sum(chunks.c.tokens)).select_from(joined).where(_HERE, REMEMBERED)
+        more = [*row[:5], versions.scalar_one(), connection.execute(tokens, given).scalar_one()]
+        numbers = [number + (each or 0) for number, each in zip(numbers, more, strict=True)]
+        first = min(filter(None, (first, row[5])), default=None)
+        last = max(filter(None, (last, row[6])), default=None)
+    memories, notes, pins, facts, pending, old, counted = numbers
+    return Totals(memories, notes, pins, facts, old, counted, pending, _instant(first), _instant(last))
+
+
+def _versions(connection: Connection, memory: DocumentId) -> list[tuple[Document, str]]:
+    return list(deletion.histories(connection, [memory]).get(memory, ()))[:-1]
+
+
+def _since(connection: Connection, sources: Sequence[SourceId], instant: datetime) -> Since:
+    now = documents.alias("now")
+    at = to_microseconds(instant)
+    recorded = changed = deleted = 0
+    count = select(func.count())
+    for block in blocks(sources):
+        given = {"sources": list(block)}
+        fresh = count.select_from(documents).where(_HERE, REMEMBERED, documents.c.recorded > at)
+        recorded += connection.execute(fresh, given).scalar_one()
+        other = documents.join(now, documents.c.parent == now.c.id)
+        remade = select(func.count(documents.c.parent.distinct())).select_from(other)
+        remade = remade.where(
+            _HERE, documents.c.kind == "version", documents.c.recorded > at, now.c.recorded <= at
+        )
+        changed += connection.execute(remade, given).scalar_one()
+        gone = count.select_from(deleted_memories).where(
+            deleted_memories.c.source.in_(_SOURCES),
+            deleted_memories.c.recorded <= at,
+            deleted_memories.c.deleted > at,
+        )
+        deleted += connection.execute(gone, given).scalar_one()
+    return Since(recorded, changed, deleted)
+
+
+def _has_versions(connection: Connection, collection: CollectionId) -> bool:
+    chosen = select(documents.c.number).where(documents.c.collection == collection, VERSIONED)
+    return connection.execute(chosen.limit(1)).first() is not None
+
+
+def _put_retention(connection: Connection, kept: KeptRetention) -> None:
+    values = {
+        "collection": kept.collection,
+        "begins": kept.begins,
+        "days": kept.retention.days,
+        "most": kept.retention.most,
+        "owner": kept.owner,
+    }
+    same = update(retentions).where(retentions.c.id == kept.id)
+    if connection.execute(same.values(values)).rowcount == 0:
+        connection.execute(insert(retentions), {"id": kept.id, **values})
+
+
+def _drop_retention(connection: Connection, id: str) -> bool:
+    return bool(connection.execute(delete(retentions).where(retentions.c.id == id)).rowcount)
+
+
+def _retentions(connection: Connection, collection: CollectionId | None) -> list[KeptRetention]:
+    chosen = select(retentions)
+    if collection is not None:
+        chosen = chosen.where(retentions.c.collection == collection)
+    rows = connection.execute(chosen.order_by(retentions.c.begins, retentions.c.id))
+    return [
+        KeptRetention(
+            row.id,
+            CollectionId(row.collection),
+            row.begins,
+            Retention(row.days, row.most),
+            UserId(row.owner),
+            _instant(row.ran),
+        )
+        for row in rows
+    ]
+
+
+def _ran(connection: Connection, id: str, at: datetime) -> None:
+    connection.execute(update(retentions).where(retentions.c.id == id).values(ran=to_microseconds(at)))
+
+
+def _with_texts(connection: Connection, found: Sequence[Document]) -> list[tuple[Document, str]]:
+    texts = texts_of(connection, [each.id for each in found])
+    return [(each, texts.get(each.id, "")) for each in found]
+
+
+def _instant(stored: int | None) -> datetime | None:
+    return None if stored is None else from_microseconds(stored)
+
+
+def _to_cursor(row: Any) -> str:
+    return base64.urlsafe_b64encode(f"{row.order_start}:{row.number}".encode()).decode()
+
+
+def _from_cursor(cursor: str) -> tuple[int, int]:
+    try:
+        start, _, number = base64.b64decode(cursor, altchars=b"-_", validate=True).decode().partition(":")
+        return int(start), int(number)
+    except (ValueError, binascii.Error) as error:
+        raise InvalidInput("after", "is not a cursor that a page gave") from error

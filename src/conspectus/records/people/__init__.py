@@ -1,0 +1,1 @@
+"""Users, groups, API keys and grants in SQL."""

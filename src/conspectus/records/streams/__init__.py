@@ -1,0 +1,1 @@
+"""Captions, events, alerts and summaries in SQL."""

@@ -1,0 +1,316 @@
+"""Standing alerts and what they told, on the same database as everything else."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    bindparam,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
+
+from conspectus.errors import TooLarge
+from conspectus.model.filter_json import filter_from_json, filter_to_json
+from conspectus.model.ids import CollectionId, DocumentId, SourceId, UserId
+from conspectus.model.records import Period
+from conspectus.model.streams import Alert
+from conspectus.ports.alerts import LONGEST_WAIT, Behind, Checked, Delivery, Match, Told
+from conspectus.records.core.bulk_insert import insert_rows
+from conspectus.records.core.changes import allocate
+from conspectus.records.core.collections import state
+from conspectus.records.core.rows import blocks
+from conspectus.records.core.transactions import Transactions
+from conspectus.records.tables.alerts import alert_events as events
+from conspectus.records.tables.alerts import alerts
+from conspectus.records.tables.core import collections, counters, documents
+from conspectus.text.intervals import runs
+from conspectus.text.times import from_microseconds, to_microseconds
+
+WIDTH = len(Alert.__dataclass_fields__)
+MICROSECONDS = 1_000_000
+
+_ALERT = tuple(alerts.c[name] for name in Alert.__dataclass_fields__)
+_CHUNKS = select(counters.c.value).where(counters.c.name == "chunk")
+_EVENT = select(*_ALERT, *events.c).join(events, events.c.alert == alerts.c.id)
+_ABOUT = select(events).where(
+    events.c.alert == bindparam("of"),
+    events.c.source == bindparam("stream"),
+    events.c.occurred_end >= bindparam("earliest"),
+    events.c.occurred_start <= bindparam("latest"),
+)
+_UNTIMED = select(events.c.document).where(
+    events.c.alert == bindparam("of"), events.c.occurred_start.is_(None)
+)
+_THERE = select(documents.c.id).where(documents.c.id.in_(bindparam("ids", expanding=True)))
+_LONGER = update(events).where(events.c.number == bindparam("at"))
+
+Timed = tuple[int, int, Match]
+"""A match with its times in microseconds."""
+
+
+class SqlAlerts:
+    """Every method of the port `Alerts` as one transaction."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._read = transactions.read
+        self._write = transactions.write
+
+    async def put(self, alert: Alert, *, most: int) -> Alert:
+        """Store it, or change the stored one of that id. Raises NotFound or TooLarge."""
+        return await self._write(partial(_put, alert=alert, most=most))
+
+    async def alert(self, alert: str) -> Alert | None:
+        """The alert of that id."""
+        return await self._read(partial(_alert, alert=alert))
+
+    async def owned(self, owner: UserId) -> Sequence[Alert]:
+        """The alerts of a person, by name."""
+        return await self._read(partial(_owned, owner=owner))
+
+    async def delete(self, alert: str) -> bool:
+        """Forget it with all that it told; whether there was one."""
+        return await self._write(partial(_delete, alert=alert))
+
+    async def behind(self) -> Sequence[Behind]:
+        """Those that have not seen all changes of their collection."""
+        return await self._read(_behind)
+
+    async def record(self, checked: Sequence[Checked], *, now: datetime) -> int:
+        """Keep what alerts told and how far they have come; how many events are new."""
+        return await self._write(partial(_record, checked=checked, now=now))
+
+    async def events(
+        self, owner: UserId, *, alert: str | None = None, after: int = 0, limit: int
+    ) -> Sequence[Told]:
+        """What the alerts of a person, or one of them, told after a number, in order."""
+        return await self._read(partial(_events, owner=owner, alert=alert, after=after, limit=limit))
+
+    async def newest(self, owner: UserId) -> int:
+        """The number of the newest event of a person's alerts, 0 without any."""
+        return await self._read(partial(_newest, owner=owner))
+
+    async def waiting(self, *, now: datetime) -> Sequence[str]:
+        """The alerts with an event whose delivery is due."""
+        return await self._read(partial(_waiting, now=now))
+
+    async def due(self, alert: str, *, now: datetime) -> Told | None:
+        """The first event of an alert whose delivery is due."""
+        return await self._read(partial(_due, alert=alert, now=now))
+
+    async def settle(self, number: int, delivery: Delivery) -> None:
+        """Keep what became of a delivery; one that is settled, or an event that is gone, stays so."""
+        await self._write(partial(_settle, number=number, delivery=delivery))
+
+
+def _put(connection: Connection, alert: Alert, most: int) -> Alert:
+    newest, _ = state(connection, CollectionId(alert.collection))
+    stored = _alert(connection, alert.id)
+    if stored is None:
+        owned = select(func.count()).select_from(alerts).where(alerts.c.owner == alert.owner)
+        count = connection.execute(owned).scalar_one()
+        if count >= most:
+            raise TooLarge("alerts", size=count + 1, limit=most, unit="alerts")
+        fresh = replace(alert, checked=newest)
+        since = connection.execute(_CHUNKS).scalar_one()
+        connection.execute(insert(alerts), {**_values(fresh), "since": since})
+        return fresh
+    changed = replace(alert, created=stored.created, checked=stored.checked)
+    connection.execute(update(alerts).where(alerts.c.id == alert.id).values(_values(changed)))
+    if changed.webhook is None:
+        pending = and_(events.c.alert == alert.id, events.c.delivery == "pending")
+        connection.execute(update(events).where(pending).values(delivery="none", due=None))
+    return changed
+
+
+def _alert(connection: Connection, alert: str) -> Alert | None:
+    row = connection.execute(select(*_ALERT).where(alerts.c.id == alert)).one_or_none()
+    return None if row is None else _to_alert(row)
+
+
+def _owned(connection: Connection, owner: UserId) -> list[Alert]:
+    chosen = select(*_ALERT).where(alerts.c.owner == owner).order_by(alerts.c.name, alerts.c.id)
+    return [_to_alert(row) for row in connection.execute(chosen)]
+
+
+def _delete(connection: Connection, alert: str) -> bool:
+    return connection.execute(delete(alerts).where(alerts.c.id == alert)).rowcount > 0
+
+
+def _behind(connection: Connection) -> list[Behind]:
+    joined = select(*_ALERT, alerts.c.since).join(collections, collections.c.id == alerts.c.collection)
+    late = joined.where(alerts.c.checked < collections.c.sequence)
+    ordered = late.order_by(alerts.c.collection, alerts.c.checked, alerts.c.id)
+    return [Behind(_to_alert(row), row.since) for row in connection.execute(ordered)]
+
+
+def _record(connection: Connection, checked: Sequence[Checked], now: datetime) -> int:
+    rows: list[dict[str, Any]] = []
+    for each in checked:
+        stored = _alert(connection, each.alert.id)
+        if stored is not None and stored.checked == each.alert.checked:
+            row = update(alerts).where(alerts.c.id == stored.id)
+            connection.execute(row.values(checked=each.until))
+            rows += [_row(stored, match, now) for match in _untold(connection, stored, each.matches)]
+    if rows:
+        first = allocate(connection, "alert_event", len(rows))
+        numbered = [{**row, "number": first + place} for place, row in enumerate(rows)]
+        insert_rows(connection, events, numbered)
+    return len(rows)
+
+
+def _untold(connection: Connection, alert: Alert, matches: Sequence[Match]) -> list[Match]:
+    """The first of each run of matches that is a new event; others make theirs longer."""
+    named = [match.document for match in matches]
+    there = {id for block in blocks(named) for id in connection.execute(_THERE, {"ids": block}).scalars()}
+    by_source: dict[SourceId, list[Timed]] = {}
+    untimed: dict[DocumentId, Match] = {}
+    for match in matches:
+        if match.document in there and match.occurred is not None:
+            start, end = to_microseconds(match.occurred.start), to_microseconds(match.occurred.end)
+            by_source.setdefault(match.source, []).append((start, end, match))
+        elif match.document in there:
+            untimed[match.document] = match
+    told = set(connection.execute(_UNTIMED, {"of": alert.id}).scalars()) if untimed else set()
+    fresh = [match for document, match in untimed.items() if document not in told]
+    for source, timed in by_source.items():
+        fresh += _new_runs(connection, alert, source, timed)
+    return fresh
+
+
+def _new_runs(connection: Connection, alert: Alert, source: SourceId, timed: list[Timed]) -> list[Match]:
+    gap = round(alert.gap_seconds * MICROSECONDS)
+    earliest, latest = min(start for start, *_ in timed) - gap, max(end for _, end, _ in timed) + gap
+    about = {"of": alert.id, "stream": source, "earliest": earliest, "latest": latest}
+    known = connection.execute(_ABOUT, about).all()
+    spans = [(each.occurred_start, each.occurred_end) for each in known]
+    spans += [(start, end) for start, end, _ in timed]
+    fresh = []
+    for run in runs(spans, gap=gap):
+        whole = (spans[run[0]][0], max(spans[place][1] for place in run))
+        told = [known[place] for place in run if place < len(known)]
+        if not told:
+            match = timed[run[0] - len(known)][2]
+            occurred = Period(from_microseconds(whole[0]), from_microseconds(whole[1]))
+            fresh.append(replace(match, occurred=occurred))
+        elif len(told) < len(run):
+            _lengthen(connection, min(told, key=lambda each: each.number), whole)
+    return fresh
+
+
+def _lengthen(connection: Connection, known: Row[*tuple[Any, ...]], whole: tuple[int, int]) -> None:
+    if whole != (known.occurred_start, known.occurred_end):
+        longer = _LONGER.values(occurred_start=whole[0], occurred_end=whole[1])
+        connection.execute(longer, {"at": known.number})
+
+
+def _row(alert: Alert, match: Match, now: datetime) -> dict[str, Any]:
+    moment, occurred = to_microseconds(now), match.occurred
+    return {
+        "alert": alert.id,
+        "document": match.document,
+        "source": match.source,
+        "occurred_start": None if occurred is None else to_microseconds(occurred.start),
+        "occurred_end": None if occurred is None else to_microseconds(occurred.end),
+        "reason": match.reason,
+        "created": moment,
+        "delivery": "none" if alert.webhook is None else "pending",
+        "attempts": 0,
+        "error": None,
+        "due": None if alert.webhook is None else moment,
+    }
+
+
+def _events(connection: Connection, owner: UserId, alert: str | None, after: int, limit: int) -> list[Told]:
+    chosen = _EVENT.where(alerts.c.owner == owner, events.c.number > after)
+    if alert is not None:
+        chosen = chosen.where(alerts.c.id == alert)
+    return [_to_told(row) for row in connection.execute(chosen.order_by(events.c.number).limit(limit))]
+
+
+def _newest(connection: Connection, owner: UserId) -> int:
+    own = select(func.coalesce(func.max(events.c.number), 0)).join(alerts, events.c.alert == alerts.c.id)
+    number: int = connection.execute(own.where(alerts.c.owner == owner)).scalar_one()
+    return number
+
+
+def _waiting(connection: Connection, now: datetime) -> list[str]:
+    return list(connection.execute(select(events.c.alert).where(_late(now)).distinct()).scalars())
+
+
+def _due(connection: Connection, alert: str, now: datetime) -> Told | None:
+    chosen = _EVENT.where(events.c.alert == alert, _late(now)).order_by(events.c.due, events.c.number)
+    row = connection.execute(chosen.limit(1)).one_or_none()
+    return None if row is None else _to_told(row)
+
+
+def _late(now: datetime) -> ColumnElement[bool]:
+    moment = to_microseconds(now)
+    # What is due later than anything can be is left over from before the clock was set back.
+    latest = moment + round(LONGEST_WAIT * MICROSECONDS)
+    return and_(events.c.delivery == "pending", or_(events.c.due <= moment, events.c.due > latest))
+
+
+def _settle(connection: Connection, number: int, delivery: Delivery) -> None:
+    pending = and_(events.c.number == number, events.c.delivery == "pending")
+    values = {
+        "delivery": delivery.state,
+        "attempts": delivery.attempts,
+        "error": delivery.error,
+        "due": None if delivery.due is None else to_microseconds(delivery.due),
+    }
+    connection.execute(update(events).where(pending).values(values))
+
+
+def _values(alert: Alert) -> dict[str, Any]:
+    """An alert as columns."""
+    fields = {name: getattr(alert, name) for name in Alert.__dataclass_fields__}
+    return {
+        **fields,
+        "streams": json.dumps(alert.streams),
+        "where": json.dumps(filter_to_json(alert.where), ensure_ascii=False),
+        "created": to_microseconds(alert.created),
+    }
+
+
+def _to_alert(row: Sequence[Any]) -> Alert:
+    """A row that begins with the columns of alerts."""
+    fields = dict(zip(Alert.__dataclass_fields__, row[:WIDTH], strict=True))
+    return Alert(
+        **{
+            **fields,
+            "streams": tuple(SourceId(each) for each in json.loads(fields["streams"])),
+            "where": filter_from_json(json.loads(fields["where"])),
+            "created": from_microseconds(fields["created"]),
+        }
+    )
+
+
+def _to_told(row: Row[*tuple[Any, ...]]) -> Told:
+    """A row of both tables."""
+    number, _, document, source, start, end, reason, created, delivery, attempts, error, _ = row[WIDTH:]
+    occurred = None if start is None else Period(from_microseconds(start), from_microseconds(end))
+    alert = _to_alert(row)
+    return Told(
+        number,
+        alert,
+        SourceId(source),
+        occurred,
+        DocumentId(document),
+        reason,
+        from_microseconds(created),
+        delivery,
+        attempts,
+        error,
+    )

@@ -1,0 +1,187 @@
+"""Kept summaries on the same database as the captions that they were made of."""
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from sqlalchemy import BindParameter, Connection, bindparam, delete, insert, select
+
+from conspectus.errors import Changed, NotFound
+from conspectus.model.ids import DocumentId, SourceId, UserId
+from conspectus.model.records import EmbeddingSpace
+from conspectus.ports.summaries import Border, NewSummary, Standing
+from conspectus.records.core.bulk_insert import insert_rows
+from conspectus.records.core.rows import blocks
+from conspectus.records.core.transactions import Transactions
+from conspectus.records.tables.core import chunks, documents, sources, vectors
+from conspectus.records.tables.summaries import (
+    standing_summaries,
+    summaries,
+    summary_borders,
+    summary_captions,
+    summary_parts,
+)
+from conspectus.text.times import from_microseconds, to_microseconds
+
+_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
+_CAPTIONS = select(documents.c.id, documents.c.number, documents.c.fingerprint).where(
+    documents.c.id.in_(_IDS), documents.c.source == bindparam("source")
+)
+_PARTS = select(summaries.c.id).where(summaries.c.id.in_(_IDS))
+_VECTORS = (
+    select(documents.c.id, vectors.c.vector)
+    .select_from(documents.join(chunks, chunks.c.document == documents.c.number))
+    .join(vectors, vectors.c.chunk == chunks.c.id)
+    .where(documents.c.id.in_(_IDS), chunks.c.position == 0, vectors.c.space == bindparam("space"))
+)
+_DELETE = delete(summaries).where(summaries.c.id.in_(_IDS))
+_DROP_BORDER = delete(summary_borders).where(
+    summary_borders.c.source == bindparam("source"),
+    summary_borders.c.recipe == bindparam("recipe"),
+    summary_borders.c.first == bindparam("at"),
+    summary_borders.c.first_id == bindparam("at_id"),
+)
+
+
+class SqlSummaries:
+    """Every method of the port `Summaries` as one transaction; what each means is said there."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._read = transactions.read
+        self._write = transactions.write
+
+    async def text(self, summary: str) -> str | None:
+        """The summary of that id."""
+        return await self._read(partial(_text, summary=summary))
+
+    async def keep(self, source: SourceId, summary: NewSummary) -> None:
+        """Store it, unless there is one of that id. Raises Changed."""
+        await self._write(partial(_keep, source=source, summary=summary))
+
+    async def borders(self, source: SourceId, recipe: str) -> Sequence[Border]:
+        """Where the batches of a request were cut, in order."""
+        return await self._read(partial(_borders, source=source, recipe=recipe))
+
+    async def keep_borders(self, source: SourceId, recipe: str, borders: Sequence[Border]) -> None:
+        """Store them in place of those that there were."""
+        await self._write(partial(_keep_borders, source=source, recipe=recipe, borders=borders))
+
+    async def tidy(self, source: SourceId, recipe: str, used: Collection[str]) -> int:
+        """Delete the summaries that a request had made and does not use any more; how many."""
+        return await self._write(partial(_tidy, source=source, recipe=recipe, used=used))
+
+    async def vectors(
+        self, documents: Sequence[DocumentId], space: EmbeddingSpace
+    ) -> Mapping[DocumentId, bytes]:
+        """The vectors of the first chunks of those documents that have one."""
+        return await self._read(partial(_vectors, ids=documents, space=space))
+
+    async def standing(self, source: SourceId) -> Standing | None:
+        """What a stream is summarised by as it grows."""
+        return await self._read(partial(_standing, source=source))
+
+    async def stand(self, source: SourceId, standing: Standing | None) -> None:
+        """Summarise a stream by this from now on, or no more. Raises NotFound."""
+        await self._write(partial(_stand, source=source, standing=standing))
+
+
+def _text(connection: Connection, summary: str) -> str | None:
+    found: str | None = connection.execute(select(summaries.c.text).where(summaries.c.id == summary)).scalar()
+    return found
+
+
+def _keep(connection: Connection, source: SourceId, summary: NewSummary) -> None:
+    if _text(connection, summary.id) is not None:
+        return
+    made_of = dict(summary.captions)
+    numbers = []
+    for block in blocks(list(made_of)):
+        for row in connection.execute(_CAPTIONS, {"ids": block, "source": source}):
+            if row.fingerprint == made_of[row.id]:
+                numbers.append(row.number)
+    parts = [
+        part
+        for block in blocks(summary.parts)
+        for part in connection.execute(_PARTS, {"ids": block}).scalars()
+    ]
+    if len(numbers) < len(made_of) or len(parts) < len(summary.parts):
+        raise Changed("stream", source)
+    stored = {"id": summary.id, "source": source, "recipe": summary.recipe, "text": summary.text}
+    connection.execute(insert(summaries), stored)
+    of_captions = [{"summary": summary.id, "document": number} for number in numbers]
+    of_parts = [{"summary": summary.id, "part": part} for part in parts]
+    insert_rows(connection, summary_captions, of_captions)
+    insert_rows(connection, summary_parts, of_parts)
+
+
+def _borders(connection: Connection, source: SourceId, recipe: str) -> list[Border]:
+    own = (summary_borders.c.source == source, summary_borders.c.recipe == recipe)
+    ordered = select(summary_borders).where(*own)
+    ordered = ordered.order_by(summary_borders.c.first, summary_borders.c.first_id)
+    return [
+        Border((row.first, row.first_id), (row.last, row.last_id), bool(row.full))
+        for row in connection.execute(ordered)
+    ]
+
+
+def _keep_borders(connection: Connection, source: SourceId, recipe: str, borders: Sequence[Border]) -> None:
+    before, after = set(_borders(connection, source, recipe)), set(borders)
+    own = {"source": source, "recipe": recipe}
+    gone = [{**own, "at": each.first[0], "at_id": each.first[1]} for each in before - after]
+    fresh = [
+        {
+            **own,
+            "first": each.first[0],
+            "first_id": each.first[1],
+            "last": each.last[0],
+            "last_id": each.last[1],
+            "full": int(each.full),
+        }
+        for each in after - before
+    ]
+    for statement, rows in ((_DROP_BORDER, gone), (insert(summary_borders), fresh)):
+        if rows:
+            connection.execute(statement, rows)
+
+
+def _tidy(connection: Connection, source: SourceId, recipe: str, used: Collection[str]) -> int:
+    own = (summaries.c.source == source, summaries.c.recipe == recipe)
+    stored = connection.execute(select(summaries.c.id).where(*own)).scalars()
+    stale = [each for each in stored if each not in used]
+    for block in blocks(stale):
+        connection.execute(_DELETE, {"ids": block})
+    return len(stale)
+
+
+def _vectors(
+    connection: Connection, ids: Sequence[DocumentId], space: EmbeddingSpace
+) -> dict[DocumentId, bytes]:
+    return {
+        DocumentId(row.id): row.vector
+        for block in blocks(ids)
+        for row in connection.execute(_VECTORS, {"ids": block, "space": space.name})
+    }
+
+
+def _standing(connection: Connection, source: SourceId) -> Standing | None:
+    own = standing_summaries.c.source == source
+    row = connection.execute(select(standing_summaries).where(own)).first()
+    if row is None:
+        return None
+    return Standing(UserId(row.owner), json.loads(row.request), from_microseconds(row.since))
+
+
+def _stand(connection: Connection, source: SourceId, standing: Standing | None) -> None:
+    connection.execute(delete(standing_summaries).where(standing_summaries.c.source == source))
+    if standing is None:
+        return
+    if connection.execute(select(sources.c.id).where(sources.c.id == source)).first() is None:
+        raise NotFound("source", source)
+    row = {
+        "source": source,
+        "owner": standing.owner,
+        "request": json.dumps(dict(standing.request), ensure_ascii=False, sort_keys=True),
+        "since": to_microseconds(standing.since),
+    }
+    connection.execute(insert(standing_summaries), row)

@@ -1,0 +1,213 @@
+"""Stretches of a stream: captions and events in the order of time, found without reading the others."""
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    bindparam,
+    false,
+    func,
+    literal,
+    or_,
+    select,
+    true,
+    tuple_,
+)
+
+from conspectus.errors import InvalidInput
+from conspectus.model.ids import DocumentId, SourceId
+from conspectus.model.records import Document, Kind
+from conspectus.ports.timelines import Extent, Span, Spot, TimelinePage
+from conspectus.records.core.reads import texts_of
+from conspectus.records.core.rows import DOCUMENT_COLUMNS, to_document
+from conspectus.records.tables.core import SEEN, documents
+from conspectus.text.times import from_microseconds, to_microseconds
+
+_HERE = (documents.c.source == bindparam("source"), documents.c.kind == bindparam("kind"), SEEN)
+_DATED = documents.c.occurred_start.is_not(None)
+_BY_TIME = (
+    documents.c.occurred_start,
+    documents.c.occurred_end,
+    documents.c.order_sequence,
+    documents.c.key,
+)
+_BY_NUMBER = (documents.c.order_sequence, documents.c.key)
+_LENGTH = documents.c.occurred_end - documents.c.occurred_start
+_LONGEST = (
+    select(_LENGTH)
+    .where(documents.c.source == bindparam("source"), SEEN, _LENGTH.is_not(None))
+    .order_by(_LENGTH.desc())
+    .limit(1)
+)
+_COUNT = select(func.count()).where(*_HERE)
+_BEGINS = select(documents.c.occurred_start).where(*_HERE, _DATED).order_by(documents.c.occurred_start)
+_FIRST = _BEGINS.limit(1)
+_LAST = _BEGINS.order_by(None).order_by(documents.c.occurred_start.desc()).limit(1)
+_ENDS = select(func.max(documents.c.occurred_end)).where(
+    *_HERE, documents.c.occurred_start >= bindparam("since")
+)
+BEYOND = 2**60
+"""Microseconds that no instant reaches."""
+_SPOTS = select(
+    documents.c.id, documents.c.occurred_start, documents.c.occurred_end, documents.c.sequence
+).where(
+    documents.c.source == bindparam("source"),
+    SEEN,
+    documents.c.occurred_start >= bindparam("earliest"),
+    documents.c.occurred_start < bindparam("end"),
+    or_(
+        documents.c.occurred_end > bindparam("start"),
+        and_(
+            documents.c.occurred_end == bindparam("start"),
+            documents.c.occurred_start == bindparam("start"),
+        ),
+    ),
+)
+
+
+def timeline(
+    connection: Connection, source: SourceId, span: Span, *, kind: Kind, after: str | None, limit: int
+) -> TimelinePage:
+    """Those with times first, then, where no time was named, those without."""
+    if limit < 1:
+        raise InvalidInput("limit", "must be at least 1")
+    place = None if after is None else _from_cursor(after)
+    here = {"source": str(source), "kind": str(kind)}
+    rows: list[Any] = []
+    if place is None or len(place) == len(_BY_TIME):
+        condition = [*numbered(span), *timed(connection, source, span), _DATED]
+        rows += _page(connection, here, condition, order=_BY_TIME, place=place, limit=limit + 1)
+        place = None
+    if span.start is None and span.end is None and len(rows) <= limit:
+        condition = [*numbered(span), ~_DATED]
+        rest = limit + 1 - len(rows)
+        rows += _page(connection, here, condition, order=_BY_NUMBER, place=place, limit=rest)
+    found = [to_document(row) for row in rows[:limit]]
+    texts = texts_of(connection, [each.id for each in found])
+    cursor = _to_cursor(rows[limit - 1]) if len(rows) > limit else None
+    return TimelinePage(tuple((each, texts.get(each.id, "")) for each in found), cursor)
+
+
+def stretches(
+    connection: Connection, source: SourceId, spans: Sequence[Span], *, limit: int, last: bool
+) -> list[tuple[Document, str]]:
+    """What lies in any of the spans, each once, in the order of time."""
+    bounds = [and_(true(), *numbered(span), *timed(connection, source, span)) for span in spans]
+    inside = or_(false(), *bounds)
+    chosen = select(*DOCUMENT_COLUMNS).where(documents.c.source == source, SEEN, _DATED, inside)
+    order = [column.desc() for column in _BY_TIME] if last else _BY_TIME
+    rows = connection.execute(chosen.order_by(*order).limit(limit)).all()
+    found = [to_document(row) for row in (reversed(rows) if last else rows)]
+    texts = texts_of(connection, [each.id for each in found])
+    return [(each, texts.get(each.id, "")) for each in found]
+
+
+def spots(connection: Connection, source: SourceId, spans: Sequence[Span]) -> list[Spot]:
+    """Where those are that lie in any of the spans; each span is a look into the index alone."""
+    longest = connection.execute(_LONGEST, {"source": source}).scalar() or 0
+    found: dict[str, tuple[int, int]] = {}
+    for span in spans:
+        start, end = _bound(span.start, -BEYOND), _bound(span.end, BEYOND)
+        wanted = {"source": source, "earliest": start - longest, "start": start, "end": end}
+        for name, begins, ends, number in connection.execute(_SPOTS, wanted).all():
+            if _lies(span, (begins, ends), number, within=(start, end)):
+                found[name] = (begins, ends)
+    return [Spot(DocumentId(name), *times) for name, times in found.items()]
+
+
+def _bound(moment: datetime | None, otherwise: int) -> int:
+    return otherwise if moment is None else to_microseconds(moment)
+
+
+def _lies(span: Span, times: tuple[int, int], number: int | None, *, within: tuple[int, int]) -> bool:
+    """What the database was not asked for."""
+    if span.contains and not (within[0] <= times[0] and times[1] <= within[1]):
+        return False
+    if span.first is not None and (number is None or number < span.first):
+        return False
+    return span.last is None or (number is not None and number <= span.last)
+
+
+def extent(connection: Connection, source: SourceId, *, counted: bool) -> Extent:
+    """The number of captions, and their first start and last end."""
+    here = {"source": source, "kind": "caption"}
+    count: int = connection.execute(_COUNT, here).scalar_one() if counted else 0
+    first = connection.execute(_FIRST, here).scalar()
+    if first is None:
+        return Extent(count, None, None)
+    longest = connection.execute(_LONGEST, {"source": source}).scalar() or 0
+    since = connection.execute(_LAST, here).scalar_one() - longest
+    last = connection.execute(_ENDS, {**here, "since": since}).scalar_one()
+    return Extent(count, from_microseconds(first), from_microseconds(last))
+
+
+def _page(
+    connection: Connection,
+    here: dict[str, str],
+    condition: Sequence[ColumnElement[bool]],
+    *,
+    order: Sequence[ColumnElement[Any]],
+    place: Sequence[Any] | None,
+    limit: int,
+) -> Sequence[Any]:
+    chosen = select(*DOCUMENT_COLUMNS, documents.c.order_sequence).where(*_HERE, *condition)
+    if place is not None:
+        chosen = chosen.where(tuple_(*order) > tuple_(*map(literal, place)))
+    return connection.execute(chosen.order_by(*order).limit(limit), here).all()
+
+
+def numbered(span: Span) -> list[ColumnElement[bool]]:
+    """What has a number within the bounds of the span."""
+    bounds = []
+    if span.first is not None:
+        bounds.append(documents.c.sequence >= span.first)
+    if span.last is not None:
+        bounds.append(documents.c.sequence <= span.last)
+    return bounds
+
+
+def timed(connection: Connection, source: SourceId, span: Span) -> list[ColumnElement[bool]]:
+    """What shares an instant with the span, or lies in it; an instant counts as itself."""
+    start, end = documents.c.occurred_start, documents.c.occurred_end
+    bounds = []
+    if span.end is not None:
+        bounds.append(start < to_microseconds(span.end))
+        if span.contains:
+            bounds.append(end <= to_microseconds(span.end))
+    if span.start is None:
+        return bounds
+    first = to_microseconds(span.start)
+    if span.contains:
+        return [*bounds, start >= first]
+    # Nothing that began earlier than the longest lasts can reach into the span: a bound for the database.
+    longest = connection.execute(_LONGEST, {"source": source}).scalar() or 0
+    return [*bounds, start >= first - longest, or_(end > first, and_(end == first, start == first))]
+
+
+def _to_cursor(row: Any) -> str:
+    times = () if row.occurred_start is None else (row.occurred_start, row.occurred_end)
+    place = json.dumps([*times, row.order_sequence, row.key])
+    return base64.urlsafe_b64encode(place.encode()).decode()
+
+
+def _from_cursor(cursor: str) -> list[Any]:
+    """Numbers and then a key, as a page gave them."""
+    try:
+        place = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+    except (ValueError, binascii.Error, RecursionError) as error:
+        raise InvalidInput("after", "is not a cursor that a page gave") from error
+    if not isinstance(place, list) or len(place) not in {len(_BY_TIME), len(_BY_NUMBER)}:
+        raise InvalidInput("after", "is not a cursor that a page gave")
+    numbers, key = place[:-1], place[-1]
+    if not isinstance(key, str) or not all(
+        type(each) is int and -(2**63) <= each < 2**63 for each in numbers
+    ):
+        raise InvalidInput("after", "is not a cursor that a page gave")
+    return place

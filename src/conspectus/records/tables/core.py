@@ -1,0 +1,233 @@
+"""The tables of the record store, as the newest migration leaves them.
+
+A document's chunks have consecutive numbers that end at `documents.last_chunk`, so a neighbour inside a
+document is one number away, and all chunks of a collection can be read in order through its documents.
+"""
+
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    UniqueConstraint,
+    text,
+    types,
+)
+
+VERSION = "0001"
+"""The newest migration; a stored version above it comes from a newer program."""
+
+Number = BigInteger().with_variant(Integer, "sqlite")
+"""Only the plain INTEGER of SQLite names the row itself and needs no second index."""
+
+String = types.String().with_variant(types.String(collation="C"), "postgresql")
+Text = types.Text().with_variant(types.Text(collation="C"), "postgresql")
+"""Texts, compared and ordered by code point as SQLite does, wherever the database was made."""
+
+NAMING = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+metadata = MetaData(naming_convention=NAMING)
+
+counters = Table(
+    "counters",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("value", Number, nullable=False),
+)
+
+collections = Table(
+    "collections",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("name", String, nullable=False),
+    Column("model", String),
+    Column("dimensions", Integer),
+    Column("version", String),
+    Column("language", String),
+    Column("created", Number, nullable=False),
+    Column("sequence", Number, nullable=False),
+    Column("owner", String, nullable=False, server_default="local"),
+    Column("description", Text, nullable=False, server_default=""),
+    Column("names_to", Number),
+    UniqueConstraint("name"),
+)
+
+sources = Table(
+    "sources",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("collection", ForeignKey("collections.id", ondelete="CASCADE"), nullable=False),
+    Column("name", String, nullable=False),
+    Column("metadata", Text, nullable=False),
+    Column("kind", String, nullable=False, server_default="manual"),
+    UniqueConstraint("collection", "name"),
+)
+
+documents = Table(
+    "documents",
+    metadata,
+    Column("number", Number, primary_key=True, autoincrement=False),
+    Column("id", String, nullable=False),
+    Column("collection", ForeignKey("collections.id", ondelete="CASCADE"), nullable=False),
+    Column("source", ForeignKey("sources.id", ondelete="CASCADE"), nullable=False),
+    Column("kind", String, nullable=False),
+    Column("key", String, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("content_hash", String, nullable=False),
+    Column("fingerprint", String, nullable=False),
+    Column("recorded", Number, nullable=False),
+    Column("updated", Number, nullable=False),
+    Column("metadata", Text, nullable=False),
+    Column("author", String),
+    Column("role", String),
+    Column("occurred_start", Number),
+    Column("occurred_end", Number),
+    Column("sequence", Number),
+    Column("parent", ForeignKey("documents.id", ondelete="CASCADE")),
+    Column("thread", String),
+    Column("syntax", String, nullable=False),
+    Column("status", String, nullable=False),
+    Column("error", Text),
+    Column("chunks", Integer, nullable=False),
+    Column("characters", Number, nullable=False),
+    Column("last_chunk", Number),
+    Column("embedded_in", String),
+    Column("order_sequence", Number, nullable=False),
+    Column("order_start", Number, nullable=False),
+    UniqueConstraint("id"),
+    UniqueConstraint("source", "key"),
+    Index(None, "collection", "recorded", "id"),
+    Index(None, "collection", "last_chunk", "embedded_in"),
+)
+
+THREADED = text("thread IS NOT NULL AND chunks > 0")
+DATED = text("occurred_start IS NOT NULL AND chunks > 0")
+SEEN = text("kind IN ('caption', 'event')")
+CHILD = text("parent IS NOT NULL")
+PENDING = text("status = 'pending'")
+REMEMBERED = text("kind = 'memory'")
+VERSIONED = text("kind = 'version'")
+"""Written out, because a database uses a partial index only where it can read the condition."""
+
+Index(
+    "ix_documents_thread",
+    documents.c.source,
+    documents.c.thread,
+    documents.c.order_sequence,
+    documents.c.order_start,
+    documents.c.id,
+    sqlite_where=THREADED,
+    postgresql_where=THREADED,
+)
+Index(
+    "ix_documents_latest",
+    documents.c.source,
+    documents.c.order_start,
+    documents.c.id,
+    sqlite_where=DATED,
+    postgresql_where=DATED,
+)
+Index(
+    "ix_documents_timeline",
+    documents.c.source,
+    documents.c.occurred_start,
+    documents.c.occurred_end,
+    documents.c.order_sequence,
+    documents.c.key,
+    documents.c.kind,
+    sqlite_where=SEEN,
+    postgresql_where=SEEN,
+)
+Index(
+    "ix_documents_longest",
+    documents.c.source,
+    documents.c.occurred_end - documents.c.occurred_start,
+    sqlite_where=SEEN,
+    postgresql_where=SEEN,
+)
+Index(
+    "ix_documents_pending",
+    documents.c.collection,
+    documents.c.status,
+    documents.c.last_chunk,
+    sqlite_where=PENDING,
+    postgresql_where=PENDING,
+)
+Index(
+    "ix_documents_remembered",
+    documents.c.source,
+    documents.c.order_start,
+    documents.c.number,
+    sqlite_where=REMEMBERED,
+    postgresql_where=REMEMBERED,
+)
+Index(
+    "ix_documents_stored",
+    documents.c.source,
+    documents.c.number,
+    sqlite_where=REMEMBERED,
+    postgresql_where=REMEMBERED,
+)
+Index(
+    "ix_documents_versions",
+    documents.c.collection,
+    documents.c.source,
+    sqlite_where=VERSIONED,
+    postgresql_where=VERSIONED,
+)
+Index(
+    "ix_documents_parent",
+    documents.c.parent,
+    documents.c.collection,
+    documents.c.recorded,
+    documents.c.id,
+    sqlite_where=CHILD,
+    postgresql_where=CHILD,
+)
+
+chunks = Table(
+    "chunks",
+    metadata,
+    Column("id", Number, primary_key=True, autoincrement=False),
+    Column("document", ForeignKey("documents.number", ondelete="CASCADE"), nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("start", Number, nullable=False),
+    Column("end", Number, nullable=False),
+    Column("tokens", Integer, nullable=False),
+    Column("content_hash", String, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("page", Number),
+    Column("heading", Text),
+    UniqueConstraint("document", "position"),
+)
+
+vectors = Table(
+    "vectors",
+    metadata,
+    Column("chunk", ForeignKey("chunks.id", ondelete="CASCADE"), primary_key=True),
+    Column("space", String, primary_key=True),
+    Column("vector", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+changes = Table(
+    "changes",
+    metadata,
+    Column("sequence", Number, primary_key=True, autoincrement=False),
+    Column("collection", ForeignKey("collections.id", ondelete="CASCADE"), nullable=False),
+    Column("operation", String, nullable=False),
+    Column("first", Number, nullable=False),
+    Column("last", Number, nullable=False),
+    Column("space", String),
+    Column("transaction", Number, nullable=False),
+    Index(None, "collection", "sequence"),
+)

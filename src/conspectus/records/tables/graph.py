@@ -1,0 +1,137 @@
+"""The tables of graphs: nodes, what they are called, edges with their evidence, and what was merged by hand.
+
+Nodes and edges have numbers in order of recording, by which rows refer to each other. What a merge took out
+of a graph stays with the number of the merge as `aside`; what is there has 0. An edge also knows the ids of
+its ends, so that the indexes by which graphs are walked hold all that a step needs, heaviest first.
+"""
+
+from sqlalchemy import Column, Float, ForeignKey, Index, Integer, Table, UniqueConstraint, text
+
+from conspectus.records.tables.core import Number, String, Text, metadata
+
+ENDED = text("closed_by IS NOT NULL")
+
+graph_nodes = Table(
+    "graph_nodes",
+    metadata,
+    Column("number", Number, primary_key=True, autoincrement=False),
+    Column("graph", ForeignKey("sources.id", ondelete="CASCADE"), nullable=False),
+    Column("id", String, nullable=False),
+    Column("aside", Number, nullable=False, server_default="0"),
+    Column("type", String, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("aliases", Text, nullable=False),
+    Column("merged", Text, nullable=False, server_default="[]"),
+    Column("properties", Text, nullable=False),
+    Column("recorded", Number, nullable=False),
+    Column("updated", Number, nullable=False),
+    Column("valid_from", Number),
+    Column("valid_until", Number),
+    Column("passing", Integer, nullable=False),
+    UniqueConstraint("graph", "id", "aside"),
+    Index(None, "graph", "aside", "type", "id"),
+    Index(None, "id", "graph"),
+)
+
+graph_names = Table(
+    "graph_names",
+    metadata,
+    Column("graph", String, primary_key=True),
+    Column("key", String, primary_key=True),
+    Column("node", ForeignKey("graph_nodes.number", ondelete="CASCADE"), primary_key=True),
+    Column("merge", Number, nullable=False),
+    Index(None, "node"),
+    Index(None, "key", "graph"),
+    sqlite_with_rowid=False,
+)
+
+graph_terms = Table(
+    "graph_terms",
+    metadata,
+    Column("graph", String, primary_key=True),
+    Column("term", String, primary_key=True),
+    Column("node", ForeignKey("graph_nodes.number", ondelete="CASCADE"), primary_key=True),
+    Column("merge", Number, nullable=False),
+    Index(None, "node"),
+    sqlite_with_rowid=False,
+)
+
+graph_edges = Table(
+    "graph_edges",
+    metadata,
+    Column("number", Number, primary_key=True, autoincrement=False),
+    Column("graph", ForeignKey("sources.id", ondelete="CASCADE"), nullable=False),
+    Column("id", String, nullable=False),
+    Column("aside", Number, nullable=False, server_default="0"),
+    Column("source", ForeignKey("graph_nodes.number", ondelete="CASCADE"), nullable=False),
+    Column("target", ForeignKey("graph_nodes.number", ondelete="CASCADE"), nullable=False),
+    Column("source_id", String, nullable=False),
+    Column("target_id", String, nullable=False),
+    Column("type", String, nullable=False),
+    Column("weight", Float, nullable=False),
+    Column("properties", Text, nullable=False),
+    Column("recorded", Number, nullable=False),
+    Column("updated", Number, nullable=False),
+    Column("valid_from", Number),
+    Column("valid_until", Number),
+    Column("began", Number, nullable=False),
+    Column("single", Integer, nullable=False),
+    Column("stands", Integer, nullable=False),
+    Column("closed_by", ForeignKey("graph_edges.number", ondelete="SET NULL")),
+    UniqueConstraint("id", "aside"),
+    Index(None, "graph", "aside"),
+    Index(None, "source", "aside", "type"),
+    Index("ix_graph_edges_closed_by", "closed_by", sqlite_where=ENDED, postgresql_where=ENDED),
+)
+"""`began` is when an edge is true from, or was recorded; `stands` says that it needs no document."""
+
+for _name, _near, _far in (("out", "source", "target"), ("in", "target", "source")):
+    Index(
+        f"ix_graph_edges_{_name}",
+        graph_edges.c[_near],
+        graph_edges.c.aside,
+        graph_edges.c.weight.desc(),
+        graph_edges.c[f"{_far}_id"],
+        graph_edges.c.type,
+        graph_edges.c.valid_from,
+        graph_edges.c.valid_until,
+        graph_edges.c[_far],
+    )
+
+graph_evidence = Table(
+    "graph_evidence",
+    metadata,
+    Column("number", Number, primary_key=True, autoincrement=False),
+    Column("edge", ForeignKey("graph_edges.number", ondelete="CASCADE"), nullable=False),
+    Column("document", ForeignKey("documents.id", ondelete="CASCADE"), nullable=False),
+    Column("merge", Number, nullable=False, server_default="0"),
+    UniqueConstraint("edge", "document"),
+    Index(None, "document"),
+)
+
+graph_events = Table(
+    "graph_events",
+    metadata,
+    Column("number", Number, primary_key=True, autoincrement=False),
+    Column("graph", ForeignKey("sources.id", ondelete="CASCADE"), nullable=False),
+    Column("kind", String, nullable=False),
+    Column("at", Number, nullable=False),
+    Column("by", String, nullable=False),
+    Column("before", Text, nullable=False),
+    Column("after", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("undone", Integer, nullable=False),
+    Index(None, "graph", "number"),
+)
+
+graph_moves = Table(
+    "graph_moves",
+    metadata,
+    Column("event", ForeignKey("graph_events.number", ondelete="CASCADE"), primary_key=True),
+    Column("edge", ForeignKey("graph_edges.number", ondelete="CASCADE"), primary_key=True),
+    Column("source", Number, nullable=False),
+    Column("target", Number, nullable=False),
+    Index(None, "edge"),
+    sqlite_with_rowid=False,
+)
+"""Where an edge led before a merge."""

@@ -1,0 +1,145 @@
+"""The rows of a table in the order of their keys, some at a time."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Delete,
+    Insert,
+    Select,
+    Table,
+    bindparam,
+    delete,
+    func,
+    insert,
+    select,
+    tuple_,
+)
+
+from conspectus.records.transfer.checksums import Sum, hash_of, sum_of, written_out
+
+Key = tuple[Any, ...]
+Row = tuple[Any, ...]
+
+FIRST_ROWS = 16
+MOST_ROWS = 2_000
+PAGE_BYTES = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRange:
+    """All keys above one and up to another; None is no bound."""
+
+    after: Key | None = None
+    upto: Key | None = None
+
+
+EVERYTHING = KeyRange()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """All rows of a table whose keys are in a range."""
+
+    keys: KeyRange
+    rows: Mapping[Key, Row]
+    hashes: Mapping[Key, int]
+    size: int
+
+    @property
+    def sum(self) -> Sum:
+        """What the page is compared by."""
+        return sum_of(self.hashes.values())
+
+
+class KeyedTable:
+    """A table that is read in pages by its primary key, and changed by it."""
+
+    def __init__(self, table: Table) -> None:
+        self.name = table.name
+        self.columns = [column.name for column in table.columns]
+        self._table = table
+        self._key = tuple(table.primary_key.columns)
+        self._places = [self.columns.index(column.name) for column in self._key]
+        self._names = [f"key_{number}" for number in range(len(self._key))]
+
+    def pages(
+        self, connection: Connection, keys: KeyRange = EVERYTHING, *, expected: int = FIRST_ROWS
+    ) -> Iterator[Page]:
+        """The rows of a range in pages of about `PAGE_BYTES`; their ranges cover all of it.
+
+        They are one page where there are `expected` of them.
+        """
+        after, most = keys.after, expected + 1
+        while True:
+            rows = connection.execute(self._chosen(KeyRange(after, keys.upto)).limit(most)).all()
+            is_last = len(rows) < most
+            upto = keys.upto if is_last else self._key_of(rows[-1])
+            page = self._page(KeyRange(after, upto), [tuple(row) for row in rows])
+            yield page
+            if is_last:
+                return
+            after, most = upto, _next_size(most, page.size)
+
+    def total(self, connection: Connection, *, read: Callable[[int], None] | None = None) -> Sum:
+        """The sum of all rows; `read` is told of the rows of each page."""
+        found = Sum()
+        for page in self.pages(connection):
+            found += page.sum
+            if read is not None:
+                read(page.sum.rows)
+        return found
+
+    def count(self, connection: Connection) -> int:
+        """How many rows there are."""
+        return connection.execute(select(func.count()).select_from(self._table)).scalar_one()
+
+    def remove(self, connection: Connection, keys: Sequence[Key]) -> None:
+        """Delete the rows with these keys."""
+        if keys:
+            connection.execute(self._deleting(), [dict(zip(self._names, key, strict=True)) for key in keys])
+
+    def store(self, connection: Connection, rows: Sequence[Row]) -> None:
+        """Store rows; in SQLite, whose constraints stay, each takes the place of what contradicts it."""
+        if rows:
+            given = [dict(zip(self.columns, row, strict=True)) for row in rows]
+            connection.execute(self._inserting(), given)
+
+    def _chosen(self, keys: KeyRange) -> Select[Any]:
+        chosen = select(self._table).order_by(*self._key)
+        if keys.after is not None:
+            chosen = chosen.where(self._compared() > self._value(keys.after))
+        if keys.upto is not None:
+            chosen = chosen.where(self._compared() <= self._value(keys.upto))
+        return chosen
+
+    def _compared(self) -> ColumnElement[Any]:
+        return self._key[0] if len(self._key) == 1 else tuple_(*self._key)
+
+    def _value(self, key: Key) -> Any:
+        return key[0] if len(key) == 1 else tuple_(*key, types=[column.type for column in self._key])
+
+    def _key_of(self, row: Row) -> Key:
+        return tuple(row[place] for place in self._places)
+
+    def _page(self, keys: KeyRange, rows: Sequence[Row]) -> Page:
+        by_key = {self._key_of(row): row for row in rows}
+        written = {key: written_out(row) for key, row in by_key.items()}
+        hashes = {key: hash_of(each) for key, each in written.items()}
+        return Page(keys, by_key, hashes, sum(map(len, written.values())))
+
+    def _deleting(self) -> Delete:
+        pairs = zip(self._key, self._names, strict=True)
+        return delete(self._table).where(*(column == bindparam(name) for column, name in pairs))
+
+    def _inserting(self) -> Insert:
+        return insert(self._table).prefix_with("OR REPLACE", dialect="sqlite")
+
+
+def _next_size(rows: int, size: int) -> int:
+    if size > PAGE_BYTES:
+        return max(rows // 2, 1)
+    return min(rows * 2, MOST_ROWS) if size < PAGE_BYTES // 2 else rows

@@ -1,0 +1,220 @@
+"""A move: rounds that bring over what differs, a last one that writers wait for, and a comparison of all."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection
+
+from conspectus.errors import NotFound, StorageError, StorageTooNew
+from conspectus.ports import Progress
+from conspectus.records.core.connect import UNFINISHED, version_of
+from conspectus.records.core.database import Database
+from conspectus.records.tables.core import VERSION
+from conspectus.records.transfer.checksums import Sum
+from conspectus.records.transfer.following import FOLLOWED, Chunks, View, changed_since
+from conspectus.records.transfer.pages import EVERYTHING, FIRST_ROWS, KeyedTable, KeyRange
+from conspectus.records.transfer.target import Target, check_references, moved_tables, see_all
+
+LAST_ROWS = 1_000
+MOST_ROUNDS = 10
+SILENT_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class TableMoved:
+    """A table as it was read from the source and from the target when all was there."""
+
+    table: str
+    source: Sum
+    target: Sum
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """What a move did. The target is the source as it was at `moment`, after change `sequence`.
+
+    For `held_seconds` before that, writers of the source waited.
+    """
+
+    tables: Sequence[TableMoved]
+    moment: datetime
+    sequence: int
+    held_seconds: float
+    rounds: int
+    written: int
+    resumed: bool
+
+
+class TableMove:
+    """A table whose pages are remembered, so that a later round reads the target only where they changed."""
+
+    def __init__(self, table: KeyedTable) -> None:
+        self.table = table
+        self._known: list[tuple[KeyRange, Sum | None]] = [(EVERYTHING, None)]
+
+    @property
+    def rows(self) -> int:
+        """How many rows the source had when it was last read."""
+        return sum(before.rows for _, before in self._known if before is not None)
+
+    def bring(
+        self,
+        source: Connection,
+        target: Target,
+        changed: Sequence[Chunks] | None,
+        *,
+        read: Callable[[int], None],
+    ) -> int:
+        """Bring over what differs, of a table that is followed only where chunks changed."""
+        written, known = 0, self._known
+        self._known = []
+        for keys, before in known:
+            if changed is not None and not any(each.touch(keys) for each in changed):
+                self._known.append((keys, before))
+                continue
+            expected = FIRST_ROWS if before is None else before.rows
+            for page in self.table.pages(source, keys, expected=expected):
+                if (page.keys, page.sum) != (keys, before):
+                    written += target.make_equal(self.table, page)
+                self._known.append((page.keys, page.sum))
+                read(len(page.rows))
+        return written
+
+
+class Move:
+    """From one database into another, `without` what the caller moves by other means."""
+
+    def __init__(
+        self,
+        source: Database,
+        target: Target,
+        *,
+        progress: Progress | None = None,
+        without: frozenset[str] = frozenset(),
+    ) -> None:
+        self._source = source
+        self._target = target
+        self._progress = progress
+        self._tables = [TableMove(KeyedTable(table)) for table in moved_tables() if table.name not in without]
+        self._view: View | None = None
+
+    def run(self, *, origin: str, at_last: Callable[[], None]) -> Moved:
+        """Move everything; `at_last` is called while writers of the source wait.
+
+        Raises NotFound, StorageTooNew or StorageError for a source that cannot be moved, and Conflict for a
+        target that is not empty.
+        """
+        with self._source.translated():
+            with _snapshot(self._source) as view:
+                _require_newest(view, self._source.name)
+            resumed = self._target.begin(origin)
+            rounds, written = self._rounds()
+            with ExitStack() as stack:
+                with self._source.writing.begin() as lock:
+                    began = time.monotonic()
+                    view = stack.enter_context(_snapshot(self._source))
+                    written += self._round(view, lock)
+                    _run_beside(lock, at_last)
+                    moment, held = datetime.now(UTC), time.monotonic() - began
+                sequence = View.of(view).sequence
+                tables = self._compared(view)
+            self._target.end()
+        return Moved(tables, moment, sequence, held, rounds + 1, written, resumed)
+
+    def _rounds(self) -> tuple[int, int]:
+        """Bring over what differs until so little changes meanwhile that writers can wait for the rest."""
+        total = rounds = 0
+        brought = LAST_ROWS + 1
+        while brought > LAST_ROWS and rounds < MOST_ROUNDS:
+            with _snapshot(self._source) as view:
+                brought = self._round(view)
+            total, rounds = total + brought, rounds + 1
+        return rounds, total
+
+    def _round(self, view: Connection, lock: Connection | None = None) -> int:
+        """Make the target what the source is in one view of it; how many rows were stored or deleted."""
+        is_first = self._view is None
+        changed = None if self._view is None else changed_since(self._view, view)
+        self._view = View.of(view)
+        # Counting reads whole tables, for which no writer should wait.
+        total = sum(move.table.count(view) for move in self._tables) if is_first else self._rows
+        counted = self._counted("moving" if is_first else "what came since", total, lock)
+        return sum(
+            move.bring(view, self._target, changed if move.table.name in FOLLOWED else None, read=counted)
+            for move in self._tables
+        )
+
+    def _compared(self, view: Connection) -> Sequence[TableMoved]:
+        """Every table, read again from both sides. Raises StorageError where they differ."""
+        counted = self._counted("comparing", self._rows)
+        found = []
+        with self._target.reading() as there:
+            for move in self._tables:
+                source = move.table.total(view, read=counted)
+                found.append(TableMoved(move.table.name, source, move.table.total(there)))
+            if differing := ", ".join(each.table for each in found if each.source != each.target):
+                name = self._target.database.name
+                raise StorageError(f"{name} differs from the source in {differing}; move once more")
+            check_references(there)
+        return found
+
+    @property
+    def _rows(self) -> int:
+        """How many rows the source had when it was last looked at."""
+        return sum(move.rows for move in self._tables)
+
+    def _counted(self, what: str, total: int, lock: Connection | None = None) -> Callable[[int], None]:
+        """What tells the progress of reading rows, for each page."""
+        done = 0
+
+        def read(rows: int) -> None:
+            nonlocal done
+            done += rows
+            if lock is not None:
+                _speak(lock)
+            if self._progress is not None:
+                self._progress(what, min(done, total), total)
+
+        return read
+
+
+@contextmanager
+def _snapshot(database: Database) -> Iterator[Connection]:
+    """One unchanging view of all rows, for as long as the block lasts."""
+    with database.reading.connect() as connection, connection.begin():
+        see_all(connection)
+        version_of(connection)
+        yield connection
+
+
+def _run_beside(lock: Connection, work: Callable[[], None]) -> None:
+    """Run it in another thread, for as long as it takes, with the lock kept."""
+    with ThreadPoolExecutor(1) as thread:
+        running = thread.submit(work)
+        while not wait([running], timeout=SILENT_SECONDS).done:
+            _speak(lock)
+        running.result()
+
+
+def _speak(lock: Connection) -> None:
+    """Say something: a server takes the lock from a transaction that is silent for too long."""
+    lock.exec_driver_sql("SELECT 1")
+
+
+def _require_newest(connection: Connection, name: str) -> None:
+    """Raise NotFound, StorageTooNew or StorageError for what is no store that this program can move."""
+    stored = version_of(connection)
+    if stored is None:
+        raise NotFound("store at", name)
+    if stored == UNFINISHED:
+        raise StorageError(f"{name}: a move into it has not ended; end that one first")
+    if stored > VERSION:
+        raise StorageTooNew(name, stored)
+    if stored < VERSION:
+        raise StorageError(
+            f"{name} has version {stored}, older than this program: open it once, then move it"
+        )

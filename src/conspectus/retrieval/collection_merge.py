@@ -1,0 +1,87 @@
+"""One ranking out of the answers of several collections."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from conspectus.model.query import Query
+from conspectus.model.results import Hit, Retrieval
+from conspectus.retrieval.fusion import fuse
+from conspectus.retrieval.graph_score import GRAPH, GRAPH_PLAN
+from conspectus.retrieval.scoring_profiles import Product, profile_named
+from conspectus.text.analyzer import Analyzer
+
+CONSTANT = 60
+"""Reciprocal rank fusion as published: Cormack, Clarke and Buettcher, SIGIR 2009."""
+
+
+def merged(query: Query, answers: Sequence[Retrieval], *, comparable: bool) -> Retrieval:
+    """The best hits of all answers.
+
+    Where all collections embed alike, the raw scores of all hits are fused once more as those of one
+    collection; otherwise only ranks can be compared, and a hit's score is 1 / (60 + its rank).
+    """
+    ranked = _compared(query, answers) if comparable else _by_rank(answers)
+    hits = tuple(sorted(ranked, key=lambda hit: (-hit.score, hit.chunk.id))[: query.limit])
+    steps = {name for answer in answers for name in answer.timings}
+    return Retrieval(
+        outcome="found" if hits else "nothing_relevant",
+        hits=hits,
+        below_floor=tuple(hit for answer in answers for hit in answer.below_floor),
+        plan={
+            "collections": str(len(answers)),
+            "merged by": "raw scores" if comparable else "rank",
+            **_graph_plan(answers),
+        },
+        notices=tuple(dict.fromkeys(notice for answer in answers for notice in answer.notices)),
+        terms={name: terms for answer in answers for name, terms in answer.terms.items()},
+        timings={name: sum(answer.timings.get(name, 0.0) for answer in answers) for name in sorted(steps)},
+    )
+
+
+def _compared(query: Query, answers: Sequence[Retrieval]) -> list[Hit]:
+    """Products of raw similarity mean the same everywhere; what is added to a base needs one base for all."""
+    situation = query.situation
+    if situation is not None and isinstance(profile_named(situation.profile), Product):
+        return [hit for answer in answers for hit in answer.hits]
+    return _fused(query, answers)
+
+
+def _fused(query: Query, answers: Sequence[Retrieval]) -> list[Hit]:
+    hits = [hit for answer in answers for hit in answer.hits]
+    words = np.array([hit.words or 0.0 for hit in hits], dtype=np.float64)
+    cosine = np.array([np.nan if hit.similarity is None else hit.similarity for hit in hits])
+    again = fuse(words, cosine, terms=len(set(Analyzer(language=None).terms(query.text))))
+    shares = [_share(query, hit) for hit in hits]
+    return [
+        _scored(hit, {**hit.parts, "words": share * float(by_words), "vectors": share * float(by_vectors)})
+        for hit, share, by_words, by_vectors in zip(hits, shares, again.words, again.vectors, strict=True)
+    ]
+
+
+def _share(query: Query, hit: Hit) -> float:
+    """What words and vectors weigh beside a graph, where one had a say."""
+    return 1.0 if query.graph is None or GRAPH not in hit.parts else 1.0 - query.graph.alpha
+
+
+def _graph_plan(answers: Sequence[Retrieval]) -> dict[str, str]:
+    """What the graph did in each of the collections."""
+    told: dict[str, dict[str, None]] = {}
+    for answer in answers:
+        for name in GRAPH_PLAN:
+            if name in answer.plan:
+                told.setdefault(name, {})[answer.plan[name]] = None
+    return {name: "; ".join(each) for name, each in told.items()}
+
+
+def _by_rank(answers: Sequence[Retrieval]) -> list[Hit]:
+    return [
+        _scored(hit, {"rank": 1.0 / (CONSTANT + rank)})
+        for answer in answers
+        for rank, hit in enumerate(answer.hits, start=1)
+    ]
+
+
+def _scored(hit: Hit, parts: dict[str, float]) -> Hit:
+    return replace(hit, parts=parts, score=sum(parts.values()))

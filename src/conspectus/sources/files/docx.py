@@ -1,0 +1,282 @@
+"""DOCX: headings, lists with their numbers, tables, notes, text boxes and formulas as Markdown.
+
+Own code over the XML, because neither mammoth, markitdown nor kreuzberg keeps charts and the numbers of
+headings (measured on docling's documents; see ADR 0006). Deleted text, headers and footers are left out.
+Pages are those that the word processor saw when it last laid the text out, else those begun by hand.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+from conspectus.sources.files.drawingml import chart, diagram
+from conspectus.sources.files.formulas import latex
+from conspectus.sources.files.markdown_blocks import (
+    PAGE_BREAK,
+    Extract,
+    heading,
+    item,
+    joined,
+    one_line,
+    paged,
+    plain,
+    table,
+)
+from conspectus.sources.files.numbering import BULLET, Numbering, numbering
+from conspectus.sources.files.zip_xml import (
+    Archive,
+    Relation,
+    attribute,
+    child,
+    local,
+    main_part,
+    number,
+    related,
+    relations,
+    value,
+)
+
+MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+LEFT_OUT = frozenset({
+    "del", "moveFrom", "delText", "instrText", "rPr", "pPr", "sectPr", "tblPr", "tblGrid", "trPr", "tcPr",
+    "sdtPr", "rt", "proofErr",
+})  # fmt: skip
+NOTES = {"footnotes": "footnote", "endnotes": "endnote", "comments": "comment"}
+STYLES_ABOVE = 10
+WIDEST = 100
+
+Inline: TypeAlias = Callable[[Any], str]
+
+
+def read_word(archive: Archive) -> Extract:
+    """The text of a DOCX. Raises Refused."""
+    name = main_part(archive)
+    document = archive.xml(name)
+    reader = _Reader(
+        archive=archive,
+        styles=_styles(archive.xml(related(archive, name, "styles"))),
+        numbering=numbering(archive.xml(related(archive, name, "numbering"))),
+        links=relations(archive, name),
+        laid_out=any(local(each) == "lastRenderedPageBreak" for each in document.iter()),
+    )
+    body = child(document, "body")
+    blocks = list(reader.blocks(document if body is None else body))
+    notes = [note for kind, one in NOTES.items() for note in reader.notes(name, kind, one)]
+    text, places = paged(joined([*blocks, *notes]))
+    return Extract(text, MEDIA_TYPE, title=reader.title, places=places)
+
+
+@dataclass(frozen=True, slots=True)
+class _Style:
+    """What a style of paragraphs says of headings and lists."""
+
+    name: str = ""
+    outline: int | None = None
+    listed: tuple[str, int] | None = None
+
+
+@dataclass(slots=True)
+class _Reader:
+    archive: Archive
+    styles: Mapping[str, _Style]
+    numbering: Numbering
+    links: Mapping[str, Relation]
+    laid_out: bool
+    title: str = ""
+    boxes: list[str] = field(default_factory=list)
+
+    def blocks(self, element: Any) -> Iterator[str]:
+        """The blocks in an element that holds paragraphs and tables."""
+        for each in element:
+            name = local(each)
+            if name == "p":
+                yield self._paragraph(each)
+                yield from self._taken_boxes()
+            elif name == "tbl":
+                yield self._table(each)
+            elif name not in LEFT_OUT:
+                yield from self.blocks(each)
+
+    def notes(self, part: str, kind: str, one: str) -> Iterator[str]:
+        """The footnotes, endnotes or comments of the document."""
+        for each in self.archive.xml(related(self.archive, part, kind)):
+            text = one_line(joined(self.blocks(each))).replace(PAGE_BREAK, "")
+            if local(each) == one and text:
+                yield f"[^{one}-{attribute(each, 'id')[:9]}]: {text}"
+
+    def _taken_boxes(self) -> Iterator[str]:
+        taken, self.boxes = self.boxes, []
+        return iter(taken)
+
+    def _paragraph(self, paragraph: Any) -> str:
+        text = self._inside(paragraph)
+        properties = child(paragraph, "pPr")
+        style = self.styles.get("" if properties is None else value(properties, "pStyle") or "", _Style())
+        level = _heading_level(properties, style)
+        listed = style.listed if properties is None else _listed(properties) or style.listed
+        mark = self.numbering.mark(*listed) if listed and text.strip() and 0 <= listed[1] < 9 else ""
+        if level:
+            self.title = self.title or one_line(text.replace(PAGE_BREAK, " "))
+            return heading(f"{'' if mark == BULLET else mark} {text}", level)
+        if mark and listed:
+            simple = mark == BULLET or mark[:-1].isdecimal()
+            return item(text if simple else f"{mark} {text}", listed[1], mark if simple else BULLET)
+        return plain(text)
+
+    def _table(self, table_element: Any) -> str:
+        rows = list(_found(table_element, "tr"))
+        alone = list(_found(rows[0], "tc")) if len(rows) == 1 else []
+        return joined(self.blocks(alone[0])) if len(alone) == 1 else table(list(self._rows(rows)))
+
+    def _rows(self, rows: Iterable[Any]) -> Iterator[list[str]]:
+        """The rows of a table; a merged cell says its text in each row and column that it spans."""
+        above: dict[int, str] = {}
+        for row in rows:
+            cells = [""] * _width(value(row, "trPr", "gridBefore"), 0)
+            for cell in _found(row, "tc"):
+                merged = child(cell, "tcPr", "vMerge")
+                continued = merged is not None and attribute(merged, "val", "continue") == "continue"
+                text = above.get(len(cells), "") if continued else self._cell(cell)
+                above[len(cells)] = text
+                cells += [text] * _width(value(cell, "tcPr", "gridSpan"), 1)
+            yield cells
+
+    def _cell(self, cell: Any) -> str:
+        return joined(self.blocks(cell)).replace("\n", " ")
+
+    def _inside(self, element: Any) -> str:
+        return "".join(map(self._inline, element))
+
+    def _inline(self, element: Any) -> str:
+        name = local(element)
+        if name in LEFT_OUT:
+            return ""
+        if name == "t":
+            return element.text or ""
+        written = _MARKS.get(name)
+        if written is not None:
+            return written
+        special = self._specials().get(name)
+        return special(element) if special else self._inside(element)
+
+    def _specials(self) -> Mapping[str, Inline]:
+        return {
+            "br": self._break,
+            "lastRenderedPageBreak": lambda _: PAGE_BREAK,
+            "sym": _symbol,
+            "hyperlink": self._link,
+            "oMath": lambda formula: f"${latex(formula).strip()}$",
+            "oMathPara": lambda formula: f"$${latex(formula).strip()}$$",
+            "footnoteReference": lambda note: f"[^footnote-{attribute(note, 'id')[:9]}]",
+            "endnoteReference": lambda note: f"[^endnote-{attribute(note, 'id')[:9]}]",
+            "commentReference": lambda note: f"[^comment-{attribute(note, 'id')[:9]}]",
+            "AlternateContent": self._alternative,
+            "txbxContent": self._box,
+            "chart": self._chart,
+            "relIds": self._diagram,
+            "sdt": self._control,
+        }
+
+    def _break(self, element: Any) -> str:
+        if attribute(element, "type") == "page":
+            return "" if self.laid_out else PAGE_BREAK
+        return "\n"
+
+    def _link(self, element: Any) -> str:
+        text = self._inside(element)
+        relation = self.links.get(attribute(element, "id"))
+        known = relation is not None and relation.external and text.strip() and relation.target != text
+        return f"[{text}]({relation.target})" if known and relation is not None else text
+
+    def _alternative(self, element: Any) -> str:
+        """The first of several forms of the same drawing that has any text."""
+        for form in element:
+            before = len(self.boxes)
+            text = self._inside(form)
+            if text.strip() or len(self.boxes) > before:
+                return text
+        return ""
+
+    def _box(self, element: Any) -> str:
+        outer, self.boxes = self.boxes, []
+        self.boxes = [*outer, *filter(None, [joined(self.blocks(element))])]
+        return ""
+
+    def _chart(self, element: Any) -> str:
+        relation = self.links.get(attribute(element, "id"))
+        if relation is not None:
+            self.boxes.append(joined(chart(self.archive.xml(relation.target))))
+        return ""
+
+    def _diagram(self, element: Any) -> str:
+        relation = self.links.get(attribute(element, "dm"))
+        if relation is not None:
+            self.boxes.append(joined(diagram(self.archive.xml(relation.target))))
+        return ""
+
+    def _control(self, element: Any) -> str:
+        checked = value(element, "sdtPr", "checkbox", "checked")
+        return self._inside(element) if checked is None else "[x]" if checked in {"1", "true"} else "[ ]"
+
+
+def _width(text: str | None, least: int) -> int:
+    return max(least, min(number(text, least), WIDEST))
+
+
+_MARKS = {"tab": "\t", "cr": "\n", "noBreakHyphen": "-", "softHyphen": ""}
+
+
+def _found(element: Any, name: str) -> Iterator[Any]:
+    """The rows of a table or the cells of a row, be they inside controls or changes."""
+    for each in element:
+        if local(each) == name:
+            yield each
+        elif local(each) in {"sdt", "sdtContent", "customXml", "ins", "smartTag"}:
+            yield from _found(each, name)
+
+
+def _styles(part: Any) -> Mapping[str, _Style]:
+    elements = {attribute(each, "styleId"): each for each in part if local(each) == "style"}
+    return {name: _style(each, elements) for name, each in elements.items()}
+
+
+def _style(element: Any, elements: Mapping[str, Any]) -> _Style:
+    """A style with what it takes over from those that it is based on."""
+    names, outline, listed = [], None, None
+    current: Any | None = element
+    for _ in range(STYLES_ABOVE):
+        if current is None:
+            break
+        names.append((value(current, "name") or "").lower())
+        outline = value(current, "pPr", "outlineLvl") if outline is None else outline
+        properties = child(current, "pPr")
+        listed = listed or (None if properties is None else _listed(properties))
+        current = elements.get(value(current, "basedOn") or "")
+    named = next((name for name in names if _level_of(name)), "")
+    return _Style(named, None if outline is None else number(outline, 9), listed)
+
+
+def _listed(properties: Any) -> tuple[str, int] | None:
+    name = value(properties, "numPr", "numId")
+    return None if name is None else (name, number(value(properties, "numPr", "ilvl")))
+
+
+def _level_of(name: str) -> int:
+    if name == "title":
+        return 1
+    return number(name.removeprefix("heading ")) if name.startswith("heading ") else 0
+
+
+def _heading_level(properties: Any | None, style: _Style) -> int:
+    own = None if properties is None else value(properties, "outlineLvl")
+    outline = style.outline if own is None else number(own, 9)
+    return _level_of(style.name) or (outline + 1 if outline is not None and 0 <= outline < 9 else 0)
+
+
+def _symbol(element: Any) -> str:
+    code = attribute(element, "char")
+    try:
+        character = int(code[:6], 16)
+    except ValueError:
+        return ""
+    return "" if 0xD800 <= character < 0xF900 or character > 0x10FFFF or character < 32 else chr(character)

@@ -1,0 +1,230 @@
+"""Files and folders: what is taken in, and its text.
+
+Below a folder that the caller names, these are left out: hidden files and folders (so every version
+control folder), what `.gitignore` and `.git/info/exclude` ignore, data directories of Conspectus,
+`node_modules`, `__pycache__`, virtual environments, and links that lead out of the named folder. A folder
+is entered once, however many links lead to it. Pipes, sockets and devices are never opened. A folder that
+cannot be read comes out of `discover` like a file and fails in `parse`, so that it is reported and not
+forgotten.
+"""
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path, PurePath
+
+from conspectus.errors import TooLarge, UnreadableFile
+from conspectus.ports import FoundFile, ParsedFile
+from conspectus.settings import RECORDS, Settings
+from conspectus.sources.files.ignore import IgnoreRules, rules_above, rules_in
+from conspectus.sources.files.parser_pool import Children, Limits
+from conspectus.sources.files.parsers import extracted, is_known, parse_text
+from conspectus.sources.plain_text import plain_text, refuse_unsupported
+
+SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "CVS", "_darcs"})
+VIRTUAL_ENVIRONMENT = "pyvenv.cfg"
+SQLITE = b"SQLite format 3\x00"
+BINARY = (
+    (b"%PDF-", "pdf"), (b"PK\x03\x04", "zip"), (b"PK\x05\x06", "zip"),
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "compound"),
+)  # fmt: skip
+NAMED = {
+    ".pdf": "pdf", ".docx": "zip", ".docm": "zip", ".pptx": "zip", ".pptm": "zip", ".xlsx": "zip",
+    ".xlsm": "zip", ".xlsb": "zip", ".ods": "zip", ".epub": "zip", ".xls": "workbook", ".eml": "mail",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFiles:
+    """The `Files` port over the local file system.
+
+    Limits: bytes of a file, files, depth of folders, and for files of binary formats, which are read in a
+    child process, seconds and bytes of memory to read one and the bytes that it may unpack to.
+    """
+
+    max_file_bytes: int = 50_000_000
+    max_files: int = 1_000_000
+    max_depth: int = 64
+    parse_seconds: int = 120
+    parse_memory_bytes: int = 2_000_000_000
+    max_unpacked_bytes: int = 200_000_000
+    _children: Children = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        limits = Limits(self.parse_seconds, self.parse_memory_bytes, self.max_unpacked_bytes)
+        object.__setattr__(self, "_children", Children(limits))
+
+    @classmethod
+    def under(cls, settings: Settings) -> "LocalFiles":
+        """With the limits of the settings."""
+        return cls(
+            max_file_bytes=settings.max_file_bytes,
+            max_files=settings.max_files,
+            max_depth=settings.max_folder_depth,
+            parse_seconds=settings.parse_timeout_seconds,
+            parse_memory_bytes=settings.parse_max_memory_bytes,
+            max_unpacked_bytes=settings.max_unpacked_bytes,
+        )
+
+    def discover(self, paths: Sequence[Path]) -> Iterator[FoundFile]:
+        """Every file below the paths, by name; names are relative to the folder that the caller named.
+
+        Where two folders hold the same relative name, the later file is named by its whole path. Raises
+        UnreadableFile at once for a path that does not exist or is a data directory, TooLarge over a limit.
+        """
+        for path in paths:
+            if not path.exists():
+                raise UnreadableFile(str(path), "does not exist")
+            if _is_data_directory(path):
+                raise UnreadableFile(str(path), "is a data directory; name the folder of the documents")
+        return self._discover(paths)
+
+    def parse(self, found: FoundFile) -> ParsedFile:
+        """The file's documents. Raises UnreadableFile or TooLarge."""
+        return self._parsed(self._read(found), found.name, path=str(found.path))
+
+    def parse_bytes(self, data: bytes, name: str, *, charset: str | None = None) -> ParsedFile:
+        """The documents of a file that is not on disk, by the same rules.
+
+        `charset` is the encoding that its sender gives. Raises UnreadableFile or TooLarge.
+        """
+        self._hold_to_limit(len(data))
+        return self._parsed(data, name, path=name, charset=charset)
+
+    def _parsed(self, data: bytes, name: str, *, path: str, charset: str | None = None) -> ParsedFile:
+        kind = _binary_kind(data, name)
+        if kind is None:
+            return _parsed_text(data, name, path=path, charset=charset)
+        documents, notice = extracted(self._children.read(kind, data, name), name=name, path=path)
+        return ParsedFile(documents, notice=notice)
+
+    def _discover(self, paths: Sequence[Path]) -> Iterator[FoundFile]:
+        taken: set[str] = set()
+        for path in paths:
+            for found in self._below(path):
+                whole = found.path.absolute().as_posix()
+                unique = replace(found, name=whole) if found.name in taken else found
+                if unique.name in taken:
+                    continue
+                taken.add(unique.name)
+                if len(taken) > self.max_files:
+                    raise TooLarge("files", size=len(taken), limit=self.max_files, unit="files")
+                yield unique
+
+    def _below(self, path: Path) -> Iterator[FoundFile]:
+        if path.is_dir():
+            return _Walk(path.resolve(), self.max_depth).files(path, 0)
+        return iter([FoundFile(path, path.name, path.stat().st_size, is_named=True)])
+
+    def _read(self, found: FoundFile) -> bytes:
+        """The bytes of a regular file, whose size is checked before and while it is read."""
+        try:
+            state = found.path.stat()
+            if not stat.S_ISREG(state.st_mode):
+                return _refuse_special(found, state.st_mode)
+            with found.path.open("rb") as stream:
+                refuse_unsupported(found.name, stream.peek())
+                self._hold_to_limit(state.st_size)
+                data = stream.read(self.max_file_bytes + 1)
+        except OSError as error:
+            raise UnreadableFile(found.name, error.strerror or str(error)) from error
+        self._hold_to_limit(len(data))
+        return data
+
+    def _hold_to_limit(self, size: int) -> None:
+        if size > self.max_file_bytes:
+            raise TooLarge("file", size=size, limit=self.max_file_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk:
+    """One named folder: its real path, and the real folders entered so far."""
+
+    root: Path
+    max_depth: int
+    entered: set[Path] = field(default_factory=set)
+
+    def files(
+        self, folder: Path, depth: int, prefix: str = "", rules: IgnoreRules | None = None
+    ) -> Iterator[FoundFile]:
+        if depth > self.max_depth:
+            raise TooLarge("folder", size=depth, limit=self.max_depth, unit="levels")
+        real = folder.resolve()
+        if real in self.entered:
+            return
+        self.entered.add(real)
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError:
+            yield FoundFile(folder, prefix.rstrip("/") or folder.name, 0)
+            return
+        if depth and (
+            any(entry.name == VIRTUAL_ENVIRONMENT for entry in entries) or _is_data_directory(real)
+        ):
+            return
+        rules = rules_in(real, rules if depth else rules_above(real))
+        for entry in entries:
+            if not entry.name.startswith("."):
+                yield from self._entry(entry, depth, f"{prefix}{entry.name}", rules)
+
+    def _entry(
+        self, entry: os.DirEntry[str], depth: int, name: str, rules: IgnoreRules | None
+    ) -> Iterator[FoundFile]:
+        path = Path(entry.path)
+        linked, is_folder = entry.is_symlink(), path.is_dir()
+        if linked and not self._inside(path):
+            return
+        if rules is not None and rules.ignore(path.parent.resolve() / entry.name, is_folder=is_folder):
+            return
+        if is_folder:
+            if entry.name not in SKIPPED_FOLDERS:
+                yield from self.files(path, depth + 1, f"{name}/", rules)
+        elif linked or entry.is_file():
+            yield FoundFile(path, name, _size(path))
+
+    def _inside(self, path: Path) -> bool:
+        try:
+            return path.resolve().is_relative_to(self.root)
+        except (OSError, RuntimeError):
+            return True
+
+
+def _is_data_directory(folder: Path) -> bool:
+    """Whether a folder holds a store of Conspectus, whatever its name."""
+    try:
+        with (folder / RECORDS).open("rb") as stream:
+            return stream.read(len(SQLITE)) == SQLITE
+    except OSError:
+        return False
+
+
+def _binary_kind(data: bytes, name: str) -> str | None:
+    """Which of the child's readers a file needs, by its first bytes or else by its name; None for text."""
+    marked = next((kind for mark, kind in BINARY if data.startswith(mark)), None)
+    named = NAMED.get(PurePath(name).suffix.lower()) if data else None
+    return named if marked is None or (marked, named) == ("compound", "workbook") else marked
+
+
+def _parsed_text(data: bytes, name: str, *, path: str, charset: str | None) -> ParsedFile:
+    plain = plain_text(data, name, known=is_known(name), charset=charset)
+    documents, notice = parse_text(plain.text, name=name, path=path)
+    notices = "; ".join([*plain.doubts, *([notice] if notice else [])])
+    return ParsedFile(documents, plain.encoding, notices or None)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def _refuse_special(found: FoundFile, mode: int) -> bytes:
+    kinds = (
+        (stat.S_ISDIR, "a folder that cannot be listed"),
+        (stat.S_ISFIFO, "a pipe"),
+        (stat.S_ISSOCK, "a socket"),
+    )
+    what = next((what for test, what in kinds if test(mode)), "a device")
+    raise UnreadableFile(found.name, f"{what}, not a file")

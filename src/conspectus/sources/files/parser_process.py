@@ -1,0 +1,136 @@
+"""The program of a child that reads files of binary formats: `python -m …files.parser_process`.
+
+It says `ready`. For each file there is one line of JSON on its input, then the bytes; its answer is one line
+of JSON. Once its limits hold it can open no file and no connection, write nothing but answers, and use no
+more memory and time than it was told. Whatever else goes wrong with a file ends the child, and nothing else.
+"""
+
+import codecs
+import encodings
+import json
+import pkgutil
+import resource
+import select
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from typing import Any, BinaryIO, TypeAlias
+
+from conspectus.sources.files.docx import read_word
+from conspectus.sources.files.email import read_mail
+from conspectus.sources.files.epub import read_book
+from conspectus.sources.files.markdown_blocks import Extract, Oversized, Refused, Unsupported
+from conspectus.sources.files.pdf import read_pdf
+from conspectus.sources.files.pptx import read_slides
+from conspectus.sources.files.spreadsheets import read_sheets
+from conspectus.sources.files.zip_xml import Archive
+
+Answer: TypeAlias = Mapping[str, Any]
+
+IDLE_SECONDS = 10
+COMPLAINTS = 100_000
+OLD_DOCUMENTS = {"WordDocument": "DOC", "PowerPoint Document": "PPT", "__properties_version1.0": "MSG"}
+WORKBOOKS = frozenset({"xl/workbook.xml", "xl/workbook.bin"})
+OPEN_WORKBOOK = b"application/vnd.oasis.opendocument.spreadsheet"
+ENCRYPTED = "EncryptedPackage"
+
+
+def main() -> None:
+    """Answer until there is no more input, or none for a while."""
+    source, target = sys.stdin.buffer, sys.stdout.buffer
+    _load_encodings()
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (COMPLAINTS, COMPLAINTS))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+    target.write(b"ready\n")
+    target.flush()
+    while select.select([source], [], [], IDLE_SECONDS)[0] and (line := source.readline()):
+        request = json.loads(line)
+        _hold_to(seconds=request["seconds"], memory_bytes=request["memory_bytes"])
+        answer = answered(source, request)
+        target.write(json.dumps(answer).encode() + b"\n")
+        target.flush()
+
+
+def answered(source: BinaryIO, request: Mapping[str, Any]) -> Answer:
+    """The answer to one request, whose bytes come from the source."""
+    data = source.read(request["size"])
+    try:
+        extract = READERS[request["kind"]](data, request["unpacked"])
+        if len(extract.text) > request["unpacked"]:
+            raise Oversized(len(extract.text), request["unpacked"])
+        return {"extract": asdict(extract)}
+    except Oversized as error:
+        return {"size": error.size, "limit": error.limit}
+    except Unsupported as error:
+        return {"unsupported": str(error)}
+    except Refused as error:
+        return {"refused": str(error)}
+    except RecursionError:
+        return {"refused": "is nested too deeply"}
+
+
+def _hold_to(*, seconds: int, memory_bytes: int) -> None:
+    """Let this process live for so many more seconds of computing, in so much memory."""
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    until = int(usage.ru_utime + usage.ru_stime) + 1 + seconds
+    resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
+    resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, resource.RLIM_INFINITY))
+
+
+def _load_encodings() -> None:
+    """All of them at once, because later on no module can be loaded."""
+    for module in pkgutil.iter_modules(encodings.__path__):
+        try:
+            codecs.lookup(module.name)
+        except LookupError:
+            continue
+
+
+def _zipped(data: bytes, unpacked: int) -> Extract:
+    """An office document or a book, by the parts it has."""
+    archive = Archive(data, unpacked)
+    names = set(archive.names())
+    if "meta-inf/container.xml" in names:
+        return read_book(archive)
+    if names & WORKBOOKS or archive.read("mimetype").startswith(OPEN_WORKBOOK):
+        return _workbook(archive, data)
+    for folder, read in (("word/", read_word), ("ppt/", read_slides)):
+        if any(name.startswith(folder) for name in names):
+            return read(archive)
+    if "content.xml" in names:
+        raise Unsupported("an OpenDocument file other than a workbook; save it as DOCX or PPTX")
+    raise Unsupported("a ZIP archive; unpack it first")
+
+
+def _workbook(archive: Archive, data: bytes) -> Extract:
+    """A workbook, once it is known that all of its parts together are not too large."""
+    for name in archive.names():
+        archive.read(name)
+    return read_sheets(data)
+
+
+def _compound(data: bytes, _: int) -> Extract:
+    """An office document of the kind before 2007, or an encrypted one of today."""
+    for name, kind in OLD_DOCUMENTS.items():
+        if name.encode("utf-16-le") in data:
+            raise Unsupported(f"an old office document ({kind}); save it in a format of today")
+    return _old_workbook(data, _)
+
+
+def _old_workbook(data: bytes, _: int) -> Extract:
+    if ENCRYPTED.encode("utf-16-le") in data:
+        raise Refused("is encrypted with a password")
+    return read_sheets(data)
+
+
+READERS: Mapping[str, Callable[[bytes, int], Extract]] = {
+    "pdf": lambda data, _: read_pdf(data),
+    "zip": _zipped,
+    "compound": _compound,
+    "workbook": _old_workbook,
+    "mail": lambda data, _: read_mail(data),
+}
+
+if __name__ == "__main__":
+    main()

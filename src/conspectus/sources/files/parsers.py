@@ -1,0 +1,166 @@
+"""One reader for each kind of file, chosen by the end of its name; unknown names are read as plain text."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import PurePath
+from typing import TypeAlias
+
+from lxml.etree import LxmlError
+
+from conspectus.errors import UnreadableFile
+from conspectus.model.records import NewDocument, Syntax
+from conspectus.sources.files.html import markdown_title, read_html, rst_title
+from conspectus.sources.files.json_documents import json_documents, json_lines_documents
+from conspectus.sources.files.markdown_blocks import Extract
+from conspectus.sources.files.notebooks import notebook_text
+from conspectus.sources.subtitles.caption_import import captions
+from conspectus.sources.subtitles.json_captions import is_captions
+from conspectus.sources.subtitles.ttml import is_ttml
+
+Parsed: TypeAlias = tuple[tuple[NewDocument, ...], str | None]
+Reader: TypeAlias = Callable[[str, str], Parsed]
+
+MEDIA_TYPES: Mapping[str, str] = {
+    ".md": "text/markdown", ".markdown": "text/markdown", ".mdx": "text/markdown", ".rst": "text/x-rst",
+    ".rest": "text/x-rst", ".html": "text/html", ".htm": "text/html", ".xhtml": "text/html",
+    ".json": "application/json", ".jsonl": "application/jsonl", ".ndjson": "application/jsonl",
+    ".ipynb": "application/x-ipynb+json",
+    ".srt": "application/x-subrip", ".vtt": "text/vtt", ".ass": "text/x-ssa", ".ssa": "text/x-ssa",
+    ".sbv": "text/x-sbv", ".smi": "application/x-sami", ".sami": "application/x-sami",
+    ".ttml": "application/ttml+xml", ".dfxp": "application/ttml+xml", ".scc": "text/x-scc",
+    ".json3": "application/json", ".csv": "text/csv",
+    ".tsv": "text/tab-separated-values", ".xml": "text/xml", ".rss": "text/xml", ".atom": "text/xml",
+}  # fmt: skip
+TITLE_LENGTH = 300
+CODE_SUFFIXES = """
+.asm .bash .bat .c .cc .cfg .clj .cljs .cmake .conf .cpp .cs .css .cue .cxx .d .dart .el .elm .erl .ex .exs
+.f .f90 .fish .fs .fsx .go .gradle .graphql .groovy .h .hcl .hh .hpp .hrl .hs .hxx .ini .java .jl .js
+.jsx .kt .kts .less .lisp .lua .m .mjs .mk .ml .mli .nim .nix .pas .php .pl .pm .proto .ps1 .py .pyi .pyx .r
+.rb .rs .sass .scala .scm .scss .sh .sol .sql .svelte .swift .tcl .tex .tf .toml .ts .tsx .v .vb .vhd .vim
+.vue .wat .yaml .yml .zig .zsh
+"""
+CODE = frozenset(CODE_SUFFIXES.split())
+CODE_NAMES = frozenset({"dockerfile", "makefile", "cmakelists.txt", "jenkinsfile", "rakefile", "gemfile"})
+
+
+def is_known(name: str) -> bool:
+    """Whether the name says that the file is text."""
+    return _suffix(name) in MEDIA_TYPES or _suffix(name) == ".txt" or _is_code(name)
+
+
+def media_type(name: str) -> str:
+    """The media type that the name of a file stands for."""
+    suffix = _suffix(name)
+    plain = f"text/x-{suffix[1:] or 'source'}" if _is_code(name) else "text/plain"
+    return MEDIA_TYPES.get(suffix, plain)
+
+
+def parse_text(text: str, *, name: str, path: str) -> Parsed:
+    """The documents of a decoded file, and what a reader should know. Raises UnreadableFile."""
+    if not text.strip():
+        return (), "the file is empty"
+    kind = media_type(name)
+    try:
+        documents, notice = READERS.get(kind, _code if _is_code(name) else _plain)(text, name)
+    except (ValueError, LxmlError) as error:
+        raise UnreadableFile(name, f"not valid {kind}: {error}") from None
+    facts = {"path": path, "media_type": kind}
+    return tuple(replace(one, metadata=_with_facts(one.metadata, facts)) for one in documents), notice
+
+
+def extracted(extract: Extract, *, name: str, path: str) -> Parsed:
+    """The document of a file of a binary format."""
+    if not extract.text.strip():
+        return (), extract.notice or "the document has no text"
+    document = replace(
+        _page(extract.text, name, title=extract.title, syntax=extract.syntax),
+        kind="message" if extract.media_type == "message/rfc822" else "page",
+        metadata=_with_facts(extract.metadata, {"path": path, "media_type": extract.media_type}),
+        author=extract.author,
+        occurred=extract.occurred,
+        places=extract.places,
+    )
+    return (document,), extract.notice
+
+
+def _with_facts(fields: Mapping[str, object], facts: Mapping[str, object]) -> Mapping[str, object]:
+    """Facts about the file beside a record's own fields, which are renamed where both have one."""
+    kept = {f"record_{name}" if name in facts else name: value for name, value in fields.items()}
+    return {**kept, **facts}
+
+
+def _page(text: str, name: str, *, title: str = "", syntax: Syntax = "plain") -> NewDocument:
+    return NewDocument(text, title=title[:TITLE_LENGTH] or PurePath(name).name, key=name, syntax=syntax)
+
+
+def _plain(text: str, name: str) -> Parsed:
+    return (_page(text, name),), None
+
+
+def _code(text: str, name: str) -> Parsed:
+    return (_page(text, name, syntax="code"),), None
+
+
+def _markdown(text: str, name: str) -> Parsed:
+    return (_page(text, name, title=markdown_title(text), syntax="markdown"),), None
+
+
+def _restructured(text: str, name: str) -> Parsed:
+    return (_page(text, name, title=rst_title(text), syntax="rst"),), None
+
+
+def _html(text: str, name: str) -> Parsed:
+    page = read_html(text)
+    if not page.text:
+        return (), "the page has no text"
+    notice = "no main part was found, all text was taken" if page.complete else None
+    return (_page(page.text, name, title=page.title, syntax="markdown"),), notice
+
+
+def _xml(text: str, name: str) -> Parsed:
+    return _captions(text, name) if is_ttml(text) else _plain(text, name)
+
+
+def _json(text: str, name: str) -> Parsed:
+    if is_captions(text):
+        return _captions(text, name)
+    documents, notice = json_documents(text, name)
+    if documents:
+        return documents, notice
+    return (_page(text, name, syntax="code"),), "no text field was found, the file was taken as a whole"
+
+
+def _notebook(text: str, name: str) -> Parsed:
+    shown = notebook_text(text)
+    if not shown.strip():
+        return (), "the notebook is empty"
+    return (_page(shown, name, title=markdown_title(shown), syntax="markdown"),), None
+
+
+def _json_lines(text: str, name: str) -> Parsed:
+    documents, notice = json_lines_documents(text, name)
+    if not documents:
+        raise UnreadableFile(name, f"no line can be used: {notice}")
+    return documents, notice
+
+
+def _captions(text: str, name: str) -> Parsed:
+    documents, notice = captions(text, name, PurePath(name).stem)
+    return documents, notice or (None if documents else "the file has no captions")
+
+
+def _suffix(name: str) -> str:
+    return PurePath(name).suffix.lower()
+
+
+def _is_code(name: str) -> bool:
+    return _suffix(name) in CODE or PurePath(name).name.lower() in CODE_NAMES
+
+
+READERS: Mapping[str, Reader] = {
+    "text/markdown": _markdown, "text/x-rst": _restructured, "text/html": _html, "application/json": _json,
+    "application/x-ipynb+json": _notebook, "application/jsonl": _json_lines,
+    "application/x-subrip": _captions, "text/vtt": _captions, "text/x-ssa": _captions,
+    "text/x-sbv": _captions, "application/x-sami": _captions, "application/ttml+xml": _captions,
+    "text/x-scc": _captions, "text/xml": _xml,
+}  # fmt: skip

@@ -1,0 +1,108 @@
+"""PDF: the text of each page as it stands, with the bookmarks of the document as headings."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+import pypdfium2
+from pypdfium2.raw import FPDF_ERR_PASSWORD
+
+from conspectus.model.records import Place
+from conspectus.sources.files.markdown_blocks import Extract, Refused
+
+BETWEEN = "\n\n"
+MOST_BOOKMARKS = 10_000
+UNTITLED = frozenset({"untitled", "(anonymous)", "unspecified"})
+_HYPHEN = re.compile("[\ufffe\x02]\n?")
+_UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
+
+
+def read_pdf(data: bytes) -> Extract:
+    """The text of a PDF. Raises Refused."""
+    try:
+        document = pypdfium2.PdfDocument(data)
+        read = [_page_text(document, index) for index in range(len(document))]
+        pages = [page or "" for page in read]
+        bookmarks = list(_bookmarks(document, len(pages)))
+        title = " ".join(_clean(document.get_metadata_value("Title")).split())
+    except pypdfium2.PdfiumError as error:
+        locked = error.err_code == FPDF_ERR_PASSWORD
+        raise Refused("is encrypted with a password" if locked else f"a damaged PDF: {error}") from None
+    if read and not any(page is not None for page in read):
+        raise Refused("a damaged PDF: none of its pages can be read")
+    if not any(pages):
+        raise Refused("has no text; it may be scanned, or its pages may be images")
+    named = "" if title.lower() in UNTITLED else title
+    return Extract(
+        BETWEEN.join(pages),
+        "application/pdf",
+        title=named,
+        places=_places(pages, bookmarks),
+        notice=_notice(read),
+        syntax="plain",
+    )
+
+
+def _notice(pages: Sequence[str | None]) -> str | None:
+    """What is missing."""
+    counts = {"have no text; they may be scanned": pages.count(""), "are damaged": pages.count(None)}
+    return "; ".join(f"{n} of {len(pages)} pages {what}" for what, n in counts.items() if n) or None
+
+
+def _page_text(document: pypdfium2.PdfDocument, index: int) -> str | None:
+    """The text of a page; None if it cannot be read."""
+    try:
+        page = document[index]
+        text = page.get_textpage()
+        shown = text.get_text_range()
+    except pypdfium2.PdfiumError:
+        return None
+    text.close()
+    page.close()
+    return _clean(shown)
+
+
+def _clean(text: str) -> str:
+    """Lines as they stand; words divided at the end of a line are put together."""
+    lines = _HYPHEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
+    return "\n".join(_UNSEEN.sub("", line).rstrip() for line in lines).strip("\n")
+
+
+def _bookmarks(document: pypdfium2.PdfDocument, pages: int) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """The page, from 0, and the path of each bookmark that leads to a page."""
+    path: list[str] = []
+    for count, each in enumerate(document.get_toc(max_depth=6)):
+        if count == MOST_BOOKMARKS:
+            return
+        target = each.get_dest()
+        index = None if target is None else target.get_index()
+        del path[each.level :]
+        path.append(" ".join(_clean(each.get_title()).split()))
+        if index is not None and 0 <= index < pages and path[-1]:
+            yield index, tuple(path)
+
+
+def _places(pages: Sequence[str], bookmarks: Sequence[tuple[int, tuple[str, ...]]]) -> tuple[Place, ...]:
+    """Where each page begins and, if its title stands on the page, where each bookmark leads."""
+    starts = [0]
+    for page in pages:
+        starts.append(starts[-1] + len(page) + len(BETWEEN))
+    found = [
+        (starts[index] + max(0, _position(pages[index], path[-1])), order, index, path)
+        for order, (index, path) in enumerate(bookmarks)
+    ]
+    marks = sorted([*found, *((start, -1, index, ()) for index, start in enumerate(starts[:-1]))])
+    places: list[Place] = []
+    headings: tuple[str, ...] = ()
+    for start, _, index, path in marks:
+        headings = path or headings
+        if places and places[-1].start == start:
+            places.pop()
+        places.append(Place(start, index + 1, headings))
+    return tuple(places)
+
+
+def _position(page: str, title: str) -> int:
+    """Where a line of the page begins with the title, with or without its number; -1 if none does."""
+    words = [re.escape(word) for word in title.split()[:12]]
+    found = re.search(r"^(?:[\dA-Z.]{1,8}\s+)?" + r"\s+".join(words), page, re.MULTILINE | re.IGNORECASE)
+    return found.start() if found else -1

@@ -1,0 +1,147 @@
+"""Containers of parts: zip files, and the XML in them. Names are looked up, never used as paths."""
+
+import io
+import posixpath
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lxml import etree
+
+from conspectus.sources.files.markdown_blocks import Oversized, Refused
+from conspectus.text.zips import DAMAGED
+
+MOST_PARTS = 20_000
+FAULTS = (*DAMAGED, OSError)
+
+
+class Archive:
+    """The parts of a zip file by name, unpacked when read, together to at most `limit` bytes."""
+
+    def __init__(self, data: bytes, limit: int) -> None:
+        try:
+            self._zip = zipfile.ZipFile(io.BytesIO(data))
+        except FAULTS as error:
+            raise Refused(f"a damaged ZIP archive: {error}") from None
+        entries = self._zip.infolist()
+        if len(entries) > MOST_PARTS:
+            raise Refused(f"has {len(entries)} parts, more than {MOST_PARTS}")
+        self._parts = {entry.filename.replace("\\", "/").lower(): entry for entry in entries}
+        self._limit = limit
+        self._left = limit
+
+    def __contains__(self, name: str) -> bool:
+        return name.lower() in self._parts
+
+    def names(self) -> Iterator[str]:
+        """The name of every part, in lower case."""
+        return iter(self._parts)
+
+    def read(self, name: str) -> bytes:
+        """The part of that name, empty if there is none. Raises Refused, or Oversized."""
+        entry = self._parts.get(name.lower())
+        if entry is None:
+            return b""
+        if entry.flag_bits & 1:
+            raise Refused("is encrypted with a password")
+        try:
+            with self._zip.open(entry) as stream:
+                data = stream.read(self._left + 1)
+        except FAULTS as error:
+            raise Refused(f"a damaged ZIP archive: {entry.filename[:100]}: {error}") from None
+        self._left -= len(data)
+        if self._left < 0:
+            raise Oversized(self._limit + 1, self._limit)
+        return data
+
+    def xml(self, name: str) -> Any:
+        """The root element of a part; an empty element if there is no such part."""
+        data = self.read(name)
+        return root(data, name) if data else etree.Element("none")
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What a part of an office document refers to by an id."""
+
+    kind: str
+    target: str
+    external: bool
+
+
+def relations(archive: Archive, part: str) -> Mapping[str, Relation]:
+    """What a part refers to, by id; targets are names of parts, or addresses where they are external."""
+    folder, name = posixpath.split(part)
+    found = {}
+    for each in archive.xml(posixpath.join(folder, "_rels", f"{name}.rels")):
+        target, external = each.get("Target", ""), each.get("TargetMode") == "External"
+        if not external:
+            target = posixpath.normpath(posixpath.join("/", folder, target)).lstrip("/")
+        kind = each.get("Type", "").rsplit("/", 1)[-1]
+        found[each.get("Id", "")] = Relation(kind, target, external)
+    return found
+
+
+def related(archive: Archive, part: str, kind: str) -> str:
+    """The name of the first part of a kind that a part refers to; empty if there is none."""
+    return next((each.target for each in relations(archive, part).values() if each.kind == kind), "")
+
+
+def main_part(archive: Archive) -> str:
+    """The name of an office document's main part. Raises Refused."""
+    name = related(archive, "", "officeDocument")
+    if name not in archive:
+        raise Refused("a damaged office document: its main part is missing")
+    return name
+
+
+def root(data: bytes, name: str) -> Any:
+    """The root element of XML that declares no entities. Raises Refused."""
+    parser = etree.XMLParser(
+        resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True
+    )
+    try:
+        element = etree.fromstring(data, parser)
+    except etree.XMLSyntaxError as error:
+        if error.code == etree.ErrorTypes.ERR_NO_MEMORY:
+            raise MemoryError from None
+        raise Refused(f"damaged XML in {name}: {error.msg}") from None
+    declared = element.getroottree().docinfo.internalDTD
+    if declared is not None and any(True for _ in declared.iterentities()):
+        raise Refused(f"{name} declares entities of its own, which is not safe to read")
+    return element
+
+
+def local(element: Any) -> str:
+    """The name of an element without its namespace; empty for what is no element."""
+    tag = element.tag
+    return tag.rpartition("}")[2] if isinstance(tag, str) else ""
+
+
+def attribute(element: Any, name: str, default: str = "") -> str:
+    """The attribute of that name in whatever namespace."""
+    for key, value in element.attrib.items():
+        if key.rpartition("}")[2] == name:
+            return str(value)
+    return default
+
+
+def child(element: Any, *path: str) -> Any | None:
+    """The first descendant along a path of names, or None."""
+    for name in path:
+        element = next((each for each in element if local(each) == name), None)
+        if element is None:
+            return None
+    return element
+
+
+def value(element: Any, *path: str) -> str | None:
+    """The `val` attribute at the end of a path; None if there is no such element."""
+    found = child(element, *path)
+    return None if found is None else attribute(found, "val")
+
+
+def number(text: str | None, default: int = 0) -> int:
+    """A whole number of at most nine digits, or the default."""
+    return int(text) if text and text.removeprefix("-").isdecimal() and len(text) < 10 else default

@@ -1,0 +1,118 @@
+"""Values out of JSON that may be of any type: what is not of the type asked for counts as missing."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+
+from conspectus.errors import InvalidInput
+from conspectus.sources.encoding import decode
+from conspectus.sources.import_notices import Notices
+from conspectus.text.times import parse_instant
+
+EMPTY: Mapping[str, object] = {}
+MOST_LISTED = 100
+LONGEST_LISTED = 200
+MOST_COUNTED = 2**53
+
+
+class NotJson(Exception):
+    """Bytes or text that are not JSON; the message says why."""
+
+
+def load(data: str | bytes) -> object:
+    """The value, with numbers that JSON does not have as null. Raises NotJson."""
+    decoded = data if isinstance(data, str) else _text(data)
+    try:
+        value: object = json.loads(decoded, parse_constant=_nothing)
+    except RecursionError:
+        raise NotJson("nested too deeply") from None
+    except ValueError as error:
+        raise NotJson(str(error)) from None
+    return value
+
+
+def mapping(value: object) -> Mapping[str, object]:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else EMPTY
+
+
+def items(value: object) -> list[object]:
+    """The value if it is an array, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def mappings(value: object) -> Iterator[Mapping[str, object]]:
+    """The objects in a value, if it is an array."""
+    return (each for each in items(value) if isinstance(each, dict))
+
+
+def text_in(value: object, *names: str) -> str:
+    """The first of the named fields that is a string with more than white space; empty if there is none."""
+    found = mapping(value)
+    for name in names:
+        text = found.get(name)
+        if isinstance(text, str) and not text.isspace() and text:
+            return text
+    return ""
+
+
+def word_in(value: object, *names: str) -> str:
+    """Likewise, without white space around it; whole numbers count as well."""
+    found = mapping(value)
+    for name in names:
+        word = found.get(name)
+        if isinstance(word, str) and word.strip():
+            return word.strip()
+        if isinstance(word, int) and not isinstance(word, bool):
+            return str(word)
+    return ""
+
+
+def listed(names: Iterator[str]) -> list[str]:
+    """Names in their order without repetitions, so many and so long as metadata can bear."""
+    return [name[:LONGEST_LISTED] for name in dict.fromkeys(names) if name][:MOST_LISTED]
+
+
+def counted(given: Iterable[tuple[str, object]]) -> dict[str, int]:
+    """How often each named thing was given; what is no number counts once."""
+    counts: dict[str, int] = {}
+    for name, number in given:
+        known = isinstance(number, int) and not isinstance(number, bool) and 0 <= number < MOST_COUNTED
+        counts[name] = counts.get(name, 0) + (number if known and isinstance(number, int) else 1)
+    kept = listed(iter(counts))
+    return {name: counts[name] for name in kept if name in counts}
+
+
+def moment_in(value: object, name: str) -> datetime | None:
+    """The moment in a field, in UTC, or None."""
+    return moment_of(mapping(value).get(name))
+
+
+def moment_of(value: object) -> datetime | None:
+    """The moment that a value names, in UTC, or None."""
+    if not isinstance(value, str | int | float) or isinstance(value, bool):
+        return None
+    try:
+        return parse_instant(value).astimezone(UTC)
+    except InvalidInput:
+        return None
+
+
+def load_part(data: bytes, name: str, notices: Notices) -> object:
+    """The JSON of a file; None with a notice that names the file where it is none."""
+    try:
+        return load(data)
+    except NotJson:
+        notices.damaged("files that are not JSON, left out", name)
+        return None
+
+
+def _text(data: bytes) -> str:
+    decoded = decode(data)
+    if decoded is None:
+        raise NotJson("not text in any encoding known here")
+    return decoded.text.removeprefix("\ufeff")
+
+
+def _nothing(_: str) -> None:
+    return None

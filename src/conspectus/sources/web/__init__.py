@@ -1,0 +1,1 @@
+"""Pages and webhooks: address policy, requests, limits."""

@@ -1,0 +1,259 @@
+"""Asking web servers, within limits: the `Fetcher` port.
+
+Built on httpcore, the transport of httpx, because the checks belong where connections are made and
+answers come in. No proxy of the environment is used, and no cookie is kept.
+"""
+
+import asyncio
+import re
+import socket
+import ssl
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+
+import httpcore
+import httpx
+
+from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput, TooLarge
+from conspectus.ports.web import Fetched
+from conspectus.sources.web.address_policy import Boundary, Connections, Resolve, resolve_name
+from conspectus.sources.web.unpacking import Unpacker, Unreadable
+from conspectus.text.urls import Url, parse_url
+
+METHODS = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"})
+WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+OURS = frozenset({
+    "accept-encoding", "connection", "content-length", "expect", "host", "keep-alive", "proxy-authorization",
+    "proxy-connection", "te", "trailer", "transfer-encoding", "upgrade",
+})  # fmt: skip
+CONNECTIONS = 100
+TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]*")
+CHARSET = re.compile(r"""charset\s*=\s*["']?([\w.:+-]+)""", re.IGNORECASE | re.ASCII)
+TRANSPORT_ERRORS = (
+    httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, httpcore.ConnectionNotAvailable,
+    OSError,
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """Bytes of an answer, as it comes and unpacked; redirects; seconds in all; what else may be asked."""
+
+    max_bytes: int = 50_000_000
+    max_redirects: int = 5
+    seconds: float = 30.0
+    allow: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    """One request; its headers are the caller's, for its origin only."""
+
+    method: str
+    url: Url
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def redirected(self, status: int, location: str) -> "_Request":
+        """The request that follows. Another origin gets none of the headers: they may be secrets."""
+        url = self.url.joined(location)
+        changes = (status == 303 and self.method != "HEAD") or (status < 303 and self.method == "POST")
+        headers = self.headers if url.origin == self.url.origin else {}
+        return _Request("GET" if changes else self.method, url, headers)
+
+
+@cache
+def trusted() -> ssl.SSLContext:
+    """The authorities of this machine, read once: there are many, and every fetcher would read them anew."""
+    return httpx.create_ssl_context()
+
+
+class WebFetcher:
+    """The `Fetcher` port. `resolve` looks up names, `backend` connects to addresses that were checked."""
+
+    def __init__(
+        self,
+        limits: FetchLimits,
+        *,
+        resolve: Resolve = resolve_name,
+        backend: httpcore.AsyncNetworkBackend | None = None,
+        certificates: ssl.SSLContext | None = None,
+    ) -> None:
+        self._limits = limits
+        boundary = Boundary.from_entries(limits.allow)
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=certificates or trusted(),
+            max_connections=CONNECTIONS,
+            max_keepalive_connections=CONNECTIONS // 10,
+            keepalive_expiry=5.0,
+            network_backend=Connections(boundary, resolve=resolve, below=backend),
+        )
+
+    async def fetch(
+        self, url: str, *, method: str = "GET", headers: Mapping[str, str] | None = None
+    ) -> Fetched:
+        """One request with its redirects; any status is an answer.
+
+        Raises InvalidInput for what is no http(s) address, no method or no header, ForbiddenAddress for a
+        place that must not be asked, TooLarge for an answer over a limit, FetchFailed where no answer came.
+        """
+        request = _Request(_checked_method(method), _checked_url(url), _checked_headers(headers or {}))
+        try:
+            async with asyncio.timeout(self._limits.seconds):
+                return await self._follow(request)
+        except TimeoutError:
+            reason = f"no complete answer within {self._limits.seconds:g} s"
+            raise FetchFailed(request.url.shown, reason, passing=True) from None
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._pool.aclose()
+
+    async def _follow(self, request: _Request) -> Fetched:
+        for _ in range(self._limits.max_redirects + 1):
+            answer = await self._answer(request)
+            location = answer.headers.get("location")
+            if answer.status not in REDIRECTS or not location:
+                return answer
+            request = _next(request, answer.status, location)
+        reason = f"more than {self._limits.max_redirects} redirects"
+        raise FetchFailed(request.url.shown, reason)
+
+    async def _answer(self, request: _Request) -> Fetched:
+        """Any error on the way, as one of ours."""
+        shown = request.url.shown
+        try:
+            return await self._ask(request)
+        except ForbiddenAddress:
+            raise ForbiddenAddress(shown) from None
+        except TRANSPORT_ERRORS as error:
+            raise _failure(shown, error) from error
+        except Unreadable as error:
+            raise FetchFailed(shown, str(error)) from None
+
+    async def _ask(self, request: _Request) -> Fetched:
+        url = request.url
+        address = httpcore.URL(
+            scheme=url.scheme.encode(), host=url.host.encode(), port=url.port, target=url.target.encode()
+        )
+        async with self._pool.stream(
+            request.method,
+            address,
+            headers=_sent(request),
+            content=b"" if request.method in WITH_BODY else None,
+            extensions={"timeout": {"connect": self._limits.seconds, "pool": self._limits.seconds}},
+        ) as response:
+            headers = _received(response.headers)
+            moved = response.status in REDIRECTS and "location" in headers
+            empty = moved or request.method == "HEAD"
+            body = b"" if empty else await self._body(response, headers)
+        return _fetched(url, response.status, headers, body)
+
+    async def _body(self, response: httpcore.Response, headers: Mapping[str, str]) -> bytes:
+        limit = self._limits.max_bytes
+        announced = headers.get("content-length", "")
+        _hold_to(limit, int(announced[:20]) if announced.isdecimal() else 0)
+        codings = headers.get("content-encoding", "").lower().split(",")
+        unpacker = Unpacker([coding.strip() for coding in codings], limit)
+        pieces, size = [], 0
+        async for piece in response.aiter_stream():
+            size += len(piece)
+            _hold_to(limit, size)
+            pieces.append(unpacker.feed(piece))
+        if not unpacker.complete:
+            raise httpcore.RemoteProtocolError("the compressed content ends too early")
+        return b"".join(pieces)
+
+
+def _hold_to(limit: int, size: int) -> None:
+    if size > limit:
+        raise TooLarge("answer", size=size, limit=limit)
+
+
+def _checked_method(method: str) -> str:
+    if method.upper() not in METHODS:
+        raise InvalidInput("method", f"must be one of {', '.join(sorted(METHODS))}")
+    return method.upper()
+
+
+def _checked_url(text: str) -> Url:
+    url = parse_url(text)
+    if url.credentials:
+        raise InvalidInput("url", "must not hold a user name or password; give an Authorization header")
+    return url
+
+
+def _checked_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
+    """The headers, if they can be sent as they are; what their values are is never said."""
+    for name, value in headers.items():
+        if not TOKEN.fullmatch(name):
+            raise InvalidInput("headers", f"{name[:80]!r} cannot be the name of a header")
+        if name.lower() in OURS:
+            raise InvalidInput("headers", f"{name!r} is not the caller's to set")
+        if not VALUE.fullmatch(value):
+            raise InvalidInput("headers", f"the value of {name!r} has characters that no header may have")
+    return dict(headers)
+
+
+def _next(request: _Request, status: int, location: str) -> _Request:
+    try:
+        following = request.redirected(status, location)
+    except InvalidInput:
+        following = None
+    if following is None or following.url.credentials:
+        raise FetchFailed(request.url.shown, "redirects to what cannot be asked for", status=status)
+    return following
+
+
+def _sent(request: _Request) -> list[tuple[bytes, bytes]]:
+    usual = {"user-agent": "conspectus", "accept": "*/*"}
+    given = {name.lower() for name in request.headers}
+    headers = {
+        "Host": request.url.authority,
+        "Accept-Encoding": "gzip, deflate",
+        **{name: value for name, value in usual.items() if name not in given},
+        **request.headers,
+    }
+    return [(name.encode("ascii"), value.strip().encode("latin-1")) for name, value in headers.items()]
+
+
+def _received(headers: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
+    """Headers by their names in lower case, repeated ones joined; cookies are left out."""
+    found: dict[str, str] = {}
+    for raw_name, raw_value in headers:
+        name, value = raw_name.decode("latin-1").lower(), _header_text(raw_value)
+        if not name.startswith("set-cookie"):
+            found[name] = f"{found[name]}, {value}" if name in found else value
+    return found
+
+
+def _header_text(value: bytes) -> str:
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return value.decode("latin-1")
+
+
+def _fetched(url: Url, status: int, headers: Mapping[str, str], body: bytes) -> Fetched:
+    given = headers.get("content-type", "")
+    charset = CHARSET.search(given)
+    return Fetched(
+        url=str(url),
+        status=status,
+        content_type=given.split(";")[0].split(",")[0].strip().lower(),
+        charset=charset[1].lower() if charset else None,
+        body=body,
+        headers=headers,
+    )
+
+
+def _failure(shown: str, error: Exception) -> FetchFailed:
+    if isinstance(error.__context__, ssl.SSLCertVerificationError):
+        return FetchFailed(shown, "its certificate is not valid for it")
+    if isinstance(error, socket.gaierror):
+        return FetchFailed(shown, "its name could not be looked up", passing=True)
+    if isinstance(error, httpcore.ConnectError | httpcore.ConnectTimeout):
+        return FetchFailed(shown, "no connection", passing=True)
+    return FetchFailed(shown, "the connection broke before the answer was complete", passing=True)

@@ -1,0 +1,83 @@
+"""What alerts told, sent to their webhooks: each receiver at its own pace, again and again for a while."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Final
+
+from conspectus.errors import ConspectusError, FetchFailed, InvalidInput
+from conspectus.model.retry_policy import Patience
+from conspectus.ports import Clock
+from conspectus.ports.alerts import Alerts, Delivery, Poster, Told
+from conspectus.ports.locks import Hold
+
+logger = logging.getLogger(__name__)
+
+HIDDEN: Final = "its caption can no longer be seen by whom the alert is for"
+Body = Callable[[Told], Awaitable[bytes | None]]
+"""What is sent of an event; None if its owner may not see it any more."""
+
+
+class Deliverer:
+    """Sends what is due. The events of one alert are sent one after the other, those of others meanwhile."""
+
+    def __init__(
+        self, alerts: Alerts, poster: Poster, *, body: Body, patience: Patience, clock: Clock
+    ) -> None:
+        self._alerts = alerts
+        self._poster = poster
+        self._body = body
+        self._patience = patience
+        self._clock = clock
+        self._sending: dict[str, asyncio.Task[None]] = {}
+        self._stopping = False
+
+    async def round(self, hold: Hold) -> None:
+        """Begin to send for every alert with something due that is not being sent for."""
+        self._sending = {alert: task for alert, task in self._sending.items() if not task.done()}
+        for alert in await self._alerts.waiting(now=self._clock()):
+            if alert not in self._sending:
+                self._sending[alert] = asyncio.create_task(self._send(alert, hold))
+
+    async def stop(self, *, grace: float) -> None:
+        """Let what is being sent come to its end for so many seconds; what is left is sent another time."""
+        self._stopping = True
+        sending = list(self._sending.values())
+        if sending:
+            await asyncio.wait(sending, timeout=grace)
+        for task in sending:
+            task.cancel()
+        await asyncio.gather(*sending, return_exceptions=True)
+        self._sending.clear()
+        self._stopping = False
+
+    async def _send(self, alert: str, hold: Hold) -> None:
+        try:
+            while not self._stopping:
+                event = await self._alerts.due(alert, now=self._clock())
+                if event is None:
+                    return
+                await self._alerts.settle(event.number, await self._sent(event, hold))
+        except ConspectusError as fault:
+            logger.warning("what an alert told cannot be sent now: %s", fault.code)
+
+    async def _sent(self, event: Told, hold: Hold) -> Delivery:
+        """What became of one sending. Raises TurnLost if another process sends by now."""
+        body = await self._body(event)
+        await hold.confirm()
+        if body is None:
+            return Delivery("failed", event.attempts, HIDDEN)
+        attempts = event.attempts + 1
+        try:
+            await self._poster.post(event.alert.webhook or "", body, id=event.id)
+        except (FetchFailed, InvalidInput) as fault:
+            return self._again(fault, attempts)
+        return Delivery("delivered", attempts)
+
+    def _again(self, fault: ConspectusError, attempts: int) -> Delivery:
+        passing = isinstance(fault, FetchFailed) and fault.passing
+        if not passing or attempts >= self._patience.attempts:
+            return Delivery("failed", attempts, str(fault))
+        wait = timedelta(seconds=self._patience.wait(attempts - 1, None))
+        return Delivery("pending", attempts, str(fault), self._clock() + wait)

@@ -1,0 +1,281 @@
+"""What a time is said to be near, before or in: a time of the clock, a place in a recording, a day."""
+
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from typing import Final, Literal
+
+from conspectus.errors import InvalidInput
+from conspectus.text.times import parse_instant
+from conspectus.time_expressions.amounts import AmountReader
+from conspectus.time_expressions.clock import ClockFace, bounded, shifted
+from conspectus.time_expressions.days import DayReader
+from conspectus.time_expressions.language import DAY, HOUR, MINUTE, SECOND, Language
+from conspectus.time_expressions.tokens import Words
+
+Kind = Literal["clock", "dated", "amount", "place", "day", "part", "stretch", "end"]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A time as exactly as it was said: from its first instant to where the next such time begins.
+
+    Args:
+        start: its first instant.
+        end: where it is over; None for what goes on to the end of the stream.
+        unit: the seconds of the unit that was said.
+        kind: decides with which words before it this is a time.
+        of_day: the seconds from midnight of a time of day whose day was not said.
+        day: the day that was said.
+        bare: whether it needs no word before it.
+        weekly: whether the day was that of a week.
+    """
+
+    start: datetime
+    end: datetime | None
+    unit: float
+    kind: Kind
+    of_day: float | None = None
+    day: date | None = None
+    bare: bool = False
+    weekly: bool = False
+
+    @property
+    def wide(self) -> bool:
+        """Whether it is a stretch, so that what is before or after it is so as a whole."""
+        return self.kind in {"day", "part", "stretch", "end"}
+
+
+Read = tuple[Point, int] | None
+
+
+class PointReader:
+    """Reads times of the clock, places and days where they stand; `day` is that of times without one."""
+
+    def __init__(self, words: Words, language: Language, face: ClockFace, day: date | None) -> None:
+        self._words = words
+        self._language = language
+        self._face = face
+        self._day = day
+        self._days = DayReader(words, language, face)
+        self._hours_first = _hours_first(words, face)
+        self.amounts = AmountReader(words, language)
+
+    def clock(self, index: int) -> Read:
+        """A time of the clock; where the clock is on a wall a time of day, else one of the recording."""
+        index += self._words.text(index) in self._language.positions
+        if self._words.kind(index) == "date":
+            return self._instant(index)
+        if self._face.wall:
+            return self._time_of_day(index)
+        if self._words.kind(index) != "clock" or self._words.ending(index):
+            return None
+        seconds, unit = _clock_parts(self._words.text(index), hours_first=self._hours_first)
+        return self.at(seconds, unit, kind="clock", start=self._face.clock.origin), index + 1
+
+    def numbered(self, index: int) -> Read:
+        """`minute 12`, `second 45`, `hour 2`: as the clock shows them."""
+        unit = self.amounts.unit(index)
+        if unit is None or unit > HOUR or not self.names_unit(index):
+            return None
+        number = self._words.number(index + 1)
+        if number is not None:
+            return self.at(number * unit, unit), index + 2
+        return self.clock(index + 1) if unit == MINUTE else None
+
+    def names_unit(self, index: int) -> bool:
+        """Whether a unit stands there that the number behind it counts: not in `5 minutes 1`, nor by `s`."""
+        behind = self._words.kind(index - 1) in {"number", "amount"}
+        before = self._words.text(index - 1) in self._language.numbers
+        return len(self._words.text(index)) > 1 and not behind and not before
+
+    def at(
+        self, seconds: float, unit: float, *, kind: Kind = "place", start: datetime | None = None
+    ) -> Point:
+        """So many seconds from the start, or from the beginning of the stream."""
+        begins = shifted(bounded(self._face.begin if start is None else start), seconds)
+        return Point(begins, shifted(begins, unit), unit, kind)
+
+    def day(self, index: int) -> Read:
+        """A day, with a time of it where one follows at once."""
+        read = self._days.day(index)
+        if read is None:
+            return None
+        day, after = read
+        if day.unnamed and self._day is not None:
+            day = replace(day, day=self._day)
+        between = self._words.text(after) in {",", "t"} or self._words.text(after) in self._language.at
+        timed = self.clock(after + between) or self._hour_within(day.part, after + between)
+        if timed is not None and timed[0].of_day is not None:
+            return self.on(timed[0], day.day), timed[1]
+        start, end = self._face.of_day(day.day, day.part[0], day.part[1] - day.part[0])
+        named = None if day.unnamed else day.day
+        return Point(start, end, DAY, "day", day=named, bare=day.bare, weekly=day.weekly), after
+
+    def on(self, point: Point, day: date) -> Point:
+        """The same time of day on a day."""
+        start, end = self._face.of_day(day, point.of_day or 0.0, point.unit)
+        return replace(point, start=start, end=end, kind="dated", of_day=None, day=day)
+
+    def spread(self, first: Point, last: Point) -> tuple[Point, Point]:
+        """Two times of day of which not both have a day: the second follows the first within one."""
+        if first.of_day is None and last.of_day is None:
+            backwards = first.weekly and last.weekly and last.start < first.start
+            return first, self._week_later(last) if backwards else last
+        if first.of_day is None:
+            day = self._face.local(first.start).date()
+            later = self.on(last, day)
+            return first, later if later.start > first.start else self.on(last, day + _ONE_DAY)
+        if last.of_day is None:
+            day = self._face.local(last.start).date()
+            earlier = self.on(first, day)
+            return (earlier if earlier.start < last.start else self.on(first, day - _ONE_DAY)), last
+        over_night = timedelta(days=last.of_day < first.of_day)
+        day = self._day_of(first.of_day, last.of_day + over_night.total_seconds() - first.of_day)
+        return self.on(first, day), self.on(last, day + over_night)
+
+    def _week_later(self, point: Point) -> Point:
+        end = None if point.end is None else shifted(point.end, 7 * DAY)
+        return replace(point, start=shifted(point.start, 7 * DAY), end=end)
+
+    def of_day(self, seconds: float, unit: float) -> Point:
+        """A time of day, on the day that was said, else the last one on which the stream has it."""
+        start, end = self._face.of_day(self._day_of(seconds, unit), seconds, unit)
+        return Point(start, end, unit, "clock", of_day=seconds)
+
+    def half_day(self, index: int) -> tuple[int, int] | None:
+        """After which hour `am`, `p.m.` and `in the evening` say that it is, and where that ends."""
+        ending = self._language.meridiems.get(self._words.ending(index - 1))
+        if ending is not None:
+            return ending, index
+        text = self._words.text
+        plain = self._language.meridiems.get(text(index))
+        if plain is not None:
+            return plain, index + 1
+        for words, hour in self._language.halves.items():
+            if words == tuple(text(index + step) for step in range(len(words))):
+                return hour, index + len(words)
+        dotted = self._language.meridiems.get(text(index) + text(index + 2))
+        if dotted is None or text(index + 1) != ".":
+            return None
+        return dotted, index + 3 + (text(index + 3) == ".")
+
+    def _day_of(self, seconds: float, unit: float) -> date:
+        if self._day is not None:
+            return self._day
+        days = (self._face.last_day, self._face.last_day - _ONE_DAY)
+        had = (day for day in days if self._face.covers(*self._face.of_day(day, seconds, unit)))
+        return next(had, days[0])
+
+    def _time_of_day(self, index: int) -> Read:
+        named = self._language.times.get(self._words.text(index))
+        if named is not None:
+            return self.of_day(named, MINUTE), index + 1
+        if self._words.kind(index) == "clock":
+            return self._of_clock(index)
+        beside = self._beside_hour(index)
+        if beside is not None:
+            return beside
+        hour = float(self._words.text(index)) if self._words.kind(index) == "number" else -1.0
+        half = self.half_day(index + 1)
+        if half is not None and hour in _TWELVE:
+            return self.of_day(_since(half[0], hour * HOUR), HOUR), half[1]
+        full = self._words.text(index + 1) in self._language.hours and not self._words.ending(index)
+        return (self._of_either_half(hour * HOUR, HOUR), index + 2) if full and hour in range(24) else None
+
+    def _beside_hour(self, index: int) -> Read:
+        """`half past eight`, `a quarter to nine in the evening`."""
+        index += self._language.numbers.get(self._words.text(index)) == 1
+        parts = self._language.fractions.get(self._words.text(index))
+        side = self._language.sides.get(self._words.text(index + 1))
+        read = None if parts is None or side is None else self.amounts.number(index + 2)
+        if parts is None or side is None or read is None or read[0] not in _TWELVE:
+            return None
+        seconds = read[0] * HOUR + side * HOUR / parts
+        half = self.half_day(read[1])
+        if half is not None:
+            return self.of_day(_since(half[0], seconds), MINUTE), half[1]
+        return self._of_either_half(seconds, MINUTE), read[1]
+
+    def _hour_within(self, part: tuple[float, float], index: int) -> Read:
+        """The `3` of `this afternoon at 3`; nothing where it may be either half of the day."""
+        hour = self._words.number(index)
+        hours = [] if hour not in _TWELVE else [hour * HOUR + half for half in (0, _HALF_A_DAY, DAY)]
+        inside = [each for each in hours if part[0] <= each < part[1]]
+        return (self.of_day(inside[0], HOUR), index + 1) if len(inside) == 1 else None
+
+    def _of_either_half(self, seconds: float, unit: float) -> Point:
+        """In the afternoon where the stream has only that."""
+        early = self.of_day(seconds, unit)
+        late = self.of_day(seconds % _HALF_A_DAY + _HALF_A_DAY, unit)
+        only_late = self._covers(late) and not self._covers(early)
+        return late if only_late else early
+
+    def _covers(self, point: Point) -> bool:
+        return self._face.covers(point.start, point.end or point.start)
+
+    def _of_clock(self, index: int) -> Read:
+        seconds, unit = _clock_parts(self._words.text(index), hours_first=True)
+        half = self.half_day(index + 1)
+        if half is not None and HOUR <= seconds < 13 * HOUR:
+            return self.of_day(_since(half[0], seconds), unit), half[1]
+        if seconds > DAY or half is not None or self._words.ending(index):
+            return None
+        if self._words.text(index + 1) in self._language.universal:
+            return self.of_day(self._face.from_universal(seconds), unit), index + 2
+        return self.of_day(seconds, unit), index + 1
+
+    def _instant(self, index: int) -> Read:
+        text = self._words.text(index)
+        if len(text) <= len("2026-01-05"):
+            return None
+        try:
+            start = bounded(parse_instant(text.upper().replace(" Z", "Z"), self._face.clock.zone))
+        except InvalidInput:
+            return None
+        if not self._face.wall and start.year != self._face.clock.origin.year:
+            return None
+        unit = SECOND if text.count(":", 0, len("2026-01-05T14:30:05")) > 1 else MINUTE
+        return Point(
+            start, shifted(start, unit), unit, "dated", day=self._face.local(start).date()
+        ), index + 1
+
+
+_ONE_DAY: Final = timedelta(days=1)
+_HALF_A_DAY: Final = 12 * HOUR
+_TWELVE: Final = frozenset(map(float, range(1, 13)))
+
+
+def _since(hour: int, seconds: float) -> float:
+    """The first time that is so on a clock of twelve hours, from that hour of the day on."""
+    early = seconds % _HALF_A_DAY
+    halves = max(0, -((early - hour * HOUR) // _HALF_A_DAY))
+    return (early + halves * _HALF_A_DAY) % DAY
+
+
+def _hours_first(words: Words, face: ClockFace) -> bool:
+    """Whether `12:30` is 12 hours and 30 minutes on the clock of a recording.
+
+    It is in one of 12 hours and more, else 12 minutes and 30 seconds; but where that is not in the recording
+    and the other is, it is the other.
+    """
+    said = [
+        words[i].text for i in range(len(words)) if words[i].kind == "clock" and words[i].text.count(":") == 1
+    ]
+    if face.last is None or not said:
+        return False
+    last = face.clock.seconds(face.end)
+    first = face.clock.seconds(face.begin)
+    hours = [_clock_parts(text, hours_first=True)[0] for text in said]
+    minutes = [_clock_parts(text, hours_first=False)[0] for text in said]
+    fits_hours = all(first <= each <= last for each in hours)
+    fits_minutes = all(first <= each <= last for each in minutes)
+    return fits_hours and (last - first >= _HALF_A_DAY or not fits_minutes)
+
+
+def _clock_parts(text: str, *, hours_first: bool) -> tuple[float, float]:
+    """The seconds that a time of the clock stands for, and the unit of its last part."""
+    parts = [float(part.replace(",", ".")) for part in text.split(":")]
+    if len(parts) == 3:
+        return parts[0] * HOUR + parts[1] * MINUTE + parts[2], SECOND
+    large = HOUR if hours_first else MINUTE
+    return parts[0] * large + parts[1] * large / MINUTE, large / MINUTE

@@ -1,0 +1,193 @@
+"""Answers that other processes may be asked to go on with: made known to them, and passed on from them.
+
+What is read where it is made stays there until it is over. Only when nobody reads it there, or somebody asks
+for it elsewhere, does what there is of it go through the database.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import ExitStack, aclosing
+from dataclasses import dataclass, field
+from typing import Final
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+from structlog.typing import FilteringBoundLogger
+
+from conspectus.errors import NotFound, StorageError
+from conspectus.model.chat import Failure
+from conspectus.model.ids import UserId
+from conspectus.ports.chat import Overheard, SpokenAnswers, Utterance
+from conspectus.web.chat_stream import ChatStream, Reader
+from conspectus.web.logs import fault_facts
+from conspectus.web.sse import HEADERS, HEARTBEAT, MEDIA_TYPE, STREAM, Frames
+from conspectus.web.subscriptions import Listeners
+
+LOOK_SECONDS: Final = 0.5
+HEARD_SECONDS: Final = 3.0
+"""For so long one that was heard elsewhere counts as read there."""
+TRIES: Final = 10
+MOST_EVENTS: Final = 1 << 40
+CHAT: Final = "chat to go on with"
+GONE: Final = Failure("stopping", "This answer is no longer made or kept; ask again.")
+
+
+@dataclass
+class Shared:
+    """An answer of this process: how many of its frames others can have, and who of them reads it."""
+
+    stream: ChatStream
+    said: int = 0
+    done: bool = False
+    elsewhere: Reader | None = None
+    held: ExitStack = field(default_factory=ExitStack)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether somebody may ask for it elsewhere soon."""
+        return self.stream.over or self.elsewhere is not None or not self.stream.readers
+
+    def heard(self, ago: float) -> None:
+        """Count a reader at another process, or no more."""
+        if ago < HEARD_SECONDS and self.elsewhere is None:
+            self.elsewhere = self.held.enter_context(self.stream.reading(self.said))
+        elif ago >= HEARD_SECONDS and self.elsewhere is not None:
+            self.elsewhere = None
+            self.held.close()
+
+    def news(self) -> Utterance:
+        """What others cannot have yet."""
+        stream, written = self.stream, Frames(self.stream.id)
+        over, first = stream.over, max(self.said, stream.first)
+        frames = [written.event(first + place, each) for place, each in enumerate(stream.since(first))]
+        if over:
+            frames.append(written.end(stream.count))
+        documents = tuple({each.document for each in stream.sources})
+        return Utterance(stream.id, first, tuple(frames), over, documents)
+
+
+class Sharing:
+    """Makes the answers of this process known to others."""
+
+    def __init__(self, spoken: SpokenAnswers, log: FilteringBoundLogger) -> None:
+        self._spoken = spoken
+        self._log = log
+        self._shared: dict[str, Shared] = {}
+        self._forgotten: list[str] = []
+        self._telling: asyncio.Task[None] | None = None
+
+    async def share(self, stream: ChatStream) -> None:
+        """Let an answer be found elsewhere. Raises StorageError."""
+        await self._spoken.begin(stream.id, stream.person)
+        self._shared[stream.id] = Shared(stream)
+        if self._telling is None:
+            self._telling = asyncio.create_task(self._tell())
+
+    def forget(self, stream: str) -> None:
+        """Let it be found no more."""
+        shared = self._shared.pop(stream, None)
+        if shared is not None:
+            shared.held.close()
+            self._forgotten.append(stream)
+
+    async def close(self) -> None:
+        """Tell how all of them ended, and forget those that were not asked for."""
+        if self._telling is not None:
+            self._telling.cancel()
+            await asyncio.wait({self._telling})
+            await self._look()
+        for each in self._shared.values():
+            each.held.close()
+
+    async def _tell(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            await self._look()
+
+    async def _look(self) -> None:
+        try:
+            gone, self._forgotten = self._forgotten, []
+            if gone:
+                await self._spoken.forget(gone)
+            for name, ago in (await self._spoken.pulse(tuple(self._shared))).items():
+                if name in self._shared:
+                    self._shared[name].heard(ago)
+            for each in tuple(self._shared.values()):
+                await self._say(each)
+        except StorageError as fault:
+            self._log.error("answers could not be made known to other processes", **fault_facts(fault))
+
+    async def _say(self, shared: Shared) -> None:
+        if shared.done or not shared.is_wanted:
+            return
+        news = shared.news()
+        if news.frames:
+            await self._spoken.say(news)
+        shared.said, shared.done = news.first + len(news.frames), news.over
+        if shared.elsewhere is not None:
+            shared.elsewhere.next = shared.said
+            shared.stream.tell()
+
+
+async def overheard(spoken: SpokenAnswers, stream: str, person: UserId, first: int) -> Overheard:
+    """An answer that another process makes, as soon as it says what it is made from. Raises NotFound."""
+    for _ in range(TRIES if first <= MOST_EVENTS else 0):
+        found = await spoken.overhear(stream, person, first)
+        if found is None:
+            break
+        if found.count or found.over:
+            return found
+        await asyncio.sleep(LOOK_SECONDS)
+    raise NotFound(CHAT, stream)
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """An answer that another process makes, which is taken for gone after `patience` seconds of silence."""
+
+    spoken: SpokenAnswers
+    stream: str
+    person: UserId
+    patience: float
+
+    async def frames(self, first: int) -> AsyncGenerator[bytes, None]:
+        """What there is from a number on, as it comes; nothing, again and again, where nothing comes."""
+        number = first
+        while (found := await self.spoken.overhear(self.stream, self.person, number)) is not None:
+            yield b"".join(found.frames)
+            number += len(found.frames)
+            if found.over and number >= found.count:
+                return
+            if found.silent > self.patience:
+                break
+            await asyncio.sleep(LOOK_SECONDS)
+        written = Frames(self.stream)
+        yield written.event(number, GONE) + written.end(number + 1)
+
+
+class Overhearing(Response):
+    """Passes on an answer that another process makes, until it is over or the client leaves."""
+
+    def __init__(self, answer: Elsewhere, listeners: Listeners, *, first: int) -> None:
+        super().__init__(headers={**HEADERS, STREAM: answer.stream}, media_type=MEDIA_TYPE)
+        del self.headers["content-length"]
+        self._answer = answer
+        self._listeners = listeners
+        self._first = first
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer the request."""
+        clock, silence = asyncio.get_running_loop().time, self._listeners.settings.chat_heartbeat_seconds
+        sent = clock()
+        async with (
+            aclosing(self._answer.frames(self._first)) as pieces,
+            self._listeners.ended(scope["state"]["person"], receive) as ended,
+        ):
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            async for piece in pieces:
+                if ended.done():
+                    return
+                if piece or (silence and clock() - sent > silence):
+                    sent = clock()
+                    await send({"type": "http.response.body", "body": piece or HEARTBEAT, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -1,0 +1,73 @@
+"""JSON lines over HTTP: routes that are there only for them, and a body that is read as it comes."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterable
+from typing import Any, Final
+
+from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
+from starlette.routing import Match
+from starlette.types import Scope
+
+from conspectus.errors import TooLarge
+from conspectus.web.bodies import BodyRoute
+from conspectus.web.problem_details import refuse
+
+MEDIA_TYPE: Final = "application/x-ndjson"
+LONGEST_LINE: Final = 1_000_000
+BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+LINES: Final[dict[str, Any]] = {MEDIA_TYPE: {"schema": {"type": "string"}}}
+SENT_AS_LINES: Final = {"requestBody": {"content": LINES}}
+"""What the document says of routes that give and take them, too."""
+
+
+class LinesRoute(BodyRoute):
+    """A route for those who send JSON lines, or who ask for them."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Whether it is this route that the request is meant for."""
+        found = super().matches(scope)
+        header = "content-type" if scope["type"] == "http" and scope["method"] == "POST" else "accept"
+        wanted = any(
+            each.partition(";")[0].strip().lower() == MEDIA_TYPE
+            for each in Headers(scope=scope).get(header, "").split(",")
+        )
+        return found if wanted else (Match.NONE, {})
+
+
+async def lines_in(
+    pieces: AsyncIterable[bytes], longest: int = LONGEST_LINE
+) -> AsyncGenerator[tuple[int, bytes], None]:
+    """The lines of a body that are not empty, with their numbers from 1. Raises TooLarge."""
+    rest, number = b"", 0
+    async for piece in pieces:
+        *whole, rest = (rest + piece).split(b"\n")
+        for each in whole:
+            number += 1
+            if line := _read(each, number, longest):
+                yield number, line
+        _read(rest, number + 1, longest)
+    if line := _read(rest, number + 1, longest):
+        yield number + 1, line
+
+
+async def arriving(pieces: AsyncIterable[bytes], seconds: float) -> AsyncGenerator[bytes, None]:
+    """A body as it comes. Raises Refused where it ends too early, or the next piece takes too long."""
+    waiting = aiter(pieces)
+    while True:
+        try:
+            async with asyncio.timeout(seconds or None):
+                piece = await anext(waiting)
+        except StopAsyncIteration:
+            return
+        except TimeoutError:
+            refuse(408, f"nothing arrived for {seconds} s")
+        except ClientDisconnect:
+            refuse(408, "the request did not arrive whole")
+        yield piece
+
+
+def _read(line: bytes, number: int, longest: int) -> bytes:
+    if len(line) > longest:
+        raise TooLarge(f"line {number}", size=len(line), limit=longest)
+    return (line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line).strip()

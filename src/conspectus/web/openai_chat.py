@@ -1,0 +1,195 @@
+"""Answers of the chat as clients of OpenAI read them."""
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.types import Receive
+
+from conspectus.model.chat import ChatEvent, Citations, Delta, Failure, Sources, ToolCall, Usage
+from conspectus.web.chat_response import text_of
+from conspectus.web.chat_stream import LEFT, ChatStream
+from conspectus.web.problem_details import Refused, failed, openai_error
+from conspectus.web.schemas.chat import CitationsAnswer, SourcesAnswer
+from conspectus.web.schemas.openai_chat import CompletionAnswer, CompletionUsageAnswer
+from conspectus.web.sse import DONE, frame
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What an answer is called, how many tokens it may have, what ends it, and whether to tell its usage."""
+
+    id: str
+    model: str
+    most: int
+    stops: Sequence[str]
+    usage: bool
+
+
+class Until:
+    """Text up to the first of some strings; what may be the beginning of one is held back."""
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        self.found = False
+        self._stops = stops
+        self._held = ""
+
+    def passed(self, text: str) -> str:
+        """What can be said after some more text came."""
+        self._held += text
+        places = [place for stop in self._stops if (place := self._held.find(stop)) >= 0]
+        if places:
+            self.found = True
+            return self._said(min(places))
+        return self._said(len(self._held) - self._begun())
+
+    def rest(self) -> str:
+        """What was held back, as no more text comes."""
+        return "" if self.found else self._said(len(self._held))
+
+    def _begun(self) -> int:
+        """How much of the end may be the beginning of a stop."""
+        longest = min(len(self._held), max(map(len, self._stops), default=1) - 1)
+        ends = (self._held[-size:] for size in range(longest, 0, -1))
+        return next((len(end) for end in ends if any(stop.startswith(end) for stop in self._stops)), 0)
+
+    def _said(self, size: int) -> str:
+        said, self._held = self._held[:size], self._held[size:]
+        return said
+
+
+class Told:
+    """What was told of an answer so far."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.sources = Sources("off")
+        self.citations = Citations(())
+        self.failure: Failure | None = None
+        self.calls: list[ToolCall] = []
+        self.until = Until(wanted.stops)
+        self._wanted = wanted
+        self._usage: Usage | None = None
+
+    def take(self, event: ChatEvent) -> str:
+        """Take in an event, and give the text that it adds to the answer."""
+        match event:
+            case Delta() if not self.until.found:
+                return self.until.passed(event.text)
+            case Sources():
+                self.sources = event
+            case ToolCall() if not self.until.found:
+                self.calls.append(event)
+            case Citations():
+                self.citations = event
+            case Usage():
+                self._usage = event
+            case Failure():
+                self.failure = event
+        return ""
+
+    @property
+    def finish_reason(self) -> str:
+        """Why the answer ended."""
+        if self.calls:
+            return "tool_calls"
+        full = self._usage is not None and self._usage.output >= self._wanted.most
+        return "length" if full and not self.until.found else "stop"
+
+    @property
+    def usage(self) -> CompletionUsageAnswer | None:
+        """The tokens, where the answer was let come to its own end."""
+        used = self._usage
+        if used is None:
+            return None
+        return CompletionUsageAnswer(
+            prompt_tokens=used.input, completion_tokens=used.output, total_tokens=used.input + used.output
+        )
+
+
+class Chunks:
+    """A streamed answer, chunk by chunk; the first one has what the model is given."""
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.headers: Mapping[str, str] = {}
+        self._wanted = wanted
+        self._told = Told(wanted)
+        self._created = int(time.time())
+
+    @property
+    def complete(self) -> bool:
+        """Whether one of the stops was said."""
+        return self._told.until.found
+
+    def event(self, number: int, event: ChatEvent) -> bytes:
+        """A chunk for what is told at once; the rest is told at the end."""
+        text = self._told.take(event)
+        match event:
+            case Sources():
+                given = SourcesAnswer.model_validate(event).model_dump()
+                return self._chunk({"role": "assistant", "content": ""}, conspectus=given)
+            case ToolCall() if event in self._told.calls:
+                place = len(self._told.calls) - 1
+                return self._chunk({"tool_calls": [{"index": place, **called(event)}]})
+            case Failure():
+                return frame(json.dumps(openai_error(failed(event))))
+        return self._chunk({"content": text}) if text else b""
+
+    def end(self, number: int) -> bytes:
+        """The last chunks, and the mark of the end."""
+        if self._told.failure is not None:
+            return frame(DONE)
+        rest = self._told.until.rest()
+        cited = CitationsAnswer.model_validate(self._told.citations).model_dump()
+        pieces = [self._chunk({"content": rest}) if rest else b""]
+        pieces.append(self._chunk({}, finish_reason=self._told.finish_reason, conspectus=cited))
+        if self._wanted.usage:
+            used = self._told.usage
+            pieces.append(self._head(choices=[], usage=None if used is None else used.model_dump()))
+        return b"".join([*pieces, frame(DONE)])
+
+    def _chunk(self, delta: Mapping[str, Any], *, finish_reason: str | None = None, **more: Any) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+        usage = {"usage": None} if self._wanted.usage else {}
+        return self._head(choices=[choice], **usage, **more)
+
+    def _head(self, **more: Any) -> bytes:
+        named = {"id": self._wanted.id, "object": "chat.completion.chunk", "created": self._created}
+        return frame(json.dumps({**named, "model": self._wanted.model, **more}))
+
+
+async def completion(stream: ChatStream, wanted: Wanted, receive: Receive) -> CompletionAnswer:
+    """The whole answer. Raises Refused where there is none."""
+    told = Told(wanted)
+    said: list[str] = []
+    async with stream.read_by(receive) as reader:
+        while not told.until.found and (events := await reader.more()):
+            said.extend(map(told.take, events))
+    failure = LEFT if reader.gone else told.failure
+    if failure is not None:
+        raise Refused(failed(failure))
+    said.append(told.until.rest())
+    given = SourcesAnswer.model_validate(told.sources).model_dump()
+    cited = CitationsAnswer.model_validate(told.citations).model_dump()
+    text, calls = text_of(map(Delta, said)), [called(each) for each in told.calls]
+    message = {"content": None if calls and not text else text, "tool_calls": calls or None}
+    return CompletionAnswer.model_validate(
+        {
+            "id": wanted.id,
+            "created": int(time.time()),
+            "model": wanted.model,
+            "choices": [{"message": message, "finish_reason": told.finish_reason}],
+            "usage": told.usage,
+            "conspectus": {**given, **cited},
+        }
+    )
+
+
+def called(call: ToolCall) -> dict[str, Any]:
+    """A call of a tool in OpenAI's form."""
+    return {
+        "id": call.id,
+        "type": "function",
+        "function": {"name": call.name, "arguments": call.arguments},
+    }

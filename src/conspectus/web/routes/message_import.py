@@ -1,0 +1,103 @@
+"""Channels: messages, archives, and what a question in a channel needs."""
+
+from collections.abc import Sequence
+from tempfile import TemporaryDirectory
+from typing import Annotated
+
+from fastapi import File, Form, Query, UploadFile
+
+from conspectus.model.channels import ArchiveKind, Chain, ChannelWindow, ImportReport, Said
+from conspectus.model.records import Document, Receipt, Written
+from conspectus.web.deps import DocumentId, EngineOf, NotingOf, Purge, Unhurried
+from conspectus.web.openapi import Section, problems
+from conspectus.web.schemas.base import NAME
+from conspectus.web.schemas.conversations import (
+    ChainAnswer,
+    ChannelQuestionBody,
+    ChannelWindowAnswer,
+    ImportAnswer,
+    MessagesBody,
+    SaidAnswer,
+)
+from conspectus.web.schemas.records import DocumentAnswer, ReceiptAnswer, WrittenAnswer
+from conspectus.web.uploads import handed_in
+
+router = Section("conversations")
+Named = Annotated[str, Query(min_length=1, max_length=NAME)]
+Collection = Annotated[str, Query(min_length=1, max_length=NAME)]
+
+
+@router.post(
+    "/messages",
+    response_model=list[WrittenAnswer],
+    status_code=201,
+    responses=problems(),
+    dependencies=[Unhurried],
+)
+async def post_messages(body: MessagesBody, engine: EngineOf, noting: NotingOf) -> Sequence[Written]:
+    """Store messages in a channel, which is made if it is new."""
+    messages, home = [each.message() for each in body.messages], body.collection
+    with noting(each.key for each in messages):
+        return await engine.post(
+            messages, channel=body.channel, collection=home, link=body.link, wait=body.wait
+        )
+
+
+@router.get("/messages", response_model=list[SaidAnswer], responses=problems())
+async def latest_messages(
+    channel: Named,
+    engine: EngineOf,
+    *,
+    collection: Collection = "default",
+    limit: Annotated[int, Query(ge=1, le=1_000)] = 50,
+) -> Sequence[Said]:
+    """What was said last in a channel, oldest first."""
+    return await engine.latest(channel=channel, collection=collection, limit=limit)
+
+
+@router.delete("/messages", response_model=ReceiptAnswer, responses=problems(), dependencies=[Unhurried])
+async def delete_message(
+    channel: Named, key: Named, engine: EngineOf, *, collection: Collection = "default", purge: Purge = False
+) -> Receipt:
+    """Delete a message by its key; what others answered stays."""
+    found = await engine.find_document(key, source=channel, collection=collection)
+    return await engine.delete(found.id, purge=purge)
+
+
+@router.post("/messages/context", response_model=ChannelWindowAnswer, responses=problems())
+async def channel_context(body: ChannelQuestionBody, engine: EngineOf) -> ChannelWindow:
+    """The messages that matter to a question asked in a channel, never over the budget."""
+    return await engine.channel_window(body.question(), body.allowed())
+
+
+@router.post(
+    "/messages/import", response_model=ImportAnswer, responses=problems(415), dependencies=[Unhurried]
+)
+async def import_messages(
+    file: Annotated[UploadFile, File(description="The export, as the platform makes it.")],
+    engine: EngineOf,
+    *,
+    collection: Annotated[str, Form(min_length=1, max_length=NAME)] = "default",
+    kind: Annotated[ArchiveKind | None, Form()] = None,
+    link: Annotated[bool, Form()] = True,
+) -> ImportReport:
+    """Take in an export of Slack, Discord or IRC, or messages as JSON lines."""
+    with TemporaryDirectory() as folder:
+        [upload] = await handed_in([file], folder)
+        return await engine.import_chat(upload, kind=kind, collection=collection, link=link)
+
+
+@router.get("/lookup", response_model=DocumentAnswer, responses=problems())
+async def find_document(
+    key: Named, source: Named, engine: EngineOf, *, collection: Collection = "default"
+) -> Document:
+    """The document of a key in a source, such as a message of a channel."""
+    return await engine.find_document(key, source=source, collection=collection)
+
+
+@router.get("/documents/{document}/chain", response_model=ChainAnswer, responses=problems())
+async def context_chain(
+    document: DocumentId, engine: EngineOf, *, limit: Annotated[int, Query(ge=1, le=1_000)] = 20
+) -> Chain:
+    """A message with what it answers, up to the root, and with what follows from it."""
+    return await engine.chain(document, limit=limit)

@@ -1,0 +1,207 @@
+"""What comes from now on, as server-sent events: sent until the client leaves, or the server stops.
+
+The key of whoever listens is looked at again and again, so that one that was revoked hears no more. A stream
+ends after a while in any case, and clients go on with another one.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
+from http import HTTPStatus
+from time import monotonic
+from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar
+
+from fastapi import Depends, Header, Request
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+from structlog.typing import FilteringBoundLogger
+
+from conspectus.errors import ConspectusError, InvalidInput, Overloaded
+from conspectus.model.access import Person
+from conspectus.settings import Settings
+from conspectus.web.logs import fault_facts
+from conspectus.web.openapi import Responses, problems
+from conspectus.web.problem_details import internal, problem_of
+from conspectus.web.sse import HEADERS, HEARTBEAT, MEDIA_TYPE, frame, taken
+
+T = TypeVar("T")
+StillGood: TypeAlias = Callable[[], Awaitable[object]]
+"""Raises Unauthenticated once the key is good no more."""
+LONGEST_EVENT_ID: Final = 100
+READY: Final = "ready"
+"""The first event: its id is where to go on if nothing else comes before the connection is lost."""
+FAILED: Final = "error"
+"""The last event, where there is a problem: its data are the problem document."""
+
+
+class Listeners:
+    """Those who listen now, no more than the settings say; all are let go when the server stops."""
+
+    def __init__(self, settings: Settings, log: FilteringBoundLogger) -> None:
+        self.settings = settings
+        self.log = log
+        self._stopped = asyncio.Event()
+        self._present: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return self._present.total()
+
+    def stop(self) -> None:
+        """End all streams; those that are begun now end at once, and clients go on elsewhere."""
+        self._stopped.set()
+
+    def require_room(self, person: Person) -> None:
+        """Raise Overloaded where no one more may listen, or not with a key of this user."""
+        if len(self) >= self.settings.max_subscribers:
+            raise Overloaded("as many listen as may at once")
+        if person.key is not None and self._present[person.id] >= self.settings.max_user_subscribers:
+            raise Overloaded("as many listen with keys of this user as may at once")
+
+    @asynccontextmanager
+    async def ended(self, person: Person, receive: Receive) -> AsyncIterator["asyncio.Task[None]"]:
+        """A task that is done when a listener, counted meanwhile, has left or is let go."""
+        ending = asyncio.create_task(self._end(receive))
+        self._present[person.id] += 1
+        try:
+            yield ending
+        finally:
+            self._present[person.id] -= 1
+            await _cancelled(ending)
+
+    async def _end(self, receive: Receive) -> None:
+        leaving = asyncio.create_task(_disconnected(receive))
+        stopping = asyncio.create_task(self._stopped.wait())
+        longest = self.settings.subscription_seconds or None
+        try:
+            await asyncio.wait({leaving, stopping}, timeout=longest, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _cancelled(leaving)
+            await _cancelled(stopping)
+
+
+class LiveEvents(Response, Generic[T]):
+    """Sends events as they come, and a comment where none come for a while."""
+
+    def __init__(
+        self,
+        events: AsyncGenerator[T, None],
+        written: Callable[[T], bytes],
+        listeners: Listeners,
+        *,
+        after: int,
+        still_good: StillGood,
+    ) -> None:
+        super().__init__(headers=HEADERS, media_type=MEDIA_TYPE)
+        del self.headers["content-length"]
+        self._events = events
+        self._written = written
+        self._listeners = listeners
+        self._settings = listeners.settings
+        self._after = after
+        self._still_good = still_good
+        self._asked = monotonic()
+        self._request_id = ""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer the request."""
+        self._request_id = str(scope.get("state", {}).get("request_id", ""))
+        async with (
+            aclosing(self._events) as events,
+            self._listeners.ended(scope["state"]["person"], receive) as ended,
+        ):
+            await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
+            async with aclosing(self._pieces(events, ended)) as pieces:
+                await self._send(pieces, send)
+
+    async def _send(self, pieces: AsyncIterator[bytes], send: Send) -> None:
+        async for piece in pieces:
+            if not await taken(piece, send, self._settings):
+                return
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _pieces(
+        self, events: AsyncGenerator[T, None], ended: "asyncio.Task[None]"
+    ) -> AsyncGenerator[bytes, None]:
+        yield frame("{}", name=READY, id=str(self._after))
+        silence = self._settings.chat_heartbeat_seconds or None
+        coming = asyncio.ensure_future(anext(events))
+        try:
+            while True:
+                await asyncio.wait({coming, ended}, timeout=silence, return_when=asyncio.FIRST_COMPLETED)
+                if ended.done():
+                    return
+                if (fault := await self._fault(coming)) is not None:
+                    yield self._last(fault)
+                    return
+                if not coming.done():
+                    yield HEARTBEAT
+                    continue
+                yield self._written(coming.result())
+                coming = asyncio.ensure_future(anext(events))
+        finally:
+            await _cancelled(coming)
+
+    async def _fault(self, coming: "asyncio.Future[T]") -> BaseException | None:
+        """Why nothing more is sent, if so."""
+        if monotonic() - self._asked >= self._settings.alert_poll_interval_ms / 1_000:
+            try:
+                await self._still_good()
+            except ConspectusError as fault:
+                return fault
+            self._asked = monotonic()
+        return coming.exception() if coming.done() else None
+
+    def _last(self, fault: BaseException) -> bytes:
+        """What is sent at the end: nothing more where all is said, else the problem."""
+        match fault:
+            case StopAsyncIteration():
+                return b""
+            case ConspectusError():
+                problem = problem_of(fault)
+            case _:
+                problem = internal(self._request_id)
+        if problem.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+            self._listeners.log.error("fault", request_id=self._request_id, **fault_facts(fault))
+        return frame(bytes(problem.response().body).decode(), name=FAILED)
+
+
+def _listeners(request: Request) -> Listeners:
+    listeners: Listeners = request.app.state.listeners
+    return listeners
+
+
+ListenersOf = Annotated[Listeners, Depends(_listeners)]
+LastEvent = Annotated[
+    str | None,
+    Header(alias="Last-Event-ID", max_length=LONGEST_EVENT_ID, description="The id of the last event read."),
+]
+
+
+def streamed() -> Responses:
+    """What a route that answers with live events may answer."""
+    event = {name: {"type": "string"} for name in ("id", "event", "data")}
+    schema = {"type": "object", "properties": event, "required": ["data"]}
+    return {200: {"content": {MEDIA_TYPE: {"schema": schema}}}, **problems()}
+
+
+def resumed(last: str | None) -> int | None:
+    """The number in Last-Event-ID, None where there is none. Raises InvalidInput."""
+    if not last:
+        return None
+    if not (last.isascii() and last.isdecimal() and len(last) <= len(str(2**63))):
+        raise InvalidInput("Last-Event-ID", "is no id of an event of this stream")
+    return int(last)
+
+
+async def _disconnected(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _cancelled(task: "asyncio.Future[Any]") -> None:
+    """End a task; what it was about to say is not asked for any more."""
+    task.cancel()
+    await asyncio.wait({task})
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,271 @@
+"""Several processes that answer at one address: started, watched, replaced one at a time, and stopped.
+
+All accept from one socket that they inherit. So a connection that waits to be accepted belongs to none of
+them, and is not lost with one; each has a queue of its own where sockets only share a port.
+"""
+
+import asyncio
+import signal
+from asyncio.subprocess import Process
+from collections.abc import Callable
+from contextlib import closing, suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+from structlog.typing import FilteringBoundLogger
+
+from conspectus import bootstrap
+from conspectus.errors import InvalidInput, StorageError
+from conspectus.settings import Settings
+from conspectus.web.logs import fault_facts, forwarded, logger
+from conspectus.web.metrics import FOLDER, forget_process
+from conspectus.web.serve import Opened, address_of, bound, first_key
+from conspectus.web.worker_messages import ALIVE, LEAVE, READY, SERVING, STOP, Order, command
+
+MOST: Final = 256
+"""Their pipes fit into the 1,024 files that a process may usually have open."""
+START_SECONDS: Final = 120.0
+"""One that does not serve after so long is taken for one that never will."""
+FIRST_PAUSE: Final = 0.5
+LONGEST_PAUSE: Final = 30.0
+END: Final = b""
+MARGIN: Final = 15.0
+"""Seconds beyond its own limits that one that is to end has for it."""
+
+
+async def serve_many(
+    settings: Settings, *, path: str | Path | None, keyless: bool, announce: Callable[[Opened], None]
+) -> None:
+    """Serve the store by `workers` processes until this one is asked to stop; see `serve`.
+
+    SIGHUP replaces them one after the other. Raises StorageError where one cannot be started, and
+    InvalidInput as `serve` does and for more than `MOST`.
+    """
+    if settings.workers > MOST:
+        raise InvalidInput(
+            "workers", f"{settings.workers} processes are too many: at most {MOST} answer at one address"
+        )
+    log = logger(settings.log_level)
+    with forwarded(log), closing(bound(settings.host, settings.port)) as listener:
+        async with bootstrap.open(path, settings=settings) as engine:
+            key = await first_key(engine, settings, keyless=keyless)
+        listener.listen()
+        opened = Opened(address_of(listener, settings.host), key)
+        with TemporaryDirectory(prefix="conspectus-", ignore_cleanup_errors=True) as counted:
+            order = Order(settings, None if path is None else str(path), listener.fileno(), counted)
+            await Crew(order, log).run(partial(announce, opened))
+
+
+class Worker:
+    """One of the processes: what it says is read, and it is killed when it says nothing for too long."""
+
+    def __init__(self, process: Process, silence: float) -> None:
+        self.process = process
+        self.wanted = False
+        self._silence = silence
+        self._said: set[bytes] = set()
+        self._heard = asyncio.Event()
+        self._listening = asyncio.create_task(self._listen())
+
+    @classmethod
+    async def start(cls, order: Order) -> "Worker":
+        """Start one. Raises StorageError where the system has no room for it, or has lost the program."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command(FOLDER, Path(order.counted)),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                pass_fds=(order.listener,),
+                start_new_session=True,
+            )
+        except OSError as fault:
+            raise StorageError(f"no process could be started: {fault}") from fault
+        made = cls(process, float(order.settings.lease_seconds))
+        await made.tell(order.written())
+        return made
+
+    @property
+    def serves(self) -> bool:
+        """Whether it has come as far as that."""
+        return SERVING in self._said
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it has been ready."""
+        return READY in self._said
+
+    async def says(self, word: bytes) -> bool:
+        """Wait until it has said that; false if it ended before."""
+        while not self._said & {word, END}:
+            self._heard.clear()
+            await self._heard.wait()
+        return word in self._said
+
+    async def tell(self, line: bytes) -> None:
+        """Tell it something, if it still listens."""
+        if line in {LEAVE, STOP}:
+            self.wanted = False
+        stdin = self.process.stdin
+        if stdin is not None:
+            with suppress(BrokenPipeError, ConnectionResetError):
+                stdin.write(line)
+                await stdin.drain()
+
+    async def ended(self, seconds: float | None = None) -> int:
+        """Wait for its end, which is brought about after so many seconds; its exit code."""
+        try:
+            async with asyncio.timeout(seconds):
+                await asyncio.shield(self._listening)
+        except TimeoutError:
+            self.kill()
+        await asyncio.wait({self._listening})
+        return await self.process.wait()
+
+    def kill(self) -> None:
+        """End it at once."""
+        with suppress(ProcessLookupError):
+            self.process.kill()
+
+    async def _listen(self) -> None:
+        line = ALIVE
+        while line and self.process.stdout is not None:
+            try:
+                async with asyncio.timeout(self._silence if self.serves else START_SECONDS):
+                    line = await self.process.stdout.readline()
+            except TimeoutError:
+                self.kill()
+            self._said.add(line)
+            self._heard.set()
+
+
+class Crew:
+    """The workers of one server."""
+
+    def __init__(self, order: Order, log: FilteringBoundLogger) -> None:
+        self._order = order
+        self._log = log
+        self._present: list[Worker] = []
+        self._watches: set[asyncio.Task[None]] = set()
+        self._stopping = asyncio.Event()
+        self._outdated = asyncio.Event()
+        self._pause = FIRST_PAUSE
+        settings = order.settings
+        self._limit = settings.drain_seconds + 2.0 * settings.job_grace_seconds + MARGIN
+
+    async def run(self, begun: Callable[[], None]) -> None:
+        """Start all, call `begun`, and keep as many as there should be, until this process is asked to stop.
+
+        Raises StorageError where one ends instead of serving.
+        """
+        loop = asyncio.get_running_loop()
+        for each in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(each, self._ask_to_stop)
+        loop.add_signal_handler(signal.SIGHUP, self._outdated.set)
+        try:
+            await self._start()
+            if not self._stopping.is_set():
+                begun()
+            renewing = asyncio.create_task(self._renew_when_outdated())
+            await self._stopping.wait()
+            renewing.cancel()
+            await asyncio.wait({renewing})
+        finally:
+            self._stopping.set()
+            await self._stop()
+
+    async def _start(self) -> None:
+        """Start all of them. Raises StorageError where one ends instead of serving."""
+        started: list[Worker] = []
+        while len(started) < self._order.settings.workers and not self._stopping.is_set():
+            started.append(await self._another())
+        serving = await asyncio.gather(*(self._serves(each) for each in started))
+        if not (all(serving) or self._stopping.is_set()):
+            raise StorageError("a process of the server ended before it could serve; its log says why")
+
+    async def _serves(self, worker: Worker) -> bool:
+        """Whether a worker comes to serve; from then on it is missed."""
+        worker.wanted = await worker.says(SERVING)
+        return worker.wanted
+
+    def _ask_to_stop(self) -> None:
+        """End those at once that nobody can have asked yet; asked a second time, all of them."""
+        for each in self._present:
+            if self._stopping.is_set() or not each.serves:
+                each.kill()
+        self._stopping.set()
+
+    async def _renew_when_outdated(self) -> None:
+        """Again where that is asked while it is being done: what is new may have come in between."""
+        while True:
+            await self._outdated.wait()
+            self._outdated.clear()
+            try:
+                await self._renew()
+            except StorageError as fault:
+                self._log.error("a new worker was not ready; the others stay", **fault_facts(fault))
+
+    async def _renew(self) -> None:
+        """Replace each by a new one when that is ready; none where the new one cannot be."""
+        self._log.info("replacing workers")
+        for old in tuple(self._present):
+            if old not in self._present:
+                continue
+            new = await self._another()
+            if not await new.says(READY):
+                self._log.error("a new worker was not ready; the others stay", worker=new.process.pid)
+                return
+            new.wanted, self._pause = True, FIRST_PAUSE
+            await old.tell(LEAVE)
+            await old.ended(self._limit)
+        self._log.info("workers replaced")
+
+    async def _stop(self) -> None:
+        while self._watches:
+            present, watches = tuple(self._present), tuple(self._watches)
+            for each in present:
+                await each.tell(STOP)
+            await asyncio.gather(*(each.ended(self._limit) for each in present))
+            await asyncio.wait(watches)
+
+    async def _another(self) -> Worker:
+        """A new one of them; if it comes while they are stopped, it is told so too. Raises StorageError."""
+        joins = any(each.is_ready for each in self._present)
+        worker = await Worker.start(replace(self._order, joins=joins))
+        self._present.append(worker)
+        watch = asyncio.create_task(self._watch(worker))
+        self._watches.add(watch)
+        watch.add_done_callback(self._watches.discard)
+        return worker
+
+    async def _watch(self, worker: Worker) -> None:
+        """Wait for the end of a worker, and where it was still wanted, start another one."""
+        code = await worker.ended()
+        self._present.remove(worker)
+        forget_process(worker.process.pid, Path(self._order.counted))
+        if self._stopping.is_set() or not worker.wanted:
+            return
+        self._log.error("a worker ended and is replaced", worker=worker.process.pid, code=code)
+        if not await worker.says(READY):
+            await self._rest()
+        await self._replace()
+
+    async def _replace(self) -> None:
+        """Start one in the place of another, as soon as that can be done."""
+        while not self._stopping.is_set():
+            try:
+                new = await self._another()
+            except StorageError as fault:
+                self._log.error("a worker could not be started", **fault_facts(fault))
+                await self._rest()
+            else:
+                new.wanted = True
+                return
+
+    async def _rest(self) -> None:
+        """Wait, the next time for longer."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), self._pause)
+        self._pause = min(2 * self._pause, LONGEST_PAUSE)

@@ -1,0 +1,58 @@
+"""What a server and its workers tell each other, over pipes: nobody else can read those.
+
+A worker reads its order as a line of JSON, and then what it should do; the end of its input says that the
+server is gone. It writes how far it is, and once a second that it lives.
+"""
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from conspectus.settings import Settings
+
+SERVING: Final = b"serving\n"
+READY: Final = b"ready\n"
+ALIVE: Final = b"alive\n"
+LEAVE: Final = b"leave\n"
+"""Take no new connection, and end when those that are there fall silent."""
+STOP: Final = b"stop\n"
+"""Stop as a whole server does."""
+CHILD: Final = """
+import os, sys
+os.environ['{variable}'] = sys.argv[1]
+from conspectus.web.warmup import for_good
+with for_good():
+    from conspectus.web.server_process import main
+main()
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What a worker is to serve: a store, at a socket that it inherits, with its numbers in a folder.
+
+    It `joins` others that are ready.
+    """
+
+    settings: Settings
+    path: str | None
+    listener: int
+    counted: str
+    joins: bool = False
+
+    def written(self) -> bytes:
+        """As a line."""
+        return json.dumps(asdict(self)).encode() + b"\n"
+
+    @classmethod
+    def read(cls, line: bytes) -> "Order":
+        """What `written` gave."""
+        given = json.loads(line)
+        return cls(**{**given, "settings": Settings(**given["settings"])})
+
+
+def command(variable: str, folder: Path) -> list[str]:
+    """The program of a worker, for which a variable of its environment names a folder."""
+    return [sys.executable, "-P", "-c", CHILD.format(variable=variable), str(folder)]

@@ -1,0 +1,180 @@
+"""What a passage will cost, before it is rendered: cheap, nearly right, and corrected by real counts."""
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+
+from conspectus.model.results import Hit
+from conspectus.text.clean import graphemes_prefix, sentence_end_before
+from conspectus.text.graphemes import next_border
+from conspectus.window.focus import Focus, Sentence, run_around_best
+from conspectus.window.passages import Passage
+from conspectus.window.render import CUT, CUT_BEFORE, Renderer
+from conspectus.window.thread_gaps import Threads
+
+LEAST_TEXT = 4
+"""A cut text of fewer tokens says nothing."""
+
+MANY = 88
+"""Messages left out, for what counting them costs."""
+
+_WORD_START = re.compile(r"(?<=\s)\S")
+
+_MOST_PROBES = 12
+_GUESSES = 5
+
+
+class Estimator:
+    """Token costs of the parts of a rendering, each counted once and remembered.
+
+    With `counted`, chunks carry their own token count of this very tokenizer. `focus` decides which part of
+    a chunk stays when it is cut. `frame` is what stands around everything.
+    """
+
+    def __init__(
+        self,
+        sample: Hit,
+        *,
+        renderer: Renderer,
+        count: Callable[[str], int],
+        counted: bool,
+        threads: Threads,
+        focus: Focus,
+    ) -> None:
+        self._renderer = renderer
+        self._threads = threads
+        self._focus = focus
+        self._count = count
+        self._counted = counted
+        self._texts: dict[int, int] = {}
+        self._sentences: dict[tuple[int, int], int] = {}
+        self._heads: dict[tuple[object, ...], int] = {}
+        self._ground = (self._empty(sample, 1),)
+        self._ground_cost = self._cost(self._ground)
+        two = self._cost(self._ground, (self._empty(sample, 2),))
+        self.frame = 2 * self._ground_cost - two
+        self.cut_mark = count(CUT)
+        self._cut_before = count(CUT_BEFORE)
+
+    def least(self, hit: Hit) -> int:
+        """What the chunk costs at least, known without looking at its text; 0 if nothing is known."""
+        return hit.chunk.tokens if self._counted else 0
+
+    def text(self, hit: Hit) -> int:
+        """Tokens of the chunk's text as it will be shown."""
+        chunk = hit.chunk
+        if chunk.id not in self._texts:
+            shown = self._renderer.show(chunk.text)
+            if self._counted and chunk.text:
+                self._texts[chunk.id] = -(-chunk.tokens * len(shown) // len(chunk.text))
+            else:
+                self._texts[chunk.id] = self._count(shown)
+        return self._texts[chunk.id]
+
+    def head(self, hit: Hit, *, beside: bool) -> int:
+        """Tokens of what stands around the first passage of a document.
+
+        With `beside`, of one that stands in its group beside another of the same day and title.
+        """
+        key = (hit.document.id, beside, hit.chunk.page, hit.chunk.heading)
+        if key not in self._heads:
+            alone = (self._empty(hit, 2),)
+            if beside:
+                self._heads[key] = self._cost((*alone, self._empty(hit, 3))) - self._cost(alone)
+            else:
+                self._heads[key] = self._cost(self._ground, alone) - self._ground_cost
+        return self._heads[key]
+
+    def gap(self, hit: Hit) -> int:
+        """Tokens of what stands between a passage of a document and the next one, this."""
+        key = (hit.chunk.page, hit.chunk.heading)
+        if key not in self._heads:
+            next_one = replace(self._empty(hit, 2), follows=1)
+            self._heads[key] = self._cost((*self._ground, next_one)) - self._ground_cost
+        return self._heads[key]
+
+    @cached_property
+    def left_out(self) -> int:
+        """Tokens of the mark that stands for messages left out."""
+        ground = self._ground[0]
+        return self._cost((replace(ground, left_out=MANY),)) - self._ground_cost
+
+    def part(self, hit: Hit, covered: int, *, tokens: int, spare: int) -> tuple[int, int]:
+        """The characters [start, stop) of the chunk's text, from `covered` on, that matter most.
+
+        They cost at most `tokens`, and are around what matched, else the first ones. They begin and end at a
+        sentence where that wastes no more than `spare` tokens, else at a word where that wastes no more than
+        twice as much, else at a grapheme border; they are empty if not even that fits.
+        """
+        found = [each for each in self._focus.sentences(hit) if each.start >= covered]
+        if not any(each.weight for each in found):
+            return covered, self._end_of_text(hit, covered, tokens=tokens, spare=spare)
+        room = tokens - self._cut_before
+        costs = [self._sentence(hit, each) for each in found]
+        first, last = run_around_best(found, costs, room)
+        used = sum(costs[first : last + 1])
+        start = found[first].start if first else covered
+        if last < len(found) - 1 or used > room:
+            return start, self._end_of_text(hit, start, tokens=room if first else tokens, spare=spare)
+        if first and room - used > spare:
+            start = self._start_of_text(hit, covered, tokens=room, spare=spare)
+        return start, len(hit.chunk.text)
+
+    def _sentence(self, hit: Hit, sentence: Sentence) -> int:
+        key = (hit.chunk.id, sentence.start)
+        if key not in self._sentences:
+            shown = self._renderer.show(hit.chunk.text[sentence.start : sentence.end])
+            self._sentences[key] = self._count(shown)
+        return self._sentences[key]
+
+    def _end_of_text(self, hit: Hit, begin: int, *, tokens: int, spare: int) -> int:
+        text = hit.chunk.text
+        limit = begin + self._longest(hit, lambda length: text[begin : begin + length], begin, tokens=tokens)
+        ends = ((sentence_end_before(text, limit), spare), (_word_end(text, begin, limit), 2 * spare))
+        for end, most in ends:
+            if (limit - end) * tokens <= most * (limit - begin):
+                return max(end, begin)
+        return max(len(graphemes_prefix(text, limit)), begin)
+
+    def _start_of_text(self, hit: Hit, covered: int, *, tokens: int, spare: int) -> int:
+        text = hit.chunk.text
+        limit = len(text) - self._longest(hit, lambda length: text[-length:], covered, tokens=tokens)
+        word = _WORD_START.search(text, limit)
+        if word and (word.start() - limit) * tokens <= 2 * spare * (len(text) - limit):
+            return next_border(text, word.start())
+        return next_border(text, limit)
+
+    def _longest(self, hit: Hit, part: Callable[[int], str], covered: int, *, tokens: int) -> int:
+        """The greatest length of a part of the text that costs at most `tokens`, nearly."""
+        length = len(hit.chunk.text)
+        low, high = 0, length - covered
+        guess = length * tokens // max(self.text(hit), 1)
+        for probe in range(_MOST_PROBES):
+            guess = max(low + 1, min(guess, high))
+            used = self._count(self._renderer.show(part(guess)))
+            if used > tokens:
+                high = guess - 1
+            else:
+                low = guess
+            if low >= high or tokens - 1 <= used <= tokens:
+                break
+            guess = guess * tokens // max(used, 1) if probe < _GUESSES else (low + high + 1) // 2
+        return low
+
+    def _cost(self, *layout: tuple[Passage, ...]) -> int:
+        return self._renderer.render(layout).tokens(self._count)
+
+    def _empty(self, hit: Hit, number: int) -> Passage:
+        chunk, document = hit.chunk, hit.document
+        answers = self._threads.answers(document)
+        passage = Passage(number, document, 0, 0, "", (), page=chunk.page, heading=chunk.heading)
+        stream, zone = self._threads.stream(document), self._threads.zone(document)
+        return replace(passage, answers=answers, stream=stream, zone=zone)
+
+
+def _word_end(text: str, begin: int, limit: int) -> int:
+    if limit >= len(text) or text[limit].isspace():
+        return len(graphemes_prefix(text, limit))
+    space = max(text.rfind(space, begin, limit) for space in " \n\t")
+    return len(graphemes_prefix(text, begin + len(text[begin : max(space, begin)].rstrip())))

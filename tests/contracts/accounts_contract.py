@@ -1,0 +1,255 @@
+"""What every store of people must do. Subclass `AccountsContract`, give it `accounts` and `catalog`."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Protocol
+
+import pytest
+
+from conspectus.errors import Conflict, NotFound
+from conspectus.model.access import SCOPES, Grant, Grantee, Group, Key, Role, User
+from conspectus.model.ids import LOCAL, CollectionId, GroupId, KeyId, SourceId, UserId
+from conspectus.model.records import Collection, Receipt, Source
+from conspectus.ports.accounts import Accounts
+from tests.support.samples import NOON, notes, shelf
+
+ANNA, BEN, TEAM = UserId("anna-id"), UserId("ben-id"), GroupId("team-id")
+WIKI, DIARY = CollectionId("wiki-id"), CollectionId("diary-id")
+PAGES = SourceId("pages-id")
+MINUTE = timedelta(minutes=1)
+
+
+class Catalog(Protocol):
+    """As much of the records as people and grants refer to."""
+
+    async def create_collection(self, collection: Collection) -> Collection:
+        """Store it."""
+        ...
+
+    async def put_source(self, source: Source) -> Source:
+        """Store it."""
+        ...
+
+    async def collection(self, name: str) -> Collection | None:
+        """The collection of that name or id."""
+        ...
+
+    async def delete_collection(self, collection: CollectionId) -> Receipt:
+        """Delete it."""
+        ...
+
+    async def delete_source(self, source: SourceId) -> Receipt:
+        """Delete it."""
+        ...
+
+
+def a_user(name: str) -> User:
+    """A user whose id is its name with `-id`."""
+    return User(UserId(f"{name}-id"), name, NOON)
+
+
+def a_key(name: str, user: UserId = ANNA) -> Key:
+    """A key that does not expire."""
+    return Key(KeyId(name), user, f"the {name}", SCOPES, NOON)
+
+
+def to(user: UserId, role: Role, *, source: SourceId | None = None) -> Grant:
+    """A role on the wiki."""
+    return Grant(WIKI, source, Grantee("user", user), role, NOON)
+
+
+class AccountsContract:
+    """The behaviour of every store of people. Fixtures to override: `accounts` and `catalog`, empty."""
+
+    @pytest.fixture
+    async def peopled(self, accounts: Accounts, catalog: Catalog) -> None:
+        """Anna, who owns a wiki with pages and a diary, Ben, and a team without members."""
+        for name in ("ben", "anna"):
+            await accounts.add_user(a_user(name))
+        await accounts.add_group(Group(TEAM, "team", NOON))
+        for number, name in ((WIKI, "anna/wiki"), (DIARY, "anna/diary")):
+            await catalog.create_collection(replace(shelf(name), id=number, owner=ANNA))
+        await catalog.put_source(notes(PAGES, WIKI))
+
+    async def test_users_are_found_by_id_and_by_name(self, accounts: Accounts, peopled: None) -> None:
+        """A name that looks like another's id does not hide the other."""
+        await accounts.add_user(User(UserId("third"), ANNA, NOON))
+        assert await accounts.user(ANNA) == a_user("anna") == await accounts.user("anna")
+        assert [each.name for each in await accounts.users()] == ["anna", ANNA, "ben"]
+        assert await accounts.user("nobody") is None
+
+    async def test_a_name_is_one_users_only(self, accounts: Accounts, peopled: None) -> None:
+        """Of users and of groups, each by themselves."""
+        with pytest.raises(Conflict):
+            await accounts.add_user(User(UserId("other"), "anna", NOON))
+        with pytest.raises(Conflict):
+            await accounts.add_group(Group(GroupId("other"), "team", NOON))
+        await accounts.add_group(Group(GroupId("other"), "anna", NOON))
+        assert [each.name for each in await accounts.groups()] == ["anna", "team"]
+
+    async def test_what_is_unknown_is_an_error(self, accounts: Accounts, peopled: None) -> None:
+        """Nothing is done to or for what does not exist."""
+        nobody, nothing = UserId("nobody"), GroupId("nothing")
+        for attempt in (
+            accounts.disable_user(nobody, disabled=True),
+            accounts.delete_user(nobody),
+            accounts.delete_user(ANNA, heir=nobody),
+            accounts.delete_group(nothing),
+            accounts.members(nothing),
+            accounts.join(nothing, ANNA),
+            accounts.join(TEAM, nobody),
+            accounts.add_key(a_key("door", nobody), "hash"),
+            accounts.revoke_key(KeyId("lost"), NOON),
+            accounts.put_grant(to(nobody, "viewer")),
+            accounts.put_grant(replace(to(BEN, "viewer"), collection=CollectionId("gone"))),
+            accounts.put_grant(to(BEN, "viewer", source=SourceId("gone"))),
+            accounts.put_grant(replace(to(BEN, "viewer"), grantee=Grantee("group", BEN))),
+        ):
+            with pytest.raises(NotFound):
+                await attempt
+        assert await accounts.user(ANNA) == a_user("anna")
+        assert await accounts.key(KeyId("lost")) is None
+        await accounts.used(KeyId("lost"), NOON)
+        await accounts.leave(nothing, nobody)
+
+    async def test_a_user_is_disabled_and_let_in_again(self, accounts: Accounts, peopled: None) -> None:
+        """A disabled user keeps keys and grants; a key says that its user is disabled."""
+        await accounts.add_key(a_key("door"), "hash")
+        await accounts.put_grant(to(ANNA, "viewer"))
+        assert (await accounts.disable_user(ANNA, disabled=True)).disabled
+        found = await accounts.key(KeyId("door"))
+        assert found is not None
+        assert found[2].disabled
+        assert await accounts.held_by(ANNA) == [to(ANNA, "viewer")]
+        assert await accounts.disable_user(ANNA, disabled=False) == a_user("anna")
+
+    async def test_groups_have_members(self, accounts: Accounts, peopled: None) -> None:
+        """Joining twice is joining once, and leaving twice is leaving once."""
+        for user in (BEN, ANNA, BEN):
+            await accounts.join(TEAM, user)
+        assert [each.name for each in await accounts.members(TEAM)] == ["anna", "ben"]
+        for _ in range(2):
+            await accounts.leave(TEAM, BEN)
+        assert [each.name for each in await accounts.members(TEAM)] == ["anna"]
+
+    async def test_keys_come_back_as_they_were_given(self, accounts: Accounts, peopled: None) -> None:
+        """With everything that is known of them, oldest first."""
+        late = replace(a_key("late"), created=NOON + MINUTE, expires=NOON + 2 * MINUTE, scopes=("read",))
+        for key in (late, a_key("b"), a_key("a"), a_key("bens", BEN)):
+            await accounts.add_key(key, f"hash of {key.id}")
+        assert await accounts.keys(ANNA) == [a_key("a"), a_key("b"), late]
+        assert len(await accounts.keys()) == 4
+        assert await accounts.key(KeyId("late")) == (late, "hash of late", a_user("anna"))
+
+    async def test_a_key_is_used_and_revoked(self, accounts: Accounts, peopled: None) -> None:
+        """The time of the first revocation stays."""
+        await accounts.add_key(a_key("door"), "hash")
+        await accounts.used(KeyId("door"), NOON, secret_hash="better hash")
+        await accounts.used(KeyId("door"), NOON + MINUTE)
+        assert (await accounts.key(KeyId("door")) or ())[1:2] == ("better hash",)
+        revoked = replace(a_key("door"), last_used=NOON + MINUTE, revoked=NOON + 2 * MINUTE)
+        assert await accounts.revoke_key(KeyId("door"), NOON + 2 * MINUTE) == revoked
+        assert await accounts.revoke_key(KeyId("door"), NOON + 3 * MINUTE) == revoked
+        assert await accounts.keys(ANNA) == [revoked]
+
+    async def test_a_new_role_replaces_the_old(self, accounts: Accounts, peopled: None) -> None:
+        """For one grantee in one place; a source of the collection is another place."""
+        part = to(BEN, "manager", source=PAGES)
+        for given in (to(BEN, "owner"), part, to(BEN, "viewer")):
+            await accounts.put_grant(given)
+        assert set(await accounts.grants(WIKI)) == {part, to(BEN, "viewer")}
+        assert set(await accounts.held_by(BEN)) == {part, to(BEN, "viewer")}
+        assert await accounts.grants(DIARY) == []
+
+    async def test_a_source_of_another_collection_is_not_found(
+        self, accounts: Accounts, peopled: None
+    ) -> None:
+        """A grant that names both would otherwise open one by the other."""
+        with pytest.raises(NotFound):
+            await accounts.put_grant(replace(to(BEN, "viewer", source=PAGES), collection=DIARY))
+
+    async def test_a_role_is_taken_once(self, accounts: Accounts, peopled: None) -> None:
+        """And only where it was given."""
+        await accounts.put_grant(to(BEN, "viewer"))
+        ben = Grantee("user", BEN)
+        assert not await accounts.revoke(WIKI, PAGES, ben)
+        assert not await accounts.revoke(DIARY, None, ben)
+        assert not await accounts.revoke(WIKI, None, Grantee("group", BEN))
+        assert await accounts.revoke(WIKI, None, ben)
+        assert not await accounts.revoke(WIKI, None, ben)
+        assert await accounts.held_by(BEN) == []
+
+    async def test_roles_are_held_through_groups(self, accounts: Accounts, peopled: None) -> None:
+        """As long as one is a member, and as long as there is the group."""
+        given = replace(to(BEN, "viewer"), grantee=Grantee("group", TEAM))
+        await accounts.put_grant(given)
+        assert await accounts.held_by(BEN) == []
+        await accounts.join(TEAM, BEN)
+        assert await accounts.held_by(BEN) == [given]
+        await accounts.leave(TEAM, BEN)
+        assert await accounts.held_by(BEN) == []
+        await accounts.join(TEAM, BEN)
+        await accounts.delete_group(TEAM)
+        assert not [*await accounts.held_by(BEN), *await accounts.grants(WIKI), *await accounts.groups()]
+
+    async def test_what_is_deleted_takes_its_grants_along(
+        self, accounts: Accounts, catalog: Catalog, peopled: None
+    ) -> None:
+        """First a source, then the collection."""
+        for given in (to(BEN, "viewer", source=PAGES), to(BEN, "viewer")):
+            await accounts.put_grant(given)
+        await catalog.delete_source(PAGES)
+        assert await accounts.held_by(BEN) == [to(BEN, "viewer")]
+        await catalog.delete_collection(WIKI)
+        assert await accounts.held_by(BEN) == []
+
+    async def test_a_user_is_deleted_with_all_it_may_do(self, accounts: Accounts, peopled: None) -> None:
+        """One of the same name later has nothing of it."""
+        await accounts.add_key(a_key("bens", BEN), "hash")
+        await accounts.join(TEAM, BEN)
+        await accounts.put_grant(to(BEN, "owner"))
+        await accounts.delete_user(BEN)
+        assert await accounts.key(KeyId("bens")) is None
+        assert not [*await accounts.keys(), *await accounts.members(TEAM), *await accounts.grants(WIKI)]
+        await accounts.add_user(User(UserId("new"), "ben", NOON))
+        assert await accounts.held_by(UserId("new")) == []
+
+    async def test_an_owner_is_deleted_only_with_an_heir(
+        self, accounts: Accounts, catalog: Catalog, peopled: None
+    ) -> None:
+        """Its collections get the heir's name, and their grants stay."""
+        with pytest.raises(Conflict):
+            await accounts.delete_user(ANNA)
+        given = replace(to(BEN, "viewer"), grantee=Grantee("group", TEAM))
+        await accounts.put_grant(given)
+        await accounts.delete_user(ANNA, heir=BEN)
+        wiki, diary = await catalog.collection("ben/wiki"), await catalog.collection("ben/diary")
+        assert [each and (each.id, each.owner) for each in (wiki, diary)] == [(WIKI, BEN), (DIARY, BEN)]
+        assert await accounts.grants(WIKI) == [given]
+
+    async def test_the_owner_of_the_store_inherits_without_a_prefix(
+        self, accounts: Accounts, catalog: Catalog, peopled: None
+    ) -> None:
+        """Unless the name would then begin with that of somebody else."""
+        await accounts.add_user(User(LOCAL, "owner", NOON, owner=True))
+        await catalog.create_collection(replace(shelf("anna/ben/x"), id=CollectionId("x"), owner=ANNA))
+        with pytest.raises(Conflict):
+            await accounts.delete_user(ANNA, heir=LOCAL)
+        await catalog.delete_collection(CollectionId("x"))
+        await accounts.delete_user(ANNA, heir=LOCAL)
+        wiki = await catalog.collection("wiki")
+        assert wiki is not None
+        assert (wiki.id, wiki.owner) == (WIKI, LOCAL)
+
+    async def test_an_inheritance_that_clashes_changes_nothing(
+        self, accounts: Accounts, catalog: Catalog, peopled: None
+    ) -> None:
+        """Neither the user nor any of the collections."""
+        await catalog.create_collection(replace(shelf("ben/wiki"), id=CollectionId("his"), owner=BEN))
+        with pytest.raises(Conflict, match="wiki"):
+            await accounts.delete_user(ANNA, heir=BEN)
+        for name in ("anna/wiki", "anna/diary"):
+            found = await catalog.collection(name)
+            assert found is not None
+            assert found.owner == ANNA
+        assert await accounts.user(ANNA) == a_user("anna")

@@ -1,0 +1,170 @@
+"""What every engine must answer, and how it looks after its store."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from conspectus.errors import InvalidInput, NotFound, TooLarge
+from conspectus.model.filter import Eq, Overlaps
+from conspectus.model.graph import GraphAsk
+from conspectus.model.query import Budget, Query
+from conspectus.model.records import NewDocument
+from conspectus.text.times import parse_instant
+from tests.support.engine_samples import FILTERS, NOTES, AnyEngine, filled, untimed
+
+QUESTIONS: list[tuple[str | Query, dict[str, Any]]] = [
+    ("when does the backup run?", {}),
+    ("Köln 🎉 \ud800", {"limit": 2}),
+    ("", {}),
+    ("who is on call", {"arms": ("words",), "where": Eq("thread", "t")}),
+    ("backup", {"collection": "*", "floor": 0.1}),
+    ("backup", {"where": Overlaps(parse_instant(0), parse_instant(90))}),
+    (Query("the tests", limit=3, floor=0.2, where=Eq("kind", "page")), {"limit": 1, "rerank": False}),
+    ("a vector of my own", {"vector": (1.0,) + (0.0,) * 63}),
+    ("backup", {"graph": GraphAsk(0.7, 3)}),
+    (Query("the tests", graph=GraphAsk(graphs=())), {"as_of": parse_instant("2100-01-01T00:00:00Z")}),
+]
+BUDGETS: list[int | Budget] = [
+    0,
+    7,
+    60,
+    Budget(200, "chars4_ceil", system="Be brief.", question="When?", answer=20),
+]
+
+WALK = GraphAsk(hops=3)
+
+
+class AskingContract:
+    """Questions: the same answer, whoever is asked."""
+
+    async def test_hits_are_the_same_everywhere(self, engine: AnyEngine, local: AnyEngine) -> None:
+        """With every score and every part of it."""
+        await filled(engine)
+        for question, fields in QUESTIONS:
+            found = await engine.retrieve(question, **fields)
+            assert untimed(found) == untimed(await local.retrieve(question, **fields))
+            assert found.timings.keys() == (await local.retrieve(question, **fields)).timings.keys()
+        for where in FILTERS:
+            assert (await engine.retrieve("the backup", where=where)).hits
+
+    async def test_walks_are_the_same(self, engine: AnyEngine, local: AnyEngine) -> None:
+        """With the names that led to each hit, and the same words of refusal."""
+        await filled(engine)
+        await engine.add(NewDocument("Ask Ann about Backups.", "Ann", key="ann"), wait=True)
+        await engine.keep_names()
+        await engine.settle_names()
+        for question in ("who is ann?", Query("every night at two", graph=GraphAsk(1.0, 5))):
+            there = await engine.retrieve(
+                question, **({} if isinstance(question, Query) else {"graph": WALK})
+            )
+            here = await local.retrieve(question, **({} if isinstance(question, Query) else {"graph": WALK}))
+            assert untimed(there) == untimed(here)
+            assert any(hit.through for hit in there.hits)
+        window = await engine.explain("every night at two", 200, graph=WALK)
+        assert untimed(window) == untimed(await local.explain("every night at two", 200, graph=WALK))
+        for ask in (GraphAsk(hops=99), GraphAsk(graphs=("nothing",))):
+            with pytest.raises((InvalidInput, NotFound)) as there_too:
+                await engine.retrieve("x", graph=ask)
+            with pytest.raises((InvalidInput, NotFound)) as here_too:
+                await local.retrieve("x", graph=ask)
+            assert str(there_too.value) == str(here_too.value)
+
+    @pytest.mark.parametrize("renderer", ["text", "xml", "json", "messages", "guarded"])
+    async def test_windows_are_the_same_byte_for_byte(
+        self, engine: AnyEngine, local: AnyEngine, renderer: str
+    ) -> None:
+        """In every form, with the trace."""
+        await filled(engine)
+        for question, fields in QUESTIONS:
+            for budget in BUDGETS:
+                there = await engine.window(question, budget, renderer=renderer, **fields)
+                here = await local.window(question, budget, renderer=renderer, **fields)
+                assert untimed(there) == untimed(here)
+                assert there.tokens <= there.allowed
+
+    async def test_explanations_are_the_same(self, engine: AnyEngine, local: AnyEngine) -> None:
+        """Of what was found, and of what was not."""
+        ids = await filled(engine)
+        for question, fields in QUESTIONS:
+            for document in (None, ids[3]):
+                there = await engine.explain(question, 40, document=document, **fields)
+                assert untimed(there) == untimed(
+                    await local.explain(question, 40, document=document, **fields)
+                )
+        with pytest.raises(NotFound):
+            await engine.explain("backup", 40, document="nobody")
+
+    async def test_reranking_and_augmenting_are_the_same(self, engine: AnyEngine, local: AnyEngine) -> None:
+        """Without a reranker the order stays, and that is said."""
+        await filled(engine)
+        await engine.add("Backups of another collection.", collection="other", wait=True)
+        hits = (await engine.retrieve("backup")).hits
+        judged = await engine.rerank("backup", hits, top_n=2)
+        assert judged == await local.rerank("backup", hits, top_n=2)
+        assert ([each.hit for each in judged.results], judged.notice is not None) == (list(hits[:2]), True)
+        asked = Query("backup", limit=1, floor=0.9, collection="default")
+        broad = await engine.search_and_rerank(asked, search_limit=4, top_n=3, floor=None)
+        assert broad == await local.search_and_rerank(asked, search_limit=4, top_n=3, floor=None)
+        window = await engine.augment(asked, 100, floor=0.0)
+        assert untimed(window) == untimed(await local.augment(asked, 100, floor=0.0))
+        assert {each.title for each in window.trace} >= {"", "Backups"}
+        assert untimed(await engine.augment("x", 9)) == untimed(await local.augment("x", 9))
+
+    @pytest.mark.parametrize(
+        "wrong", [{"limit": -1}, {"limit": 10**6}, {"floor": 7.0}, {"arms": ("ears",)}, {"colour": 1}]
+    )
+    async def test_a_question_that_is_none(self, engine: AnyEngine, wrong: dict[str, Any]) -> None:
+        """What no question can have is refused."""
+        await filled(engine)
+        with pytest.raises(InvalidInput):
+            await engine.retrieve("a", **wrong)
+
+    async def test_what_cannot_be_answered(self, engine: AnyEngine) -> None:
+        """Unknown collections, renderers and tokenizers, and questions without end."""
+        await filled(engine)
+        for call in (engine.retrieve("a", collection="none"), engine.window("a", 9, collection="none")):
+            with pytest.raises(NotFound) as caught:
+                await call
+            assert (caught.value.kind, caught.value.name) == ("collection", "none")
+        for wrong in (engine.window("a", 9, renderer="pdf"), engine.window("a", Budget(9, "abacus"))):
+            with pytest.raises(InvalidInput):
+                await wrong
+        with pytest.raises(TooLarge) as large:
+            await engine.retrieve("x" * 20_000)
+        assert (large.value.size, large.value.limit) == (20_000, 10_000)
+
+
+class UpkeepContract:
+    """Numbers, checks, and building anew."""
+
+    async def test_the_store_is_told_in_numbers(self, engine: AnyEngine, local: AnyEngine) -> None:
+        """Of one collection or of all."""
+        await filled(engine)
+        told, known = await engine.status(), await local.status()
+        [numbers] = told.collections
+        assert (numbers.documents, numbers.vectors, numbers.pending) == (len(NOTES), numbers.chunks, 0)
+        assert replace(told, bytes=0) == replace(known, bytes=0)
+        assert told.bytes > 1_000 and known.bytes > 1_000
+        assert (await engine.status(collection="default")).collections == told.collections
+        with pytest.raises(NotFound):
+            await engine.status(collection="none")
+
+    async def test_indexes_are_checked_and_built_anew(self, engine: AnyEngine, local: AnyEngine) -> None:
+        """And the same is found afterwards."""
+        await filled(engine)
+        before = untimed(await engine.retrieve("backup"))
+        assert (await engine.check()) == (await local.check())
+        assert (await engine.check()).clean
+        await engine.reindex()
+        assert await engine.settle() == 0
+        assert untimed(await engine.retrieve("backup")) == before
+
+    async def test_a_collection_moves_only_to_an_embedder(self, engine: AnyEngine) -> None:
+        """And not to none, or to one that does not exist."""
+        await engine.add("a", wait=True)
+        for name in ("none", "nonsense"):
+            with pytest.raises(InvalidInput):
+                await engine.reembed(name)
+        with pytest.raises(NotFound):
+            await engine.reembed("minilm", collection="none")

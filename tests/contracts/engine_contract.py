@@ -1,0 +1,39 @@
+"""What every engine must do, here or on a server.
+
+Subclass `EngineContract`, give it `engine` (that of an owner, on an empty store whose collections get
+vectors of 64 dimensions) and `local` (an engine of the same store in this process, which may be the same
+one), and let pytest collect it.
+"""
+
+from tests.contracts.engine_alerting_contract import AlertingContract
+from tests.contracts.engine_asking_contract import AskingContract, UpkeepContract
+from tests.contracts.engine_conversing_contract import ConversingContract
+from tests.contracts.engine_documents_contract import CatalogContract, DocumentsContract
+from tests.contracts.engine_graphing_contract import GraphingContract
+from tests.contracts.engine_keeping_contract import KeepingContract
+from tests.contracts.engine_naming_contract import NamingContract
+from tests.contracts.engine_people_contract import PeopleContract, WorkContract
+from tests.contracts.engine_remembering_contract import RememberingContract
+from tests.contracts.engine_streaming_contract import StreamingContract
+from tests.contracts.engine_summarising_contract import SummarisingContract
+from tests.contracts.engine_vectors_contract import VectorsContract
+
+
+class EngineContract(
+    CatalogContract,
+    DocumentsContract,
+    VectorsContract,
+    AskingContract,
+    UpkeepContract,
+    ConversingContract,
+    StreamingContract,
+    PeopleContract,
+    WorkContract,
+    SummarisingContract,
+    AlertingContract,
+    GraphingContract,
+    NamingContract,
+    RememberingContract,
+    KeepingContract,
+):
+    """The behaviour of every engine, as tests."""

@@ -1,0 +1,188 @@
+"""What every engine must do when memories go, and when they are carried elsewhere."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from conspectus.engine import Engine
+from conspectus.errors import InvalidInput, NotFound
+from conspectus.model.graph import Fact
+from conspectus.model.memory import (
+    ConversationSummary,
+    Forgetting,
+    Memory,
+    MemoryQuestion,
+    NewMemory,
+    Retention,
+    Scope,
+)
+from conspectus.text.times import parse_instant
+from tests.support.engine_samples import AnyEngine
+
+ONE, TWO = Scope("ann/1", "bot", "one"), Scope("ann/1", "bot", "two")
+OTHER = Scope("bob", "bot", "one")
+ALL = Forgetting(everything=True)
+DAY = timedelta(days=1)
+START = parse_instant("2026-03-02T08:00:00.000001Z")
+HOME = Fact("Ann", "lives in", "Köln 🎉")
+
+
+class KeepingContract:
+    """Forgetting, retention, numbers, export and import."""
+
+    async def carrying(self, engine: AnyEngine) -> list[str]:
+        """Four turns and a pinned one in one conversation, one in another, and one of another user; ids."""
+        turns = [NewMemory(f"turn {each}", key=str(each), at=START + each * DAY) for each in range(4)]
+        turns.append(NewMemory("keep this", key="p", at=START - DAY, pinned=True))
+        done = await engine.remember(turns, scope=ONE, wait=True)
+        await engine.remember(NewMemory("elsewhere", key="x", at=START), scope=TWO, wait=True)
+        await engine.remember(NewMemory("of bob", at=START), scope=OTHER, wait=True)
+        return [each.id for each in done]
+
+    async def left(self, engine: AnyEngine, scope: Scope = ONE) -> list[str]:
+        """The keys of what is left of a scope."""
+        page = await engine.memories(scope=scope)
+        return [each.document.key for each in page.memories]
+
+    async def test_memories_are_forgotten_by_their_ids(self, engine: AnyEngine) -> None:
+        """Those of other scopes and unknown ones count as nothing; then they are nowhere."""
+        ids = await self.carrying(engine)
+        [bobs] = (await engine.memories(scope=OTHER)).memories
+        what = Forgetting(ids=(ids[0], ids[4], bobs.id, "nothing"))
+        preview = await engine.forget(what, scope=ONE, preview=True)
+        assert (preview.memories, preview.preview, set(preview.ids)) == (2, True, {ids[0], ids[4]})
+        assert await self.left(engine) == ["p", "0", "1", "2", "3"]
+        gone = await engine.forget(what, scope=ONE, purge=True)
+        assert (gone.memories, gone.chunks, gone.vectors, gone.purged) == (2, 2, 2, True)
+        assert await self.left(engine) == ["1", "2", "3"]
+        assert (await engine.forget(what, scope=ONE)).memories == 0
+        found = await engine.recall(MemoryQuestion("turn 0", ONE))
+        assert ids[0] not in {each.memory.id for each in found.memories}
+        assert ids[0] not in {each.memory.id for each in await engine.recent_memories(scope=ONE)}
+        assert (await engine.memory(bobs.id, scope=OTHER)).text == "of bob"
+
+    async def test_memories_are_forgotten_by_age_and_all(self, engine: AnyEngine) -> None:
+        """The old ones and not the new ones; pinned ones only where it is said; never those of others."""
+        await self.carrying(engine)
+        assert (await engine.forget(Forgetting(before=START + DAY), scope=Scope(ONE.user))).memories == 2
+        assert (await self.left(engine), await self.left(engine, TWO)) == (["p", "1", "2", "3"], [])
+        assert (await engine.forget(Forgetting(older_than_days=36_500.0), scope=ONE)).memories == 0
+        assert (await engine.forget(ALL, scope=ONE)).memories == 3
+        assert await self.left(engine) == ["p"]
+        assert (await engine.forget(replace(ALL, pinned=True), scope=ONE)).memories == 1
+        assert await engine.count_memories(scope=OTHER) == 1
+
+    async def test_forgetting_needs_one_way(self, engine: AnyEngine) -> None:
+        """None or several would be a guess."""
+        await self.carrying(engine)
+        for what in (
+            Forgetting(),
+            Forgetting(before=START, everything=True),
+            Forgetting(ids=("a",), older_than_days=1.0),
+            Forgetting(older_than_days=-1.0),
+        ):
+            with pytest.raises(InvalidInput):
+                await engine.forget(what, scope=ONE)
+        with pytest.raises(NotFound):
+            await engine.forget(ALL, scope=ONE, collection="nowhere")
+        assert len(await self.left(engine)) == 5
+
+    async def test_retentions_are_kept_and_carried_out(self, engine: AnyEngine, local: AnyEngine) -> None:
+        """For each conversation of a scope, with a preview that says the same."""
+        await self.carrying(engine)
+        await engine.retain(Retention(days=20_000.5, most=2), scope=Scope(ONE.user))
+        await engine.retain(Retention(most=9), scope=OTHER)
+        rules = {each.scope: each for each in await engine.retentions()}
+        assert rules[Scope(ONE.user)].retention == Retention(20_000.5, 2)
+        assert await engine.retentions() == await local.retentions()
+        preview = await engine.apply_retention(scope=ONE, preview=True)
+        gone = await engine.apply_retention(scope=ONE)
+        assert preview.memories == gone.memories == 2
+        assert (await self.left(engine), await self.left(engine, TWO)) == (["p", "2", "3"], ["x"])
+        assert (await engine.apply_retention()).memories == 0
+        for each in (Scope(ONE.user), OTHER):
+            await engine.retain(None, scope=each)
+        assert await engine.retentions() == []
+        for wrong in (Retention(), Retention(days=-1.0), Retention(most=-1)):
+            with pytest.raises(InvalidInput):
+                await engine.retain(wrong, scope=ONE)
+
+    async def test_a_job_carries_them_out(self, engine: AnyEngine, local: Engine) -> None:
+        """And says what went."""
+        await self.carrying(engine)
+        await engine.retain(Retention(most=1), scope=Scope(ONE.user))
+        await local.start_jobs()
+        job = await engine.wait_job((await engine.start_retention()).id)
+        assert (job.kind, job.state) == ("retention", "succeeded")
+        assert job.result is not None
+        assert job.result["memories"] == 3
+        assert await self.left(engine) == ["p", "3"]
+        assert (await engine.retentions())[0].ran is not None
+
+    async def test_numbers(self, engine: AnyEngine, local: AnyEngine) -> None:
+        """Of a scope and of its conversations, and of nobody else's."""
+        await self.carrying(engine)
+        found = await engine.conversations(scope=Scope(ONE.user))
+        assert {each.scope: each.memories for each in found} == {ONE: 5, TWO: 1}
+        assert ConversationSummary(TWO, 1, START, START) in found
+        stats = await engine.memory_stats(scope=Scope(ONE.user))
+        assert (stats.memories, stats.pinned, stats.conversations, stats.pending) == (6, 1, 2, 0)
+        assert (stats.first, stats.last) == (START - DAY, START + 3 * DAY)
+        assert stats == await local.memory_stats(scope=Scope(ONE.user))
+        nobody = Scope("nobody")
+        assert await engine.conversations(scope=nobody) == []
+        assert (await engine.memory_stats(scope=nobody)).memories == 0
+
+    async def known(self, engine: AnyEngine) -> list[tuple[object, ...]]:
+        """What is known of the memories of a user, apart from when it was written down."""
+        page = await engine.memories(scope=Scope(ONE.user))
+        return [_told(each) for each in page.memories]
+
+    async def exported(self, engine: AnyEngine, scope: Scope, limit: int | None = 2) -> list[str]:
+        """All lines of a scope, page by page."""
+        lines: list[str] = []
+        after: str | None = None
+        while True:
+            page = await engine.export_memories(scope=scope, after=after, limit=limit)
+            assert limit is None or len(page.lines) <= limit
+            lines += page.lines
+            after = page.next
+            if after is None:
+                return lines
+
+    async def test_what_is_exported_is_imported(self, engine: AnyEngine, local: AnyEngine) -> None:
+        """Complete: times, versions, facts and metadata; again it changes nothing."""
+        await self.carrying(engine)
+        full = NewMemory("I live there.", key="f", fact=HOME, metadata={"a": [1]}, entities=("Ann",))
+        [done] = await engine.remember(full, scope=ONE)
+        await engine.update_memory(done.id, scope=ONE, text="I live in Köln.")
+        lines = await self.exported(engine, Scope(ONE.user))
+        assert len(lines) == 7
+        assert lines == await self.exported(local, Scope(ONE.user), None)
+        assert {each.outcome for each in await engine.import_memories(lines)} == {"unchanged"}
+        before = await self.known(engine)
+        await engine.forget(replace(ALL, pinned=True), scope=Scope(ONE.user))
+        assert {each.outcome for each in await engine.import_memories(lines)} == {"added"}
+        assert await self.exported(engine, Scope(ONE.user)) == lines
+        assert await self.known(engine) == before
+
+    async def test_lines_go_into_another_scope(self, engine: AnyEngine) -> None:
+        """Where one is named; and the line at fault is named by its number."""
+        await self.carrying(engine)
+        lines = await self.exported(engine, ONE)
+        await engine.import_memories(lines, scope=Scope("eve"))
+        assert await self.left(engine, Scope("eve")) == await self.left(engine)
+        with pytest.raises(InvalidInput) as caught:
+            await engine.import_memories([lines[0], "", "{}"])
+        assert caught.value.field == "line 3"
+        for limit in (0, 1_000_000):
+            with pytest.raises(InvalidInput):
+                await engine.export_memories(scope=ONE, limit=limit)
+        assert await engine.import_memories([]) == []
+
+
+def _told(memory: Memory) -> tuple[object, ...]:
+    document = memory.document
+    return (memory.text, memory.scope, document.key, document.occurred, memory.known_from, memory.fact,
+            memory.metadata, memory.entities, memory.pinned)  # fmt: skip

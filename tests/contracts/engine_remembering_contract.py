@@ -1,0 +1,264 @@
+"""What every engine must do with memories: the same, whoever is asked."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from conspectus.errors import Changed, InvalidInput, NotFound, TooLarge, UnknownTokenizer
+from conspectus.model.filter import Eq
+from conspectus.model.graph import Fact, GraphAsk
+from conspectus.model.memory import (
+    MEMORY,
+    Memory,
+    MemoryQuestion,
+    MemoryWindow,
+    NewMemory,
+    Recollection,
+    Scope,
+)
+from conspectus.model.query import Budget
+from conspectus.text.times import parse_instant
+from tests.support.engine_samples import AnyEngine
+
+ANN = Scope("ann lee/1", "böt", "c%1")
+SAID = [
+    NewMemory("I like green tea.", key="1", role="user", speaker="Ann", at="2026-03-02T08:00:00.123456Z"),
+    NewMemory("Noted: green tea.", key="2", role="assistant", at=1_772_438_460.5),
+    NewMemory("Always answer in short sentences.", key="n", kind="note", pinned=True),
+    NewMemory(
+        "I live in Köln 🎉.",
+        key="4",
+        fact=Fact("Ann", "lives in", "Köln"),
+        valid_from="2020-01-01T00:00:00Z",
+        entities=("Ann", "Köln"),
+        metadata={"mood": "glad", "n": [1, {"a": None}]},
+    ),
+]
+EVERYONE = (
+    Scope(),
+    Scope("ann"),
+    Scope("ann", "bot"),
+    Scope("ann", "bot", "one"),
+    Scope("ann", "bot", "two"),
+    Scope("ann", None, "one"),
+    Scope("ann/bot", None, "one"),
+    Scope("an"),
+    Scope("bob", "bot", "one"),
+)
+
+
+def unclocked(found: Recollection) -> Recollection:
+    """What was recalled, without what differs from call to call."""
+    return replace(found, timings={})
+
+
+def unclocked_window(found: MemoryWindow) -> MemoryWindow:
+    """A window, without what differs from call to call."""
+    return replace(found, window=replace(found.window, timings={}))
+
+
+class RememberingContract:
+    """Storing, recalling, showing and changing."""
+
+    async def told(self, engine: AnyEngine) -> list[Memory]:
+        """Memories of one conversation, in the order in which they were said."""
+        await engine.remember(SAID, scope=ANN, wait=True)
+        return [*(await engine.memories(scope=ANN)).memories]
+
+    async def test_memories_keep_what_was_said_of_them(self, engine: AnyEngine, local: AnyEngine) -> None:
+        """Word for word, with exact times, facts and metadata."""
+        before, after, *_, fact = await self.told(engine)
+        assert before.document.occurred is not None
+        assert before.document.occurred.start == parse_instant("2026-03-02T08:00:00.123456Z")
+        assert (before.document.role, before.document.author, before.scope) == ("user", "Ann", ANN)
+        assert after.document.occurred is not None
+        assert after.document.occurred.start == parse_instant(1_772_438_460.5)
+        assert (fact.fact, fact.entities) == (SAID[3].fact, ("Ann", "Köln"))
+        assert fact.valid_from == parse_instant("2020-01-01T00:00:00Z")
+        assert (fact.metadata, fact.text) == (SAID[3].metadata, SAID[3].text)
+        for each in (before, after, fact):
+            assert await engine.memory(each.id, scope=ANN) == await local.memory(each.id, scope=ANN) == each
+
+    async def test_the_same_again_is_unchanged_and_else_a_version(self, engine: AnyEngine) -> None:
+        """Under one key there is one memory, with one id."""
+        first = await engine.remember(SAID, scope=ANN)
+        again = await engine.remember(SAID, scope=ANN)
+        assert [each.outcome for each in again] == ["unchanged"] * len(SAID)
+        assert [each.id for each in again] == [each.id for each in first]
+        [done] = await engine.remember(replace(SAID[0], text="I like black tea."), scope=ANN)
+        assert (done.id, done.outcome) == (first[0].id, "replaced")
+        versions = await engine.memory_versions(done.id, scope=ANN)
+        assert [each.text for each in versions] == ["I like green tea.", "I like black tea."]
+        assert versions[0].known_until is not None
+        assert versions[0].known_until <= versions[1].known_from
+
+    async def test_what_was_just_stored_is_found_at_once(self, engine: AnyEngine) -> None:
+        """By its words, and among the last turns; one alone or a text alone will do."""
+        [done] = await engine.remember("The code word is xyzzy-42.", scope=ANN)
+        found = await engine.recall(MemoryQuestion("xyzzy-42", ANN))
+        assert [each.memory.id for each in found.memories] == [done.id]
+        [last] = await engine.recent_memories(scope=ANN)
+        assert (last.memory.id, last.cut) == (done.id, False)
+        assert await engine.remember([], scope=ANN) == []
+
+    async def test_nothing_is_found_outside_of_its_scope(self, engine: AnyEngine) -> None:
+        """In any way of reading, for scopes that differ in one name, or in where a name ends."""
+        ids = {}
+        for number, scope in enumerate(EVERYONE):
+            [done] = await engine.remember(NewMemory(f"secret {number}", key="k"), scope=scope)
+            ids[done.id] = scope
+        assert len(ids) == len(EVERYONE)
+        for asked in EVERYONE:
+            mine = {name for name, scope in ids.items() if _holds(asked, scope)}
+            listed = (await engine.memories(scope=asked)).memories
+            assert {each.id for each in listed} == mine
+            assert await engine.count_memories(scope=asked) == len(mine)
+            found = (await engine.recall(MemoryQuestion("secret", asked, limit=50, graph=None))).memories
+            assert {each.memory.id for each in found} == mine
+            for name in ids.keys() - mine:
+                await self.missing(engine, name, asked)
+
+    async def missing(self, engine: AnyEngine, memory: str, scope: Scope) -> None:
+        """A memory of another scope is not there, whatever is done with it."""
+        for work in (
+            engine.memory(memory, scope=scope),
+            engine.memory_versions(memory, scope=scope),
+            engine.update_memory(memory, scope=scope, text="x"),
+        ):
+            with pytest.raises(NotFound):
+                await work
+
+    async def test_questions_are_answered_alike(self, engine: AnyEngine, local: AnyEngine) -> None:
+        """Recollections and windows, with all that a question may say."""
+        await self.told(engine)
+        now = parse_instant("2026-03-02T09:00:00Z")
+        question = MemoryQuestion("what does Ann like?", ANN)
+        for asked in (
+            question,
+            replace(question, limit=1, floor=0.1),
+            replace(question, graph=None, recent=1, recent_tokens=20),
+            replace(question, graph=GraphAsk(1.0, 1, ()), notes_share=0.0),
+            replace(question, everywhere=True),
+            replace(question, as_of=now),
+            replace(question, scope=Scope("nobody")),
+        ):
+            there, here = [await one.recall(asked) for one in (engine, local)]
+            assert unclocked(there) == unclocked(here)
+            for budget in (0, 60, Budget(200, "chars4_ceil", answer=10)):
+                windows = [await one.memory_window(asked, budget, renderer="xml") for one in (engine, local)]
+                assert unclocked_window(windows[0]) == unclocked_window(windows[1])
+
+    async def test_an_instant_shows_what_was_known_then(self, engine: AnyEngine) -> None:
+        """Without what was recorded since, and with what was changed since as it was."""
+        [done] = await engine.remember(NewMemory("My cat is called Tom.", key="cat"), scope=ANN)
+        then = (await engine.memory(done.id, scope=ANN)).known_from
+        await engine.update_memory(done.id, scope=ANN, text="My cat is called Tim.")
+        await engine.remember("My cat is grey.", scope=ANN)
+        asked = MemoryQuestion("cat called", ANN, as_of=then, graph=None)
+        found = await engine.recall(asked)
+        assert [each.memory.text for each in found.memories] == ["My cat is called Tom."]
+        assert found.since is not None
+        assert (found.since.recorded, found.since.changed) == (1, 1)
+        earlier = await engine.recall(replace(asked, as_of=then - timedelta(days=1)))
+        assert (earlier.outcome, earlier.memories) == ("nothing_relevant", ())
+
+    async def test_pages_filters_and_orders(self, engine: AnyEngine) -> None:
+        """Hold every memory once, and are filtered before they are cut."""
+        stored = await self.told(engine)
+        for backwards in (False, True):
+            found: list[Memory] = []
+            after: str | None = None
+            while True:
+                page = await engine.memories(scope=ANN, after=after, limit=1, newest_first=backwards)
+                found += page.memories
+                after = page.next
+                if after is None:
+                    break
+            assert found == (stored[::-1] if backwards else stored)
+        notes = (await engine.memories(scope=ANN, kind="note")).memories
+        assert [each.document.key for each in notes] == ["n"]
+        named = (await engine.memories(scope=ANN, entity="Köln", limit=1)).memories
+        assert [each.document.key for each in named] == ["4"]
+        where = Eq("role", "user")
+        assert [each.document.key for each in (await engine.memories(scope=ANN, where=where)).memories] == [
+            "1"
+        ]
+        assert await engine.count_memories(scope=ANN, where=where) == 1
+
+    async def test_changes_keep_the_id_and_what_was_before(self, engine: AnyEngine) -> None:
+        """Any field but the key; with a fingerprint, only of what was read."""
+        [first, *_] = await self.told(engine)
+        fingerprint = first.document.fingerprint
+        written = await engine.update_memory(
+            first.id, scope=ANN, expected=fingerprint, pinned=True, metadata={"a": [1]}, speaker=None
+        )
+        assert (written.id, written.outcome) == (first.id, "updated")
+        await engine.settle(collection=MEMORY)
+        now = await engine.memory(first.id, scope=ANN)
+        assert (now.pinned, now.metadata, now.text, now.document.author) == (
+            True,
+            {"a": [1]},
+            first.text,
+            None,
+        )
+        with pytest.raises(Changed):
+            await engine.update_memory(first.id, scope=ANN, expected=fingerprint, text="x")
+        for wrong in ({"key": "x"}, {"colour": "red"}, {"vector": (1.0,)}, {"text": " "}, {"kind": "odd"}):
+            with pytest.raises(InvalidInput):
+                await engine.update_memory(first.id, scope=ANN, **wrong)
+        assert await engine.memory(first.id, scope=ANN) == now
+
+    async def test_the_last_turns_fit(self, engine: AnyEngine, local: AnyEngine) -> None:
+        """First in, first out, by number and by tokens; one that is too large is cut and marked."""
+        await engine.remember([f"turn number {each}" for each in range(5)], scope=ANN)
+        last = await engine.recent_memories(scope=ANN, turns=2)
+        assert [each.text[-1] for each in last] == ["3", "4"]
+        assert await engine.recent_memories(scope=ANN, turns=0) == []
+        await engine.remember("word " * 500, scope=ANN, wait=True)
+        [cut] = await engine.recent_memories(scope=ANN, turns=3, tokens=20, tokenizer="chars4_ceil")
+        assert (cut.cut, cut.tokens <= 20) == (True, True)
+        assert [cut] == await local.recent_memories(scope=ANN, turns=3, tokens=20, tokenizer="chars4_ceil")
+        with pytest.raises(UnknownTokenizer):
+            await engine.recent_memories(scope=ANN, tokenizer="abacus")
+
+    async def test_a_newer_fact_ends_the_older_one(self, engine: AnyEngine) -> None:
+        """And both say so."""
+        old = NewMemory("I live in Bonn.", fact=Fact("Ann", "lives in", "Bonn"), valid_from="2019-01-01")
+        [first] = await engine.remember(old, scope=ANN)
+        [second] = await engine.remember(SAID[3], scope=ANN)
+        assert second.closed == (first.id,)
+        before, after = [await engine.memory(each.id, scope=ANN) for each in (first, second)]
+        assert (before.closed_by, after.closes) == (after.id, (before.id,))
+        assert before.valid_until == after.valid_from
+
+    async def test_what_cannot_be_is_refused(self, engine: AnyEngine) -> None:
+        """With what is wrong about it, and nothing is stored."""
+        for wrong in (Scope(""), Scope("a\x00b"), Scope("ann", " "), Scope("x" * 2_000)):
+            with pytest.raises(InvalidInput):
+                await engine.remember("x", scope=wrong)
+        for memory in ("", NewMemory("x", at="noon"), NewMemory("x", metadata={"a": {1, 2}})):
+            with pytest.raises(InvalidInput):
+                await engine.remember(memory, scope=ANN)
+        with pytest.raises(InvalidInput):
+            await engine.remember(
+                NewMemory("x", valid_from="2021-01-01", valid_until="2020-01-01"), scope=ANN
+            )
+        assert await engine.count_memories(scope=ANN) == 0
+        for limit in (0, 1_001):
+            with pytest.raises(InvalidInput):
+                await engine.memories(scope=ANN, limit=limit)
+        for asked in (replace(MemoryQuestion("x", ANN), limit=-1), MemoryQuestion("x" * 2_000_000, ANN)):
+            with pytest.raises((InvalidInput, TooLarge)):
+                await engine.recall(asked)
+        for work in (engine.memories(scope=ANN, collection="nowhere"), engine.memory("a/b", scope=ANN)):
+            with pytest.raises(NotFound):
+                await work
+
+
+def _holds(asked: Scope, home: Scope) -> bool:
+    """Whether reading in one scope finds what was written into another."""
+    if asked.user != home.user:
+        return False
+    pairs = ((asked.agent, home.agent), (asked.conversation, home.conversation))
+    return all(wanted in {None, there} for wanted, there in pairs)

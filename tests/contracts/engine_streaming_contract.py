@@ -1,0 +1,293 @@
+"""What every engine must do with streams of captions."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from conspectus.errors import Conflict, InvalidInput, NotFound
+from conspectus.model.filter import Eq
+from conspectus.model.jobs import Upload
+from conspectus.model.streams import (
+    Caption,
+    CaptionRange,
+    LiveCaption,
+    Moments,
+    NewCaption,
+    NewStream,
+    VideoQuestion,
+)
+from conspectus.text.times import parse_instant
+from tests.support.engine_samples import AnyEngine, untimed
+
+SCENES = [
+    NewCaption("A red car stops at the gate.", 0, 10, index=0, entities=("red car",)),
+    NewCaption("The guard walks to the car.", "00:00:10", 20.0, index=1, speaker="camera 1"),
+    NewCaption("The gate opens.", "0:20", "30s", index=2, metadata={"confidence": 0.5, "box": [1, 2]}),
+    NewCaption("A dog runs across the yard.", 50, 70, index=3),
+    NewCaption("Rain begins to fall.", 90, 120, key="rain"),
+]
+NO_TIME = NewCaption("This camera is old.", key="note")
+SUBTITLES = b"1\n00:00:01,000 --> 00:00:02,500\nHello there.\n\n2\n00:00:03,000 --> 00:00:04,000\nGood bye.\n"
+
+
+async def texts(engine: AnyEngine, within: CaptionRange, stream: str = "gate") -> list[str]:
+    """The first words of the captions of a range."""
+    page = await engine.captions(stream=stream, within=within)
+    return [each.text.split()[1] for each in page.captions]
+
+
+async def some(events: AsyncGenerator[LiveCaption, None], count: int) -> list[LiveCaption]:
+    """So many of the captions that come, or those of ten seconds."""
+    found: list[LiveCaption] = []
+    async with asyncio.timeout(10), aclosing(events):
+        async for each in events:
+            found.append(each)
+            if len(found) == count:
+                break
+    return found
+
+
+def unclocked(found: Moments) -> Moments:
+    """Moments without what differs from call to call."""
+    return replace(found, timings={})
+
+
+class StreamingContract:
+    """Captions, ranges, questions and live streams: the same, whoever is asked."""
+
+    async def test_captions_keep_what_was_said_of_them(self, engine: AnyEngine) -> None:
+        """Their times in any form, who speaks, who is seen, and metadata."""
+        written = await engine.add_captions(SCENES, stream="gate", wait=True)
+        assert [each.outcome for each in written] == ["added"] * len(SCENES)
+        page = await engine.captions(stream="gate")
+        first, second, third = page.captions[:3]
+        assert [(each.start, each.end) for each in page.captions] == [
+            *((0, 10), (10, 20), (20, 30), (50, 70), (90, 120))
+        ]
+        assert first.document.metadata == {"entities": ["red car"]}
+        assert (second.document.author, second.document.sequence) == ("camera 1", 1)
+        assert third.document.metadata == {"confidence": 0.5, "box": [1, 2]}
+        assert page.next is None
+        stream = await engine.find_stream("gate")
+        assert (stream.captions, stream.wall, stream.live) == (5, False, False)
+        assert stream == await engine.find_stream(stream.source.id) == (await engine.streams())[0]
+
+    async def test_the_order_of_arrival_does_not_matter(self, engine: AnyEngine) -> None:
+        """Nor does how often they come."""
+        for each in (SCENES[3], SCENES[0], SCENES[4]):
+            await engine.add_captions(each, stream="gate")
+        again = await engine.add_captions([*SCENES[::-1], SCENES[0]], stream="gate")
+        assert [each.outcome for each in again].count("added") == 2
+        await engine.add_captions(SCENES, stream="other")
+        here, there = (
+            [(each.text, each.start, each.end, each.document.key) for each in page.captions]
+            for page in [await engine.captions(stream=name) for name in ("gate", "other")]
+        )
+        assert here == there
+
+    async def test_another_text_is_a_conflict(self, engine: AnyEngine) -> None:
+        """And nothing of the batch is written, unless it is to take the place of the old one."""
+        await engine.add_captions(SCENES, stream="gate")
+        changed = replace(SCENES[3], text="A cat runs across the yard.")
+        with pytest.raises(Conflict):
+            await engine.add_captions([NewCaption("x y", 200, 201), changed], stream="gate")
+        assert await texts(engine, CaptionRange(40, 300)) == ["dog", "begins"]
+        [written] = await engine.add_captions(changed, stream="gate", replace=True)
+        assert written.outcome == "replaced"
+        assert await texts(engine, CaptionRange(40, 80)) == ["cat"]
+
+    async def test_ranges_overlap_or_contain(self, engine: AnyEngine) -> None:
+        """Times in any form, bounds half open, 0 honoured; indexes with both ends."""
+        await engine.add_captions([*SCENES, NO_TIME], stream="gate")
+        for within, found in (
+            (CaptionRange("00:01:00", 120), ["dog", "begins"]),
+            (CaptionRange(60, 120, contains=True), ["begins"]),
+            (CaptionRange(70, "90s"), []),
+            (CaptionRange(end=10), ["red"]),
+            (CaptionRange(0, 0), []),
+            (CaptionRange(0), ["red", "guard", "gate", "dog", "begins"]),
+            (CaptionRange(parse_instant(60), "1970-01-01T00:01:40Z"), ["dog", "begins"]),
+            (CaptionRange(first=1, last=2), ["guard", "gate"]),
+            (CaptionRange(first=3, last=-1), ["dog"]),
+            (CaptionRange(), ["red", "guard", "gate", "dog", "begins", "camera"]),
+        ):
+            assert (within, await texts(engine, within)) == (within, found)
+        for wrong in (CaptionRange(2, 1), CaptionRange("noon"), CaptionRange(first=2, last=1)):
+            with pytest.raises(InvalidInput):
+                await engine.captions(stream="gate", within=wrong)
+
+    async def test_pages_go_on_where_they_ended(self, engine: AnyEngine) -> None:
+        """And hold every caption once."""
+        await engine.add_captions([*SCENES, NO_TIME], stream="gate", wait=True)
+        found: list[Caption] = []
+        after: str | None = None
+        while True:
+            page = await engine.captions(stream="gate", after=after, limit=2)
+            found += page.captions
+            after = page.next
+            if after is None:
+                break
+        assert found == [*(await engine.captions(stream="gate")).captions]
+        for limit in (0, 1_001):
+            with pytest.raises(InvalidInput):
+                await engine.captions(stream="gate", limit=limit)
+
+    async def test_a_clock_of_the_calendar(self, engine: AnyEngine) -> None:
+        """Seconds count from the origin, instants are themselves; without a zone they are of the stream's."""
+        made = await engine.put_stream(
+            NewStream("yard/cam", title="Yard", origin="2026-03-02T09:00:00", zone="Europe/Berlin", live=True)
+        )
+        assert (made.origin, made.wall, made.live) == (parse_instant("2026-03-02T08:00:00Z"), True, True)
+        captions = [
+            NewCaption("A fox comes.", 60, 90),
+            NewCaption("A hen goes.", "2026-03-02T08:02:00Z", "2026-03-02T09:03:00"),
+        ]
+        await engine.add_captions(captions, stream="yard/cam")
+        page = await engine.captions(stream="yard/cam", within=CaptionRange("2026-03-02T08:01:10Z", 120))
+        assert [(each.start, each.end) for each in page.captions] == [(60, 90)]
+        stored = await engine.find_stream("yard/cam")
+        assert (stored.first, stored.last) == (
+            parse_instant("2026-03-02T08:01:00Z"),
+            parse_instant("2026-03-02T08:03:00Z"),
+        )
+        with pytest.raises(Conflict):
+            await engine.put_stream(NewStream("yard/cam", origin="2026-03-02T10:00:00Z"))
+        ended = await engine.put_stream(NewStream("yard/cam", live=False))
+        assert (ended.title, ended.live, ended.origin) == ("Yard", False, made.origin)
+
+    async def test_streams_do_not_mix(self, engine: AnyEngine) -> None:
+        """Only what is asked is answered, each moment with its stream."""
+        await engine.add_captions(SCENES, stream="gate", wait=True)
+        await engine.add_captions(NewCaption("A red car leaves.", 5, 8), stream="exit", wait=True)
+        for streams in (("gate",), ("exit",), ("gate", "exit"), ()):
+            found = await engine.find_moments(VideoQuestion("red car", streams))
+            assert {each.stream.name for each in found.moments} == set(streams or ("gate", "exit"))
+            for moment in found.moments:
+                assert {each.document.source for each in moment.captions} == {moment.stream.id}
+        with pytest.raises(NotFound):
+            await engine.find_moments(VideoQuestion("red car", ("gate", "nowhere")))
+        assert await texts(engine, CaptionRange(), "exit") == ["red"]
+
+    async def test_questions_are_answered_alike(self, engine: AnyEngine, local: AnyEngine) -> None:
+        """Moments and windows, with a range, with times that the question names, with a filter."""
+        await engine.add_captions(SCENES, stream="gate", wait=True)
+        question = VideoQuestion("what does the dog do?", ("gate",))
+        for each in (
+            question,
+            replace(question, range=CaptionRange("00:00:00", 30), floor=0.0),
+            replace(question, prompt="what happened before 0:20?"),
+            replace(question, prompt="in the first 15 seconds", read_times=False, limit=1),
+            replace(question, where=Eq("sequence", 3)),
+        ):
+            assert unclocked(await engine.find_moments(each)) == unclocked(await local.find_moments(each))
+            for tokens in (0, 25, 400):
+                there, here = [
+                    await one.video_window(each, tokens, renderer="guarded") for one in (engine, local)
+                ]
+                assert untimed(there.window) == untimed(here.window)
+                assert replace(there, window=here.window) == here
+                assert there.window.tokens <= tokens
+
+    async def test_a_range_bounds_the_answer(self, engine: AnyEngine) -> None:
+        """No caption outside it is in a moment or in the window."""
+        await engine.add_captions(SCENES, stream="gate", wait=True)
+        asked = VideoQuestion("car dog gate rain", range=CaptionRange(15, 60))
+        found = await engine.find_moments(asked)
+        keys = {each.document.key for moment in found.moments for each in moment.captions}
+        assert {"0", "rain"} & keys == set()
+        assert keys <= {"1", "2", "3"}
+        window = await engine.video_window(asked, 1_000)
+        assert {each.key for each in window.captions} <= {"1", "2", "3"}
+        assert "red car" not in window.window.text
+
+    async def test_a_stretch_is_deleted(self, engine: AnyEngine) -> None:
+        """Then the rest; the stream stays until it is deleted itself."""
+        await engine.add_captions([*SCENES, NO_TIME], stream="gate", wait=True)
+        await engine.add_captions(SCENES, stream="other")
+        cleared = await engine.clear_stream("gate", within=CaptionRange(15, 60), purge=True)
+        assert (cleared.documents, cleared.purged) == (3, True)
+        assert await texts(engine, CaptionRange()) == ["red", "begins", "camera"]
+        assert (await engine.clear_stream("gate")).documents == 3
+        assert (await engine.find_stream("gate")).captions == 0
+        gate = await engine.find_stream("gate")
+        await engine.delete_source(gate.source.id)
+        for name in ("gate", gate.source.id):
+            with pytest.raises(NotFound):
+                await engine.captions(stream=name)
+        assert [each.source.name for each in await engine.streams()] == ["other"]
+        assert (await engine.find_stream("other")).captions == 5
+
+    async def test_files_are_taken_in(self, engine: AnyEngine, tmp_path: Path) -> None:
+        """From a path or handed in; the same again changes nothing, and one that fails stops no other."""
+        (tmp_path / "talk.srt").write_bytes(SUBTITLES)
+        broken = Upload("broken.srt", b"\x00\x01\x02 nothing")
+        first = await engine.import_captions([tmp_path / "talk.srt", broken], sentences=False, wait=True)
+        assert (dict(first.streams), first.added) == ({"talk": 2}, 2)
+        assert [name for name, _ in first.failures] == ["broken.srt"]
+        again = await engine.import_captions([Upload("talk.srt", SUBTITLES)], sentences=False)
+        assert (again.added, again.replaced, again.unchanged) == (0, 0, 2)
+        page = await engine.captions(stream="talk")
+        assert [(each.text, each.start, each.end) for each in page.captions] == [
+            ("Hello there.", 1, 2.5),
+            ("Good bye.", 3, 4),
+        ]
+        named = await engine.import_captions([tmp_path / "talk.srt"], stream="both/talks")
+        assert [*named.streams] == ["both/talks"]
+
+    async def test_new_captions_are_followed(self, engine: AnyEngine, local: AnyEngine) -> None:
+        """Those of the one stream, in their order, and after a break from where it was."""
+        await engine.put_stream("gate")
+        await engine.add_captions(SCENES[0], stream="gate")
+        begun = (await engine.find_collection("default")).sequence
+        await local.add_captions(SCENES[1], stream="gate")
+        await local.add_captions(SCENES[1], stream="other")
+        await local.add_captions(SCENES[3:], stream="gate")
+        seen = await some(engine.follow_captions(stream="gate", after=begun), 3)
+        assert [each.caption.document.key for each in seen] == ["1", "3", "rain"]
+        assert sorted(each.sequence for each in seen) == [each.sequence for each in seen]
+        rest = await some(engine.follow_captions(stream="gate", after=seen[0].sequence), 2)
+        assert [each.caption.document.key for each in rest] == ["3", "rain"]
+        assert rest[0].caption.start == 50
+
+    async def test_from_now_on_means_from_now_on(self, engine: AnyEngine, local: AnyEngine) -> None:
+        """What was there before is not told; what comes meanwhile is."""
+        await engine.add_captions(SCENES[0], stream="gate")
+        following = asyncio.create_task(some(engine.follow_captions(stream="gate"), 1))
+        number = 0
+        while not following.done():
+            number += 1
+            await local.add_captions(NewCaption("Something new.", number, index=number), stream="gate")
+            await asyncio.sleep(0.05)
+        [live] = await following
+        assert live.caption.text == "Something new."
+        await engine.clear_stream("gate")
+        with pytest.raises(NotFound):
+            await some(engine.follow_captions(stream="nowhere"), 1)
+
+    async def test_a_stream_that_is_gone_is_followed_no_more(self, engine: AnyEngine) -> None:
+        """It ends with an error, and does not seem to be silent."""
+        await engine.add_captions(SCENES[0], stream="gate")
+        gate = await engine.find_stream("gate")
+        following = asyncio.create_task(some(engine.follow_captions(stream="gate", after=0), 2))
+        await asyncio.sleep(0.2)
+        await engine.delete_source(gate.source.id)
+        with pytest.raises(NotFound):
+            await following
+
+    async def test_what_is_not_there_is_not_found(self, engine: AnyEngine) -> None:
+        """A stream, and a source that is none."""
+        await engine.add("a page", source="notes")
+        for name in ("nowhere", "notes", "a/b"):
+            with pytest.raises(NotFound):
+                await engine.find_stream(name)
+            with pytest.raises(NotFound):
+                await engine.captions(stream=name)
+            with pytest.raises(NotFound):
+                await engine.clear_stream(name)
+        with pytest.raises(Conflict):
+            await engine.add_captions(SCENES, stream="notes")
+        assert await engine.streams() == []

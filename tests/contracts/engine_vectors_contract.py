@@ -1,0 +1,96 @@
+"""What every engine must do with vectors that callers hand in."""
+
+import math
+from typing import Any
+
+import pytest
+
+from conspectus.errors import InvalidInput
+from conspectus.model.query import Query
+from conspectus.model.records import NewDocument
+from tests.support.engine_samples import AnyEngine
+
+OURS = "vectors:3"
+SOME = [
+    NewDocument("a red apple", key="apple", vector=(1.0, 0.0, 0.0)),
+    NewDocument("a green pear", key="pear", vector=(0.0, 250.0, 0.0)),
+    NewDocument("a blue sky", key="sky"),
+]
+
+
+async def nearest(engine: AnyEngine, *vector: float, collection: str) -> dict[str, float]:
+    """The similarity of each document that has a vector, nearest first."""
+    asked = Query("", vector=vector, arms=("vectors",), collection=collection)
+    found = await engine.retrieve(asked)
+    return {hit.document.key: round(hit.similarity or 0.0, 2) for hit in found.hits}
+
+
+class VectorsContract:
+    """Stored with the documents, and found by."""
+
+    async def test_a_vector_is_stored_with_its_document(self, engine: AnyEngine, local: AnyEngine) -> None:
+        """At unit length, at once; what brought none waits, is found by words, and never by meaning."""
+        await engine.create_collection("ours", embedder=OURS)
+        written = await engine.add(SOME, collection="ours", wait=True)
+        status = [(await local.get(each.id)).status for each in written]
+        assert status == ["embedded", "embedded", "pending"]
+        assert await nearest(engine, 9.0, 9.0, 0.0, collection="ours") == {"apple": 0.71, "pear": 0.71}
+        found = await engine.retrieve("sky", collection="ours")
+        assert [hit.document.key for hit in found.hits] == ["sky"]
+        assert (await engine.check()).index["ours"] == ()
+
+    async def test_every_chunk_gets_it(self, engine: AnyEngine) -> None:
+        """A document of two chunks is found by either."""
+        await engine.create_collection("ours", embedder=OURS)
+        halves = NewDocument("in two halves", spans=((0, 6), (6, 13)), vector=(0.0, 0.0, 1.0))
+        await engine.add(halves, collection="ours")
+        asked = Query("", vector=(0.0, 0.0, 1.0), arms=("vectors",), collection="ours")
+        assert [hit.chunk.position for hit in (await engine.retrieve(asked)).hits] == [0, 1]
+
+    async def test_another_vector_takes_the_place_of_the_first(self, engine: AnyEngine) -> None:
+        """With the same text by adding or changing; without one it stays, another text takes it away."""
+        await engine.create_collection("ours", embedder=OURS)
+        [first] = await engine.add(SOME[0], collection="ours")
+        again = [NewDocument("a red apple", key="apple", vector=(0.0, 1.0, 0.0)), SOME[0], SOME[0]]
+        outcomes = [(await engine.add(each, collection="ours"))[0].outcome for each in again]
+        assert outcomes == ["updated", "updated", "unchanged"]
+        await engine.update(first.id, vector=(0.0, 0.0, 5.0))
+        await engine.update(first.id, metadata={"seen": True})
+        assert await nearest(engine, 0.0, 0.0, 1.0, collection="ours") == {"apple": 1.0}
+        await engine.update(first.id, text="a red tomato")
+        assert await nearest(engine, 0.0, 0.0, 1.0, collection="ours") == {}
+
+    @pytest.mark.parametrize(
+        "vector", [(1.0, 0.0), (0.0, 0.0, 0.0), (), (1.0, math.nan, 0.0), (math.inf,) * 3]
+    )
+    async def test_what_is_no_vector_of_the_space_is_refused(self, engine: AnyEngine, vector: Any) -> None:
+        """With everything in its batch."""
+        await engine.create_collection("ours", embedder=OURS)
+        with pytest.raises(InvalidInput, match="vector"):
+            await engine.add([SOME[0], NewDocument("bad", vector=vector)], collection="ours")
+        assert await engine.count(collection="ours") == 0
+
+    async def test_a_collection_of_words_refuses_one(self, engine: AnyEngine) -> None:
+        """It has no space; it can be moved to one without making any."""
+        await engine.create_collection("words", embedder="none")
+        with pytest.raises(InvalidInput, match="keeps no vectors"):
+            await engine.add(SOME, collection="words")
+        await engine.add(SOME[2], collection="words")
+        assert await engine.reembed(OURS, collection="words") == 0
+        await engine.add(SOME, collection="words")
+        assert await nearest(engine, 1.0, 0.0, 0.0, collection="words") == {"apple": 1.0, "pear": 0.0}
+
+    async def test_beside_an_embedder_nothing_is_left_to_embed(self, engine: AnyEngine) -> None:
+        """Only what brought none is embedded."""
+        own = tuple([1.0] + [0.0] * 63)
+        await engine.add([NewDocument("mine", key="m", vector=own), "made"], collection="both", wait=True)
+        found = await nearest(engine, *own, collection="both")
+        assert (found["m"], len(found)) == (1.0, 2)
+
+    @pytest.mark.parametrize(
+        "setting", ["vectors:", "vectors:0", "vectors:x", "vectors:99999", "vectors:1000000"]
+    )
+    async def test_such_a_space_has_a_size(self, engine: AnyEngine, setting: str) -> None:
+        """One that can be kept."""
+        with pytest.raises(InvalidInput, match="size"):
+            await engine.create_collection("ours", embedder=setting)

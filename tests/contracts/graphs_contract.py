@@ -1,0 +1,299 @@
+"""What every store of graphs must do when it is written. Subclass `GraphsContract`, give it a `shelf`."""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from conspectus.errors import DanglingEdges, InvalidInput, NotFound
+from conspectus.model.graph import Edge, GraphReceipt
+from conspectus.model.ids import DocumentId, SourceId
+from conspectus.model.records import Source
+from tests.support.graph_samples import (
+    BOTH,
+    PEOPLE,
+    PLACES,
+    GraphShelf,
+    adding,
+    edge,
+    every_edge,
+    every_id,
+    filled,
+    node,
+    outcomes,
+    year,
+)
+from tests.support.samples import NOON, SHELF
+
+HOSTILE = ['a"b', "a'b;--", "😀\u200d", "\u2028", "%", "a_b", "<&>", "\\", "A", "a", " x", "\u202e"]
+
+
+def lives(place: str, since: int | None, **fields: Any) -> Edge:
+    """Where x lives since the beginning of a year."""
+    return edge("x", place, type="lives", valid_from=None if since is None else year(since), **fields)
+
+
+async def spans(shelf: GraphShelf) -> dict[str, tuple[int | None, int | None, str | None]]:
+    """From which year until which year x lives where, and what is said to have ended that."""
+    found = await every_edge(shelf.graphs)
+    names = {each.id: each.target for each in found}
+    return {
+        each.target: (
+            None if each.valid_from is None else each.valid_from.year,
+            None if each.valid_until is None else each.valid_until.year,
+            None if each.closed_by is None else names[each.closed_by],
+        )
+        for each in found
+    }
+
+
+class GraphsContract:
+    """Nodes and edges as they come and go."""
+
+    async def test_an_empty_graph_has_nothing(self, shelf: GraphShelf) -> None:
+        """And neither has no graph at all; a graph that is gone is an error."""
+        assert (await shelf.graphs.nodes([PEOPLE.id], limit=5)).nodes == ()
+        assert (await shelf.graphs.edges([], limit=5)).edges == ()
+        assert await shelf.graphs.nodes_by_id([PEOPLE.id], []) == []
+        assert (await shelf.graphs.summary(PEOPLE.id)).nodes == 0
+        assert await shelf.graphs.at(PEOPLE.id, NOON) == ([], [])
+        with pytest.raises(NotFound):
+            await shelf.graphs.summary(SourceId("gone"))
+        with pytest.raises(NotFound):
+            gone = Source(SourceId("gone"), SHELF, "graph/gone", {}, "graph")
+            await shelf.graphs.add(adding(node("a", graph=gone)))
+
+    async def test_nodes_come_back_as_they_were_given(self, shelf: GraphShelf) -> None:
+        """Every field, and whatever the id is made of."""
+        full = node(
+            "full",
+            type="person",
+            name="Ada Ü",
+            aliases=("Countess", 'The \u2028 "first"'),
+            properties={"content": "x", "deep": [{"a": None, "b": [1, 2.5, True]}]},
+            valid_from=year(1815),
+            valid_until=year(1852),
+        )
+        given = [full, *map(node, HOSTILE)]
+        written = await shelf.graphs.add(adding(*given))
+        assert [(each.id, each.outcome) for each in written] == [(each.id, "added") for each in given]
+        assert await shelf.graphs.nodes_by_id([PEOPLE.id], [each.id for each in given]) == given
+        assert await shelf.graphs.nodes_by_id([PLACES.id], HOSTILE) == []
+        assert sorted(await every_id(shelf.graphs)) == sorted(each.id for each in given)
+
+    async def test_a_node_given_again_is_changed_or_not(self, shelf: GraphShelf) -> None:
+        """It keeps when it was recorded; within one go the last one counts."""
+        later = NOON + timedelta(days=1)
+        await shelf.graphs.add(adding(node("a")))
+        again = node("a", recorded=later, updated=later)
+        told = replace(again, type="person", aliases=("A.",))
+        outcomes = [
+            each.outcome for each in await shelf.graphs.add(adding(again, told, told, node("b"), node("b")))
+        ]
+        assert outcomes == ["unchanged", "updated", "unchanged", "added", "unchanged"]
+        assert await shelf.graphs.nodes_by_id([PEOPLE.id], ["a"]) == [replace(told, recorded=NOON)]
+        assert await shelf.graphs.called([PEOPLE.id], ["a."]) == []
+        assert [key for key, _ in await shelf.graphs.called([PEOPLE.id], ["a"])] == ["a"]
+
+    async def test_edges_come_back_as_they_were_given_in_order(self, shelf: GraphShelf) -> None:
+        """Parallel ones, loops and opposite ones too; the same again is unchanged."""
+        await shelf.write("d")
+        given = [
+            edge("b", "a", weight=0.3, properties={"x": [1]}, valid_from=year(2001), valid_until=year(2002)),
+            edge("a", "b", type="likes", evidence="d"),
+            edge("a", "b"),
+            edge("a", "b", valid_from=year(2000)),
+            edge("a", "a"),
+        ]
+        await filled(shelf.graphs, "ab", *given)
+        assert await every_edge(shelf.graphs) == given
+        again = await shelf.graphs.add(adding(*(replace(each, recorded=year(2030)) for each in given)))
+        assert {each.outcome for each in again} == {"unchanged"}
+        changed = replace(given[2], weight=0.5, updated=year(2030))
+        assert [each.outcome for each in await shelf.graphs.add(adding(changed, changed))] == [
+            "updated",
+            "unchanged",
+        ]
+        assert await shelf.graphs.edges_by_id(BOTH, [changed.id, "no", given[0].id]) == [changed, given[0]]
+        assert await shelf.graphs.edges_by_id([PLACES.id], [changed.id]) == []
+
+    async def test_edges_without_ends_are_refused_with_all_that_comes_with_them(
+        self, shelf: GraphShelf
+    ) -> None:
+        """All ends are named, each once; a node of another graph is none."""
+        await shelf.graphs.add(adding(node("b"), node("p", graph=PLACES)))
+        with pytest.raises(DanglingEdges) as refused:
+            await shelf.graphs.add(adding(node("n"), edge("n", "b"), edge("x", "b"), edge("p", "x")))
+        assert set(refused.value.missing) == {"x", "p"}
+        assert await every_id(shelf.graphs) == ["b"]
+        with pytest.raises(NotFound):
+            await shelf.graphs.add(adding(node("n"), edge("n", "b", evidence="never")))
+        assert await every_id(shelf.graphs) == ["b"]
+        assert await every_edge(shelf.graphs) == []
+
+    async def test_pages_hold_everything_once(self, shelf: GraphShelf) -> None:
+        """Nodes by id over several graphs, edges in order of recording, those of one node too."""
+        names = [f"n{number:02}" for number in range(25)]
+        for graph in (PLACES, PEOPLE):
+            await shelf.graphs.add(adding(*(node(each, graph=graph, type=each[-1]) for each in names)))
+        rim = [edge("n00", each, type=f"t{number}") for number in (1, 2) for each in names[1:]]
+        await shelf.graphs.add(adding(*rim, edge("n03", "n04")))
+        found, after = [], None
+        while page := await shelf.graphs.nodes(BOTH, after=after, limit=7):
+            found += [(each.id, each.graph.id) for each in page.nodes]
+            if (after := page.next) is None:
+                break
+        assert found == [(name, graph) for name in names for graph in BOTH]
+        typed = await shelf.graphs.nodes([PEOPLE.id], type="4", limit=9)
+        assert [each.id for each in typed.nodes] == ["n04", "n14", "n24"]
+        first = await shelf.graphs.edges([PEOPLE.id], node="n00", limit=30)
+        rest = await shelf.graphs.edges([PEOPLE.id], node="n00", after=first.next, limit=30)
+        assert [*first.edges, *rest.edges] == rim
+        assert [each.type for each in (await shelf.graphs.edges(BOTH, node="n04", limit=9)).edges] == [
+            "t1",
+            "t2",
+            "knows",
+        ]
+        for read in (shelf.graphs.nodes, shelf.graphs.edges):
+            with pytest.raises(InvalidInput):
+                await read(BOTH, after="no cursor", limit=5)
+
+    async def test_names_and_words_find_nodes(self, shelf: GraphShelf) -> None:
+        """Whole ones only, of the graphs asked; those with most words first."""
+        art, start = node("1", name="Art", aliases=("The Arts",)), node("2", name="start of art")
+        await shelf.graphs.add(adding(art, start))
+        await shelf.graphs.add(adding(node("1", graph=PLACES, name="Art")))
+        found = await shelf.graphs.called([PLACES.id, PEOPLE.id], ["art", "arts", "none"])
+        assert [(key, each.graph.id) for key, each in found] == [
+            ("art", "people"),
+            ("art", "places"),
+            ("arts", "people"),
+        ]
+        assert [
+            (each.id, count)
+            for each, count in await shelf.graphs.named_like([PEOPLE.id], ["art", "of"], limit=9)
+        ] == [("2", 2), ("1", 1)]
+        assert len(await shelf.graphs.named_like(BOTH, ["art"], limit=2)) == 2
+        assert await shelf.graphs.named_like(BOTH, ["star"], limit=9) == []
+        await shelf.graphs.add(adding(replace(art, name="Music", aliases=())))
+        assert [each.id for _, each in await shelf.graphs.called([PEOPLE.id], ["art", "arts"])] == []
+
+    async def test_a_single_fact_ends_the_one_before(self, shelf: GraphShelf) -> None:
+        """It is not erased, and saying either again changes nothing."""
+        await filled(shelf.graphs, "xprm")
+        await shelf.graphs.add(adding(lives("p", 2000), edge("x", "m", type="likes")))
+        written = await shelf.graphs.add(adding(lives("r", 2010), single=True))
+        assert written[0].closed == (lives("p", 2000).id,)
+        assert (await spans(shelf))["p"] == (2000, 2010, "r")
+        assert (await spans(shelf))["m"] == (None, None, None)
+        again = await shelf.graphs.add(adding(lives("p", 2000), lives("r", 2010), single=True))
+        assert [(each.outcome, each.closed) for each in again] == [("unchanged", ()), ("unchanged", ())]
+        assert (await spans(shelf))["r"] == (2010, None, None)
+
+    async def test_facts_may_come_in_any_order(self, shelf: GraphShelf) -> None:
+        """A late one is put where it belongs: ended by the next, and ending the one before."""
+        await filled(shelf.graphs, "xprmq")
+        for place, since in (("m", 2020), ("p", 2000), ("q", 2030), ("r", 2010)):
+            await shelf.graphs.add(adding(lives(place, since), single=True))
+        assert await spans(shelf) == {
+            "p": (2000, 2010, "r"),
+            "r": (2010, 2020, "m"),
+            "m": (2020, 2030, "q"),
+            "q": (2030, None, None),
+        }
+
+    async def test_facts_of_one_go_end_each_other_too(self, shelf: GraphShelf) -> None:
+        """With ends that were given, without beginnings, and with the same object again."""
+        await filled(shelf.graphs, "xprm")
+        given = [
+            lives("m", 2001, valid_until=year(2003)),
+            lives("p", 2002),
+            lives("p", 2004),
+            lives("r", None),
+        ]
+        await shelf.graphs.add(adding(*given, single=True))
+        found = await every_edge(shelf.graphs)
+        assert [each.valid_until for each in found] == [year(2003), NOON, NOON, None]
+        await shelf.graphs.add(adding(replace(given[0], valid_until=year(2002)), single=True))
+        assert (await every_edge(shelf.graphs))[0].valid_until == year(2002)
+
+    async def test_what_ended_a_fact_is_deleted_and_reopens_nothing(self, shelf: GraphShelf) -> None:
+        """The older one stays ended; only saying so opens it again."""
+        await shelf.write("d")
+        await filled(shelf.graphs, "xpr")
+        await shelf.graphs.add(adding(lives("p", 2000), lives("r", 2010, evidence="d"), single=True))
+        await shelf.forget("d")
+        assert await spans(shelf) == {"p": (2000, 2010, None)}
+        told = await shelf.graphs.add(adding(lives("p", 2000), single=True))
+        assert told[0].outcome == "updated"
+        assert await spans(shelf) == {"p": (2000, None, None)}
+
+    async def test_edges_go_with_the_last_document_they_rest_on(self, shelf: GraphShelf) -> None:
+        """One that was also given without any stays; so do nodes that are there by themselves."""
+        await shelf.write("d", "e", "f")
+        await filled(shelf.graphs, "ab")
+        two = [edge("a", "b", evidence=name) for name in "de"]
+        own = [edge("b", "a"), edge("b", "a", evidence="d")]
+        outcomes = [each.outcome for each in await shelf.graphs.add(adding(*two, *own, two[1]))]
+        assert outcomes == ["added", "updated", "added", "updated", "unchanged"]
+        rests = [
+            await shelf.graphs.resting_on([DocumentId(each) for each in some])
+            for some in ("d", "de", "f", "")
+        ]
+        assert rests == [0, 1, 0, 0]
+        await shelf.forget("d")
+        assert [each.evidence for each in await every_edge(shelf.graphs)] == ["e", None]
+        await shelf.forget("e", "f")
+        assert [each.source for each in await every_edge(shelf.graphs)] == ["b"]
+        assert await every_id(shelf.graphs) == ["a", "b"]
+
+    async def test_passing_nodes_go_with_their_last_edge(self, shelf: GraphShelf) -> None:
+        """They change no node that is there, and one that is given by itself stays."""
+        await shelf.write("d", "e")
+        await shelf.graphs.add(adding(node("a", type="person")))
+        for name, other in (("d", "b"), ("e", "c")):
+            given = adding(node("a"), node(other), edge("a", other, evidence=name), passing=("a", other))
+            assert await outcomes(shelf.graphs, given) == ["unchanged", "added", "added"]
+        assert [each.type for each in await shelf.graphs.nodes_by_id([PEOPLE.id], ["a"])] == ["person"]
+        await shelf.graphs.add(adding(node("c")))
+        await shelf.forget("d", "e")
+        assert await every_id(shelf.graphs) == ["a", "c"]
+
+    async def test_deleting_takes_edges_along_and_counts(self, shelf: GraphShelf) -> None:
+        """Unknown ids and those of other graphs count 0."""
+        await filled(shelf.graphs, "abc", edge("a", "b"), edge("b", "c"), edge("c", "c"), edge("a", "c"))
+        await shelf.graphs.add(adding(node("a", graph=PLACES)))
+        assert await shelf.graphs.delete_edges(PLACES.id, [edge("a", "c").id]) == GraphReceipt()
+        assert await shelf.graphs.delete_edges(PEOPLE.id, ["no", *2 * [edge("a", "c").id]]) == GraphReceipt(
+            0, 1
+        )
+        assert await shelf.graphs.delete_nodes(PEOPLE.id, ["c", "c", "no"]) == GraphReceipt(1, 2)
+        assert [each.id for each in await every_edge(shelf.graphs)] == [edge("a", "b").id]
+        assert await every_id(shelf.graphs, *BOTH) == ["a", "a", "b"]
+        await shelf.graphs.add(adding(node("c"), edge("c", "c")))
+        assert await shelf.graphs.called([PEOPLE.id], ["c"]) != []
+
+    async def test_a_graph_goes_with_all_that_is_in_it(self, shelf: GraphShelf) -> None:
+        """And the other stays as it is."""
+        await filled(shelf.graphs, "ab", edge("a", "b"))
+        await shelf.graphs.add(adding(node("a", graph=PLACES, type="city")))
+        summary = await shelf.graphs.summary(PEOPLE.id)
+        assert (summary.source, summary.nodes, summary.edges) == (PEOPLE, 2, 1)
+        assert (summary.types, summary.relations) == ({"entity": 2}, {"knows": 1})
+        await shelf.drop(PEOPLE.id)
+        assert await every_id(shelf.graphs, *BOTH) == ["a"]
+        assert await every_edge(shelf.graphs, *BOTH) == []
+        assert (await shelf.graphs.summary(PLACES.id)).types == {"city": 1}
+
+    async def test_what_there_was_at_an_instant(self, shelf: GraphShelf) -> None:
+        """Both ends of a span are included, open ones never end, and edges need both their ends."""
+        await filled(shelf.graphs, "ab", edge("a", "b"))
+        dated = node("c", valid_from=year(2000), valid_until=year(2010))
+        link = edge("a", "c", valid_from=year(2005))
+        await shelf.graphs.add(adding(dated, link, edge("c", "b")))
+        found = {}
+        for number in (1999, 2000, 2005, 2010, 2011):
+            nodes, edges = await shelf.graphs.at(PEOPLE.id, year(number))
+            found[number] = (len(nodes), len(edges))
+        assert found == {1999: (2, 1), 2000: (3, 2), 2005: (3, 3), 2010: (3, 3), 2011: (2, 1)}

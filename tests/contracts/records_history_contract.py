@@ -1,0 +1,269 @@
+"""What every record store must do for embedders and indexes: vectors, spaces, changes, the reader."""
+
+import pytest
+
+from conspectus.errors import InvalidInput
+from conspectus.model.ids import ChunkId, CollectionId, DocumentId
+from conspectus.model.records import Change, EmbeddingSpace, PreparedDocument
+from conspectus.ports import Reader, Records
+from tests.support.samples import OTHER_SPACE, SHELF, SPACE, notes, prepared, shelf, vector
+
+
+async def texts_waiting(records: Records, space: EmbeddingSpace = SPACE, limit: int = 100) -> list[str]:
+    """The texts of chunks that lack a vector."""
+    return [each.chunk.text for each in await records.unembedded(SHELF, space, limit=limit)]
+
+
+async def embed_all(records: Records, space: EmbeddingSpace = SPACE) -> int:
+    """Give every chunk that lacks one a vector."""
+    waiting = await records.unembedded(SHELF, space, limit=1000)
+    return await records.put_vectors(space, [(each.chunk.id, vector(each.chunk.id)) for each in waiting])
+
+
+async def status_of(records: Records, key: str) -> str:
+    """The status of a document."""
+    [document] = await records.documents([DocumentId(key)])
+    return document.status
+
+
+async def changes_of(reader: Reader, after: int = 0, limit: int = 100) -> list[tuple[str, int, int]]:
+    """The history after a sequence, without its numbers."""
+    found = await reader.changes_since(after, limit=limit)
+    return [(change.operation, change.first, change.last) for change in found]
+
+
+def replayed(changes: list[Change]) -> set[int]:
+    """The chunks that exist according to the history."""
+    live: set[int] = set()
+    for change in changes:
+        numbers = range(change.first, change.last + 1)
+        live = live.union(numbers) if change.operation == "put" else live.difference(numbers)
+    return live
+
+
+class HistoryContract:
+    """Vectors and the history that indexes follow."""
+
+    @pytest.fixture
+    def records(self) -> Records:
+        """An empty store; to be overridden."""
+        raise NotImplementedError
+
+    @pytest.fixture
+    async def stocked(self, records: Records) -> None:
+        """A collection with one source."""
+        await records.create_collection(shelf())
+        await records.put_source(notes())
+
+    async def test_an_empty_history(self, records: Records, stocked: None) -> None:
+        """Sequence 0 and nothing to read."""
+        reader = records.reader(SHELF, SPACE)
+        assert await records.state(SHELF) == (0, SPACE)
+        assert (await reader.last_sequence(), await reader.changes_since(0, limit=10)) == (0, [])
+        assert [batch async for batch in reader.scan()] == []
+        assert await reader.chunks(ChunkId(1), ChunkId(10)) == []
+
+    async def test_every_write_appends_its_changes(self, records: Records, stocked: None) -> None:
+        """Put, remove and put, put for fields and vectors, nothing for what changed nothing."""
+        reader = records.reader(SHELF, SPACE)
+        steps: list[tuple[PreparedDocument, list[tuple[str, int, int]]]] = [
+            (prepared("a", "one ", "two"), [("put", 1, 2)]),
+            (prepared("a", "one ", "two"), []),
+            (prepared("a", "one ", "two", thread="A"), [("put", 1, 2)]),
+            (prepared("a", "three"), [("remove", 1, 2), ("put", 3, 3)]),
+            (prepared("a"), [("remove", 3, 3)]),
+        ]
+        for document, expected in steps:
+            before, _ = await records.state(SHELF)
+            await records.write([document])
+            assert await changes_of(reader, before) == expected
+        await records.write([prepared("b", "x "), prepared("c", "y")])
+        before, _ = await records.state(SHELF)
+        assert await embed_all(records) == 2
+        await records.delete([DocumentId("b")])
+        assert await changes_of(reader, before) == [("put", 4, 5), ("remove", 4, 4)]
+        assert await reader.last_sequence() == (await records.state(SHELF))[0]
+
+    async def test_changes_end_with_a_transaction(self, records: Records, stocked: None) -> None:
+        """Whatever the limit; and reading on from there misses and repeats nothing."""
+        reader = records.reader(SHELF, SPACE)
+        for version in ("first", "second", "third"):
+            await records.write([prepared(key, f"{version} {key}") for key in "abcde"])
+        whole = list(await reader.changes_since(0, limit=1000))
+        for limit in (1, 2, 5):
+            found: list[Change] = []
+            while part := await reader.changes_since(found[-1].sequence if found else 0, limit=limit):
+                found += part
+                assert part[-1].operation == "put"
+            assert found == whole
+        live = [each.chunk.id for each in await reader.chunks(ChunkId(0), ChunkId(2**62))]
+        assert replayed(whole) == set(live)
+
+    async def test_numbers_are_never_used_again(self, records: Records, stocked: None) -> None:
+        """Neither those of chunks nor those of changes, also after everything was deleted."""
+        await records.write([prepared("a", "x")])
+        await records.delete([DocumentId("a")])
+        await records.delete_collection(SHELF)
+        await records.create_collection(shelf())
+        await records.put_source(notes())
+        await records.write([prepared("a", "x")])
+        [change] = await records.reader(SHELF, SPACE).changes_since(0, limit=10)
+        assert (change.sequence, change.first) > (2, 1)
+
+    async def test_a_reader_sees_one_collection(self, records: Records, stocked: None) -> None:
+        """With the vectors of one space, in order, from any place on."""
+        elsewhere = CollectionId("elsewhere")
+        await records.create_collection(shelf(elsewhere))
+        await records.put_source(notes("far", elsewhere))
+        for key in "abc":
+            far = prepared(f"far {key}", "x", collection=elsewhere, source="far")
+            await records.write([prepared(key, f"{key} ", "two"), far])
+        await records.write([prepared("a", "new")])
+        reader = records.reader(SHELF, SPACE)
+        scanned = [each async for batch in reader.scan() for each in batch]
+        ids = [each.chunk.id for each in scanned]
+        assert ids == sorted(ids)
+        assert [each.document.key for each in scanned] == ["b", "b", "c", "c", "a"]
+        for place, after in enumerate(ids):
+            rest = [each.chunk.id async for batch in reader.scan(after) for each in batch]
+            assert rest == ids[place + 1 :]
+        assert await reader.chunks(ids[0], ids[-2]) == scanned[:-1]
+        await records.put_vectors(SPACE, [(ids[1], vector(0.5))])
+        assert [each.vector for each in await reader.chunks(ids[0], ids[1])] == [None, vector(0.5)]
+        other = records.reader(SHELF, OTHER_SPACE)
+        assert [each.vector for each in await other.chunks(ids[0], ids[1])] == [None, None]
+
+    async def test_a_long_scan(self, records: Records, stocked: None) -> None:
+        """Over documents of many sizes, one far larger than a batch."""
+        sizes = [1] * 3000 + [9000] + [3] * 10
+        batch = [prepared(f"{place:05}", *["word "] * size) for place, size in enumerate(sizes)]
+        await records.write(batch)
+        batches = [each async for each in records.reader(SHELF, None).scan()]
+        owners = [each.document.key for part in batches for each in part]
+        assert owners == [f"{place:05}" for place, size in enumerate(sizes) for _ in range(size)]
+        assert len(batches) > 2
+
+    async def test_vectors_complete_a_document(self, records: Records, stocked: None) -> None:
+        """Only when all its chunks have one; those of chunks that are gone are dropped."""
+        await records.write([prepared("a", "one ", "two"), prepared("b", "three")])
+        assert await texts_waiting(records) == ["one ", "two", "three"]
+        first, second, third = await records.unembedded(SHELF, SPACE, limit=3)
+        pairs = [(third.chunk.id, vector(3)), (ChunkId(999), vector(9)), (first.chunk.id, vector(1))]
+        assert await records.put_vectors(SPACE, pairs) == 2
+        assert [await status_of(records, key) for key in "ab"] == ["pending", "embedded"]
+        assert await records.put_vectors(SPACE, [(second.chunk.id, vector(2))] * 2) == 1
+        assert await status_of(records, "a") == "embedded"
+        assert (await texts_waiting(records), await records.count_unembedded(SHELF, SPACE)) == ([], 0)
+        assert await records.put_vectors(SPACE, []) == 0
+        with pytest.raises(InvalidInput):
+            await records.put_vectors(SPACE, [(first.chunk.id, vector(1, dimensions=3))])
+
+    async def test_those_without_a_vector_among_some(self, records: Records, stocked: None) -> None:
+        """By where their documents end, from the start of a range to before its stop."""
+        await records.write([prepared("a", "one ", "two"), prepared("b", "three"), prepared("c", "four")])
+        first, second, third, fourth = [
+            each.chunk.id for each in await records.unembedded(SHELF, SPACE, limit=4)
+        ]
+
+        async def among(start: int, stop: int, limit: int = 9) -> list[int]:
+            found = await records.unembedded(SHELF, SPACE, limit=limit, among=range(start, stop))
+            return [each.chunk.id for each in found]
+
+        async def oldest(start: int) -> int | None:
+            return await records.oldest_unembedded(SHELF, SPACE, start=start)
+
+        assert await among(0, fourth + 1) == [first, second, third, fourth]
+        assert await among(0, second) == await among(second, second) == []
+        assert await among(second, third) == [first, second]
+        assert await among(second, fourth, limit=2) == [first, second]
+        assert [await oldest(start) for start in (0, second, third)] == [second, second, third]
+        await records.put_vectors(SPACE, [(first, vector(1)), (third, vector(3))])
+        assert await among(0, fourth + 1) == [second, fourth]
+        assert [await oldest(start) for start in (0, third, fourth + 1)] == [second, fourth, None]
+
+    async def test_vectors_of_one_space_are_no_change_for_another(
+        self, records: Records, stocked: None
+    ) -> None:
+        """Its index is only taken further, over a change that names no chunk that exists."""
+        await records.write([prepared("a", "one ", "two")])
+        await embed_all(records, OTHER_SPACE)
+        own, other = records.reader(SHELF, SPACE), records.reader(SHELF, OTHER_SPACE)
+        [_, passed], [_, seen] = await own.changes_since(0, limit=9), await other.changes_since(0, limit=9)
+        assert passed.sequence == seen.sequence == await own.last_sequence()
+        assert await own.chunks(passed.first, passed.last) == []
+        assert len(await other.chunks(seen.first, seen.last)) == 2
+
+    async def test_changed_fields_keep_vectors(self, records: Records, stocked: None) -> None:
+        """New text does not, and neither does a new title or author: they are embedded with the text."""
+        await records.write([prepared("a", "one")])
+        await embed_all(records)
+        await records.write([prepared("a", "one", metadata={"new": 1}, role="user", thread="t")])
+        assert (await status_of(records, "a"), await texts_waiting(records)) == ("embedded", [])
+        for fields in ({"title": "T"}, {"author": "A"}, {"kind": "message", "author": "A"}):
+            await records.write([prepared("a", "two", **fields)])
+            assert (await status_of(records, "a"), await texts_waiting(records)) == ("pending", ["two"])
+            await embed_all(records)
+
+    async def test_a_failed_document_is_left_alone(self, records: Records, stocked: None) -> None:
+        """Until it is written anew; its reason is kept with it."""
+        await records.write([prepared("a", "one "), prepared("b", "two")])
+        await records.fail(DocumentId("a"), "refused: ü")
+        await records.fail(DocumentId("gone"), "too late")
+        [document] = await records.documents([DocumentId("a")])
+        assert (document.status, document.error) == ("error", "refused: ü")
+        for space in (SPACE, OTHER_SPACE):
+            assert await texts_waiting(records, space) == ["two"]
+            assert await records.count_unembedded(SHELF, space) == 1
+        await records.write([prepared("a", "one ", thread="A")])
+        assert (await status_of(records, "a"), await texts_waiting(records)) == ("pending", ["one ", "two"])
+
+    async def test_a_collection_of_words_only(self, records: Records) -> None:
+        """Nothing waits for vectors until it is given a space."""
+        await records.create_collection(shelf(space=None))
+        await records.put_source(notes())
+        await records.write([prepared("a", "one"), prepared("empty")])
+        assert await records.state(SHELF) == (1, None)
+        assert await status_of(records, "a") == "embedded"
+        assert await records.switch_space(SHELF, SPACE) == 0
+        assert [await status_of(records, key) for key in ("a", "empty")] == ["pending", "embedded"]
+        assert await texts_waiting(records) == ["one"]
+
+    async def test_moving_to_another_space(self, records: Records, stocked: None) -> None:
+        """The old space answers, whole, until the switch; then its vectors are gone."""
+        await records.write([prepared("a", "one ", "two"), prepared("b", "three")])
+        await embed_all(records)
+        assert await texts_waiting(records, OTHER_SPACE, limit=2) == ["one ", "two"]
+        assert await embed_all(records, OTHER_SPACE) == 3
+        assert await records.count_unembedded(SHELF, OTHER_SPACE) == 0
+        await records.write([prepared("a", "one ", "two", thread="A"), prepared("c", "new")])
+        assert (await status_of(records, "a"), await texts_waiting(records)) == ("embedded", ["new"])
+        before, _ = await records.state(SHELF)
+        assert await records.switch_space(SHELF, OTHER_SPACE) == 3
+        assert await records.state(SHELF) == (before, OTHER_SPACE)
+        assert [await status_of(records, key) for key in "abc"] == ["embedded", "embedded", "pending"]
+        counts = await records.counts(SHELF)
+        assert (counts["vectors"], counts["pending"]) == (3, 1)
+        assert await records.check() == []
+
+    async def test_a_move_that_is_called_off(self, records: Records, stocked: None) -> None:
+        """Everything is as before: the old vectors were there all the time."""
+        await records.write([prepared("a", "one ", "two"), prepared("b", "three")])
+        await embed_all(records)
+        await records.write([prepared("c", "new")])
+        await embed_all(records, OTHER_SPACE)
+        assert await records.switch_space(SHELF, SPACE) == 4
+        assert [await status_of(records, key) for key in "abc"] == ["embedded", "embedded", "pending"]
+        assert await texts_waiting(records) == ["new"]
+        assert len(await texts_waiting(records, OTHER_SPACE)) == 4
+        assert await records.check() == []
+
+    async def test_counts(self, records: Records, stocked: None) -> None:
+        """Chunks are pending, documents are in error."""
+        nothing = {"sources": 1, "documents": 0, "chunks": 0, "vectors": 0, "pending": 0, "error": 0}
+        assert await records.counts(SHELF) == nothing
+        await records.write([prepared("a", "one ", "two"), prepared("b", "three"), prepared("empty")])
+        await records.fail(DocumentId("b"), "refused")
+        [first, _] = await records.unembedded(SHELF, SPACE, limit=10)
+        await records.put_vectors(SPACE, [(first.chunk.id, vector(1))])
+        expected = {"sources": 1, "documents": 3, "chunks": 3, "vectors": 1, "pending": 1, "error": 1}
+        assert await records.counts(SHELF) == expected

@@ -1,0 +1,1 @@
+"""Real servers, reference stores and samples for tests."""

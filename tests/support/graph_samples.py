@@ -1,0 +1,94 @@
+"""Small graphs to write into a store under test, and what a test may do beside the port."""
+
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+from conspectus.graph.name_keys import keys_of
+from conspectus.model.graph import Edge, Node, NodeEvent
+from conspectus.model.ids import SourceId
+from conspectus.model.records import Source
+from conspectus.ports.graphs import Adding, Graphs
+from conspectus.text.edge_ids import edge_id
+from tests.support.samples import NOON, SHELF
+
+PEOPLE = Source(SourceId("people"), SHELF, "graph/people", {}, "graph")
+PLACES = Source(SourceId("places"), SHELF, "graph/places", {}, "graph")
+BOTH = (PEOPLE.id, PLACES.id)
+
+
+class GraphShelf(Protocol):
+    """A store with the graphs `people` and `places`, and documents that edges can rest on."""
+
+    @property
+    def graphs(self) -> Graphs:
+        """The port."""
+        ...
+
+    async def write(self, *documents: str) -> None:
+        """Store documents of these ids."""
+        ...
+
+    async def forget(self, *documents: str) -> None:
+        """Delete documents."""
+        ...
+
+    async def drop(self, graph: SourceId) -> None:
+        """Delete a graph."""
+        ...
+
+
+def year(number: int) -> datetime:
+    """The beginning of a year."""
+    return datetime(number, 1, 1, tzinfo=UTC)
+
+
+def node(name: str, /, *, graph: Source = PEOPLE, **fields: Any) -> Node:
+    """A node that is called as its id is."""
+    plain: dict[str, Any] = {"type": "entity", "name": name, "aliases": (), "properties": {}}
+    return Node(id=name, graph=graph, **{**plain, "recorded": NOON, "updated": NOON, **fields})
+
+
+def edge(source: str, target: str, *, graph: Source = PEOPLE, **fields: Any) -> Edge:
+    """An edge with the id that it has to have."""
+    told: dict[str, Any] = {"type": "knows", "weight": 1.0, "properties": {}, "recorded": NOON, **fields}
+    name = edge_id(graph.id, source, target, told["type"], told.get("valid_from"))
+    return Edge(id=name, graph=graph, source=source, target=target, **{"updated": told["recorded"], **told})
+
+
+def adding(*given: Node | Edge, single: bool = False, passing: tuple[str, ...] = ()) -> Adding:
+    """What is to be stored; with `single` each edge ends others."""
+    nodes = tuple(each for each in given if isinstance(each, Node))
+    edges = tuple(each for each in given if isinstance(each, Edge))
+    return Adding(
+        nodes,
+        edges,
+        single=frozenset(each.id for each in edges) if single else frozenset(),
+        keys={each.id: keys_of(each.name, each.aliases) for each in nodes},
+        terms={each.id: tuple(each.name.casefold().split()) for each in nodes},
+        passing=frozenset(passing),
+    )
+
+
+def event(kind: Any, before: tuple[str, ...], after: tuple[str, ...]) -> NodeEvent:
+    """An event as it is given, without a number."""
+    return NodeEvent(0, kind, NOON, "anna", before, after, "said so")
+
+
+async def filled(graphs: Graphs, names: str, *edges: Edge) -> None:
+    """Store a node for each letter, and edges."""
+    await graphs.add(adding(*(node(name) for name in names), *edges))
+
+
+async def every_edge(graphs: Graphs, *of: SourceId) -> list[Edge]:
+    """All edges in order of recording."""
+    return list((await graphs.edges(of or (PEOPLE.id,), limit=1_000)).edges)
+
+
+async def every_id(graphs: Graphs, *of: SourceId) -> list[str]:
+    """The ids of all nodes."""
+    return [each.id for each in (await graphs.nodes(of or (PEOPLE.id,), limit=1_000)).nodes]
+
+
+async def outcomes(graphs: Graphs, given: Adding) -> list[str]:
+    """What becomes of what is stored."""
+    return [each.outcome for each in await graphs.add(given)]

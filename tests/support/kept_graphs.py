@@ -1,0 +1,271 @@
+"""Graphs in memory: what is kept of nodes and edges, and how it comes and goes."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from conspectus.errors import Conflict, DanglingEdges, NotFound
+from conspectus.model.graph import Edge, GraphWritten, Node, NodeEvent
+from conspectus.model.ids import SourceId
+from conspectus.model.records import Source
+from conspectus.ports.graphs import Adding
+from conspectus.text.edge_ids import edge_id
+
+Key = tuple[SourceId, str]
+
+
+@dataclass(slots=True)
+class KeptNode:
+    """A node with what it is found by; `merged` are names that came with merges."""
+
+    node: Node
+    passing: bool
+    keys: set[str]
+    terms: set[str]
+    merged: list[tuple[int, str, set[str], set[str]]] = field(default_factory=list)
+
+    @property
+    def told(self) -> Node:
+        """The node with all its names."""
+        came = (alias for _, alias, _, _ in self.merged)
+        return replace(self.node, aliases=tuple(dict.fromkeys((*self.node.aliases, *came))))
+
+    @property
+    def all_keys(self) -> set[str]:
+        """Its names as they are compared."""
+        return self.keys.union(*(keys for _, _, keys, _ in self.merged))
+
+    @property
+    def all_terms(self) -> set[str]:
+        """Its words."""
+        return self.terms.union(*(terms for _, _, _, terms in self.merged))
+
+
+@dataclass(slots=True, eq=False)
+class KeptEdge:
+    """An edge with what it rests on."""
+
+    edge: Edge
+    number: int
+    began: datetime
+    single: bool
+    stands: bool
+    proofs: list[str] = field(default_factory=list)
+    closed_by: "KeptEdge | None" = None
+
+    @property
+    def told(self) -> Edge:
+        """The edge as it is read."""
+        by = None if self.closed_by is None else self.closed_by.edge.id
+        return replace(self.edge, evidence=next(iter(self.proofs), None), closed_by=by)
+
+    def rivals(self, other: "KeptEdge") -> bool:
+        """Whether the other says something else of the same."""
+        mine, its = self.edge, other.edge
+        same = (mine.graph.id, mine.source, mine.type) == (its.graph.id, its.source, its.type)
+        return same and mine.target != its.target
+
+
+@dataclass(slots=True)
+class Merged:
+    """An event, and what a merge took out of its graph."""
+
+    graph: SourceId
+    event: NodeEvent
+    undone: bool = False
+    nodes: list[KeptNode] = field(default_factory=list)
+    moved: list[tuple[KeptEdge, str, str]] = field(default_factory=list)
+    aside: list[KeptEdge] = field(default_factory=list)
+    proofs: list[tuple[KeptEdge, str]] = field(default_factory=list)
+
+
+class KeptGraphs:
+    """Graphs, the documents that edges rest on, and what was merged."""
+
+    def __init__(self, *graphs: Source, most: int = 10_000) -> None:
+        self._graphs = {each.id: each for each in graphs}
+        self._documents: set[str] = set()
+        self._nodes: dict[Key, KeptNode] = {}
+        self._edges: dict[str, KeptEdge] = {}
+        self._events: list[Merged] = []
+        self._number = 0
+        self._most = most
+
+    def write(self, *documents: str) -> None:
+        """Have documents that edges can rest on."""
+        self._documents |= set(documents)
+
+    def forget(self, *documents: str) -> None:
+        """Delete documents, and what is known from them alone."""
+        self._documents -= set(documents)
+        for edge in self._every_edge():
+            had = len(edge.proofs)
+            edge.proofs = [name for name in edge.proofs if name not in documents]
+            if had and not edge.proofs and not edge.stands:
+                self._remove(edge)
+                self._loosen((edge.edge.graph.id, end) for end in (edge.edge.source, edge.edge.target))
+
+    def drop(self, graph: SourceId) -> None:
+        """Delete a graph."""
+        del self._graphs[graph]
+        self._nodes = {key: each for key, each in self._nodes.items() if key[0] != graph}
+        self._edges = {name: each for name, each in self._edges.items() if each.edge.graph.id != graph}
+        self._events = [each for each in self._events if each.graph != graph]
+
+    def _require(self, adding: Adding) -> None:
+        homes = [node.graph for node in adding.nodes] + [edge.graph for edge in adding.edges]
+        for home in homes:
+            if home.id not in self._graphs:
+                raise NotFound("graph", home.name)
+        there = self._nodes.keys() | {(each.graph.id, each.id) for each in adding.nodes}
+        ends = [(each.graph.id, end) for each in adding.edges for end in (each.source, each.target)]
+        if missing := [name for graph, name in dict.fromkeys(ends) if (graph, name) not in there]:
+            raise DanglingEdges(list(dict.fromkeys(missing)))
+        for edge in adding.edges:
+            if edge.evidence is not None and edge.evidence not in self._documents:
+                raise NotFound("document", edge.evidence)
+
+    def _put_node(self, node: Node, adding: Adding) -> GraphWritten:
+        key, passing = (node.graph.id, node.id), node.id in adding.passing
+        words = set(adding.keys.get(node.id, ())), set(adding.terms.get(node.id, ()))
+        known = self._nodes.get(key)
+        if known is None:
+            self._nodes[key] = KeptNode(node, passing, *words)
+            return GraphWritten(node.id, "added")
+        before = known.node
+        same = node == replace(before, graph=node.graph, recorded=node.recorded, updated=node.updated)
+        if passing or (same and not known.passing):
+            return GraphWritten(node.id, "unchanged")
+        known.node, known.passing = replace(node, recorded=before.recorded), False
+        known.keys, known.terms = words
+        return GraphWritten(node.id, "updated")
+
+    def _put_edge(self, edge: Edge, single: bool) -> GraphWritten:
+        known = self._edges.get(edge.id)
+        if known is not None:
+            return self._change(known, edge, single)
+        self._number += 1
+        fresh = KeptEdge(edge, self._number, _began(edge), single, stands=edge.evidence is None)
+        self._edges[edge.id] = fresh
+        self._prove(fresh, edge.evidence)
+        return GraphWritten(edge.id, "added", self._end(fresh) if single else ())
+
+    def _change(self, known: KeptEdge, given: Edge, single: bool) -> GraphWritten:
+        before = known.edge
+        now = replace(before, weight=given.weight, properties=given.properties)
+        ends = given.valid_until != before.valid_until
+        if ends and not (given.valid_until is None and known.closed_by is not None):
+            now = replace(now, valid_until=given.valid_until)
+            known.closed_by = None
+        proved = self._prove(known, given.evidence)
+        ending = (known.single or single) and (now.valid_until != before.valid_until or not known.single)
+        if changed := now != before:
+            known.edge = replace(now, updated=given.updated)
+        known.began = _began(known.edge)
+        known.single |= single
+        known.stands |= given.evidence is None
+        closed = self._end(known) if ending else ()
+        return GraphWritten(given.id, "updated" if changed or proved else "unchanged", closed)
+
+    @staticmethod
+    def _prove(edge: KeptEdge, document: str | None) -> bool:
+        if document is None or document in edge.proofs:
+            return False
+        edge.proofs.append(document)
+        return True
+
+    def _end(self, edge: KeptEdge) -> tuple[str, ...]:
+        rivals = [each for each in self._edges.values() if edge.rivals(each)]
+        later = [each for each in rivals if each.single and each.began > edge.began]
+        if later and edge.edge.valid_until is None:
+            by = min(later, key=lambda each: (each.began, each.number))
+            edge.edge, edge.closed_by = replace(edge.edge, valid_until=by.began), by
+        ended = [
+            each
+            for each in rivals
+            if each.began <= edge.began
+            and (
+                each.edge.valid_until is None
+                or (each.closed_by is not None and each.edge.valid_until > edge.began)
+            )
+        ]
+        ended.sort(key=lambda each: each.number)
+        for each in ended:
+            each.edge = replace(each.edge, valid_until=edge.began, updated=edge.edge.updated)
+            each.closed_by = edge
+        return tuple(each.edge.id for each in ended)
+
+    def _remove(self, gone: KeptEdge) -> None:
+        """Take an edge away; what it ended stays ended."""
+        if self._edges.get(gone.edge.id) is gone:
+            del self._edges[gone.edge.id]
+        for merged in self._events:
+            merged.aside = [each for each in merged.aside if each is not gone]
+        for each in self._every_edge():
+            if each.closed_by is gone:
+                each.closed_by = None
+
+    def _every_edge(self) -> list[KeptEdge]:
+        """The edges, also those that merges took out."""
+        return [*self._edges.values(), *(edge for each in self._events for edge in each.aside)]
+
+    def _loosen(self, keys: Iterable[Key]) -> None:
+        """Take passing nodes away that no edge leads to any more."""
+        held = {
+            (each.edge.graph.id, end)
+            for each in self._every_edge()
+            for end in (each.edge.source, each.edge.target)
+        }
+        for key in keys:
+            if key not in held and key in self._nodes and self._nodes[key].passing:
+                del self._nodes[key]
+
+    def _lead(self, edge: KeptEdge, merged: Merged, keep: str, gone: set[str]) -> None:
+        """Have an edge of a node that is merged away lead to the kept one, or take it out."""
+        ends = edge.edge.source, edge.edge.target
+        if gone.isdisjoint(ends):
+            return
+        source, target = (keep if end in gone else end for end in ends)
+        name = edge_id(edge.edge.graph.id, source, target, edge.edge.type, edge.edge.valid_from)
+        same = self._edges.get(name)
+        del self._edges[edge.edge.id]
+        if (source == target and ends[0] != ends[1]) or same is not None:
+            merged.aside.append(edge)
+            for document in edge.proofs if same is not None else ():
+                if same is not None and self._prove(same, document):
+                    merged.proofs.append((same, document))
+            return
+        merged.moved.append((edge, *ends))
+        self._lay(edge, source, target)
+
+    def _lay(self, edge: KeptEdge, source: str, target: str) -> None:
+        """Have an edge lead elsewhere."""
+        name = edge_id(edge.edge.graph.id, source, target, edge.edge.type, edge.edge.valid_from)
+        edge.edge = replace(edge.edge, id=name, source=source, target=target)
+        self._edges[name] = edge
+
+    def _require_last(self, merged: Merged) -> None:
+        """Raise Conflict if the merge was undone, or what it touched was merged again."""
+        number = str(merged.event.number)
+        if merged.undone:
+            raise Conflict("merge", number, "was undone already")
+        edges = [*merged.aside, *(edge for edge, _, _ in merged.moved if edge in self._every_edge())]
+        ours = {end for each in edges for end in (each.edge.source, each.edge.target)}
+        ours |= set(merged.event.before)
+        for each in self._events[self._events.index(merged) + 1 :]:
+            here = each.graph == merged.graph and each.event.kind == "merge" and not each.undone
+            if here and not ours.isdisjoint(each.event.before):
+                raise Conflict("merge", number, f"merge {each.event.number} builds on it; undo that first")
+
+    def _drop_merged(self, graph: SourceId, gone: set[str]) -> None:
+        """Forget what was merged into nodes that are gone."""
+        for merged in reversed([each for each in self._events if each.graph == graph]):
+            if merged.event.kind == "merge" and not merged.undone and merged.event.before[0] in gone:
+                gone |= set(merged.event.before)
+                merged.nodes, merged.aside, merged.moved, merged.undone = [], [], [], True
+
+
+def _began(edge: Edge) -> datetime:
+    if edge.valid_from is not None:
+        return edge.valid_from
+    return edge.recorded if edge.valid_until is None else min(edge.recorded, edge.valid_until)

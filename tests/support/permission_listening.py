@@ -1,0 +1,113 @@
+"""Listening to channels as one person: to what was granted, and to nothing else; chats among it."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from conspectus.model.channels import ChannelQuestion
+from conspectus.model.chat import ChatRequest, Failure
+from conspectus.testing.chat_models import ScriptedChatModel
+from tests.support.permission_doing import Door, outcome
+from tests.support.permission_model import Paper, Visitor
+from tests.support.permission_streaming import Check, Streaming
+
+BUDGET = 300
+MOST = 1_000
+
+
+class Listening(Streaming):
+    """The same history, with ears. `model` is the chat model of the store, if it has one."""
+
+    def __init__(
+        self, door: Door, owner: Any, seed: int, *, check: Check, model: ScriptedChatModel | None = None
+    ) -> None:
+        super().__init__(door, owner, seed, check=check)
+        self._model = model
+
+    async def listen(self, who: Visitor, view: Any) -> list[str]:
+        """Ask channels and for messages in every way there is; the answers, without what was asked for."""
+        papers = list(self.world.papers.values())
+        told: list[str] = []
+        for paper in self.chance.sample(papers, min(3, len(papers))):
+            word = self.chance.choice(paper.words[:2])
+            seen = self.world.sees_paper(who.user.id, paper)
+            answers = [
+                *await self._channel(who, view, paper, seen=seen),
+                await self._asked(who, view, paper, word, seen=seen),
+                await self._chatted(view, paper, word, seen=seen),
+            ]
+            mine = set() if seen else {paper.id, paper.key, paper.source, paper.collection, word}
+            told += [_blanked(answer, mine) for answer in answers]
+        told.append(repr(await self._texts(who, view, papers)))
+        return told
+
+    async def _channel(self, who: Visitor, view: Any, paper: Paper, *, seen: bool) -> list[Any]:
+        """What was said last, a message by its key, and the chain of it."""
+        place = {"collection": paper.collection}
+        answers = []
+        for work in (
+            view.latest(channel=paper.source, limit=MOST, **place),
+            view.find_document(paper.key, source=paper.source, **place),
+            view.chain(paper.id),
+        ):
+            found, answer = await outcome(work)
+            assert found == ("ok" if seen else "NotFound"), answer
+            answers.append(answer)
+        if seen:
+            latest, document, chain = answers
+            here = [each for each in self.world.papers.values() if each.source == paper.source]
+            dated = [each for each in here if each.dated] or here
+            assert {each.document.id for each in latest} == {each.id for each in dated}
+            assert document.id == paper.id
+            assert paper.id in {each.document.id for each in chain.messages}
+            self._all_visible(who, (each.document.id for each in chain.messages))
+        return answers
+
+    async def _asked(self, who: Visitor, view: Any, paper: Paper, word: str, *, seen: bool) -> Any:
+        """What a question in the channel gets, with other channels or without."""
+        question = ChannelQuestion(
+            self.chance.choice([word, "anything"]),
+            paper.source,
+            paper.collection,
+            related=self.chance.random() < 0.5,
+            floor=self.chance.choice([None, 0.0]),
+            chain=self.chance.choice([0, 8]),
+        )
+        found, window = await outcome(view.channel_window(question, BUDGET))
+        assert found == ("ok" if seen else "NotFound"), window
+        if seen:
+            self._all_visible(who, (each.id for each in window.messages))
+            if not question.related:
+                assert {each.source for each in window.messages} <= {paper.source}
+        return window
+
+    async def _chatted(self, view: Any, paper: Paper, word: str, *, seen: bool) -> Any:
+        """What the chat model is sent, and what comes back."""
+        if self._model is None:
+            return None
+        self._model.asked.clear()
+        near = paper.collection if seen and self.chance.random() < 0.5 else "*"
+        events = [
+            event async for event in view.chat(ChatRequest(f"What of {word}?", collection=near, floor=None))
+        ]
+        assert not any(isinstance(event, Failure) for event in events)
+        assert self._model.asked
+        return [events, list(self._model.asked)]
+
+    async def _texts(self, who: Visitor, view: Any, papers: list[Paper]) -> Any:
+        """The texts of a few documents at once, of which some are hidden or not there."""
+        asked = self.chance.sample(papers, min(4, len(papers)))
+        found = await view.texts([*(each.id for each in asked), self.ghost()])
+        assert set(found) == {each.id for each in asked if self.world.sees_paper(who.user.id, each)}
+        return found
+
+    def _all_visible(self, who: Visitor, documents: Iterable[str]) -> None:
+        papers = [self.world.papers[each] for each in documents]
+        assert all(self.world.sees_paper(who.user.id, each) for each in papers)
+
+
+def _blanked(answer: Any, asked: set[str]) -> str:
+    """What an answer says but for the names and words that it was asked for by."""
+    told = repr(answer)
+    for name in asked:
+        told = told.replace(name, "ASKED")
+    return told

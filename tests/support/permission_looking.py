@@ -1,0 +1,347 @@
+"""Looking at a store as one person, by every method that reads: all that was granted, and nothing else."""
+
+from collections.abc import Awaitable, Iterable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from conspectus.errors import ConspectusError
+from conspectus.model.access import Grantee
+from conspectus.model.channels import ChannelQuestion, NewMessage
+from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, In, Not
+from conspectus.model.query import Query, Situation
+from conspectus.model.records import NewDocument
+from tests.support.permission_doing import outcome
+from tests.support.permission_model import RANK, Paper, Room, Visitor
+from tests.support.permission_remembering import of_memories
+from tests.support.permission_watching import (
+    Attempt,
+    Watching,
+    in_a_collection,
+    on_a_stream,
+    on_an_alert,
+)
+
+BUDGET = 300
+
+
+def on_a_collection(grantee: Grantee) -> Mapping[str, Attempt]:
+    """Every method that takes a collection which has to be there."""
+    return {
+        "find": lambda view, name: view.find_collection(name),
+        "sources": lambda view, name: view.sources(collection=name),
+        "list": lambda view, name: view.list(collection=name),
+        "count": lambda view, name: view.count(collection=name),
+        "status": lambda view, name: view.status(collection=name),
+        "settle": lambda view, name: view.settle(collection=name),
+        "retrieve": lambda view, name: view.retrieve("anything", collection=name),
+        "window": lambda view, name: view.window("anything", BUDGET, collection=name),
+        "explain": lambda view, name: view.explain("anything", BUDGET, collection=name),
+        "rerank": lambda view, name: view.search_and_rerank("anything", collection=name),
+        "augment": lambda view, name: view.augment("anything", BUDGET, collection=name),
+        "source": lambda view, name: view.find_source("any", collection=name),
+        "latest": lambda view, name: view.latest(channel="any", collection=name),
+        "by key": lambda view, name: view.find_document("any", source="any", collection=name),
+        "channel": lambda view, name: view.channel_window(ChannelQuestion("x", "any", name), BUDGET),
+        "change": lambda view, name: view.update_collection(name, description="x"),
+        "rename": lambda view, name: view.update_collection(name, rename="x"),
+        "delete": lambda view, name: view.delete_collection(name),
+        "delete where": lambda view, name: view.delete_where(EVERYTHING, collection=name),
+        "reindex": lambda view, name: view.reindex(collection=name),
+        "reembed": lambda view, name: view.reembed("none", collection=name),
+        "grants": lambda view, name: view.grants(name),
+        "grant": lambda view, name: view.grant(name, grantee, "viewer"),
+        "revoke": lambda view, name: view.revoke(name, grantee),
+        "jobs": lambda view, name: view.jobs(collection=name),
+        "connections": lambda view, name: view.connections(collection=name),
+        "disconnect": lambda view, name: view.disconnect("any", collection=name),
+        "sync": lambda view, name: view.sync("any", collection=name),
+        "report": lambda view, name: view.ingest_report(collection=name),
+    }
+
+
+def on_a_source(grantee: Grantee, room: Room) -> Mapping[str, Attempt]:
+    """Every method that takes a source, in a collection of which something may be seen."""
+    home = room.id
+    return {
+        "find": lambda view, name: view.find_source(name, collection=home),
+        "find by id": lambda view, name: view.find_source(name),
+        "make": lambda view, name: view.source(name, collection=home),
+        "change": lambda view, name: view.source(name, collection=home, metadata={"a": 1}),
+        "rename": lambda view, name: view.update_source(name, collection=home, rename="x"),
+        "delete": lambda view, name: view.delete_source(name, collection=home),
+        "add": lambda view, name: view.add("x", source=name, collection=home),
+        "grants": lambda view, name: view.grants(home, source=name),
+        "grant": lambda view, name: view.grant(home, grantee, "viewer", source=name),
+        "revoke": lambda view, name: view.revoke(home, grantee, source=name),
+        "list": lambda view, name: view.list(collection=home, where=Eq("source", name)),
+        "count": lambda view, name: view.count(collection=home, where=Eq("source", name)),
+        "delete where": lambda view, name: view.delete_where(Eq("source", name), collection=home),
+        "retrieve": lambda view, name: view.retrieve("x", collection=home, where=Eq("source", name)),
+        "window": lambda view, name: view.window("x", BUDGET, collection=home, where=Eq("source", name)),
+        "post": lambda view, name: view.post(NewMessage("x"), channel=name, collection=home),
+        "latest": lambda view, name: view.latest(channel=name, collection=home),
+        "by key": lambda view, name: view.find_document("any", source=name, collection=home),
+        "channel": lambda view, name: view.channel_window(ChannelQuestion("x", name, home), BUDGET),
+        "situation": lambda view, name: view.retrieve("x", collection=home, situation=Situation(name)),
+    }
+
+
+def on_a_document(room: Room, source: str) -> Mapping[str, Attempt]:
+    """Every method that takes a document; the source is one that may be seen."""
+    home = room.id
+    return {
+        "get": lambda view, name: view.get(name),
+        "text": lambda view, name: view.text(name),
+        "chunks": lambda view, name: view.chunks(name),
+        "chain": lambda view, name: view.chain(name),
+        "texts": lambda view, name: view.texts([name]),
+        "update": lambda view, name: view.update(name, title="x"),
+        "expected": lambda view, name: view.update(name, title="x", expected="y"),
+        "delete": lambda view, name: view.delete(name),
+        "delete chunks": lambda view, name: view.delete_chunks(name),
+        "explain": lambda view, name: view.explain("x", BUDGET, document=name, collection=home),
+        "children": lambda view, name: view.count(collection=home, where=Eq("parent", name)),
+        "adopt": lambda view, name: view.add(NewDocument("x", parent=name), source=source, collection=home),
+        "list": lambda view, name: view.list(collection=home, where=In("document", (name,))),
+        "delete where": lambda view, name: view.delete_where(Eq("document", name), collection=home),
+    }
+
+
+def beside_documents() -> Mapping[str, Attempt]:
+    """Every method that takes a collection of streams, memories or graphs."""
+    return {**in_a_collection(), **of_memories()}
+
+
+class Looking(Watching):
+    """The same history, with looks at it in between."""
+
+    async def look(self) -> None:
+        """Read everything as one person, and pry into what is hidden from it."""
+        who = self.visitor()
+        view = await self.door.entered(who)
+        if not who.has("read"):
+            for attempt in (*on_a_collection(self._someone()).values(), *beside_documents().values()):
+                found, _ = await outcome(attempt(view, self.ghost()))
+                assert found == "NotAllowed"
+            return
+        answers = [await self._all_collections(who, view)]
+        for room in self._few(self.world.rooms.values(), 2):
+            if self.world.sees_room(who.user.id, room.id):
+                answers += await self._inside(who, view, room)
+                await self._pry_into_sources(who, view, room)
+            else:
+                await self._pry(view, (room.id, room.name), on_a_collection(self._someone()))
+                await self._pry(view, (room.id, room.name), beside_documents())
+        for paper in self._few(self.world.papers.values(), 3):
+            answers += await self._ask_about(who, view, paper)
+        answers += await self.listen(who, view)
+        answers += await self.watch(who, view)
+        await self.watch_in_part()
+        await self._pry_into_alerts(who, view)
+        if who.user.id != self.owner.user.id:
+            await self._pry_into_people(who, view)
+        self._none_hidden(who, answers)
+
+    async def look_from_outside(self, user: Any) -> None:
+        """A user who was shut out gets no answer at all."""
+        found, _ = await outcome(self._entered_and_asked(Visitor(user, self.owner.scopes)))
+        assert found == "Unauthenticated"
+
+    async def _entered_and_asked(self, who: Visitor) -> Any:
+        return await (await self.door.entered(who)).collections()
+
+    async def _all_collections(self, who: Visitor, view: Any) -> Any:
+        found = await view.collections()
+        user = who.user.id
+        mine = {each.id for each in found if each.id in self.world.rooms}
+        assert mine == {room for room in self.world.rooms if self.world.sees_room(user, room)}
+        assert user == self.owner.user.id or len(mine) == len(found)
+        for each in found:
+            if each.id in mine and not self.world.rank(user, each.id):
+                assert each.sequence == 0
+        return found
+
+    async def _inside(self, who: Visitor, view: Any, room: Room) -> list[Any]:
+        """What can be read of a collection of which something may be seen."""
+        user, name = who.user.id, self.chance.choice([room.id, room.name])
+        papers, parts = self.world.papers_seen(user, room.id), self.world.sources_seen(user, room.id)
+        sources = await view.sources(collection=name)
+        assert {each.id for each in sources} == parts
+        listed, cursor = [], None
+        while True:
+            page = await view.list(collection=name, after=cursor, limit=self.chance.choice([1, 2, 50]))
+            listed += page.documents
+            cursor = page.next
+            if cursor is None:
+                break
+        assert [each.id for each in listed] == list(dict.fromkeys(each.id for each in listed))
+        assert {each.id for each in listed} == papers
+        assert await view.count(collection=name) == len(papers)
+        where = self._condition(room)
+        matching = await view.list(collection=name, where=where)
+        assert await view.count(collection=name, where=where) == len(matching.documents)
+        answers = [sources, listed, matching, await view.find_collection(name)]
+        links = await view.connections(collection=name)
+        assert {each.name for each in links} == (
+            room.connections if self.world.rank(user, room.id) else set()
+        )
+        answers += [links, await view.jobs(collection=name), await view.ingest_report(collection=name)]
+        return answers + await self._numbers(who, view, room) + await self._roles(who, view, room)
+
+    async def _numbers(self, who: Visitor, view: Any, room: Room) -> list[Any]:
+        """Only a collection of which everything may be seen has numbers."""
+        user = who.user.id
+        rank = self.world.rank(user, room.id)
+        found, status = await outcome(view.status(collection=room.id))
+        assert found == ("ok" if rank else "NotAllowed")
+        if rank:
+            [numbers] = status.collections
+            inside = [each for each in self.world.papers.values() if each.collection == room.id]
+            assert (numbers.documents, numbers.sources) == (len(inside), len(room.sources))
+        everything = await view.status()
+        named = {each.name for each in everything.collections}
+        whole = {each.name for each in self.world.rooms.values() if self.world.rank(user, each.id)}
+        assert named >= whole
+        assert user == self.owner.user.id or named == whole
+        return [status, everything]
+
+    async def _roles(self, who: Visitor, view: Any, room: Room) -> list[Any]:
+        """Only managers see who was granted what."""
+        user = who.user.id
+        part = self.chance.choice([None, *sorted(self.world.sources_seen(user, room.id))])
+        found, grants = await outcome(view.grants(room.id, source=part))
+        able = self.world.rank(user, room.id, part) >= RANK["manager"] and who.has("admin")
+        assert found == ("ok" if able else "NotAllowed")
+        if able:
+            here = [place for place in self.world.grants if place[0] == room.id and part in {None, place[1]}]
+            assert {(each.collection, each.source, each.grantee) for each in grants} == set(here)
+        return [grants]
+
+    async def _ask_about(self, who: Visitor, view: Any, paper: Paper) -> list[Any]:
+        """Look for a document by what only it holds, in every way there is."""
+        word = self.chance.choice(paper.words[:3])
+        seen = self.world.sees_paper(who.user.id, paper)
+        only: Filter = Eq(("word",), paper.words[0])
+        where = self.chance.choice([EVERYTHING, Not(Eq("source", self.ghost())), only])
+        near = paper.collection if seen else "*"
+        found = await view.retrieve(Query(word, near, where, limit=self.chance.choice([10, 100])))
+        broad = await view.retrieve(word, collection="*")
+        window = await view.window(word, BUDGET, collection=near)
+        augmented = await view.augment(word, BUDGET, floor=0.0)
+        reranked = await view.search_and_rerank(word, collection="*", where=where)
+        ids = {hit.document.id for hit in (*found.hits, *broad.hits)}
+        assert all(self._visible(who.user.id, each) for each in ids)
+        if seen and word in paper.words[:2]:
+            assert paper.id in ids
+            assert word in window.text
+        answers = [found, broad, window, augmented, reranked]
+        for room in self.world.rooms.values():
+            if room.embeds and self.world.sees_room(who.user.id, room.id):
+                answers.append(await view.retrieve(word, collection=room.id, arms=("vectors",)))
+        answers += await self._open(view, paper, word, seen=seen)
+        if not seen:
+            await self._pry_into_document(who, view, paper)
+        return answers if seen else [_without(each, word) for each in answers]
+
+    async def _open(self, view: Any, paper: Paper, word: str, *, seen: bool) -> list[Any]:
+        answers = []
+        for work in (
+            view.get(paper.id),
+            view.text(paper.id),
+            view.chunks(paper.id),
+            view.explain(word, BUDGET, document=paper.id, collection="*"),
+        ):
+            found, answer = await outcome(work)
+            assert found == ("ok" if seen else "NotFound")
+            answers += [answer] if seen else []
+        return answers
+
+    async def _pry_into_document(self, who: Visitor, view: Any, paper: Paper) -> None:
+        for room in self._few(self.world.rooms.values(), 4):
+            parts = sorted(self.world.sources_seen(who.user.id, room.id))
+            if parts:
+                attempts = on_a_document(room, self.chance.choice(parts))
+                await self._pry(view, (paper.id,), attempts)
+                return
+
+    async def _pry_into_sources(self, who: Visitor, view: Any, room: Room) -> None:
+        parts = self.world.sources_seen(who.user.id, room.id)
+        hidden = sorted(room.sources.keys() - parts)
+        if hidden:
+            names = (hidden[0], room.sources[hidden[0]])
+            await self._pry(view, names, on_a_source(self._someone(), room))
+            await self._pry(view, names, on_a_stream(room.id))
+            for part in self._few(sorted(parts), 1):
+                await self._same(view, names[1], partial(_rename, part))
+
+    async def _pry_into_alerts(self, who: Visitor, view: Any) -> None:
+        """Alerts of others are the others' to know."""
+        hidden = [each.id for each in self.world.watches.values() if not self.knows(who, each)]
+        for alert in self._few(hidden, 1):
+            await self._pry(view, (alert,), on_an_alert())
+
+    async def _pry_into_people(self, who: Visitor, view: Any) -> None:
+        """Accounts, groups and keys of others, which are the owner's to know."""
+        other = self.chance.choice(list(self.world.users.values()))
+        group = self.chance.choice(list(self.world.groups))
+        attempts: Iterable[Attempt] = (
+            lambda each, _: each.users(),
+            lambda each, _: each.groups(),
+            lambda each, name: each.find_user(name),
+            lambda each, name: each.create_user(name),
+            lambda each, name: each.disable_user(name),
+            lambda each, name: each.delete_user(name),
+            lambda each, name: each.create_group(name),
+            lambda each, name: each.members(name),
+            lambda each, name: each.delete_group(name),
+            lambda each, name: each.join(name, who.user.id),
+            lambda each, _: each.check(),
+        )
+        for attempt in self._few(attempts, 4):
+            for name in (other.name, group, self.ghost()):
+                assert (await outcome(attempt(view, name)))[0] == "NotAllowed"
+        if other.id != who.user.id:
+            assert (await outcome(view.keys(other.name)))[0] == "NotAllowed"
+            assert (await outcome(view.create_key(other.id)))[0] == "NotAllowed"
+
+    async def _pry(self, view: Any, names: tuple[str, ...], attempts: Mapping[str, Attempt]) -> None:
+        for what in self._few(sorted(attempts), 5):
+            await self._same(view, self.chance.choice(names), attempts[what])
+
+    async def _same(self, view: Any, hidden: str, attempt: Attempt) -> None:
+        """What is hidden answers as what does not exist, word for word."""
+        ghost = self.ghost() if hidden.count("-") == 4 else self.word()
+        answers = []
+        for name in (hidden, ghost):
+            found, answer = await outcome(attempt(view, name))
+            answers.append((found, _told(answer).replace(name, "NAME")))
+        assert answers[0] == answers[1], f"{answers[0]} is not {answers[1]}"
+        assert answers[0][0] != "AttributeError"
+
+    def _visible(self, user: str, document: str) -> bool:
+        paper = self.world.papers.get(document)
+        return self.world.sees_paper(user, paper) if paper else user == self.owner.user.id
+
+    def _condition(self, room: Room) -> Filter:
+        """A filter of the kind that might let something through."""
+        parts = tuple(room.sources)
+        some: list[Filter] = [Exists("source"), In("source", parts), Not(In("source", parts[:1])), And()]
+        return self.chance.choice(some)
+
+
+def _rename(part: str, view: Any, name: str) -> Awaitable[Any]:
+    work: Awaitable[Any] = view.update_source(part, rename=name)
+    return work
+
+
+def _told(answer: Any) -> str:
+    """What an answer says, apart from how long it took."""
+    if isinstance(answer, ConspectusError):
+        return f"{answer} {vars(answer)}"
+    return repr(replace(answer, timings={}) if hasattr(answer, "timings") else answer)
+
+
+def _without(answer: Any, word: str) -> str:
+    """An answer's words without the one that was asked for, which it may repeat."""
+    return repr(answer).replace(word, "WORD")

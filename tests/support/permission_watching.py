@@ -1,0 +1,282 @@
+"""Looking at streams as one person: at what was granted, and at nothing else; alerts among it."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import replace
+from typing import Any
+
+from conspectus.errors import NotFound
+from conspectus.model.access import SCOPES, Grantee
+from conspectus.model.streams import (
+    AlertEvent,
+    CaptionRange,
+    NewAlert,
+    NewCaption,
+    NewEvent,
+    NewStream,
+    SummaryRequest,
+    VideoQuestion,
+)
+from tests.support.permission_listening import Listening
+from tests.support.permission_model import SEEN, Paper, Room, Visitor, Watch
+from tests.support.permission_streaming import LASTS
+
+Attempt = Callable[[Any, str], Awaitable[Any]]
+"""Something done with a view and the name of a thing."""
+BUDGET = 300
+MOST = 100
+
+
+async def first_of(events: AsyncGenerator[Any, None]) -> Any:
+    """The first of what comes without an end."""
+    async with aclosing(events) as opened:
+        return await anext(opened)
+
+
+def on_a_stream(home: str) -> Mapping[str, Attempt]:
+    """Every method that takes a stream, of which nobody may know that it is there."""
+    return {
+        "find stream": lambda view, name: view.find_stream(name, collection=home),
+        "put stream": lambda view, name: view.put_stream(NewStream(name, home)),
+        "title": lambda view, name: view.put_stream(NewStream(name, home, "x", zone="Europe/Berlin")),
+        "origin": lambda view, name: view.put_stream(NewStream(name, home, origin="2020-01-01T00:00:00Z")),
+        "film": lambda view, name: view.add_captions(NewCaption("x", 0), stream=name, collection=home),
+        "report": lambda view, name: view.add_events(NewEvent("x", 0), stream=name, collection=home),
+        "captions": lambda view, name: view.captions(stream=name, collection=home),
+        "clear": lambda view, name: view.clear_stream(name, collection=home),
+        "clear some": lambda view, name: view.clear_stream(name, collection=home, within=CaptionRange(0, 9)),
+        "moments": lambda view, name: view.find_moments(VideoQuestion("x", (name,), home)),
+        "at a time": lambda view, name: view.find_moments(VideoQuestion("at 0:10", (name,), home)),
+        "video window": lambda view, name: view.video_window(VideoQuestion("x", (name,), home), BUDGET),
+        "events": lambda view, name: view.events(stream=name, collection=home),
+        "entities": lambda view, name: view.entities(stream=name, collection=home),
+        "timeline": lambda view, name: view.entity_timeline("x", stream=name, collection=home),
+        "summary": lambda view, name: view.summary(SummaryRequest(name, home)),
+        "summarise": lambda view, name: view.summarise(SummaryRequest(name, home, extractive=True)),
+        "job": lambda view, name: view.start_summary(SummaryRequest(name, home)),
+        "keep": lambda view, name: view.keep_summarised(None, stream=name, collection=home),
+        "follow": lambda view, name: first_of(view.follow_captions(stream=name, collection=home, after=0)),
+        "follow on": lambda view, name: first_of(view.follow_captions(stream=name, collection=home)),
+        "alert": lambda view, name: view.put_alert(NewAlert("x", "x", home, (name,))),
+    }  # fmt: skip
+
+
+def in_a_collection() -> Mapping[str, Attempt]:
+    """The same methods and those beside them, for a collection that has to be there."""
+    making = {"put stream", "title", "origin", "film", "report"}
+    return {
+        **{what: _anywhere(what) for what in on_a_stream("") if what not in making},
+        "streams": lambda view, name: view.streams(collection=name),
+        "all streams": lambda view, name: view.find_moments(VideoQuestion("x", collection=name)),
+        "alerts": lambda view, name: view.alerts(collection=name),
+        "alert on all": lambda view, name: view.put_alert(NewAlert("x", "x", name)),
+    }
+
+
+def on_an_alert() -> Mapping[str, Attempt]:
+    """Every method that takes an alert."""
+    return {
+        "find": lambda view, name: view.find_alert(name),
+        "delete": lambda view, name: view.delete_alert(name),
+        "told": lambda view, name: view.alert_events(alert=name),
+        "listen": lambda view, name: first_of(view.listen(alert=name, after=0)),
+        "listen on": lambda view, name: first_of(view.listen(alert=name)),
+    }
+
+
+class Watching(Listening):
+    """The same history, with eyes for streams."""
+
+    async def watch(self, who: Visitor, view: Any) -> list[Any]:
+        """Ask streams in every way there is; the answers."""
+        answers = [await self._alerts(who, view)]
+        for room in self._few(self.world.rooms.values(), 2):
+            if self.world.sees_room(who.user.id, room.id):
+                answers += await self._streams(who, view, room)
+        return answers
+
+    async def watch_in_part(self) -> None:
+        """The same for someone who sees some of a collection and not all of it."""
+        pairs = (
+            (user, room)
+            for room in self.world.rooms.values()
+            for user in self.world.users.values()
+            if not user.disabled and 0 < len(self.world.sources_seen(user.id, room.id)) < len(room.sources)
+        )
+        for user, room in self._few(pairs, 2):
+            who = Visitor(user, SCOPES)
+            self._none_hidden(who, await self._streams(who, await self.door.entered(who), room))
+
+    async def _streams(self, who: Visitor, view: Any, room: Room) -> list[Any]:
+        """The streams of a collection, and a question to all of them."""
+        mine = self.world.sources_seen(who.user.id, room.id) & self.world.streams.keys()
+        found = await view.streams(collection=room.id)
+        assert {each.source.id for each in found} == mine
+        for each in found:
+            assert each.captions == len(self.world.track(each.source.id, "caption"))
+        asked = VideoQuestion(SEEN, collection=room.id, limit=MOST)
+        moments = await view.find_moments(asked)
+        assert {each.stream.id for each in moments.moments} <= mine
+        window = await view.video_window(asked, BUDGET)
+        shown = [each.document.id for moment in moments.moments for each in moment.captions]
+        self._all_visible(who, [*shown, *(each.id for each in window.captions)])
+        timed = await view.find_moments(replace(asked, prompt="What was seen in the first minute?"))
+        answers = [found, moments, window, timed]
+        for stream in self._few(sorted(mine), 1):
+            answers += await self._stream(view, room, stream)
+        return answers
+
+    async def _stream(self, view: Any, room: Room, stream: str) -> list[Any]:
+        """All that is known of a stream that may be seen."""
+        captions, events = self.world.track(stream, "caption"), self.world.track(stream, "event")
+        place = {"stream": self.chance.choice([stream, room.sources[stream]]), "collection": room.id}
+        listed = await self._pages(view, place)
+        assert [each.document.id for each in listed] == [each.id for each in captions]
+        told = await view.events(**place)
+        assert [each.documents for each in told] == [(each.id,) for each in events]
+        names = await view.entities(**place)
+        mentioned = [*(each.words[3] for each in captions + events), *(each.words[2] for each in captions)]
+        assert dict(names) == dict.fromkeys(mentioned, 1)
+        request = SummaryRequest(stream, room.id, extractive=True)
+        summary = await view.summarise(request)
+        assert summary.outcome == ("complete" if captions else "empty")
+        answers = [listed, told, names, summary, await view.summary(request)]
+        for paper in self._few(captions, 1):
+            answers += await self._caption(view, place, paper)
+        return answers
+
+    async def _caption(self, view: Any, place: Mapping[str, str], paper: Paper) -> list[Any]:
+        """One caption, by its time, its words, and who is in it."""
+        within = CaptionRange(paper.at, paper.at + LASTS)
+        [only] = (await view.captions(**place, within=within)).captions
+        assert only.document.id == paper.id
+        spans = await view.entity_timeline(self.chance.choice(paper.words[:4]), **place)
+        assert [each.documents for each in spans] == [(paper.id,)]
+        asked = VideoQuestion(paper.words[0], (place["stream"],), place["collection"])
+        found = await view.find_moments(asked)
+        assert paper.id in {each.document.id for moment in found.moments for each in moment.captions}
+        window = await view.video_window(asked, BUDGET)
+        assert paper.words[0] in window.window.text
+        return [only, spans, found, window]
+
+    def _none_hidden(self, who: Visitor, answers: list[Any]) -> None:
+        told = repr(answers)
+        leaks = [word for word in self.world.hidden_words(who.user.id) if word in told]
+        assert leaks == [], (leaks, told)
+
+    async def _pages(self, view: Any, place: Mapping[str, str]) -> list[Any]:
+        found, cursor = [], None
+        while True:
+            page = await view.captions(**place, after=cursor, limit=self.chance.choice([1, 3, MOST]))
+            found += page.captions
+            cursor = page.next
+            if cursor is None:
+                return found
+
+    async def _alerts(self, who: Visitor, view: Any) -> Any:
+        """The own alerts, and what they told that can be seen now; of those of others, nothing."""
+        mine = [each for each in self.world.watches.values() if each.owner == who.user.id]
+        mine = [each for each in mine if self.world.sees_room(each.owner, each.collection)]
+        found = [each for each in await view.alerts() if each.id in self.world.watches]
+        assert {each.id for each in found} == {each.id for each in mine}
+        for each in found:
+            assert each.checked == 0 or self.world.rank(who.user.id, each.collection)
+        events = []
+        for watch in self._few(mine, 3):
+            told = await view.alert_events(alert=watch.id)
+            self._told_rightly(who, watch.told, [each.document for each in told])
+            events += told
+        # What somebody named may be hidden by now: it is not news.
+        return [[(each.id, each.name, each.checked) for each in found], events]
+
+    def _told_rightly(self, who: Visitor, expected: set[str], told: list[str]) -> None:
+        self._all_visible(who, told)
+        assert len(told) == len(set(told))
+        due = {each for each in expected if self.world.sees_paper(who.user.id, self.world.papers[each])}
+        assert due <= set(told)
+        assert all(len(self.world.papers[each].words) > 5 for each in set(told) - due)
+
+    def _few(self, things: Iterable[Any], most: int) -> list[Any]:
+        everything = list(things)
+        return self.chance.sample(everything, min(most, len(everything)))
+
+    async def silence(self) -> None:
+        """Someone is told of a stream until it is not granted any more, and then not once again."""
+        for room, stream, who in self._some(self._listeners()):
+            await self._grant(room, stream, who)
+            view = await self.door.entered(who)
+            alert = NewAlert(self.word(), SEEN, room.id, (stream,), floor=None, gap_seconds=0)
+            made = await view.put_alert(alert)
+            watch = Watch(made.id, alert.name, who.user.id, room.id, alert.streams, alert.query)
+            self.world.watches[made.id] = watch
+            async with (
+                aclosing(view.follow_captions(stream=stream, collection=room.id, after=0)) as whole,
+                aclosing(view.follow_captions(stream=stream, collection=room.id)) as fresh,
+                aclosing(view.listen(alert=made.id, after=0)) as told,
+            ):
+                await self._heard(room, stream, whole, fresh, told)
+                await self._shut_out(room, who)
+                secret = {(await self._film(room, stream)).id for _ in range(3)}
+                for events in (whole, fresh, told):
+                    await _ended(events, secret=secret)
+            secret |= await self._filmed_beside(room, stream, who)
+            await self._grant(room, stream, who)
+            late = await view.alert_events(alert=made.id, limit=MOST)
+            self._told_rightly(who, watch.told, [each.document for each in late])
+            assert not secret & {each.document for each in late}
+
+    async def _filmed_beside(self, room: Room, stream: str, who: Visitor) -> set[str]:
+        """What is seen in a stream while someone is granted other sources of its collection."""
+        for part in self._some(each for each in room.sources if each != stream):
+            await self._grant(room, part, who)
+        return {(await self._film(room, stream)).id}
+
+    async def _heard(self, room: Room, stream: str, *ears: AsyncGenerator[Any, None]) -> None:
+        """From the beginning all is heard, and from now on nothing that was there before."""
+        whole, fresh, told = ears
+        before = {each.id for each in self.world.track(stream, "caption")}
+        heard = [(await anext(whole)).caption.document.id for _ in before]
+        assert set(heard) == before
+        coming = asyncio.ensure_future(anext(fresh))
+        while not coming.done():
+            await self._film(room, stream)
+            await asyncio.wait({coming}, timeout=0.05)
+        assert coming.result().caption.document.id not in before
+        assert (await anext(told)).document not in before
+
+    def _listeners(self) -> Iterator[tuple[Room, str, Visitor]]:
+        able = [each for each in self.world.users.values() if not (each.disabled or each.owner)]
+        for room, stream in self.world.all_streams():
+            yield from ((room, stream, Visitor(each, SCOPES)) for each in able if each.id != room.owner)
+
+    async def _grant(self, room: Room, stream: str, who: Visitor) -> None:
+        whom = Grantee("user", who.user.id)
+        await (await self._as_owner()).grant(room.id, whom, "viewer", source=stream)
+        self.world.grants[room.id, stream, whom] = "viewer"
+
+    async def _shut_out(self, room: Room, who: Visitor) -> None:
+        """Take everything in a collection from someone, and from the groups of which that one is a member."""
+        groups = {name for name, members in self.world.groups.items() if who.user.id in members}
+        for place in list(self.world.grants):
+            home, part, whom = place
+            if home == room.id and whom.id in {who.user.id, *groups}:
+                await (await self._as_owner()).revoke(home, whom, source=part)
+                del self.world.grants[place]
+
+    async def _film(self, room: Room, stream: str) -> Paper:
+        paper = self.seen_now(room, stream)
+        await self.write_down(self.owner, room, [paper])
+        return paper
+
+
+def _anywhere(what: str) -> Attempt:
+    return lambda view, name: on_a_stream(name)[what](view, "any")
+
+
+async def _ended(events: AsyncGenerator[Any, None], *, secret: set[str]) -> None:
+    """Hear what was on its way, and then that there is nothing to be told any more."""
+    with suppress(NotFound):
+        async for each in events:
+            name = each.document if isinstance(each, AlertEvent) else each.caption.document.id
+            assert name not in secret
