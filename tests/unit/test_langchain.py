@@ -360,7 +360,7 @@ import conspectus, conspectus.cli.main
 assert not {{"langchain_core", "llama_index", "agents"}} & sys.modules.keys()
 sys.modules["{library}"] = None
 try:
-    import conspectus.facades.{module}
+    import conspectus.integrations.{module}
 except conspectus.errors.MissingExtra as missing:
     print(missing)
 """

@@ -9,7 +9,7 @@ import pytest
 from tests.video_contexts import ListStore, PlainEmbeddings, SubjectEmbeddings, minute
 
 from conspectus.errors import InvalidInput
-from conspectus.facades.video import (
+from conspectus.facades.video.context_manager import (
     ATTEMPTS,
     ContextManager,
     ContextStore,
