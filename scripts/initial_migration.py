@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from conspectus.records import migrations, newest
+from conspectus.records import migrations
+from conspectus.records.core import schema
 
 VERSIONS = Path(migrations.__file__).with_name("versions")
 
@@ -10,8 +11,8 @@ VERSIONS = Path(migrations.__file__).with_name("versions")
 def main() -> None:
     """Write a script for each database."""
     for dialect in ("sqlite", "postgresql"):
-        tables = [each for each in newest.statements(dialect) if newest.history.name not in each]
-        rows = [f"INSERT INTO counters (name, value) VALUES ('{name}', 0)" for name in newest.COUNTED]
+        tables = [each for each in schema.statements(dialect) if schema.history.name not in each]
+        rows = [f"INSERT INTO counters (name, value) VALUES ('{name}', 0)" for name in schema.COUNTED]
         text = "".join(f"{statement};\n" for statement in (*tables, *rows))
         (VERSIONS / f"0001_initial.{dialect}.sql").write_text(text, "utf-8")
 

@@ -1,7 +1,5 @@
 """Upgrades of a database by Alembic; imported only when one is needed."""
 
-from pathlib import Path
-
 from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
@@ -16,7 +14,7 @@ def upgrade(connection: Connection, *, version: str) -> None:
     Raises StorageError if no migration has the stored version.
     """
     config = Config()
-    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")).replace("%", "%%"))
+    config.set_main_option("script_location", "conspectus.records:migrations")
     config.set_main_option("path_separator", "os")
     config.attributes["connection"] = connection
     try:
