@@ -14,13 +14,14 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine
 
 from conspectus.errors import StorageError, StorageTooNew
+from conspectus.records import migrations
 from conspectus.records.backup.sqlite_copy import checked
 from conspectus.records.core import migrate, schema
 from conspectus.records.core.sqlite import migrating, sqlite_engine
 from conspectus.records.store import open_records
 from conspectus.records.tables.core import VERSION, metadata
 
-MIGRATIONS = Path(migrate.__file__).with_name("migrations")
+MIGRATIONS = Path(migrations.__file__).parent
 OPEN = "import asyncio, sys; from conspectus.records.store import open_records; from pathlib import Path\n\
 async def main():\n    await (await open_records(Path(sys.argv[1]))).close()\n\
 asyncio.run(main()); print('alembic' in sys.modules)"
