@@ -12,6 +12,7 @@ from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, In, Not
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
 from conspectus.model.records import Document, Period, PreparedChunk, PreparedDocument, Receipt, Source
 from conspectus.ports import Records
+from conspectus.text.hashing import content_hash
 from tests.contracts.records_history_contract import HistoryContract
 from tests.contracts.records_threads_contract import ThreadsContract
 from tests.contracts.records_timeline_contract import TimelineContract
@@ -109,13 +110,13 @@ class RecordsContract(HistoryContract, ThreadsContract, TimelineContract):
 
     async def test_overlapping_chunks_give_the_text_back(self, records: Records, stocked: None) -> None:
         """Each piece adds only what lies beyond the one before."""
-        spans = [(0, 5), (3, 6), (3, 9), (9, 10)]
+        text, spans = "0123456789", [(0, 5), (3, 6), (3, 9), (9, 10)]
         chunks = tuple(
-            PreparedChunk(place, "0123456789"[start:end], start, end, 1, str(place))
+            PreparedChunk(place, text[start:end], start, end, 1, content_hash(text[start:end]))
             for place, (start, end) in enumerate(spans)
         )
-        await put(records, PreparedDocument(prepared("a", characters=10).document, chunks))
-        assert await records.text(DocumentId("a")) == "0123456789"
+        await put(records, PreparedDocument(prepared("a", text).document, chunks))
+        assert await records.text(DocumentId("a")) == text
 
     async def test_chunks_with_a_gap_are_refused(self, records: Records, stocked: None) -> None:
         """Text that could not be given back is not taken."""

@@ -3,7 +3,9 @@
 import asyncio
 import random
 import shutil
+import sqlite3
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 
 import conspectus
 from conspectus import Engine, NewDocument, Settings
-from conspectus.errors import ConspectusError
+from conspectus.errors import ConspectusError, RecordsDamaged
 from conspectus.testing.embedders import HashedEmbedder
 
 SETTINGS = replace(Settings(), log_level="critical", tail_chunks=1_000)
@@ -84,6 +86,30 @@ async def rot(folder: Path, copy: Path, seed: int, flips: int) -> None:
         if result not in ("right", "found", "error"):
             wrong.append((file, bit, result))
     assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "change", ["text = 'I' || substr(text, 2)", "start = start + 1", '"end" = "end" + 1']
+)
+async def test_a_text_that_changes_under_an_open_store_is_shown_to_nobody(
+    tmp_path: Path, change: str
+) -> None:
+    settings = replace(SETTINGS, chunk_size=60, chunk_overlap=10)
+    async with conspectus.open(tmp_path, settings=settings, embedder=HashedEmbedder(16)) as engine:
+        whole, other = await engine.add([text_of(14), text_of(2)], wait=True)
+        told = "harbour 14 tide"
+        assert (await engine.retrieve(told, limit=1)).hits[0].document.id == whole.id
+        with closing(sqlite3.connect(tmp_path / DATABASE)) as database, database:
+            own = "document = (SELECT number FROM documents WHERE id = ?)"
+            database.execute(f"UPDATE chunks SET {change} WHERE {own}", [whole.id])
+        asked = [engine.text(whole.id)]
+        if change.startswith("text"):
+            asked += [engine.retrieve(told, limit=1), engine.window(told, 500)]
+            asked += [engine.chunks(whole.id)]
+        for each in asked:
+            with pytest.raises(RecordsDamaged):
+                await each
+        assert await engine.text(other.id) == text_of(2)
 
 
 async def test_no_bit_gives_a_wrong_answer(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from sqlalchemy import (
     tuple_,
 )
 
-from conspectus.errors import InvalidInput, NotFound
+from conspectus.errors import InvalidInput, NotFound, RecordsDamaged
 from conspectus.model.filter import Filter, document_row, matches
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId
 from conspectus.model.index import IndexedChunk
@@ -39,6 +39,7 @@ from conspectus.records.core.rows import (
     to_indexed,
 )
 from conspectus.records.tables.core import chunks, documents, vectors
+from conspectus.text.hashing import content_hash
 
 PAGE = 500
 SCAN = 2_000
@@ -114,7 +115,7 @@ WITH_NEIGHBOURS = select(
 _BY_CHUNK = WITH_NEIGHBOURS.where(chunks.c.id.in_(bindparam("ids", expanding=True)))
 _OF_DOCUMENT = WITH_NEIGHBOURS.where(documents.c.id == bindparam("wanted")).order_by(chunks.c.position)
 _TEXTS = (
-    select(documents.c.id, chunks.c.start, chunks.c.end, chunks.c.text)
+    select(documents.c.id, documents.c.content_hash, chunks.c.start, chunks.c.end, chunks.c.text)
     .outerjoin(chunks, documents.c.number == chunks.c.document)
     .where(documents.c.id.in_(bindparam("ids", expanding=True)))
     .order_by(documents.c.number, chunks.c.position)
@@ -178,19 +179,27 @@ def text_of(connection: Connection, document: DocumentId) -> str:
 
 
 def texts_of(connection: Connection, ids: Sequence[DocumentId]) -> dict[DocumentId, str]:
-    """The full texts of those that exist; pieces overlap, so each adds what is beyond the one before."""
+    """The full texts of those that exist. Raises RecordsDamaged for one that is not as it was written."""
     rows = [row for block in blocks(ids) for row in connection.execute(_TEXTS, {"ids": block}).all()]
-    return {DocumentId(name): _joined(pieces) for name, pieces in groupby(rows, key=itemgetter(0))}
+    return {
+        DocumentId(name): _joined(name, written, pieces)
+        for (name, written), pieces in groupby(rows, key=itemgetter(0, 1))
+    }
 
 
-def _joined(rows: Iterable[Any]) -> str:
+def _joined(document: str, written: str, rows: Iterable[Any]) -> str:
+    """The text of a document; pieces overlap, so each adds what is beyond the one before."""
     pieces: list[str] = []
     covered = 0
-    for _, start, end, text in rows:
+    for *_, start, end, text in rows:
         if text is not None:
             pieces.append(text[covered - start :])
             covered = end
-    return "".join(pieces)
+    joined = "".join(pieces)
+    # A text without any visible character is not kept.
+    if pieces and content_hash(joined) != written:
+        raise RecordsDamaged(f"document {document}: its text is not the one it was written with")
+    return joined
 
 
 def document_chunks(connection: Connection, document: DocumentId) -> list[StoredChunk]:
@@ -253,7 +262,10 @@ def _require_document(connection: Connection, document: DocumentId) -> None:
 
 
 def stored_chunks(rows: Sequence[Sequence[Any]]) -> list[StoredChunk]:
-    """Rows of CHUNK_COLUMNS, DOCUMENT_COLUMNS, the document's last chunk and the thread's neighbours."""
+    """Rows of CHUNK_COLUMNS, DOCUMENT_COLUMNS, the document's last chunk and the thread's neighbours.
+
+    Raises RecordsDamaged for a text that is not as it was written.
+    """
     owners: dict[int, Document] = {}
     stored = []
     for row in rows:
@@ -262,6 +274,8 @@ def stored_chunks(rows: Sequence[Sequence[Any]]) -> list[StoredChunk]:
             document = owners[row[1]] = to_document(row[CHUNK_WIDTH:-3])
         last, before, following = row[-3:]
         chunk = to_chunk(row, document.id)
+        if content_hash(chunk.text) != chunk.content_hash:
+            raise RecordsDamaged(f"chunk {chunk.id}: its text is not the one it was written with")
         previous = ChunkId(chunk.id - 1) if chunk.position > 0 else before
         successor = ChunkId(chunk.id + 1) if chunk.id < last else following
         stored.append(StoredChunk(chunk, document, previous, successor))
