@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from conspectus.bootstrap.milvus import MilvusIndexes
 from conspectus.bootstrap.store_address import Place
 from conspectus.engine.components import KnownIndexes
-from conspectus.errors import IndexDamaged, InvalidInput, NotFound
+from conspectus.errors import IndexDamaged, InvalidInput, NotFound, StorageBusy
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
 from conspectus.ports.locks import Turns
@@ -82,15 +82,16 @@ class EmbeddedIndexes:
 
     async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
         """Delete an index."""
-        directory = index_folder(self._place.folder, collection, space)
-        await asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True)
+        from conspectus.index.segments.manifest import remove
+
+        await asyncio.to_thread(remove, index_folder(self._place.folder, collection, space))
 
     async def stray(self) -> Sequence[str]:
         """None: files that nobody opens are in nobody's way."""
         return ()
 
     async def sweep(self) -> None:
-        """Delete the folders of collections that are gone."""
+        """Delete the folders of collections that are gone. Raises StorageBusy."""
         from conspectus.records.core.collections import all_collections
 
         # Folders first: a collection that is made meanwhile gets its folder after its row.
@@ -100,7 +101,7 @@ class EmbeddedIndexes:
         kept |= {each.id for each in known}
         for folder in folders:
             if folder.name not in kept:
-                await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+                await asyncio.to_thread(_remove, folder, self._settings.lock_timeout_seconds)
 
     async def close(self) -> None:
         """Nothing to do: they share nothing."""
@@ -170,6 +171,16 @@ def index_folder(folder: Path, collection: Collection, space: EmbeddingSpace | N
 
 def _folders(directory: Path) -> list[Path]:
     return list(directory.iterdir()) if directory.is_dir() else []
+
+
+def _remove(folder: Path, wait_seconds: float) -> None:
+    """Delete the indexes of a collection that is gone. Raises StorageBusy."""
+    from conspectus.index.segments.manifest import remove
+
+    for directory in _folders(folder):
+        if not remove(directory, wait_seconds=wait_seconds):
+            raise StorageBusy(f"{directory}: a process still builds this index of a deleted collection")
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def _adopt(old: Path, new: Path) -> None:

@@ -221,8 +221,7 @@ class Core:
             logger.warning("a purge that was interrupted could not be finished: %s", fault.code)
 
     async def _purge(self) -> None:
-        await self.parts.indexes.sweep()
-        await purge(self.records, self.shelves)
+        await purge(self.records, self.shelves, sweep=self.parts.indexes.sweep)
 
     def poster(self) -> Poster:
         """What webhooks are sent with, made when it is first needed."""

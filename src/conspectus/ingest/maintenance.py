@@ -1,12 +1,20 @@
 """Upkeep of a store: status, check, purge, and the move into another embedding space."""
 
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Final
+
+from conspectus.errors import CollectionGone, NotFound
 from conspectus.ingest.client_vectors import GivenVectors
 from conspectus.ingest.embedding_worker import embed_pending
 from conspectus.ingest.open_indexes import Shelves
+from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection
 from conspectus.model.reports import CheckReport, CollectionStatus
 from conspectus.model.similarity import measured
 from conspectus.ports import Embedder, Progress, Records
+
+ATTEMPTS: Final = 5
 
 
 async def collection_status(records: Records, shelves: Shelves, collection: Collection) -> CollectionStatus:
@@ -37,14 +45,29 @@ async def check(records: Records, shelves: Shelves) -> CheckReport:
     return CheckReport(records=tuple(await records.check()), index=found)
 
 
-async def purge(records: Records, shelves: Shelves) -> None:
-    """Return only when no file holds anything that a purge was begun for."""
+async def purge(records: Records, shelves: Shelves, *, sweep: Callable[[], Awaitable[None]]) -> None:
+    """Return only when no file holds anything that a purge was begun for.
+
+    `sweep` deletes the indexes of collections that are gone. Raises StorageBusy.
+    """
     begun = await records.unfinished_purges()
-    collections = set(begun.values())
-    for each in await records.collections():
-        if each.id in collections:
-            await (await shelves.current(each)).index.purge()
+    for each in set(begun.values()):
+        with suppress(NotFound):
+            await _purge_index(shelves, each)
+    await sweep()
     await records.purge(tuple(begun))
+
+
+async def _purge_index(shelves: Shelves, collection: CollectionId) -> None:
+    """Again where the index is deleted or replaced meanwhile. Raises NotFound for the collection."""
+    for attempt in range(ATTEMPTS):
+        try:
+            await (await shelves.newest(collection)).index.purge()
+        except CollectionGone:
+            if attempt == ATTEMPTS - 1:
+                raise
+        else:
+            return
 
 
 async def move(

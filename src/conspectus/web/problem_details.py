@@ -129,10 +129,12 @@ def problem_of(error: ConspectusError) -> Problem:
     """The problem that an error of ours is. What a store says may name its files, so it is not repeated."""
     status = status_of(type(error))
     if isinstance(error, StorageError):
-        unknown, busy = isinstance(error, WriteUnknown), isinstance(error, errors.StorageBusy)
+        unknown = isinstance(error, WriteUnknown)
         passing = status == HTTPStatus.SERVICE_UNAVAILABLE and not unknown
         headers = {"Retry-After": "1"} if passing else {}
-        return Problem(status, error.code, UNKNOWN if unknown else BUSY if busy else BROKEN, headers=headers)
+        return Problem(
+            status, error.code, UNKNOWN if unknown else BUSY if passing else BROKEN, headers=headers
+        )
     if isinstance(error, ChatError):
         return failed(Failure(error.code, error.told))
     headers = {}

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from conspectus.errors import InvalidInput
+from conspectus.errors import CollectionGone, IndexDamaged, InvalidInput
 from conspectus.index.bm25 import Analyse, Bm25
 from conspectus.index.changes import Range, merged, ranges_of, read
 from conspectus.index.segments.manifest import (
@@ -24,6 +24,7 @@ from conspectus.index.segments.manifest import (
     packed,
     read_manifest,
     remove_unnamed,
+    stamp,
     unfinished,
     unpacked,
     write_manifest,
@@ -108,7 +109,8 @@ async def build_segment(
     """Build what is asked for and replace the manifest; runs in any process, one at a time per directory.
 
     Reads the records only. Killed at any moment it leaves an unfinished folder that the next one removes.
-    Raises InvalidInput when the analysis is not the one the request was made with; IndexDamaged.
+    Raises InvalidInput when the analysis is not the one the request was made with; IndexDamaged; and
+    CollectionGone where the index is deleted meanwhile.
     """
     if request.identity != identity(analyse, request.shape):
         raise InvalidInput("identity", "the builder analyses text in another way than the index")
@@ -116,7 +118,7 @@ async def build_segment(
     while True:
         with locked(directory) as mine:
             if mine:
-                return await _Build(reader, request, analyse, progress).run()
+                return await _Build(reader, request, analyse, progress).built()
         await asyncio.sleep(_RETRY_SECONDS)
 
 
@@ -136,6 +138,15 @@ class _Build:
         self._progress = progress
         self._directory = Path(request.directory)
         self._sequence = 0
+
+    async def built(self) -> BuildResult:
+        """What `run` gives. Raises CollectionGone where its files were deleted, the manifest with them."""
+        try:
+            return await self.run()
+        except (FileNotFoundError, IndexDamaged) as fault:
+            if stamp(self._directory) is None:
+                raise CollectionGone(f"{self._directory}: it was deleted while it was built") from fault
+            raise
 
     async def run(self) -> BuildResult:
         """Plan, write the segments, name them in the manifest, delete what it no longer names."""

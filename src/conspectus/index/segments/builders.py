@@ -8,19 +8,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Protocol
 
-from conspectus.errors import StorageError
+from conspectus.errors import CollectionGone, StorageError
 from conspectus.index.bm25 import Analyse
 from conspectus.index.segments.build import BuildRequest, BuildResult, build_segment
 from conspectus.ports import Progress, Reader
 
 _NICENESS = 10
+CLOSED = "the index was closed: its collection is deleted, or has another index by now"
 
 
 class Builder(Protocol):
     """Runs `build_segment` somewhere."""
 
     async def build(self, request: BuildRequest, progress: Progress | None = None) -> BuildResult:
-        """Build and replace the manifest. Raises StorageError."""
+        """Build and replace the manifest. Raises StorageError, or CollectionGone where it is deleted."""
         ...
 
     async def close(self) -> None:
@@ -53,19 +54,30 @@ class SubprocessBuilder:
         self._command = tuple(command)
         self._first = "" if first is None else f"{first}\n"
         self._children: set[Process] = set()
+        self._closed = False
 
     async def build(self, request: BuildRequest, progress: Progress | None = None) -> BuildResult:
-        """Build in a child, which dies with this call when it is cancelled."""
+        """Build in a child, which dies with this call when it is cancelled.
+
+        Raises StorageError, or CollectionGone where the index is closed or deleted.
+        """
+        if self._closed:
+            raise CollectionGone(CLOSED)
         child = await asyncio.create_subprocess_exec(*self._command, stdin=PIPE, stdout=PIPE, stderr=PIPE)
         self._children.add(child)
         try:
             return await _converse(child, f"{self._first}{request.to_json()}\n", progress)
+        except StorageError as fault:
+            if self._closed:
+                raise CollectionGone(CLOSED) from fault
+            raise
         finally:
             self._children.discard(child)
             await _stop(child)
 
     async def close(self) -> None:
         """Kill every child and wait for it."""
+        self._closed = True
         for child in list(self._children):
             await _stop(child)
 
@@ -78,8 +90,12 @@ async def answer(reader: Reader, analyse: Analyse, request: str, *, write: Calla
     def progress(_: str, done: int, total: int) -> None:
         write(json.dumps({"done": done, "total": total}) + "\n")
 
-    result = await build_segment(reader, parsed, analyse, progress=progress)
-    write(json.dumps(asdict(result)) + "\n")
+    try:
+        result = await build_segment(reader, parsed, analyse, progress=progress)
+    except CollectionGone as fault:
+        write(json.dumps({"gone": str(fault)}) + "\n")
+    else:
+        write(json.dumps(asdict(result)) + "\n")
 
 
 async def _converse(child: Process, said: str, progress: Progress | None) -> BuildResult:
@@ -94,6 +110,8 @@ async def _converse(child: Process, said: str, progress: Progress | None) -> Bui
             message = json.loads(line)
             if "sequence" in message:
                 result = BuildResult(**message)
+            elif "gone" in message:
+                raise CollectionGone(message["gone"])
             elif progress:
                 progress("index", message["done"], message["total"])
         code = await child.wait()

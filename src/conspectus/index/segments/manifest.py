@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import shutil
+import time
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ _MANIFEST = "manifest.json"
 _LOCK = "lock"
 _UNFINISHED = "unfinished-"
 _SEGMENT = "segment-"
+_PAUSE_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,8 @@ def locked(directory: Path) -> Iterator[bool]:
         except BlockingIOError:
             yield False
         else:
-            yield True
+            # Where the folder was deleted in between, others lock another file of this name.
+            yield os.fstat(descriptor).st_nlink > 0
     finally:
         os.close(descriptor)
 
@@ -138,6 +141,30 @@ def remove_unnamed(directory: Path, manifest: Manifest) -> None:
     for path in directory.iterdir():
         if path.name.startswith((_UNFINISHED, _SEGMENT)) and path.name not in named:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
+
+
+def remove(directory: Path, *, wait_seconds: float = 0.0) -> bool:
+    """Delete an index; whether that is done, or somebody builds it and may leave files of it.
+
+    The manifest goes first: who reads it finds an empty index, and none that is damaged.
+    """
+    give_up = time.monotonic() + wait_seconds
+    while directory.is_dir():
+        with locked(directory) as mine:
+            if mine or time.monotonic() >= give_up:
+                _empty(directory, with_lock=mine)
+                return mine
+        time.sleep(_PAUSE_SECONDS)
+    return True
+
+
+def _empty(directory: Path, *, with_lock: bool) -> None:
+    forget(directory)
+    for path in directory.iterdir():
+        if path.name != _LOCK:
+            shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+    if with_lock:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def forget(directory: Path) -> None:

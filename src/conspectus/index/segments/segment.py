@@ -115,12 +115,15 @@ def segment_in_memory(rows: Iterable[Row], shape: Shape) -> "Segment":
 
 
 def open_segment(path: Path, shape: Shape) -> "Segment":
-    """Map a segment's files. Raises IndexDamaged."""
-    folder = open_folder(path)
-    with decoding([path]):
-        vectors = _half(map_file(path / VECTORS), folder.facts["rows"], shape.dimensions)
-        lists = Lists(path, folder.arrays) if "lists.probes" in folder.arrays else None
-        return Segment(folder.arrays, vectors, lists=lists, gathered=shape.lists_from // 6, path=path)
+    """Map a segment's files. Raises IndexDamaged, also where they are deleted meanwhile."""
+    try:
+        folder = open_folder(path)
+        with decoding([path]):
+            vectors = _half(map_file(path / VECTORS), folder.facts["rows"], shape.dimensions)
+            lists = Lists(path, folder.arrays) if "lists.probes" in folder.arrays else None
+            return Segment(folder.arrays, vectors, lists=lists, gathered=shape.lists_from // 6, path=path)
+    except FileNotFoundError as error:
+        raise IndexDamaged(str(path), "the file is missing") from error
 
 
 class Segment:

@@ -11,7 +11,7 @@ from conspectus.errors import ConspectusError, IndexDamaged, InvalidInput, Stora
 from conspectus.index.bm25 import Analyse, question_terms
 from conspectus.index.changes import put_ranges, read, touched_ranges
 from conspectus.index.segments.arrays import decoding
-from conspectus.index.segments.build import BuildRequest, Mode, Options, identity
+from conspectus.index.segments.build import BuildRequest, BuildResult, Mode, Options, identity
 from conspectus.index.segments.builders import Builder, LocalBuilder
 from conspectus.index.segments.checking import damages, differences
 from conspectus.index.segments.manifest import Manifest, Stamp, read_manifest, stamp
@@ -258,11 +258,19 @@ class SegmentsIndex:
         if not await asyncio.to_thread(can_write, self._directory):
             raise StorageError(f"{self._directory} is read-only; open the store where it can be written")
         async with self._building:
-            result = await self._builder.build(replace(self._request, mode=mode), progress)
+            result = await self._built(mode, progress)
         async with self._changing:
             await self._follow()
         if progress:
             progress("index", result.chunks, result.chunks)
+
+    async def _built(self, mode: Mode, progress: Progress | None) -> BuildResult:
+        """Raises NotFound where the collection was deleted meanwhile."""
+        try:
+            return await self._builder.build(replace(self._request, mode=mode), progress)
+        except StorageError:
+            await self._reader.last_sequence()
+            raise
 
 
 def _asked(ask: Callable[[Snapshot], Candidates], snapshot: Snapshot) -> Candidates:

@@ -1,0 +1,111 @@
+"""A collection that is deleted and made anew while others write, purge and build its index."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import conspectus
+from conspectus import Engine
+from conspectus.errors import CollectionGone, Conflict, IndexDamaged, NotFound, StorageBusy
+from conspectus.index.bm25 import Bm25
+from conspectus.index.segments.build import Options
+from conspectus.index.segments.manifest import locked, remove
+from conspectus.index.segments.segment import Shape, open_segment
+from conspectus.index.segments.store import SegmentsIndex
+from conspectus.model.filter import EVERYTHING
+from conspectus.model.ids import ChunkId
+from conspectus.model.index import IndexedChunk
+from conspectus.testing.embedders import HashedEmbedder
+from tests.files import holding
+from tests.stores import SETTINGS
+from tests.support.journal import Journal, make_chunk
+
+MARKER = "quaggazanzibar"
+SECONDS = 3.0
+RACED = (NotFound, Conflict, StorageBusy, CollectionGone)
+"""What a race may come to: it is gone, there is another, or the same succeeds a moment later."""
+
+
+async def write(engine: Engine, chance: random.Random) -> None:
+    await engine.add([f"{MARKER} {chance.random()}"] * chance.choice([1, 40]), collection="shelf")
+
+
+async def empty(engine: Engine, chance: random.Random) -> None:
+    await engine.delete_where(EVERYTHING, collection="shelf", purge=chance.random() < 0.5)
+
+
+async def build(engine: Engine, _: random.Random) -> None:
+    await engine.reindex(collection="shelf")
+
+
+async def replace_it(engine: Engine, chance: random.Random) -> None:
+    await asyncio.sleep(chance.random() * 0.4)
+    await engine.delete_collection("shelf", purge=chance.random() < 0.5)
+    await engine.create_collection("shelf")
+
+
+async def test_every_race_with_a_deletion_is_told_as_one(tmp_path: Path) -> None:
+    settings = replace(SETTINGS, tail_chunks=20)
+    async with (
+        conspectus.open(tmp_path, settings=settings, embedder=HashedEmbedder()) as one,
+        conspectus.open(tmp_path, settings=settings, embedder=HashedEmbedder()) as other,
+    ):
+        await one.create_collection("shelf")
+        end = asyncio.get_running_loop().time() + SECONDS
+
+        async def again(engine: Engine, seed: int) -> None:
+            chance, work = random.Random(seed), (write, write, empty, build, replace_it)[seed % 5]
+            while asyncio.get_running_loop().time() < end:
+                try:
+                    await work(engine, chance)
+                except RACED:
+                    await asyncio.sleep(0.01)
+
+        async with asyncio.TaskGroup() as tasks:
+            for seed in range(8):
+                tasks.create_task(again((one, other)[seed % 2], seed))
+        await one.delete_collection("shelf", purge=True)
+        assert holding(tmp_path, MARKER) == []
+
+
+class Emptied(Journal):
+    """Records whose index is deleted while it is built."""
+
+    directory: Path
+
+    async def scan(self, after: ChunkId | None = None) -> AsyncIterator[Sequence[IndexedChunk]]:
+        async for chunks in super().scan(after):
+            yield chunks
+            await asyncio.to_thread(remove, self.directory)
+
+
+async def test_an_index_that_is_deleted_while_it_is_built(tmp_path: Path) -> None:
+    journal = Emptied()
+    journal.directory = tmp_path
+    journal.put([make_chunk(1, f"{MARKER} fox")])
+    index = await SegmentsIndex.open(tmp_path, journal, str.split, dimensions=0, options=Options())
+    with pytest.raises(CollectionGone):
+        await index.rebuild()
+    await index.close()
+    assert remove(tmp_path)
+    assert not tmp_path.exists()
+
+
+def test_files_that_go_while_they_are_opened_are_no_fault_of_the_program(tmp_path: Path) -> None:
+    with pytest.raises(IndexDamaged):
+        open_segment(tmp_path / "segment-gone", Shape(0, Bm25(), 0))
+
+
+def test_an_index_that_is_built_is_emptied_but_not_gone(tmp_path: Path) -> None:
+    (tmp_path / "segment-a").mkdir()
+    with locked(tmp_path) as mine:
+        assert mine
+        assert not remove(tmp_path, wait_seconds=0.1)
+        assert [each.name for each in tmp_path.iterdir()] == ["lock"]
+    assert remove(tmp_path)
+    with locked(tmp_path) as mine:
+        assert mine
