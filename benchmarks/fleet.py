@@ -31,7 +31,7 @@ from tests.support.postgres_server import postgres_server
 import conspectus
 from conspectus import Settings
 from conspectus.engine import Engine
-from conspectus.model.access import Grantee
+from conspectus.model.access import Principal
 
 PROGRAM = [sys.executable, "-c", "from conspectus.cli.entry import main; main()"]
 
@@ -80,7 +80,7 @@ async def founded(url: str, settings: Settings, clients: int) -> tuple[str, list
         users = [await engine.create_user(f"user {number}") for number in range(USERS)]
         for number in range(clients):
             await engine.source(f"s{number}", collection=HOME)
-            grantee = Grantee("user", users[number % USERS].id)
+            grantee = Principal("user", users[number % USERS].id)
             await engine.grant(HOME, grantee, "editor", source=f"s{number}")
         keys = [await engine.create_key(users[number % USERS].id) for number in range(clients)]
     return owner.secret, [str(user.id) for user in users], [(key.secret, str(key.key.id)) for key in keys]

@@ -25,7 +25,7 @@ from rich.table import Table
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.model.graph import NewEdge, NewNode, Walk
+from conspectus.model.graph import NewEdge, NewNode, Traversal
 from conspectus.text.times import parse_instant
 
 STEEPNESS = 0.9
@@ -67,7 +67,7 @@ async def build(engine: Engine, nodes: int, known: Links) -> None:
         )
 
 
-def stored(engine: Engine, walk: Walk) -> Ask:
+def stored(engine: Engine, walk: Traversal) -> Ask:
     """Ask the store."""
 
     async def ask(start: str) -> Reached:
@@ -161,7 +161,7 @@ async def compare(engine: Engine, nodes: int, known: Links, starts: Sequence[str
     table = Table(title=f"two hops in both directions, the best {SHOWN}, {len(known):,} edges")
     for column in ("", "p50 ms", "p95 ms", "most ms", "p95 / store", "ready after s", "memory MB"):
         table.add_column(column, justify="left" if not column else "right")
-    ask = stored(engine, Walk(hops=2, limit=SHOWN))
+    ask = stored(engine, Traversal(hops=2, limit=SHOWN))
     await measured(ask, starts[:20])
     base, expected = await measured(ask, starts)
     p95 = base[int(len(base) * 0.95)]
@@ -186,13 +186,13 @@ async def others(engine: Engine, starts: Sequence[str], hubs: Sequence[str]) -> 
         table.add_column(column, justify="left" if not column else "right")
     instant = parse_instant(500_000)
     asked = {
-        "one hop": (Walk(limit=SHOWN), starts),
-        "two hops, outwards": (Walk(hops=2, direction="out", limit=SHOWN), starts),
-        "two hops, one type of five": (Walk(hops=2, types=TYPES[:1], limit=SHOWN), starts),
-        "two hops, at an instant": (Walk(hops=2, at=instant, limit=SHOWN), starts),
-        "two hops, weights from .9": (Walk(hops=2, min_weight=0.9, limit=SHOWN), starts),
-        "three hops, the best 1,000": (Walk(hops=3, limit=1_000), starts),
-        "two hops from the 20 largest hubs": (Walk(hops=2, limit=SHOWN), hubs),
+        "one hop": (Traversal(limit=SHOWN), starts),
+        "two hops, outwards": (Traversal(hops=2, direction="out", limit=SHOWN), starts),
+        "two hops, one type of five": (Traversal(hops=2, types=TYPES[:1], limit=SHOWN), starts),
+        "two hops, at an instant": (Traversal(hops=2, at=instant, limit=SHOWN), starts),
+        "two hops, weights from .9": (Traversal(hops=2, min_weight=0.9, limit=SHOWN), starts),
+        "three hops, the best 1,000": (Traversal(hops=3, limit=1_000), starts),
+        "two hops from the 20 largest hubs": (Traversal(hops=2, limit=SHOWN), hubs),
     }
     first = 0.0
     for title, (walk, some) in asked.items():

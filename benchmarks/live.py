@@ -27,7 +27,7 @@ from video import DAY, STREAM, texts
 import conspectus
 from conspectus import RemoteEngine
 from conspectus.errors import ConspectusError, ServerUnavailable
-from conspectus.model.streams import NewCaption, VideoQuestion
+from conspectus.model.streams import NewCaption, StreamQuery
 from conspectus.streams.caption_format import line_of
 
 CAPTIONS = 20_000
@@ -125,7 +125,7 @@ async def ask(remote: RemoteEngine, due: list[tuple[float, NewCaption]], seen: S
         start = time.perf_counter()
         try:
             found = await remote.find_moments(
-                VideoQuestion(wanted.text, streams=(STREAM,), limit=3, read_times=False)
+                StreamQuery(wanted.text, streams=(STREAM,), limit=3, read_times=False)
             )
         except ServerUnavailable:
             continue

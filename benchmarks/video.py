@@ -25,7 +25,7 @@ from vectors import Matrix, vectors
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.model.streams import CaptionRange, NewCaption, VideoQuestion
+from conspectus.model.streams import CaptionRange, NewCaption, StreamQuery
 from conspectus.providers.onnx_embedder import OnnxEmbedder
 from conspectus.text.clocks import timecode
 
@@ -80,7 +80,7 @@ def ask_question(said: Sequence[str], *, budget: int | None) -> Ask:
         start = max(0.0, min(at - chance.uniform(0, HOUR), DAY - HOUR))
         words = " ".join(said[place].split()[:8])
         prompt = f"{words} between {timecode(round(start))} and {timecode(round(start + HOUR))}"
-        question = VideoQuestion(prompt, streams=(STREAM,))
+        question = StreamQuery(prompt, streams=(STREAM,))
         if budget is not None:
             return (await engine.video_window(question, budget)).plan["time range"]
         return (await engine.find_moments(question)).plan["time range"]
@@ -93,7 +93,7 @@ async def post(engine: Engine, chance: random.Random) -> object:
     word = f"zanzibar{chance.randrange(10**9)}"
     at = chance.uniform(0, DAY)
     await engine.add_captions(NewCaption(f"the word of the hour is {word}", at, at + 2), stream=STREAM)
-    found = await engine.find_moments(VideoQuestion(word, streams=(STREAM,), limit=1))
+    found = await engine.find_moments(StreamQuery(word, streams=(STREAM,), limit=1))
     return found.moments[0]
 
 
@@ -116,7 +116,7 @@ async def measure(
     async with conspectus.open(folder, settings=settings, embedder=OnnxEmbedder(threads=1)) as engine:
         start = time.perf_counter()
         await engine.add_captions(captions(said, known), stream=STREAM, wait=True)
-        await engine.find_moments(VideoQuestion("anything", streams=(STREAM,)))
+        await engine.find_moments(StreamQuery("anything", streams=(STREAM,)))
         taken = time.perf_counter() - start
         await engine.reindex()
         figures = {"taken in and found": [taken * 1_000]}

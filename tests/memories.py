@@ -10,7 +10,7 @@ from typing import Any
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.model.access import Person
-from conspectus.model.memory import MEMORY, MemoryQuestion, NewMemory, Remembered, Scope
+from conspectus.model.memory import MEMORY, MemoryQuery, MemoryWritten, NewMemory, Scope
 
 SETTINGS = replace(Settings(), embedder="none", log_level="critical", retention_interval_minutes=60)
 ANN = Scope("ann", "bot", "monday")
@@ -28,7 +28,7 @@ def days_ago(days: float) -> datetime:
     return datetime.now(UTC) - timedelta(days=days)
 
 
-async def say(engine: Engine, scope: Scope, *memories: NewMemory | str) -> list[Remembered]:
+async def say(engine: Engine, scope: Scope, *memories: NewMemory | str) -> list[MemoryWritten]:
     return await engine.remember(list(memories), scope=scope)
 
 
@@ -49,5 +49,5 @@ async def person(engine: Engine, name: str) -> Engine:
     return engine.answering(Person(name, owner=False, id=user.id))
 
 
-def question(text: str, scope: Scope, **more: Any) -> MemoryQuestion:
-    return MemoryQuestion(text, scope, graph=None, **more)
+def question(text: str, scope: Scope, **more: Any) -> MemoryQuery:
+    return MemoryQuery(text, scope, graph=None, **more)

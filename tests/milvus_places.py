@@ -4,7 +4,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from conspectus.index.milvus.connection import MilvusServer
-from conspectus.index.milvus.reads import Place
+from conspectus.index.milvus.reads import MilvusLocation
 from conspectus.records.jobs.file_locks import turn
 
 
@@ -16,8 +16,8 @@ class TakenForAServer(MilvusServer):
         return False
 
 
-def place_in(server: MilvusServer, folder: Path, dimensions: int, name: str = "") -> Place:
+def place_in(server: MilvusServer, folder: Path, dimensions: int, name: str = "") -> MilvusLocation:
     """A place for one index; the same folder and name give the same place again."""
-    return Place(
+    return MilvusLocation(
         server, name or f"test_{uuid4().hex}", lambda work: turn(folder / f"{work}.lock"), dimensions
     )

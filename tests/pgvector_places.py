@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from conspectus.bootstrap.pgvector import IndexTransactions
-from conspectus.index.pgvector.options import Place
+from conspectus.index.pgvector.options import PgvectorOptions
 from conspectus.records.core.connect import DatabaseAccess, database_at
 from conspectus.records.core.transactions import Transactions
 
@@ -12,10 +12,10 @@ from conspectus.records.core.transactions import Transactions
 @asynccontextmanager
 async def place_at(
     url: str, dimensions: int, *, graph_from: int = 20_000, most_listed: int = 10_000
-) -> AsyncIterator[Place]:
+) -> AsyncIterator[PgvectorOptions]:
     """A place for one index; the same database gives the same place again."""
     transactions = Transactions(database_at(url, DatabaseAccess(connections=4)))
     database = IndexTransactions(transactions)
-    yield Place(database, "index_1", dimensions, graph_from, most_listed)
+    yield PgvectorOptions(database, "index_1", dimensions, graph_from, most_listed)
     await database.close()
     await transactions.close()

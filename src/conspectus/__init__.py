@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from conspectus.client import open as connect
     from conspectus.engine import Engine
     from conspectus.errors import ConspectusError
-    from conspectus.model.channels import ChannelQuestion, NewMessage
+    from conspectus.model.channels import ChannelQuery, NewMessage
     from conspectus.model.chat import ChatRequest
     from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, Or, Overlaps
-    from conspectus.model.query import Budget, Query, Situation
+    from conspectus.model.query import Budget, Query, QueryContext
     from conspectus.model.records import Document, NewDocument, Period
     from conspectus.model.results import ContextWindow, Hit, Retrieval
     from conspectus.model.streams import (
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
         NewCaption,
         NewEvent,
         NewStream,
+        StreamQuery,
         SummaryRequest,
-        VideoQuestion,
     )
     from conspectus.settings import Settings
 
@@ -39,7 +39,7 @@ __all__ = [
     "Between",
     "Budget",
     "CaptionRange",
-    "ChannelQuestion",
+    "ChannelQuery",
     "ChatRequest",
     "ConspectusError",
     "ContextWindow",
@@ -61,12 +61,12 @@ __all__ = [
     "Overlaps",
     "Period",
     "Query",
+    "QueryContext",
     "RemoteEngine",
     "Retrieval",
     "Settings",
-    "Situation",
+    "StreamQuery",
     "SummaryRequest",
-    "VideoQuestion",
     "connect",
     "open",
     "sync",
@@ -79,14 +79,14 @@ _HOMES = {
     "engine": ("Engine",),
     "errors": ("ConspectusError",),
     "model.chat": ("ChatRequest",),
-    "model.channels": ("ChannelQuestion", "NewMessage"),
+    "model.channels": ("ChannelQuery", "NewMessage"),
     "model.filter": ("And", "Between", "Eq", "Exists", "Filter", "In", "Not", "Or", "Overlaps"),
-    "model.query": ("Budget", "Query", "Situation"),
+    "model.query": ("Budget", "Query", "QueryContext"),
     "model.records": ("Document", "NewDocument", "Period"),
     "model.results": ("ContextWindow", "Hit", "Retrieval"),
     "model.streams": (
         *("CaptionRange", "NewAlert", "NewCaption", "NewEvent", "NewStream", "SummaryRequest"),
-        "VideoQuestion",
+        "StreamQuery",
     ),
     "settings": ("Settings",),
 }

@@ -58,15 +58,15 @@ Values = dict[str, "Values | str | None"]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class YamlPosition:
     """Where in the file something stands: its keys, outermost first."""
 
     file: str
     keys: tuple[str, ...] = ()
 
-    def below(self, key: str) -> "Place":
+    def below(self, key: str) -> "YamlPosition":
         """The place of a key of the mapping that stands here."""
-        return Place(self.file, (*self.keys, key))
+        return YamlPosition(self.file, (*self.keys, key))
 
     def error(self, reason: str) -> InvalidInput:
         """What is wrong here."""
@@ -80,7 +80,7 @@ def read_settings(path: Path, known: tuple[str, ...]) -> dict[str, str]:
     tokens a context may have, and which Milvus to use. Raises UnreadableFile, TooLarge, or InvalidInput for
     a name that is not known and for a value of another kind.
     """
-    here = Place(str(path))
+    here = YamlPosition(str(path))
     tree = _tree(path, _text(path))
     section = tree.pop(SECTION, None)
     _check_names(tree, (*known, SECTION), here)
@@ -89,7 +89,7 @@ def read_settings(path: Path, known: tuple[str, ...]) -> dict[str, str]:
     return {**own, **{name: value for name, value in values.items() if value is not None}}
 
 
-def _rag(section: Values, here: Place) -> dict[str, str]:
+def _rag(section: Values, here: YamlPosition) -> dict[str, str]:
     """The settings of the section, if it is not disabled."""
     _check_names(section, _RAG, here)
     tokens = _word(section.get("max_context_tokens"), here.below("max_context_tokens"))
@@ -99,7 +99,7 @@ def _rag(section: Values, here: Place) -> dict[str, str]:
     return own if _truth(section, here, default=True) else {}
 
 
-def _milvus(section: Values, here: Place) -> dict[str, str]:
+def _milvus(section: Values, here: YamlPosition) -> dict[str, str]:
     _check_names(section, _VECTOR_DB, here)
     words = {name: _word(section.get(name), here.below(name)) for name in _VECTOR_DB}
     if words["type"] not in {None, "milvus"}:
@@ -114,7 +114,7 @@ def _milvus(section: Values, here: Place) -> dict[str, str]:
     return own | ({"default_collection": words["collection_name"]} if words["collection_name"] else {})
 
 
-def _truth(section: Values, here: Place, *, default: bool) -> bool:
+def _truth(section: Values, here: YamlPosition, *, default: bool) -> bool:
     word = _word(section.get("enabled"), here.below("enabled"))
     if word is None:
         return default
@@ -123,19 +123,19 @@ def _truth(section: Values, here: Place, *, default: bool) -> bool:
     return _TRUTH[word.lower()]
 
 
-def _mapping(value: "Values | str | None", here: Place) -> Values:
+def _mapping(value: "Values | str | None", here: YamlPosition) -> Values:
     if isinstance(value, str):
         raise here.error("must be a section of names and values")
     return value or {}
 
 
-def _word(value: "Values | str | None", here: Place) -> str | None:
+def _word(value: "Values | str | None", here: YamlPosition) -> str | None:
     if isinstance(value, dict):
         raise here.error("must be one value, not a section")
     return value
 
 
-def _check_names(given: Mapping[str, object], known: tuple[str, ...], here: Place) -> None:
+def _check_names(given: Mapping[str, object], known: tuple[str, ...], here: YamlPosition) -> None:
     for name in given:
         if name not in known:
             renamed = {RENAMED.get(name)}.intersection(known)
@@ -176,7 +176,7 @@ def _document(events: Iterator[yaml.Event], file: str) -> Values:
     found: Values | None = None
     for event in events:
         if found is None and isinstance(event, yaml.MappingStartEvent):
-            found = _values(events, _plain(event, file), Place(file), DEEPEST)
+            found = _values(events, _plain(event, file), YamlPosition(file), DEEPEST)
         elif found is None and isinstance(event, yaml.ScalarEvent) and event.value in _NOTHING:
             found = {}
         elif not isinstance(event, _FRAME):
@@ -184,7 +184,7 @@ def _document(events: Iterator[yaml.Event], file: str) -> Values:
     return found or {}
 
 
-def _values(events: Iterator[yaml.Event], event: yaml.Event, here: Place, depth: int) -> Values:
+def _values(events: Iterator[yaml.Event], event: yaml.Event, here: YamlPosition, depth: int) -> Values:
     if depth == 0:
         raise here.error("is nested too deeply")
     found: Values = {}

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from conspectus.cli.memory import memories_picture, recalled_picture
-from conspectus.model.memory import MemoryQuestion, NewMemory, Scope
+from conspectus.model.memory import MemoryQuery, NewMemory, Scope
 from tests.memories import store
 
 ANN = Scope("ann", "helper", "a conversation with a name that takes its room")
@@ -20,7 +20,7 @@ async def test_ids_can_be_copied_at_any_width(tmp_path: Path, width: int) -> Non
         ids = [each.id for each in await engine.remember(SAID, scope=ANN)]
         await engine.remember("Elsewhere.", scope=Scope("ann"))
         listed = await engine.memories(scope=Scope("ann"))
-        found = await engine.recall(MemoryQuestion("Who moved to the sea?", ANN))
+        found = await engine.recall(MemoryQuery("Who moved to the sea?", ANN))
     for picture in (memories_picture(listed.memories), recalled_picture(found.memories)):
         file = io.StringIO()
         Console(file=file, width=width, color_system=None).print(picture)

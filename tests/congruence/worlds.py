@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from conspectus import Engine, NewDocument
-from conspectus.model.access import Grantee
+from conspectus.model.access import Principal
 from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, Or, Overlaps
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Period
@@ -76,7 +76,7 @@ async def peopled(engine: Engine, world: World) -> Peopled:
             continue
         person = await engine.create_user(name)
         for source in (None,) if seen is None else seen:
-            await engine.grant("default", Grantee("user", person.id), "viewer", source=source)
+            await engine.grant("default", Principal("user", person.id), "viewer", source=source)
         key = await engine.create_key(name)
         engines[name] = engine.answering(await engine.authenticate(key.secret))
     sources = {source.name: source.id for source in await engine.sources()}

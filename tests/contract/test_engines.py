@@ -15,9 +15,9 @@ from tests.support.served import served
 import conspectus
 from conspectus import Engine, RemoteEngine, Retrieval, Settings
 from conspectus.errors import NotAllowed, NotFound, Unauthenticated
-from conspectus.model.access import Grantee
+from conspectus.model.access import Principal
 from conspectus.model.filter import Eq
-from conspectus.model.streams import LiveCaption, NewCaption, VideoQuestion
+from conspectus.model.streams import LiveCaption, NewCaption, StreamQuery
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.web.app import application
 
@@ -81,7 +81,7 @@ async def test_each_key_gets_the_engine_of_its_person(local: Engine) -> None:
     await local.add(["for all", "for me"], collection="wiki", wait=True)
     shared = await local.source("shared", collection="wiki")
     await local.add("for ann", source="shared", collection="wiki", wait=True)
-    await local.grant("wiki", Grantee("user", ann.id), "viewer", source="shared")
+    await local.grant("wiki", Principal("user", ann.id), "viewer", source="shared")
     here = local.answering(await local.authenticate(secret))
     async with (
         served(application(local, SETTINGS)) as url,
@@ -109,7 +109,7 @@ async def test_who_may_see_one_stream_sees_that_one(local: Engine) -> None:
     secret = (await local.create_key("ann")).secret
     for name in ("gate", "yard"):
         await local.add_captions(NewCaption(f"a fox at the {name}", 1, 2), stream=name, wait=True)
-    await local.grant("default", Grantee("user", ann.id), "viewer", source="gate")
+    await local.grant("default", Principal("user", ann.id), "viewer", source="gate")
     here = local.answering(await local.authenticate(secret))
     async with (
         served(application(local, SETTINGS)) as url,
@@ -119,7 +119,7 @@ async def test_who_may_see_one_stream_sees_that_one(local: Engine) -> None:
         await sees_only_the_gate(there)
         following = [asyncio.create_task(heard(each)) for each in (here, there)]
         await asyncio.sleep(0.3)
-        await local.revoke("default", Grantee("user", ann.id), source="gate")
+        await local.revoke("default", Principal("user", ann.id), source="gate")
         await local.add_captions(NewCaption("a secret fox", 3, 4), stream="gate")
         for task in following:
             with pytest.raises(NotFound):
@@ -128,9 +128,9 @@ async def test_who_may_see_one_stream_sees_that_one(local: Engine) -> None:
 
 async def sees_only_the_gate(engine: Engine | RemoteEngine) -> None:
     assert [each.source.name for each in await engine.streams()] == ["gate"]
-    found = await engine.find_moments(VideoQuestion("fox"))
+    found = await engine.find_moments(StreamQuery("fox"))
     assert {each.stream.name for each in found.moments} == {"gate"}
-    assert "yard" not in (await engine.video_window(VideoQuestion("fox"), 500)).window.text
+    assert "yard" not in (await engine.video_window(StreamQuery("fox"), 500)).window.text
     for asked in (engine.captions(stream="yard"), anext(engine.follow_captions(stream="yard"))):
         with pytest.raises(NotFound):
             await asked

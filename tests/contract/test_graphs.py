@@ -13,7 +13,7 @@ from tests.support.in_memory_graphs import MemoryGraphs
 from tests.support.samples import notes, prepared
 from tests.support.samples import shelf as a_shelf
 
-from conspectus.model.graph import GraphReceipt, Walk
+from conspectus.model.graph import GraphReceipt, Traversal
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.records.graph.store import SqlGraphs
 from conspectus.records.graph.traversal import READINGS
@@ -117,7 +117,7 @@ async def test_a_hub_of_twenty_thousand_edges_is_walked_and_deleted(records: Sql
     names = [f"n{number:05}" for number in range(RIM)]
     await graphs.add(adding(node("hub"), *map(node, names)))
     await graphs.add(adding(*(edge("hub", each) for each in names)))
-    found = await graphs.walk([PEOPLE.id], ["n00007"], Walk(hops=3, limit=1_000))
+    found = await graphs.walk([PEOPLE.id], ["n00007"], Traversal(hops=3, limit=1_000))
     assert [each.node.id for each in found] == ["hub", *names[:7], *names[8:500]]
     assert await graphs.delete_nodes(PEOPLE.id, ["hub"]) == GraphReceipt(1, RIM)
     assert (await records.check()) == []

@@ -9,7 +9,7 @@ from tests.support.index_recall import IndexRecall
 from tests.support.journal import Journal
 
 from conspectus.bootstrap.pgvector import IndexTransactions
-from conspectus.index.pgvector.options import Place
+from conspectus.index.pgvector.options import PgvectorOptions
 from conspectus.index.pgvector.store import PgvectorIndex
 from conspectus.ports import Index
 from conspectus.records.core.connect import DatabaseAccess, database_at
@@ -29,7 +29,7 @@ async def database(postgres_url: str) -> AsyncIterator[IndexTransactions]:
 class TestPgvector(IndexContract):
     @pytest.fixture
     def open_index(self, database: IndexTransactions) -> OpenIndex:
-        place = Place(database, "index_1", DIMENSIONS)
+        place = PgvectorOptions(database, "index_1", DIMENSIONS)
 
         async def opened(journal: Journal) -> Index:
             return await PgvectorIndex.open(place, journal, Analyzer("english").terms)
@@ -43,7 +43,7 @@ class TestRecall(IndexRecall):
 
     @pytest.fixture
     def open_index(self, database: IndexTransactions) -> OpenIndex:
-        place = Place(database, "index_1", index_recall.DIMENSIONS, graph_from=1_000)
+        place = PgvectorOptions(database, "index_1", index_recall.DIMENSIONS, graph_from=1_000)
 
         async def opened(journal: Journal) -> Index:
             return await PgvectorIndex.open(place, journal, str.split)

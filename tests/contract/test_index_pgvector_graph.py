@@ -14,7 +14,7 @@ from tests.waiting import until
 
 from conspectus.index.memory import MemoryIndex
 from conspectus.index.pgvector.database import rows_of
-from conspectus.index.pgvector.options import Place
+from conspectus.index.pgvector.options import PgvectorOptions
 from conspectus.index.pgvector.store import PgvectorIndex
 from conspectus.index.pgvector.tables import Tables
 from conspectus.model.filter import EVERYTHING, Eq, Filter, Not
@@ -68,7 +68,7 @@ async def assert_right(index: PgvectorIndex, journal: Journal) -> None:
     assert await index.check() == []
 
 
-async def opened(place: Place, journal: Journal) -> PgvectorIndex:
+async def opened(place: PgvectorOptions, journal: Journal) -> PgvectorIndex:
     return await PgvectorIndex.open(place, journal, str.split)
 
 

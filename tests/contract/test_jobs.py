@@ -19,7 +19,15 @@ from tests.waiting import until
 from conspectus.ingest.job_runner import InProcessJobs
 from conspectus.model.ids import JobId
 from conspectus.ports.jobs import Jobs
-from conspectus.providers.dbos_jobs import POLL, SCHEMA, SHARED_LOOK, TABLES, DbosJobs, Sharing, claimed
+from conspectus.providers.dbos_jobs import (
+    POLL,
+    SCHEMA,
+    SHARED_LOOK,
+    TABLES,
+    DbosJobs,
+    SharedExecutors,
+    claimed,
+)
 from conspectus.records.jobs.file_locks import FileHold
 
 
@@ -70,7 +78,7 @@ class Turns:
 
 
 def share(url: str, turns: Turns, executor: str = "first") -> DbosJobs:
-    jobs = claimed(url, workers=WORKERS, pause=0.01, sharing=Sharing(executor, turns.take))
+    jobs = claimed(url, workers=WORKERS, pause=0.01, sharing=SharedExecutors(executor, turns.take))
     assert jobs is not None, "another test has left its instance of DBOS"
     return jobs
 

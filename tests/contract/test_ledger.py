@@ -17,10 +17,10 @@ from tests.support.samples import SHELF, shelf
 
 from conspectus.errors import NotFound
 from conspectus.model.jobs import safe_rate
-from conspectus.ports.jobs import Ledger, Replays, RequestLog
-from conspectus.records.jobs.idempotency import SqlReplays
+from conspectus.ports.jobs import IdempotencyStore, JobStore, RequestLog
+from conspectus.records.jobs.idempotency import SqlIdempotencyStore
 from conspectus.records.jobs.request_log import SqlRequestLog
-from conspectus.records.jobs.store import SqlLedger
+from conspectus.records.jobs.store import SqlJobStore
 from conspectus.records.store import SqlRecords, open_records
 
 
@@ -39,16 +39,16 @@ async def records(tmp_path: Path) -> AsyncIterator[SqlRecords]:
 
 class TestMemoryLedger(LedgerContract):
     @pytest.fixture
-    def ledger(self) -> Ledger:
+    def ledger(self) -> JobStore:
         return MemoryLedger()
 
 
 class TestSqlLedger(LedgerContract):
     @pytest.fixture
-    def ledger(self, records: SqlRecords) -> Ledger:
-        return SqlLedger(records.transactions)
+    def ledger(self, records: SqlRecords) -> JobStore:
+        return SqlJobStore(records.transactions)
 
-    async def test_jobs_go_with_their_collection(self, ledger: Ledger, records: SqlRecords) -> None:
+    async def test_jobs_go_with_their_collection(self, ledger: JobStore, records: SqlRecords) -> None:
         await ledger.add(job("one"))
         await records.delete_collection(SHELF)
         assert await ledger.job(job("one").id) is None
@@ -86,7 +86,7 @@ class TestPostgresRequestLog(OnPostgres, TestSqlRequestLog):
 
 class TestMemoryReplays(ReplaysContract):
     @pytest.fixture
-    def replays(self) -> Replays:
+    def replays(self) -> IdempotencyStore:
         return MemoryReplays()
 
     @pytest.fixture
@@ -94,7 +94,7 @@ class TestMemoryReplays(ReplaysContract):
         return replays.store
 
     @pytest.fixture
-    def ended(self, replays: MemoryReplays) -> Replays:
+    def ended(self, replays: MemoryReplays) -> IdempotencyStore:
         return MemoryReplays(beside=replays)
 
     @pytest.fixture
@@ -104,8 +104,8 @@ class TestMemoryReplays(ReplaysContract):
 
 class TestSqlReplays(ReplaysContract):
     @pytest.fixture
-    def replays(self, records: SqlRecords) -> Replays:
-        return SqlReplays(records.transactions, seconds=600, alone=False)
+    def replays(self, records: SqlRecords) -> IdempotencyStore:
+        return SqlIdempotencyStore(records.transactions, seconds=600, alone=False)
 
     @pytest.fixture
     def store(self, records: SqlRecords) -> Store:
@@ -115,17 +115,17 @@ class TestSqlReplays(ReplaysContract):
         return stored
 
     @pytest.fixture
-    def ended(self, records: SqlRecords) -> Replays:
-        return SqlReplays(records.transactions, seconds=0, alone=False)
+    def ended(self, records: SqlRecords) -> IdempotencyStore:
+        return SqlIdempotencyStore(records.transactions, seconds=0, alone=False)
 
     @pytest.fixture
     def store_elsewhere(self, store: Store) -> Store:
         return store
 
     async def test_alone_whatever_another_process_left_is_free(self, records: SqlRecords) -> None:
-        left = SqlReplays(records.transactions, seconds=600, alone=False)
+        left = SqlIdempotencyStore(records.transactions, seconds=600, alone=False)
         await left.begin("ann", "k", "f", at=NOON)
-        alone = SqlReplays(records.transactions, seconds=600, alone=True)
+        alone = SqlIdempotencyStore(records.transactions, seconds=600, alone=True)
         assert await alone.give_back() == 1
         assert await alone.begin("ann", "k", "f", at=NOON) is None
         assert await alone.give_back() == 0

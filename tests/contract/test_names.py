@@ -7,7 +7,7 @@ import pytest
 from tests.contracts.names_contract import NamesContract
 from tests.support.in_memory_names import MemoryNames
 
-from conspectus.ports.graphs import Names
+from conspectus.ports.graphs import MentionStore
 from conspectus.records.graph.mentions import SqlNames
 from conspectus.records.store import SqlRecords, open_records
 
@@ -21,7 +21,7 @@ async def records(tmp_path: Path) -> AsyncIterator[SqlRecords]:
 
 class TestSqlNames(NamesContract):
     @pytest.fixture
-    def store(self, records: SqlRecords) -> Names:
+    def store(self, records: SqlRecords) -> MentionStore:
         return SqlNames(records.transactions)
 
 
@@ -33,5 +33,5 @@ class TestPostgresNames(TestSqlNames):
 
 class TestMemoryNames(NamesContract):
     @pytest.fixture
-    def store(self, records: SqlRecords) -> Names:
+    def store(self, records: SqlRecords) -> MentionStore:
         return MemoryNames(records)

@@ -20,7 +20,7 @@ from tests.waiting import until
 import conspectus
 from conspectus.access.policy import access_of, visible
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.model.access import ROLES, Grant, Grantee, Group, Person, User
+from conspectus.model.access import ROLES, Grant, Group, Person, Principal, User
 from conspectus.model.filter import EVERYTHING, document_row, matches
 from conspectus.model.ids import LOCAL, ChunkId, CollectionId, DocumentId, GroupId, SourceId, UserId
 from conspectus.records.core.row_security import READER
@@ -86,7 +86,7 @@ def steps(chance: random.Random, accounts: SqlAccounts) -> list[Step]:
     user, group = chance.choice(USERS[:3]), chance.choice(GROUPS)
     home = chance.choice(HOMES)
     source = chance.choice([None, SourceId(f"{home}{chance.randrange(3)}")])
-    grantee = chance.choice([Grantee("user", user), Grantee("group", group)])
+    grantee = chance.choice([Principal("user", user), Principal("group", group)])
     grant = Grant(home, source, grantee, chance.choice(ROLES), NOON)
     return [
         lambda: accounts.put_grant(grant),
@@ -132,7 +132,7 @@ async def test_who_is_disabled_unknown_or_nobody_is_shown_nothing(
 async def test_a_read_without_any_filter_finds_only_what_the_person_may_see(
     records: SqlRecords, accounts: SqlAccounts
 ) -> None:
-    await accounts.put_grant(Grant(HOMES[0], SourceId("red1"), Grantee("user", USERS[2]), "viewer", NOON))
+    await accounts.put_grant(Grant(HOMES[0], SourceId("red1"), Principal("user", USERS[2]), "viewer", NOON))
     seen = records.seen_by(USERS[2])
     every = [DocumentId(f"{home}{number}-{key}") for home in HOMES for number in range(3) for key in "xy"]
     assert [each.id for each in await seen.documents(every)] == ["red1-x", "red1-y"]

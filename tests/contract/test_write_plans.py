@@ -18,7 +18,7 @@ import conspectus
 from conspectus import Engine
 from conspectus.facades.tasks import Task, Tasks
 from conspectus.model.channels import NewMessage
-from conspectus.model.memory import Forgetting, NewMemory, Scope
+from conspectus.model.memory import MemorySelection, NewMemory, Scope
 from conspectus.model.records import NewDocument
 from conspectus.model.streams import NewCaption
 from conspectus.records.core import schema
@@ -88,7 +88,7 @@ async def write(engine: Engine, key: str) -> None:
     await engine.delete(added.id)
     [kept] = await engine.remember(NewMemory("I moved to Rome", key=key), scope=ANN, wait=True)
     await engine.update_memory(kept.id, scope=ANN, text="I moved back")
-    await engine.forget(Forgetting(ids=(kept.id,)), scope=ANN)
+    await engine.forget(MemorySelection(ids=(kept.id,)), scope=ANN)
     said = [NewMessage("who?", key=key, author="ann"), NewMessage("me", reply_to=key, author="bo")]
     await engine.post(said, channel="ops", wait=True)
     await engine.add_captions([NewCaption("a red car", key=key, start=1, end=2)], stream="cam")

@@ -7,7 +7,7 @@ from typing import Protocol
 import pytest
 
 from conspectus.errors import Conflict, NotFound
-from conspectus.model.access import SCOPES, Grant, Grantee, Group, Key, Role, User
+from conspectus.model.access import SCOPES, Grant, Group, Key, Principal, Role, User
 from conspectus.model.ids import LOCAL, CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.model.records import Collection, Receipt, Source
 from conspectus.ports.accounts import Accounts
@@ -55,7 +55,7 @@ def a_key(name: str, user: UserId = ANNA) -> Key:
 
 def to(user: UserId, role: Role, *, source: SourceId | None = None) -> Grant:
     """A role on the wiki."""
-    return Grant(WIKI, source, Grantee("user", user), role, NOON)
+    return Grant(WIKI, source, Principal("user", user), role, NOON)
 
 
 class AccountsContract:
@@ -103,7 +103,7 @@ class AccountsContract:
             accounts.put_grant(to(nobody, "viewer")),
             accounts.put_grant(replace(to(BEN, "viewer"), collection=CollectionId("gone"))),
             accounts.put_grant(to(BEN, "viewer", source=SourceId("gone"))),
-            accounts.put_grant(replace(to(BEN, "viewer"), grantee=Grantee("group", BEN))),
+            accounts.put_grant(replace(to(BEN, "viewer"), grantee=Principal("group", BEN))),
         ):
             with pytest.raises(NotFound):
                 await attempt
@@ -171,17 +171,17 @@ class AccountsContract:
     async def test_a_role_is_taken_once(self, accounts: Accounts, peopled: None) -> None:
         """And only where it was given."""
         await accounts.put_grant(to(BEN, "viewer"))
-        ben = Grantee("user", BEN)
+        ben = Principal("user", BEN)
         assert not await accounts.revoke(WIKI, PAGES, ben)
         assert not await accounts.revoke(DIARY, None, ben)
-        assert not await accounts.revoke(WIKI, None, Grantee("group", BEN))
+        assert not await accounts.revoke(WIKI, None, Principal("group", BEN))
         assert await accounts.revoke(WIKI, None, ben)
         assert not await accounts.revoke(WIKI, None, ben)
         assert await accounts.held_by(BEN) == []
 
     async def test_roles_are_held_through_groups(self, accounts: Accounts, peopled: None) -> None:
         """As long as one is a member, and as long as there is the group."""
-        given = replace(to(BEN, "viewer"), grantee=Grantee("group", TEAM))
+        given = replace(to(BEN, "viewer"), grantee=Principal("group", TEAM))
         await accounts.put_grant(given)
         assert await accounts.held_by(BEN) == []
         await accounts.join(TEAM, BEN)
@@ -220,7 +220,7 @@ class AccountsContract:
         """Its collections get the heir's name, and their grants stay."""
         with pytest.raises(Conflict):
             await accounts.delete_user(ANNA)
-        given = replace(to(BEN, "viewer"), grantee=Grantee("group", TEAM))
+        given = replace(to(BEN, "viewer"), grantee=Principal("group", TEAM))
         await accounts.put_grant(given)
         await accounts.delete_user(ANNA, heir=BEN)
         wiki, diary = await catalog.collection("ben/wiki"), await catalog.collection("ben/diary")

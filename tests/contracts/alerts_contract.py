@@ -12,7 +12,7 @@ from conspectus.model.ids import CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.records import Period
 from conspectus.model.streams import Alert
 from conspectus.ports import Records
-from conspectus.ports.alerts import Alerts, Checked, Delivery, Match, Told
+from conspectus.ports.alerts import AlertMatch, Alerts, Checked, Delivery, Match
 from tests.support.samples import NOON, NOTES, SHELF, notes, prepared, shelf
 
 ANNA = UserId("anna")
@@ -46,7 +46,7 @@ async def tell(alerts: Alerts, alert: Alert, *matches: Match) -> int:
     return await alerts.record([Checked(stored, stored.checked + 1, matches)], now=NOON)
 
 
-async def told(alerts: Alerts, **chosen: Any) -> list[Told]:
+async def told(alerts: Alerts, **chosen: Any) -> list[AlertMatch]:
     """What was told."""
     return list(await alerts.events(ANNA, **{"limit": 100, **chosen}))
 
@@ -201,7 +201,7 @@ class AlertsContract:
         await filled(records, *names)
         await alerts.put(PLAIN, most=1)
         await tell(alerts, PLAIN, *(match(name, 60 * place, 60 * place) for place, name in enumerate(names)))
-        found: list[Told] = []
+        found: list[AlertMatch] = []
         while page := await told(alerts, after=found[-1].number if found else 0, limit=10):
             found += page
         assert [each.document for each in found] == names

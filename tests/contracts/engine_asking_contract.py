@@ -7,7 +7,7 @@ import pytest
 
 from conspectus.errors import InvalidInput, NotFound, TooLarge
 from conspectus.model.filter import Eq, Overlaps
-from conspectus.model.graph import GraphAsk
+from conspectus.model.graph import GraphExpansion
 from conspectus.model.query import Budget, Query
 from conspectus.model.records import NewDocument
 from conspectus.text.times import parse_instant
@@ -22,8 +22,8 @@ QUESTIONS: list[tuple[str | Query, dict[str, Any]]] = [
     ("backup", {"where": Overlaps(parse_instant(0), parse_instant(90))}),
     (Query("the tests", limit=3, floor=0.2, where=Eq("kind", "page")), {"limit": 1, "rerank": False}),
     ("a vector of my own", {"vector": (1.0,) + (0.0,) * 63}),
-    ("backup", {"graph": GraphAsk(0.7, 3)}),
-    (Query("the tests", graph=GraphAsk(graphs=())), {"as_of": parse_instant("2100-01-01T00:00:00Z")}),
+    ("backup", {"graph": GraphExpansion(0.7, 3)}),
+    (Query("the tests", graph=GraphExpansion(graphs=())), {"as_of": parse_instant("2100-01-01T00:00:00Z")}),
 ]
 BUDGETS: list[int | Budget] = [
     0,
@@ -32,7 +32,7 @@ BUDGETS: list[int | Budget] = [
     Budget(200, "chars4_ceil", system="Be brief.", question="When?", answer=20),
 ]
 
-WALK = GraphAsk(hops=3)
+WALK = GraphExpansion(hops=3)
 
 
 class AskingContract:
@@ -54,7 +54,7 @@ class AskingContract:
         await engine.add(NewDocument("Ask Ann about Backups.", "Ann", key="ann"), wait=True)
         await engine.keep_names()
         await engine.settle_names()
-        for question in ("who is ann?", Query("every night at two", graph=GraphAsk(1.0, 5))):
+        for question in ("who is ann?", Query("every night at two", graph=GraphExpansion(1.0, 5))):
             there = await engine.retrieve(
                 question, **({} if isinstance(question, Query) else {"graph": WALK})
             )
@@ -63,7 +63,7 @@ class AskingContract:
             assert any(hit.through for hit in there.hits)
         window = await engine.explain("every night at two", 200, graph=WALK)
         assert untimed(window) == untimed(await local.explain("every night at two", 200, graph=WALK))
-        for ask in (GraphAsk(hops=99), GraphAsk(graphs=("nothing",))):
+        for ask in (GraphExpansion(hops=99), GraphExpansion(graphs=("nothing",))):
             with pytest.raises((InvalidInput, NotFound)) as there_too:
                 await engine.retrieve("x", graph=ask)
             with pytest.raises((InvalidInput, NotFound)) as here_too:

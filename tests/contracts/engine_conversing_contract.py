@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from conspectus.errors import InvalidInput, NotFound, UnreadableFile
-from conspectus.model.channels import REPLY_TO, ChannelQuestion, NewMessage
+from conspectus.model.channels import REPLY_TO, ChannelQuery, NewMessage
 from conspectus.model.jobs import Upload
 from conspectus.text.times import parse_instant
 from tests.support.engine_samples import AnyEngine, untimed
@@ -26,9 +26,7 @@ TALK = [
         metadata={"edited": False},
     ),
 ]
-ASKED = ChannelQuestion(
-    "where are the API keys?", "help", at=parse_instant("2026-03-02T13:00:00Z"), floor=0.0
-)
+ASKED = ChannelQuery("where are the API keys?", "help", at=parse_instant("2026-03-02T13:00:00Z"), floor=0.0)
 
 
 class ConversingContract:

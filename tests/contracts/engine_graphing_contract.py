@@ -9,7 +9,7 @@ import pytest
 from lxml import etree
 
 from conspectus.errors import DanglingEdges, InvalidInput, NotFound
-from conspectus.model.graph import Edge, GraphForm, NewEdge, NewNode, Node, Walk
+from conspectus.model.graph import Edge, GraphForm, NewEdge, NewNode, Node, Traversal
 from conspectus.text.times import parse_instant
 from tests.support.engine_samples import AnyEngine
 
@@ -114,23 +114,23 @@ class GraphingContract:
     async def test_ways_are_walked(self, engine: AnyEngine, local: AnyEngine) -> None:
         """As far as is asked, over the edges that are asked for, each with its path and its decay."""
         await self.drawn(engine)
-        [near, *_] = await engine.neighbours("ann", Walk(1, direction="out"), graph=GRAPH)
+        [near, *_] = await engine.neighbours("ann", Traversal(1, direction="out"), graph=GRAPH)
         assert (near.node.id, near.hop, near.decay, near.path) == ("bo/x?#", 1, 0.9, ("ann", "bo/x?#"))
         walks = [
-            (Walk(2, direction="out"), {"bo/x?#": 0.9, "köln 🎉": 0.63}),
-            (Walk(1), {"bo/x?#": 0.9, "far": 0.5}),
-            (Walk(3, ("knows",)), {"bo/x?#": 0.9}),
-            (Walk(3, ("knows", "near")), {"bo/x?#": 0.9, "far": 0.5}),
-            (Walk(2, min_weight=0.8), {"bo/x?#": 0.9}),
-            (Walk(2, direction="in"), {"far": 0.5}),
-            (Walk(2, at=parse_instant("2019-01-01")), {"bo/x?#": 0.9, "far": 0.5}),
-            (Walk(2, skip=1, limit=1), {"far": 0.5}),
+            (Traversal(2, direction="out"), {"bo/x?#": 0.9, "köln 🎉": 0.63}),
+            (Traversal(1), {"bo/x?#": 0.9, "far": 0.5}),
+            (Traversal(3, ("knows",)), {"bo/x?#": 0.9}),
+            (Traversal(3, ("knows", "near")), {"bo/x?#": 0.9, "far": 0.5}),
+            (Traversal(2, min_weight=0.8), {"bo/x?#": 0.9}),
+            (Traversal(2, direction="in"), {"far": 0.5}),
+            (Traversal(2, at=parse_instant("2019-01-01")), {"bo/x?#": 0.9, "far": 0.5}),
+            (Traversal(2, skip=1, limit=1), {"far": 0.5}),
         ]
         for walk, reached in walks:
             there, here = [await one.neighbours("ann", walk, graph=GRAPH) for one in (engine, local)]
             assert there == here
             assert {each.node.id: each.decay for each in there} == pytest.approx(reached)
-        [against] = await engine.neighbours("ann", Walk(1, direction="in"), graph=GRAPH)
+        [against] = await engine.neighbours("ann", Traversal(1, direction="in"), graph=GRAPH)
         assert against.steps[0].backwards
 
     async def test_nodes_are_found_by_whole_words(self, engine: AnyEngine, local: AnyEngine) -> None:
@@ -194,7 +194,13 @@ class GraphingContract:
         for edge in (NewEdge("ann", "far", weight=0.0), NewEdge("ann", "far", weight=1.5)):
             with pytest.raises(InvalidInput):
                 await engine.add_edges([edge], graph=GRAPH)
-        for walk in (Walk(-1), Walk(100), Walk(min_weight=2.0), Walk(skip=-1), Walk(limit=0)):
+        for walk in (
+            Traversal(-1),
+            Traversal(100),
+            Traversal(min_weight=2.0),
+            Traversal(skip=-1),
+            Traversal(limit=0),
+        ):
             with pytest.raises(InvalidInput):
                 await engine.neighbours("ann", walk, graph=GRAPH)
         for letters in (

@@ -10,9 +10,9 @@ from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.graph import Fact
 from conspectus.model.memory import (
     ConversationSummary,
-    Forgetting,
     Memory,
-    MemoryQuestion,
+    MemoryQuery,
+    MemorySelection,
     NewMemory,
     Retention,
     Scope,
@@ -22,7 +22,7 @@ from tests.support.engine_samples import AnyEngine
 
 ONE, TWO = Scope("ann/1", "bot", "one"), Scope("ann/1", "bot", "two")
 OTHER = Scope("bob", "bot", "one")
-ALL = Forgetting(everything=True)
+ALL = MemorySelection(everything=True)
 DAY = timedelta(days=1)
 START = parse_instant("2026-03-02T08:00:00.000001Z")
 HOME = Fact("Ann", "lives in", "Köln 🎉")
@@ -49,7 +49,7 @@ class KeepingContract:
         """Those of other scopes and unknown ones count as nothing; then they are nowhere."""
         ids = await self.carrying(engine)
         [bobs] = (await engine.memories(scope=OTHER)).memories
-        what = Forgetting(ids=(ids[0], ids[4], bobs.id, "nothing"))
+        what = MemorySelection(ids=(ids[0], ids[4], bobs.id, "nothing"))
         preview = await engine.forget(what, scope=ONE, preview=True)
         assert (preview.memories, preview.preview, set(preview.ids)) == (2, True, {ids[0], ids[4]})
         assert await self.left(engine) == ["p", "0", "1", "2", "3"]
@@ -57,7 +57,7 @@ class KeepingContract:
         assert (gone.memories, gone.chunks, gone.vectors, gone.purged) == (2, 2, 2, True)
         assert await self.left(engine) == ["1", "2", "3"]
         assert (await engine.forget(what, scope=ONE)).memories == 0
-        found = await engine.recall(MemoryQuestion("turn 0", ONE))
+        found = await engine.recall(MemoryQuery("turn 0", ONE))
         assert ids[0] not in {each.memory.id for each in found.memories}
         assert ids[0] not in {each.memory.id for each in await engine.recent_memories(scope=ONE)}
         assert (await engine.memory(bobs.id, scope=OTHER)).text == "of bob"
@@ -65,9 +65,9 @@ class KeepingContract:
     async def test_memories_are_forgotten_by_age_and_all(self, engine: AnyEngine) -> None:
         """The old ones and not the new ones; pinned ones only where it is said; never those of others."""
         await self.carrying(engine)
-        assert (await engine.forget(Forgetting(before=START + DAY), scope=Scope(ONE.user))).memories == 2
+        assert (await engine.forget(MemorySelection(before=START + DAY), scope=Scope(ONE.user))).memories == 2
         assert (await self.left(engine), await self.left(engine, TWO)) == (["p", "1", "2", "3"], [])
-        assert (await engine.forget(Forgetting(older_than_days=36_500.0), scope=ONE)).memories == 0
+        assert (await engine.forget(MemorySelection(older_than_days=36_500.0), scope=ONE)).memories == 0
         assert (await engine.forget(ALL, scope=ONE)).memories == 3
         assert await self.left(engine) == ["p"]
         assert (await engine.forget(replace(ALL, pinned=True), scope=ONE)).memories == 1
@@ -77,10 +77,10 @@ class KeepingContract:
         """None or several would be a guess."""
         await self.carrying(engine)
         for what in (
-            Forgetting(),
-            Forgetting(before=START, everything=True),
-            Forgetting(ids=("a",), older_than_days=1.0),
-            Forgetting(older_than_days=-1.0),
+            MemorySelection(),
+            MemorySelection(before=START, everything=True),
+            MemorySelection(ids=("a",), older_than_days=1.0),
+            MemorySelection(older_than_days=-1.0),
         ):
             with pytest.raises(InvalidInput):
                 await engine.forget(what, scope=ONE)

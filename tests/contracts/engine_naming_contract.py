@@ -3,7 +3,7 @@
 import pytest
 
 from conspectus.errors import Conflict, InvalidInput, NotFound
-from conspectus.model.graph import GraphAsk, NewEdge, NewNode
+from conspectus.model.graph import GraphExpansion, NewEdge, NewNode
 from conspectus.model.query import Query
 from conspectus.model.records import NewDocument
 from tests.support.engine_samples import AnyEngine, untimed
@@ -56,7 +56,7 @@ class NamingContract:
         await engine.keep_names()
         await engine.settle_names()
         for alpha in (0.0, 0.6, 1.0):
-            query = Query("What of Bo Strand?", graph=GraphAsk(alpha, 1))
+            query = Query("What of Bo Strand?", graph=GraphExpansion(alpha, 1))
             found = await engine.retrieve(query)
             assert untimed(found) == untimed(await local.retrieve(query))
         assert any("Köln" in hit.through for hit in found.hits)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from conspectus.errors import Conflict, InvalidInput, NotFound
-from conspectus.model.access import SCOPES, Grantee
+from conspectus.model.access import SCOPES, Principal
 from conspectus.model.jobs import Upload
 from tests.support.engine_samples import AnyEngine, untimed
 
@@ -66,15 +66,15 @@ class PeopleContract:
         """On a collection and on a source of it."""
         ann = await engine.create_user("ann")
         source = await engine.source("s", collection="wiki")
-        whole = await engine.grant("wiki", Grantee("user", "ann"), "viewer")
-        part = await engine.grant("wiki", Grantee("user", ann.id), "editor", source="s")
+        whole = await engine.grant("wiki", Principal("user", "ann"), "viewer")
+        part = await engine.grant("wiki", Principal("user", ann.id), "editor", source="s")
         assert (whole.source, part.source, part.grantee.id) == (None, source.id, ann.id)
         assert await engine.grants("wiki") == await local.grants("wiki")
         assert await engine.grants("wiki", source="s") == [part]
-        assert await engine.revoke("wiki", Grantee("user", "ann"), source="s") is True
-        assert await engine.revoke("wiki", Grantee("user", "ann"), source="s") is False
+        assert await engine.revoke("wiki", Principal("user", "ann"), source="s") is True
+        assert await engine.revoke("wiki", Principal("user", "ann"), source="s") is False
         with pytest.raises(NotFound):
-            await engine.grant("wiki", Grantee("group", "none"), "viewer")
+            await engine.grant("wiki", Principal("group", "none"), "viewer")
 
 
 class WorkContract:

@@ -7,14 +7,14 @@ import pytest
 
 from conspectus.errors import Changed, InvalidInput, NotFound, TooLarge, UnknownTokenizer
 from conspectus.model.filter import Eq
-from conspectus.model.graph import Fact, GraphAsk
+from conspectus.model.graph import Fact, GraphExpansion
 from conspectus.model.memory import (
     MEMORY,
     Memory,
-    MemoryQuestion,
+    MemoryQuery,
+    MemoryRetrieval,
     MemoryWindow,
     NewMemory,
-    Recollection,
     Scope,
 )
 from conspectus.model.query import Budget
@@ -48,7 +48,7 @@ EVERYONE = (
 )
 
 
-def unclocked(found: Recollection) -> Recollection:
+def unclocked(found: MemoryRetrieval) -> MemoryRetrieval:
     """What was recalled, without what differs from call to call."""
     return replace(found, timings={})
 
@@ -96,7 +96,7 @@ class RememberingContract:
     async def test_what_was_just_stored_is_found_at_once(self, engine: AnyEngine) -> None:
         """By its words, and among the last turns; one alone or a text alone will do."""
         [done] = await engine.remember("The code word is xyzzy-42.", scope=ANN)
-        found = await engine.recall(MemoryQuestion("xyzzy-42", ANN))
+        found = await engine.recall(MemoryQuery("xyzzy-42", ANN))
         assert [each.memory.id for each in found.memories] == [done.id]
         [last] = await engine.recent_memories(scope=ANN)
         assert (last.memory.id, last.cut) == (done.id, False)
@@ -114,7 +114,7 @@ class RememberingContract:
             listed = (await engine.memories(scope=asked)).memories
             assert {each.id for each in listed} == mine
             assert await engine.count_memories(scope=asked) == len(mine)
-            found = (await engine.recall(MemoryQuestion("secret", asked, limit=50, graph=None))).memories
+            found = (await engine.recall(MemoryQuery("secret", asked, limit=50, graph=None))).memories
             assert {each.memory.id for each in found} == mine
             for name in ids.keys() - mine:
                 await self.missing(engine, name, asked)
@@ -133,12 +133,12 @@ class RememberingContract:
         """Recollections and windows, with all that a question may say."""
         await self.told(engine)
         now = parse_instant("2026-03-02T09:00:00Z")
-        question = MemoryQuestion("what does Ann like?", ANN)
+        question = MemoryQuery("what does Ann like?", ANN)
         for asked in (
             question,
             replace(question, limit=1, floor=0.1),
             replace(question, graph=None, recent=1, recent_tokens=20),
-            replace(question, graph=GraphAsk(1.0, 1, ()), notes_share=0.0),
+            replace(question, graph=GraphExpansion(1.0, 1, ()), notes_share=0.0),
             replace(question, everywhere=True),
             replace(question, as_of=now),
             replace(question, scope=Scope("nobody")),
@@ -155,7 +155,7 @@ class RememberingContract:
         then = (await engine.memory(done.id, scope=ANN)).known_from
         await engine.update_memory(done.id, scope=ANN, text="My cat is called Tim.")
         await engine.remember("My cat is grey.", scope=ANN)
-        asked = MemoryQuestion("cat called", ANN, as_of=then, graph=None)
+        asked = MemoryQuery("cat called", ANN, as_of=then, graph=None)
         found = await engine.recall(asked)
         assert [each.memory.text for each in found.memories] == ["My cat is called Tom."]
         assert found.since is not None
@@ -248,7 +248,7 @@ class RememberingContract:
         for limit in (0, 1_001):
             with pytest.raises(InvalidInput):
                 await engine.memories(scope=ANN, limit=limit)
-        for asked in (replace(MemoryQuestion("x", ANN), limit=-1), MemoryQuestion("x" * 2_000_000, ANN)):
+        for asked in (replace(MemoryQuery("x", ANN), limit=-1), MemoryQuery("x" * 2_000_000, ANN)):
             with pytest.raises((InvalidInput, TooLarge)):
                 await engine.recall(asked)
         for work in (engine.memories(scope=ANN, collection="nowhere"), engine.memory("a/b", scope=ANN)):

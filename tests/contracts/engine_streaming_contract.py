@@ -18,7 +18,7 @@ from conspectus.model.streams import (
     Moments,
     NewCaption,
     NewStream,
-    VideoQuestion,
+    StreamQuery,
 )
 from conspectus.text.times import parse_instant
 from tests.support.engine_samples import AnyEngine, untimed
@@ -164,18 +164,18 @@ class StreamingContract:
         await engine.add_captions(SCENES, stream="gate", wait=True)
         await engine.add_captions(NewCaption("A red car leaves.", 5, 8), stream="exit", wait=True)
         for streams in (("gate",), ("exit",), ("gate", "exit"), ()):
-            found = await engine.find_moments(VideoQuestion("red car", streams))
+            found = await engine.find_moments(StreamQuery("red car", streams))
             assert {each.stream.name for each in found.moments} == set(streams or ("gate", "exit"))
             for moment in found.moments:
                 assert {each.document.source for each in moment.captions} == {moment.stream.id}
         with pytest.raises(NotFound):
-            await engine.find_moments(VideoQuestion("red car", ("gate", "nowhere")))
+            await engine.find_moments(StreamQuery("red car", ("gate", "nowhere")))
         assert await texts(engine, CaptionRange(), "exit") == ["red"]
 
     async def test_questions_are_answered_alike(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Moments and windows, with a range, with times that the question names, with a filter."""
         await engine.add_captions(SCENES, stream="gate", wait=True)
-        question = VideoQuestion("what does the dog do?", ("gate",))
+        question = StreamQuery("what does the dog do?", ("gate",))
         for each in (
             question,
             replace(question, range=CaptionRange("00:00:00", 30), floor=0.0),
@@ -195,7 +195,7 @@ class StreamingContract:
     async def test_a_range_bounds_the_answer(self, engine: AnyEngine) -> None:
         """No caption outside it is in a moment or in the window."""
         await engine.add_captions(SCENES, stream="gate", wait=True)
-        asked = VideoQuestion("car dog gate rain", range=CaptionRange(15, 60))
+        asked = StreamQuery("car dog gate rain", range=CaptionRange(15, 60))
         found = await engine.find_moments(asked)
         keys = {each.document.key for moment in found.moments for each in moment.captions}
         assert {"0", "rain"} & keys == set()

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from conspectus.errors import Conflict, NotFound
-from conspectus.model.graph import Neighbour, Walk
+from conspectus.model.graph import Neighbor, Traversal
 from conspectus.model.ids import DocumentId, SourceId
 from tests.support.graph_samples import (
     BOTH,
@@ -26,12 +26,12 @@ from tests.support.graph_samples import (
 
 async def walked(
     shelf: GraphShelf, *starts: str, graphs: tuple[SourceId, ...] = (PEOPLE.id,), **asked: Any
-) -> list[Neighbour]:
+) -> list[Neighbor]:
     """What is reached."""
-    return list(await shelf.graphs.walk(graphs, starts, replace(Walk(hops=2, limit=1_000), **asked)))
+    return list(await shelf.graphs.walk(graphs, starts, replace(Traversal(hops=2, limit=1_000), **asked)))
 
 
-def ways(found: list[Neighbour]) -> list[str]:
+def ways(found: list[Neighbor]) -> list[str]:
     """The ways there."""
     return ["".join(each.path) for each in found]
 
@@ -63,7 +63,7 @@ class GraphWalksContract:
         late = [replace(each, recorded=year(2030), updated=year(2030)) for each in (short, on)]
         nodes = [node(name, recorded=year(2030), updated=year(2030)) for name in "de"]
         await shelf.graphs.add(adding(*nodes, *late))
-        asked = Walk(hops=3)
+        asked = Traversal(hops=3)
         then = await shelf.graphs.walk([PEOPLE.id], ["a", "e"], asked, known=year(2029))
         assert ways(list(then)) == ["ab", "abc"]
         now = await shelf.graphs.walk([PEOPLE.id], ["a"], asked, known=year(2030))

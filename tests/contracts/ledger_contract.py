@@ -15,7 +15,7 @@ from conspectus.errors import Conflict, InvalidInput, NotFound, TurnLost, WriteU
 from conspectus.model.connections import Connection
 from conspectus.model.ids import CollectionId, JobId, SourceId, UserId
 from conspectus.model.jobs import FINISHED, EmbeddingRequest, Job, JobRates
-from conspectus.ports.jobs import JobPlace, JobScope, Ledger, Replays, RequestLog
+from conspectus.ports.jobs import IdempotencyStore, JobPlace, JobScope, JobStore, RequestLog
 from tests.support.samples import NOON, NOTES, SHELF
 
 OTHER = CollectionId("other")
@@ -31,7 +31,7 @@ def job(name: str, *, minute: int = 0, **fields: Any) -> Job:
     return replace(made, **fields)
 
 
-async def names(ledger: Ledger, scope: JobScope) -> list[str]:
+async def names(ledger: JobStore, scope: JobScope) -> list[str]:
     """The ids of all jobs in scope, read in pages of two."""
     found: list[str] = []
     after: str | None = None
@@ -46,7 +46,7 @@ async def names(ledger: Ledger, scope: JobScope) -> list[str]:
 class LedgerContract:
     """The behaviour of every ledger. Fixture to override: `ledger`, with collections `shelf` and `other`."""
 
-    async def test_a_job_is_stored_as_it_is(self, ledger: Ledger) -> None:
+    async def test_a_job_is_stored_as_it_is(self, ledger: JobStore) -> None:
         """Every field, also those that are empty, and text of any kind."""
         full = job(
             "ü🍏", title="a'b\nc", arguments={"a": [1, {"b": None}]}, state="failed", done=2, total=3,
@@ -56,14 +56,14 @@ class LedgerContract:
             assert await ledger.add(each) == each
             assert await ledger.job(each.id) == each
 
-    async def test_adding_twice_is_adding_once(self, ledger: Ledger) -> None:
+    async def test_adding_twice_is_adding_once(self, ledger: JobStore) -> None:
         """The stored one comes back, as it is by now."""
         await ledger.add(job("one"))
         await ledger.change(JobId("one"), state="running")
         assert (await ledger.add(job("one", title="another"))).state == "running"
         assert await names(ledger, JobScope()) == ["one"]
 
-    async def test_fields_change_unless_the_state_forbids_it(self, ledger: Ledger) -> None:
+    async def test_fields_change_unless_the_state_forbids_it(self, ledger: JobStore) -> None:
         """What is forbidden is not an error: the job comes back as it is."""
         await ledger.add(job("one"))
         ended = tuple(FINISHED)
@@ -73,7 +73,7 @@ class LedgerContract:
         again = await ledger.change(JobId("one"), state="queued", finished=None, result={"a": 1})
         assert again == replace(changed, state="queued", finished=None, result={"a": 1})
 
-    async def test_what_is_unknown_is_an_error(self, ledger: Ledger) -> None:
+    async def test_what_is_unknown_is_an_error(self, ledger: JobStore) -> None:
         """A job, a field, a page."""
         assert await ledger.job(JobId("none")) is None
         with pytest.raises(NotFound):
@@ -85,7 +85,7 @@ class LedgerContract:
             with pytest.raises(InvalidInput):
                 await ledger.jobs(JobScope(), **wrong)
 
-    async def test_of_many_who_end_a_job_one_does(self, ledger: Ledger) -> None:
+    async def test_of_many_who_end_a_job_one_does(self, ledger: JobStore) -> None:
         """Whoever comes second changes nothing."""
         await ledger.add(job("one"))
         ended = tuple(FINISHED)
@@ -96,7 +96,7 @@ class LedgerContract:
         assert final is not None and final.code is not None
         assert (await ledger.change(JobId("one"), unless=ended, code="late")).code == final.code
 
-    async def test_of_many_who_begin_an_attempt_one_does(self, ledger: Ledger) -> None:
+    async def test_of_many_who_begin_an_attempt_one_does(self, ledger: JobStore) -> None:
         """The others, and whoever holds an earlier attempt, are told that they lost their turn."""
         await ledger.add(job("one"))
         begun = await asyncio.gather(
@@ -110,7 +110,7 @@ class LedgerContract:
         again = await ledger.change(JobId("one"), unless=("failed",), attempt=0, state="queued")
         assert (ended.state, again) == ("failed", ended)
 
-    async def test_jobs_are_listed_newest_first(self, ledger: Ledger) -> None:
+    async def test_jobs_are_listed_newest_first(self, ledger: JobStore) -> None:
         """Of the same moment in a stable order, so that paging neither repeats nor forgets one."""
         for number in range(9):
             await ledger.add(job(f"{number}", minute=number // 3))
@@ -118,7 +118,7 @@ class LedgerContract:
         assert found == sorted(found, key=lambda name: (int(name) // 3, name), reverse=True)
         assert len(found) == 9
 
-    async def test_a_scope_is_a_union_of_places(self, ledger: Ledger) -> None:
+    async def test_a_scope_is_a_union_of_places(self, ledger: JobStore) -> None:
         """Whole collections, single sources, own jobs, and states on top of it."""
         await ledger.add(job("a"))
         await ledger.add(job("b", source=LETTERS, minute=1, state="failed"))
@@ -134,7 +134,7 @@ class LedgerContract:
         assert await names(ledger, JobScope(states=("failed",))) == ["b"]
         assert await names(ledger, JobScope(states=())) == []
 
-    async def test_a_report_counts_what_is_in_scope(self, ledger: Ledger) -> None:
+    async def test_a_report_counts_what_is_in_scope(self, ledger: JobStore) -> None:
         """States of all, rates of what ended in the span."""
         ends = {"fresh": 10, "hours": 600, "days": 6_000, "weeks": 60_000}
         for name, minutes in ends.items():
@@ -150,13 +150,13 @@ class LedgerContract:
         assert report.rates["7d"] == JobRates(4, 3, 3)
         assert report.sources == {NOTES: JobRates(3, 3, 3), LETTERS: JobRates(1, 0, 0)}
 
-    async def test_a_report_on_nothing_is_all_zeros(self, ledger: Ledger) -> None:
+    async def test_a_report_on_nothing_is_all_zeros(self, ledger: JobStore) -> None:
         """No division by zero, no missing span."""
         report = await ledger.report(JobScope(()), now=NOON)
         assert (report.states, report.sources) == ({}, {})
         assert [report.rates[span].failure_rate for span in ("1h", "24h", "7d")] == [0.0] * 3
 
-    async def test_connections_are_kept_by_name(self, ledger: Ledger) -> None:
+    async def test_connections_are_kept_by_name(self, ledger: JobStore) -> None:
         """Changed by id; a name is taken once in a collection."""
         wiki = Connection("1", SHELF, ANN, "wiki", "markdown", {"path": "/ü"})
         docs = Connection("2", SHELF, BOB, "docs", "git", cursor="c", state="error", error="e", ran=NOON)
@@ -207,7 +207,7 @@ class ReplaysContract:
     `ended`, another process whose claims end at once, and `store_elsewhere`, which stores something there.
     """
 
-    async def test_the_second_request_gets_the_first_ones_answer(self, replays: Replays) -> None:
+    async def test_the_second_request_gets_the_first_ones_answer(self, replays: IdempotencyStore) -> None:
         """By person and key; another request with the same key is a mistake."""
         answer = {"status": 201, "body": "ü", "headers": [["a", "b"]]}
         assert await replays.begin("ann", "k", "f", at=NOON) is None
@@ -217,7 +217,7 @@ class ReplaysContract:
         with pytest.raises(Conflict):
             await replays.begin("ann", "k", "other", at=NOON)
 
-    async def test_a_request_that_still_runs_is_not_started_again(self, replays: Replays) -> None:
+    async def test_a_request_that_still_runs_is_not_started_again(self, replays: IdempotencyStore) -> None:
         """Of many at once, one may go on; given back, the key is free."""
         claims = [replays.begin("ann", "k", "f", at=NOON) for _ in range(8)]
         outcomes = await asyncio.gather(*claims, return_exceptions=True)
@@ -226,7 +226,7 @@ class ReplaysContract:
         await replays.finish("ann", "k", None)
         assert await replays.begin("ann", "k", "other", at=NOON) is None
 
-    async def test_old_answers_are_forgotten(self, replays: Replays) -> None:
+    async def test_old_answers_are_forgotten(self, replays: IdempotencyStore) -> None:
         """What is younger stays."""
         for minute, key in enumerate(("old", "young")):
             await replays.begin("ann", key, "f", at=NOON + minute * MINUTE)
@@ -237,7 +237,7 @@ class ReplaysContract:
 
     @pytest.mark.parametrize("asked", [True, False])
     async def test_who_died_unanswered_gives_the_key_back(
-        self, replays: Replays, ended: Replays, asked: bool
+        self, replays: IdempotencyStore, ended: IdempotencyStore, asked: bool
     ) -> None:
         """What is still being answered is not, and what was answered is kept."""
         await ended.begin("ann", "answered", "f", at=NOON)
@@ -254,7 +254,7 @@ class ReplaysContract:
                 await ended.begin("ann", name, fingerprint, at=NOON)
 
     async def test_who_lost_a_claim_stores_and_ends_nothing(
-        self, replays: Replays, ended: Replays, store_elsewhere: Store
+        self, replays: IdempotencyStore, ended: IdempotencyStore, store_elsewhere: Store
     ) -> None:
         """As a process that stood still for long goes on with a request that another one answers by now."""
         await ended.begin("ann", "k", "f", at=NOON)
@@ -272,7 +272,12 @@ class ReplaysContract:
 
     @pytest.mark.parametrize("dies", [False, True])
     async def test_what_stored_something_and_was_not_answered_is_not_done_again(
-        self, replays: Replays, ended: Replays, store: Store, store_elsewhere: Store, dies: bool
+        self,
+        replays: IdempotencyStore,
+        ended: IdempotencyStore,
+        store: Store,
+        store_elsewhere: Store,
+        dies: bool,
     ) -> None:
         """By whatever was begun in the block, too; not by what others store."""
         first, keep = (ended, store_elsewhere) if dies else (replays, store)
@@ -299,7 +304,7 @@ class ReplaysContract:
         assert await replays.forget(NOON + 1.5 * MINUTE) == 3
         assert await replays.begin("ann", "stored", "f", at=NOON) is None
 
-    async def test_what_a_block_stores_is_counted(self, replays: Replays, store: Store) -> None:
+    async def test_what_a_block_stores_is_counted(self, replays: IdempotencyStore, store: Store) -> None:
         """Of what it starts, too, and not of what others store meanwhile."""
         with replays.watching() as commits:
             begun = asyncio.create_task(store())
@@ -308,7 +313,7 @@ class ReplaysContract:
         assert commits.possible == 1
 
     async def test_an_answer_counts_for_more_than_what_was_stored(
-        self, replays: Replays, store: Store
+        self, replays: IdempotencyStore, store: Store
     ) -> None:
         """And what an earlier request goes on to store is not the next one's."""
         await replays.begin("ann", "k", "f", at=NOON)

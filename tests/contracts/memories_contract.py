@@ -13,7 +13,7 @@ import pytest
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import EVERYTHING, Eq
 from conspectus.model.ids import DocumentId, SourceId
-from conspectus.model.memory import ForgetReceipt, Retention, Since
+from conspectus.model.memory import ChangesSince, MemoryReceipt, Retention
 from conspectus.model.records import Document, Period, PreparedDocument, Source
 from conspectus.ports import Records
 from conspectus.ports.memories import HomeSpan, KeptRetention, Memories
@@ -77,7 +77,7 @@ class MemoriesContract:
         assert await store.page([], where=EVERYTHING, after=None, limit=5) == ([], None)
         assert await store.count([], EVERYTHING) == 0
         assert (await store.totals([])).memories == 0
-        assert await store.since([], NOON - HOUR) == Since()
+        assert await store.since([], NOON - HOUR) == ChangesSince()
 
     async def test_the_newest_are_those_stored_last(self, store: Memories, shelved: Records) -> None:
         """Whenever they were said; one that is written again keeps its place, notes have their own list."""
@@ -153,9 +153,9 @@ class MemoriesContract:
         await shelved.write([memory("a"), memory("b"), memory("c", recorded=late)])
         await shelved.write([version("a1", "a", late), version("a2", "a", late), version("c1", "c", late)])
         await shelved.delete([DocumentId("b")], now=late)
-        assert await store.since(BOTH, NOON + HOUR) == Since(recorded=1, changed=1, deleted=1)
-        assert await store.since(BOTH, late) == Since()
-        assert await store.since([TUESDAY], NOON) == Since()
+        assert await store.since(BOTH, NOON + HOUR) == ChangesSince(recorded=1, changed=1, deleted=1)
+        assert await store.since(BOTH, late) == ChangesSince()
+        assert await store.since([TUESDAY], NOON) == ChangesSince()
 
     async def test_totals(self, store: Memories, shelved: Records) -> None:
         """Over several sources; versions are counted apart."""
@@ -180,11 +180,11 @@ class MemoriesContract:
         await shelved.write([memory("a"), memory("b"), memory("p", metadata={"pinned": True})])
         await shelved.write([version("a1", "a", NOON), version("a2", "a", NOON + HOUR)])
         asked = [DocumentId(each) for each in ("a", "p", "a1", "unknown", "a")]
-        told = ForgetReceipt(1, versions=2, chunks=3, ids=("a",))
+        told = MemoryReceipt(1, versions=2, chunks=3, ids=("a",))
         preview = await store.forget(asked, pinned=False, now=NOON, preview=True)
         assert preview == replace(told, preview=True)
         assert await store.forget(asked, pinned=False, now=NOON) == told
-        assert await store.forget(asked, pinned=False, now=NOON) == ForgetReceipt(0)
+        assert await store.forget(asked, pinned=False, now=NOON) == MemoryReceipt(0)
         assert (await store.forget(asked, pinned=True, now=NOON)).ids == ("p",)
         assert await store.count(BOTH, EVERYTHING) == 1
         assert (await store.since(BOTH, NOON - HOUR)).deleted == 0

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import pytest
 
 from conspectus.errors import NotFound
-from conspectus.model.graph import Found, NameCount
+from conspectus.model.graph import EntityCount, Mention
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
 from conspectus.ports import Records
-from conspectus.ports.graphs import SUBJECT, Mentioned, Names, Unread
+from conspectus.ports.graphs import SUBJECT, Mentioned, MentionStore, Unread
 from tests.support.samples import NOTES, SHELF, notes, prepared, shelf
 
 LETTERS = SourceId("letters")
@@ -19,12 +19,12 @@ ELSEWHERE = CollectionId("elsewhere")
 MANY = 1_000
 
 
-def name(text: str, *, at: int = 0, kind: str = "person", key: str | None = None) -> Found:
+def name(text: str, *, at: int = 0, kind: str = "person", key: str | None = None) -> Mention:
     """A name that is its own key in lower case."""
-    return Found(at, at + len(text), text, text.lower() if key is None else key, kind)
+    return Mention(at, at + len(text), text, text.lower() if key is None else key, kind)
 
 
-async def everything(store: Names, collection: CollectionId = SHELF) -> list[Unread]:
+async def everything(store: MentionStore, collection: CollectionId = SHELF) -> list[Unread]:
     """What is still to be looked through."""
     return list(await store.unread(collection, limit=MANY))
 
@@ -50,7 +50,7 @@ class NamesContract:
         return [row.chunk.id for rows in found for row in rows]
 
     @pytest.fixture
-    async def read(self, store: Names, passages: list[ChunkId]) -> list[ChunkId]:
+    async def read(self, store: MentionStore, passages: list[ChunkId]) -> list[ChunkId]:
         """The same with the names that they mention."""
         for each in (SHELF, ELSEWHERE):
             await store.keep(each, True)
@@ -61,7 +61,7 @@ class NamesContract:
         return passages
 
     async def test_nothing_is_looked_through_unless_it_is_wanted(
-        self, store: Names, passages: list[ChunkId]
+        self, store: MentionStore, passages: list[ChunkId]
     ) -> None:
         """Nor kept: what was looked through while it was switched off is not stored."""
         assert await everything(store) == []
@@ -72,7 +72,7 @@ class NamesContract:
             await store.keep(CollectionId("nothing"), True)
 
     async def test_everything_is_looked_through_once_from_the_first_on(
-        self, store: Names, records: Records, passages: list[ChunkId]
+        self, store: MentionStore, records: Records, passages: list[ChunkId]
     ) -> None:
         """Passages without names too, those that came later, and of other collections none."""
         await store.keep(SHELF, True)
@@ -92,7 +92,7 @@ class NamesContract:
         assert await store.count_unread(SHELF) == 2
 
     async def test_a_memory_comes_with_the_ends_of_its_fact_and_the_names_it_was_told(
-        self, store: Names, records: Records, passages: list[ChunkId]
+        self, store: MentionStore, records: Records, passages: list[ChunkId]
     ) -> None:
         """Only with its first passage; what is no memory may have such metadata for its own purposes."""
         fact = {"subject": "Ada", "predicate": "lives in", "object": "Bonn", "single": True}
@@ -108,7 +108,7 @@ class NamesContract:
         ]
 
     async def test_a_passage_tells_its_names_and_what_it_is_about(
-        self, store: Names, read: list[ChunkId]
+        self, store: MentionStore, read: list[ChunkId]
     ) -> None:
         """Each name once, as it is spelt there."""
         first, second, letter, _ = read
@@ -121,7 +121,7 @@ class NamesContract:
         assert await store.of([]) == []
 
     async def test_a_name_tells_the_passages_of_the_sources_that_are_asked(
-        self, store: Names, read: list[ChunkId]
+        self, store: MentionStore, read: list[ChunkId]
     ) -> None:
         """And of one collection only; of no source there is none."""
         first, second, letter, far = read
@@ -136,7 +136,7 @@ class NamesContract:
         assert await store.passages(None, SHELF, [], most=9, few=9) == {}
 
     async def test_of_very_many_sources_the_same_is_told(
-        self, store: Names, records: Records, read: list[ChunkId]
+        self, store: MentionStore, records: Records, read: list[ChunkId]
     ) -> None:
         """Of names that are rarer than the sources are many, and of those that are not."""
         first, second, letter, _ = read
@@ -151,14 +151,16 @@ class NamesContract:
         several = await store.passages([*asked, NOTES], SHELF, ["ada", "bob"], most=99, few=9)
         assert several == {"ada": Mentioned((first,), frozenset({first})), "bob": Mentioned((second,))}
 
-    async def test_names_of_too_many_passages_are_left_out(self, store: Names, read: list[ChunkId]) -> None:
+    async def test_names_of_too_many_passages_are_left_out(
+        self, store: MentionStore, read: list[ChunkId]
+    ) -> None:
         """Counted in the sources that are asked: what others write changes nothing."""
         assert set(await store.passages(None, SHELF, ["ada", "bob"], most=1, few=9)) == {"bob"}
         assert set(await store.passages([NOTES], SHELF, ["ada", "bob"], most=1, few=9)) == {"ada", "bob"}
         assert set(await store.passages(None, SHELF, ["ada", "bob"], most=2, few=9)) == {"ada", "bob"}
 
     async def test_of_names_of_many_passages_only_those_about_them_are_told(
-        self, store: Names, read: list[ChunkId]
+        self, store: MentionStore, read: list[ChunkId]
     ) -> None:
         """Again counted in the sources that are asked."""
         first, second, letter, _ = read
@@ -170,12 +172,12 @@ class NamesContract:
         assert await store.passages([LETTERS], SHELF, ["ada"], most=2, few=1) == {"ada": Mentioned((letter,))}
         assert await store.passages(None, SHELF, ["ada", "bob"], most=2, few=0) == {"ada": about}
 
-    async def test_names_are_counted(self, store: Names, read: list[ChunkId]) -> None:
+    async def test_names_are_counted(self, store: MentionStore, read: list[ChunkId]) -> None:
         """With how they are mostly spelt; a title has the last word on that."""
         counted = await store.counts(None, SHELF, begins="", limit=MANY)
-        assert counted == [NameCount("ada", "ADA", "person", 2), NameCount("bob", "Bob", "person", 1)]
+        assert counted == [EntityCount("ada", "ADA", "person", 2), EntityCount("bob", "Bob", "person", 1)]
         assert await store.counts([NOTES], SHELF, begins="a", limit=MANY) == [
-            NameCount("ada", "Ada", SUBJECT, 1)
+            EntityCount("ada", "Ada", SUBJECT, 1)
         ]
         assert [each.key for each in await store.counts(None, SHELF, begins="", limit=1)] == ["ada"]
         for begins in ("adam", "%", "_"):
@@ -183,7 +185,7 @@ class NamesContract:
         assert await store.counts([], SHELF, begins="", limit=MANY) == []
 
     async def test_names_go_with_their_passages(
-        self, store: Names, records: Records, read: list[ChunkId]
+        self, store: MentionStore, records: Records, read: list[ChunkId]
     ) -> None:
         """Deleted ones, replaced ones, and those that went while they were looked through."""
         await records.delete([DocumentId("b")])
@@ -194,7 +196,7 @@ class NamesContract:
         assert [each.text for each in await everything(store)] == ["nobody"]
 
     async def test_switched_off_it_forgets_and_on_again_begins_anew(
-        self, store: Names, read: list[ChunkId]
+        self, store: MentionStore, read: list[ChunkId]
     ) -> None:
         """Other collections keep theirs."""
         await store.keep(SHELF, False)
@@ -204,20 +206,22 @@ class NamesContract:
         await store.keep(SHELF, True)
         assert [each.chunk for each in await everything(store)] == read[:3]
 
-    async def test_what_is_looked_through_again_is_replaced(self, store: Names, read: list[ChunkId]) -> None:
+    async def test_what_is_looked_through_again_is_replaced(
+        self, store: MentionStore, read: list[ChunkId]
+    ) -> None:
         """Nothing of before is left."""
         await store.put({read[0]: [name("Eve")]})
         assert [dict(each.names) for each in await store.of(read[:1])] == [{"eve": "Eve"}]
 
     @pytest.mark.parametrize("text", ["\U0010ffff", "a'b\"%_\\", "Ko\u0308ln", "x" * 5_000, "\u2028"])
-    async def test_any_text_can_be_a_name(self, store: Names, read: list[ChunkId], text: str) -> None:
+    async def test_any_text_can_be_a_name(self, store: MentionStore, read: list[ChunkId], text: str) -> None:
         """And is found under its key."""
         await store.put({read[1]: [name(text, key=text)]})
         assert await store.passages(None, SHELF, [text], most=1, few=9) == {text: Mentioned((read[1],))}
         assert [each.name for each in await store.counts(None, SHELF, begins=text, limit=9)] == [text]
 
     async def test_very_many_names_are_kept_and_asked_at_once(
-        self, store: Names, read: list[ChunkId]
+        self, store: MentionStore, read: list[ChunkId]
     ) -> None:
         """More than a statement may name."""
         many: Sequence[str] = [f"name {number}" for number in range(40_000)]

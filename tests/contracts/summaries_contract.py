@@ -9,7 +9,7 @@ from conspectus.errors import Changed, NotFound
 from conspectus.model.ids import DocumentId, SourceId, UserId
 from conspectus.model.records import PreparedDocument
 from conspectus.ports import Records
-from conspectus.ports.summaries import Border, NewSummary, Standing, Summaries
+from conspectus.ports.summaries import NewSummary, SavedSummary, Summaries, SummaryBounds
 from tests.support.samples import NOON, NOTES, OTHER_SPACE, SHELF, SPACE, notes, prepared, shelf, vector
 
 LETTERS = SourceId("letters")
@@ -98,8 +98,8 @@ class SummariesContract:
     ) -> None:
         """And so does all else that is kept of it."""
         await store.keep(NOTES, made("a", *captions))
-        await store.keep_borders(NOTES, "r", [Border((0.0, "0"), (3.0, "3"), full=True)])
-        await store.stand(NOTES, Standing(UserId("ann"), {}, NOON))
+        await store.keep_borders(NOTES, "r", [SummaryBounds((0.0, "0"), (3.0, "3"), full=True)])
+        await store.stand(NOTES, SavedSummary(UserId("ann"), {}, NOON))
         await records.delete_source(NOTES)
         assert await store.text("a") is None
         assert await store.borders(NOTES, "r") == []
@@ -110,13 +110,13 @@ class SummariesContract:
         self, store: Summaries, captions: list[PreparedDocument]
     ) -> None:
         """In their order, by stream and by request; also those of captions without times."""
-        first = Border((-1.5, "b"), (2.25, "a"), full=True)
-        same = Border((-1.5, "a"), (-1.5, "a"), full=True)
-        last = Border((NEVER, "a"), (NEVER, "z"), full=False)
+        first = SummaryBounds((-1.5, "b"), (2.25, "a"), full=True)
+        same = SummaryBounds((-1.5, "a"), (-1.5, "a"), full=True)
+        last = SummaryBounds((NEVER, "a"), (NEVER, "z"), full=False)
         await store.keep_borders(NOTES, "r", [last, first])
         await store.keep_borders(NOTES, "s", [last])
         assert await store.borders(NOTES, "r") == [first, last]
-        longer = Border(last.first, (NEVER, "zz"), full=True)
+        longer = SummaryBounds(last.first, (NEVER, "zz"), full=True)
         await store.keep_borders(NOTES, "r", [same, first, longer])
         assert await store.borders(NOTES, "r") == [same, first, longer]
         assert await store.borders(NOTES, "s") == [last]
@@ -151,13 +151,13 @@ class SummariesContract:
         """The last one; none where it was taken back."""
         assert await store.standing(NOTES) is None
         for number in (1, 2):
-            told = Standing(UserId(f"u{number}"), {"stream": "r\u00f6hre", "n": number}, NOON)
+            told = SavedSummary(UserId(f"u{number}"), {"stream": "r\u00f6hre", "n": number}, NOON)
             await store.stand(NOTES, told)
             assert await store.standing(NOTES) == told
         await store.stand(NOTES, None)
         assert await store.standing(NOTES) is None
         with pytest.raises(NotFound):
-            await store.stand(SourceId("none"), Standing(UserId("ann"), {}, NOON))
+            await store.stand(SourceId("none"), SavedSummary(UserId("ann"), {}, NOON))
 
     async def test_nothing_is_left_when_a_collection_goes(
         self, store: Summaries, records: Records, captions: list[PreparedDocument]

@@ -8,7 +8,7 @@ import conspectus
 from conspectus.engine import Engine
 from conspectus.errors import NotFound
 from conspectus.model.graph import Fact
-from conspectus.model.memory import Forgetting, NewMemory, Scope
+from conspectus.model.memory import MemorySelection, NewMemory, Scope
 from conspectus.settings import Settings
 
 SETTINGS = replace(Settings(), embedder="none", log_level="critical", retention_interval_minutes=0)
@@ -46,7 +46,7 @@ async def change(engine: Engine, who: str) -> None:
                 await engine.update_memory(done.id, scope=ANN, text=f"{who} {number} {turn}")
         except NotFound:
             continue
-        await engine.forget(Forgetting(ids=(done.id,)), scope=ANN)
+        await engine.forget(MemorySelection(ids=(done.id,)), scope=ANN)
 
 
 async def name(engine: Engine, who: str) -> None:

@@ -5,7 +5,7 @@ import sys
 from dataclasses import replace
 
 import conspectus
-from conspectus.model.memory import Forgetting, Scope
+from conspectus.model.memory import MemorySelection, Scope
 from conspectus.settings import Settings
 
 SETTINGS = replace(Settings(), embedder="none", log_level="critical")
@@ -18,7 +18,7 @@ async def main(store: str, how: str) -> None:
         if how == "retention":
             await engine.wait_job((await engine.start_retention()).id)
         else:
-            await engine.forget(Forgetting(everything=True), scope=ANN)
+            await engine.forget(MemorySelection(everything=True), scope=ANN)
         print("done", flush=True)
         await asyncio.Event().wait()
 

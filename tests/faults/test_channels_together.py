@@ -12,7 +12,7 @@ import pytest
 import conspectus
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError
-from conspectus.model.channels import REPLY_TO, ChannelQuestion, NewMessage
+from conspectus.model.channels import REPLY_TO, ChannelQuery, NewMessage
 from conspectus.model.records import Document
 from tests.faults.poster import SETTINGS
 
@@ -83,7 +83,7 @@ async def test_the_same_keys_are_edited_and_deleted_at_once(engine: Engine) -> N
                     long = f"said {name} {number} " * chance.choice([1, 200])
                     await engine.post(NewMessage(long, key=key, author=str(name)), channel=CHANNEL)
                 await engine.latest(channel=CHANNEL)
-                await engine.channel_window(ChannelQuestion("said", CHANNEL), 300)
+                await engine.channel_window(ChannelQuery("said", CHANNEL), 300)
             except ConspectusError as fault:
                 faults.append(fault)
 

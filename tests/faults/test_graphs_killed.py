@@ -11,7 +11,7 @@ import pytest
 
 import conspectus
 from conspectus import Engine
-from conspectus.model.graph import Walk
+from conspectus.model.graph import Traversal
 from tests.faults.grapher import HUB, SETTINGS, SIZE, names
 from tests.programs import program, said, tell
 
@@ -70,6 +70,6 @@ async def test_processes_that_add_the_same_at_once_have_it_once(tmp_path: Path) 
         nodes, edges = await stored(engine)
         assert nodes == {HUB: 1, "000": SIZE, "001": SIZE}
         assert edges == {"000": EDGES, "001": EDGES}
-        found = await engine.neighbours(HUB, Walk(hops=2, limit=1_000, skip=900))
+        found = await engine.neighbours(HUB, Traversal(hops=2, limit=1_000, skip=900))
         assert [each.node.id for each in found] == (names(0) + names(1))[900:]
         assert await engine._core.records.check() == []

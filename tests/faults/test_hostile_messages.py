@@ -11,7 +11,7 @@ import pytest
 import conspectus
 from conspectus.engine import Engine
 from conspectus.errors import TooLarge
-from conspectus.model.channels import ANSWERS, REPLY_TO, ChannelQuestion, NewMessage
+from conspectus.model.channels import ANSWERS, REPLY_TO, ChannelQuery, NewMessage
 from conspectus.settings import Settings
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.text.clean import clean
@@ -45,7 +45,7 @@ async def test_naughty_strings_come_back(engine: Engine, evaluation: Callable[[s
     for place, text in enumerate(strings[::9]):
         stored = await engine.find_document(f"{text}#{place * 9}", source=CHANNEL)
         assert (await engine.chain(stored.id)).message == stored.id
-        window = await engine.channel_window(ChannelQuestion(text, CHANNEL, thread=text or None), 200)
+        window = await engine.channel_window(ChannelQuery(text, CHANNEL, thread=text or None), 200)
         assert window.tokens <= 200
 
 
@@ -63,7 +63,7 @@ async def test_naughty_channels_come_back(
     assert sum(report.channels.values()) == report.added == await engine.count()
     for name, messages in report.channels.items():
         assert len(await latest(engine, name)) == messages
-        assert (await engine.channel_window(ChannelQuestion("said", name, floor=0.0), 300)).tokens <= 300
+        assert (await engine.channel_window(ChannelQuery("said", name, floor=0.0), 300)).tokens <= 300
     again = await engine.import_chat(tmp_path / "log.jsonl", kind="jsonl")
     assert (again.added, again.replaced) == (0, 0)
 
@@ -77,7 +77,7 @@ async def test_a_message_of_five_megabytes(engine: Engine) -> None:
     assert (await latest(engine))[1] == ("2", text)
     document = await engine.find_document("2", source=CHANNEL)
     assert [len(each.text) for each in (await engine.chain(document.id)).messages] == [6, len(text)]
-    window = await engine.channel_window(ChannelQuestion("deploy", CHANNEL, floor=0.0), 500)
+    window = await engine.channel_window(ChannelQuery("deploy", CHANNEL, floor=0.0), 500)
     assert 0 < window.tokens <= 500
     with pytest.raises(TooLarge):
         await engine.post(NewMessage("x" * (SETTINGS.max_document_characters + 1)), channel=CHANNEL)
@@ -97,7 +97,7 @@ async def test_a_long_thread_is_bounded_and_counted(engine: Engine, size: int) -
     keys = [each.document.key for each in chain.messages]
     assert (len(keys), keys[0], chain.left_out) == (10, "0", size - 9)
     assert {"n", "899"} <= set(keys)
-    window = await engine.channel_window(ChannelQuestion("xyzzy", CHANNEL, floor=0.0), 300)
+    window = await engine.channel_window(ChannelQuery("xyzzy", CHANNEL, floor=0.0), 300)
     assert window.tokens <= 300
     assert "xyzzy" in window.window.text
     assert {each.key for each in window.messages} >= {"0", "n", "899"}
@@ -138,7 +138,7 @@ async def test_messages_of_which_little_is_known(engine: Engine, fields: dict[st
     given = [NewMessage(f"note {n}", key=str(n), **fields) for n in range(12)]
     await engine.post(given, channel=CHANNEL, wait=True)
     assert sorted(await latest(engine)) == sorted((str(n), f"note {n}") for n in range(12))
-    window = await engine.channel_window(ChannelQuestion("note 7", CHANNEL, floor=0.0), 400)
+    window = await engine.channel_window(ChannelQuery("note 7", CHANNEL, floor=0.0), 400)
     assert "7" in {each.key for each in window.messages}
     for each in window.messages:
         assert len((await engine.chain(each.id)).messages) >= 1
@@ -155,7 +155,7 @@ async def test_a_circle_of_replies_is_read_to_its_end(engine: Engine) -> None:
     for key in ("0", "4"):
         stored = await engine.find_document(key, source=CHANNEL)
         assert len((await engine.chain(stored.id)).messages) == 5
-    window = await engine.channel_window(ChannelQuestion("circle", CHANNEL, floor=0.0), 400)
+    window = await engine.channel_window(ChannelQuery("circle", CHANNEL, floor=0.0), 400)
     assert {each.key for each in window.messages} >= set("01234")
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from conspectus.errors import ConspectusError, TooLarge, UnreadableFile
 from conspectus.ports import FoundFile, ParsedFile
 from conspectus.sources.files.local_files import LocalFiles
-from conspectus.sources.files.parser_pool import Children, Limits
+from conspectus.sources.files.parser_pool import Children, ParserLimits
 from tests.office_samples import (
     docx,
     epub,
@@ -257,7 +257,7 @@ def test_a_child_that_dies_over_a_file_costs_that_file() -> None:
 
 
 def test_a_reader_that_does_not_start_says_so() -> None:
-    children_ = Children(Limits(seconds=5, memory_bytes=1_000_000, unpacked_bytes=1_000_000))
+    children_ = Children(ParserLimits(seconds=5, memory_bytes=1_000_000, unpacked_bytes=1_000_000))
     with pytest.raises(UnreadableFile, match=r"memory|reader"):
         children_.read("pdf", SOUND["a.pdf"], "a.pdf")
 

@@ -11,7 +11,7 @@ import pytest
 import conspectus
 from conspectus import NewDocument, RemoteEngine, Settings
 from conspectus.errors import ServerUnavailable
-from conspectus.model.access import Grantee
+from conspectus.model.access import Principal
 from conspectus.model.jobs import Upload
 from conspectus.model.records import Receipt
 from conspectus.web.app import application
@@ -104,14 +104,14 @@ async def test_names_are_taken_once(tmp_path: Path) -> None:
                 engine.create_user("ann"),
                 engine.create_group("editors"),
                 engine.update_collection("wiki", rename="book"),
-                engine.grant("book", Grantee("user", "ann"), "viewer"),
+                engine.grant("book", Principal("user", "ann"), "viewer"),
             )
         ):
             cable.losing = 1
             await write
             assert cable.lost == number + 1
         cable.losing = 1
-        assert await engine.revoke("book", Grantee("user", "ann")) is True
+        assert await engine.revoke("book", Principal("user", "ann")) is True
 
 
 async def test_files_are_taken_in_once(tmp_path: Path) -> None:

@@ -10,11 +10,11 @@ import pytest
 from conspectus.errors import CollectionGone
 from conspectus.index.bm25 import Bm25
 from conspectus.index.milvus.connection import MilvusServer, Row
-from conspectus.index.milvus.reads import Place
+from conspectus.index.milvus.reads import MilvusLocation
 from conspectus.index.milvus.state import Notes
 from conspectus.index.milvus.store import MilvusIndex, identity_of
 from conspectus.index.milvus.term_counts import Terms
-from conspectus.index.milvus.writes import Writer
+from conspectus.index.milvus.writes import MilvusWriter
 from conspectus.model.filter import Between
 from conspectus.model.ids import ChunkId
 from conspectus.ports import Probe
@@ -38,17 +38,17 @@ class Hesitant(MilvusServer):
         await super().delete(name, where)
 
 
-def everybodys_turn(server: MilvusServer, name: str) -> Place:
+def everybodys_turn(server: MilvusServer, name: str) -> MilvusLocation:
     """A place whose turns keep nobody out: a lease has run out whenever that is worst."""
-    return Place(server, name, lambda work: nullcontext(FileHold(mine=True)), DIMENSIONS)
+    return MilvusLocation(server, name, lambda work: nullcontext(FileHold(mine=True)), DIMENSIONS)
 
 
-async def begun(index: MilvusIndex, journal: Journal, place: Place) -> tuple[Notes, Writer]:
+async def begun(index: MilvusIndex, journal: Journal, place: MilvusLocation) -> tuple[Notes, MilvusWriter]:
     """A writer of an index that others write too."""
     await catch_up(index, journal)
     notes = Notes(place.server, place.name, identity_of(str.split, place))
     terms = Terms(notes)
-    return notes, Writer(notes, terms, journal, str.split, dimensions=DIMENSIONS, bm25=Bm25())
+    return notes, MilvusWriter(notes, terms, journal, str.split, dimensions=DIMENSIONS, bm25=Bm25())
 
 
 @pytest.mark.parametrize("stopped", ["before writing", "before the state", "after the state"])

@@ -12,7 +12,7 @@ from conspectus.index.milvus.connection import MilvusServer
 from conspectus.index.milvus.store import MilvusIndex
 from conspectus.model.filter import EVERYTHING
 from conspectus.ports import Candidates, Probe
-from conspectus.ports.locks import Hold
+from conspectus.ports.locks import Lock
 from tests.index_histories import DIMENSIONS, assert_right, catch_up, history, kept_at
 from tests.milvus_places import place_in
 from tests.programs import program, tell
@@ -65,7 +65,7 @@ asyncio.run(main())
 """
 
 
-def no_turn(work: str) -> AbstractAsyncContextManager[Hold]:
+def no_turn(work: str) -> AbstractAsyncContextManager[Lock]:
     """For one who asks: an answer that only comes because the index was mended first would prove nothing."""
     raise AssertionError(f"it had to {work}")
 

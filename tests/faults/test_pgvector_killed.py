@@ -14,7 +14,7 @@ from sqlalchemy import Connection
 from conspectus.bootstrap.pgvector import IndexTransactions
 from conspectus.errors import StorageBusy, StorageError, StorageTooNew
 from conspectus.index.pgvector.build import forget
-from conspectus.index.pgvector.options import Place
+from conspectus.index.pgvector.options import PgvectorOptions
 from conspectus.index.pgvector.store import PgvectorIndex
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import ChunkId
@@ -236,7 +236,7 @@ async def test_without_the_right_to_have_vectors(postgres: PostgresProcess, post
         index = await PgvectorIndex.open(place, journal, str.split)
         with pytest.raises(StorageError, match="CREATE EXTENSION vector"):
             await catch_up(index, journal)
-        words = await PgvectorIndex.open(Place(place.database, "index_2"), journal, str.split)
+        words = await PgvectorIndex.open(PgvectorOptions(place.database, "index_2"), journal, str.split)
         await catch_up(words, journal)
         assert len((await words.search(EVERY_FOX)).ids) == 1
 

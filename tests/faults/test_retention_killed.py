@@ -10,7 +10,7 @@ import conspectus
 from conspectus.engine import Engine
 from conspectus.model.graph import Fact
 from conspectus.model.jobs import Job
-from conspectus.model.memory import Forgetting, NewMemory, Retention, Scope
+from conspectus.model.memory import MemorySelection, NewMemory, Retention, Scope
 from tests.faults.forgetter import ANN, SETTINGS
 from tests.programs import program, said
 
@@ -88,7 +88,7 @@ async def test_killed_while_memories_go(tmp_path: Path, how: str) -> None:
         assert STAY < left < MANY
         await require_whole(engine, left)
         if how == "forget":
-            receipt = await engine.forget(Forgetting(everything=True), scope=ANN)
+            receipt = await engine.forget(MemorySelection(everything=True), scope=ANN)
             assert (receipt.memories, await count(engine)) == (left, 0)
             return
         assert (await counted(engine))["memories"] == MANY - left

@@ -12,12 +12,12 @@ import pytest
 import conspectus
 from conspectus import Engine, NewDocument, Settings
 from conspectus.errors import NotFound, Unauthenticated
-from conspectus.model.access import Grantee
+from conspectus.model.access import Principal
 from conspectus.testing.embedders import HashedEmbedder
 
 SETTINGS = replace(Settings(), log_level="critical", database_connections=4)
 Two: TypeAlias = tuple[Engine, Engine]
-ADA = Grantee("user", "ada")
+ADA = Principal("user", "ada")
 
 
 @pytest.fixture(params=["off", "on"], ids=["plain", "walled"])
@@ -76,7 +76,7 @@ async def test_grants_and_memberships_hold_for_the_next_question(engines: Two) -
         assert await found(ada, "word", "wiki") == ["an open word"]
         await one.revoke("wiki", ADA, source="open")
     await one.create_group("all")
-    await one.grant("wiki", Grantee("group", "all"), "viewer")
+    await one.grant("wiki", Principal("group", "all"), "viewer")
     await one.join("all", "ada")
     assert len(await found(ada, "word", "wiki")) == 2
     await one.leave("all", "ada")

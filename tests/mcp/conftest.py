@@ -10,7 +10,7 @@ from mcp_types import CallToolResult, TextContent
 from conspectus import bootstrap
 from conspectus.engine import Engine
 from conspectus.mcp.server import build_server
-from conspectus.mcp.tool import AnyEngine, Options
+from conspectus.mcp.tool import AnyEngine, ToolOptions
 from conspectus.model.memory import Scope
 from conspectus.model.records import NewDocument
 from conspectus.settings import Settings
@@ -38,7 +38,7 @@ async def shelf(engine: Engine) -> dict[str, str]:
 
 def client(engine: AnyEngine, scope: Scope | None = None, *, most: int = 8_000, mode: Any = "auto") -> Client:
     """A client whose server answers with this engine."""
-    options = Options(most, Scope() if scope is None else scope)
+    options = ToolOptions(most, Scope() if scope is None else scope)
     return Client(build_server(lambda _context: engine, options), mode=mode)
 
 

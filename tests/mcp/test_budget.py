@@ -9,7 +9,7 @@ from mcp_types import CallToolResult
 
 from conspectus.bootstrap import local_counter
 from conspectus.engine import Engine
-from conspectus.mcp.budget import LEAST, MARK, Page, Room, filled
+from conspectus.mcp.budget import LEAST, MARK, ResultPage, ToolBudget, filled
 from conspectus.mcp.document_tools import piece
 from conspectus.model.records import NewDocument
 from tests.mcp.conftest import client, text_of, told
@@ -34,8 +34,8 @@ HARD = [
 @example(HARD, "", "", LEAST, False)
 @example(list(reversed(HARD)), HARD[0], HARD[3], LEAST, True)
 def test_a_page_is_never_over(items: list[str], head: str, foot: str, tokens: int, upwards: bool) -> None:
-    page = Page(items, head, foot, upwards=upwards)
-    shown, kept = filled(page, Room(tokens, COUNT))
+    page = ResultPage(items, head, foot, upwards=upwards)
+    shown, kept = filled(page, ToolBudget(tokens, COUNT))
     assert COUNT(shown) <= tokens
     assert 0 <= kept <= len(items)
     if kept == len(items) and MARK not in shown:
@@ -45,7 +45,7 @@ def test_a_page_is_never_over(items: list[str], head: str, foot: str, tokens: in
 @settings(max_examples=tries(60), deadline=None)
 @given(TEXTS, st.integers(1, 300))
 def test_what_is_cut_is_a_beginning(text: str, tokens: int) -> None:
-    cut = Room(tokens, COUNT).cut(text)
+    cut = ToolBudget(tokens, COUNT).cut(text)
     assert cut == text or text.startswith(cut.removesuffix(MARK))
     assert COUNT(cut) <= max(tokens, COUNT(MARK))
 
@@ -55,7 +55,7 @@ def test_what_is_cut_is_a_beginning(text: str, tokens: int) -> None:
 def test_pieces_of_a_document_come_to_an_end(text: str, title: str, tokens: int) -> None:
     start, turns = 0, 0
     while start < len(text):
-        shown = piece(title, text, start, Room(tokens, COUNT))
+        shown = piece(title, text, start, ToolBudget(tokens, COUNT))
         assert COUNT(shown) <= tokens
         if "start=" not in shown[-40:]:
             break
@@ -67,7 +67,7 @@ def test_pieces_of_a_document_come_to_an_end(text: str, title: str, tokens: int)
 
 def test_as_much_as_fits_is_shown() -> None:
     items = [f"Item {number} says something." for number in range(200)]
-    shown, kept = filled(Page(items), Room(500, COUNT))
+    shown, kept = filled(ResultPage(items), ToolBudget(500, COUNT))
     assert 430 < COUNT(shown) <= 500
     assert shown.endswith(f"[{200 - kept} more left out: raise max_tokens, or ask for less]")
 

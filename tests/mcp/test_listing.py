@@ -10,12 +10,12 @@ from mcp_types import Tool
 from conspectus.bootstrap import local_counter
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput
-from conspectus.mcp.tool import Options
+from conspectus.mcp.tool import ToolOptions
 from conspectus.mcp.tool_list import OFFERS, listed
 from conspectus.model.memory import Scope
 from tests.mcp.conftest import client
 
-TOOLS = listed(Options(8_000))
+TOOLS = listed(ToolOptions(8_000))
 WRITES = {"remember", "update_memory", "forget", "add_facts"}
 DOCS = (Path(__file__).resolve().parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
 
@@ -58,21 +58,21 @@ def test_tools_say_what_they_do(tool: Tool) -> None:
 
 
 def test_the_budget_is_that_of_the_server() -> None:
-    for tool in listed(Options(900)):
+    for tool in listed(ToolOptions(900)):
         budget = tool.input_schema["properties"]["max_tokens"]
         assert (budget["minimum"], budget["maximum"], budget["default"]) == (200, 900, 900)
 
 
 def test_what_is_fixed_is_not_offered() -> None:
-    for tool in listed(Options(8_000, Scope("ann", None, "c"))):
+    for tool in listed(ToolOptions(8_000, Scope("ann", None, "c"))):
         assert not {"user", "conversation"} & tool.input_schema["properties"].keys()
 
 
 def test_a_server_that_cannot_keep_its_word_is_not_made() -> None:
     with pytest.raises(InvalidInput, match="mcp_max_tokens"):
-        Options(199)
+        ToolOptions(199)
     with pytest.raises(InvalidInput, match="user"):
-        Options(8_000, Scope(" "))
+        ToolOptions(8_000, Scope(" "))
 
 
 def test_the_documents_name_every_tool_and_no_other() -> None:

@@ -10,9 +10,9 @@ from typing import Any
 from tests.support.permission_doing import outcome
 
 from conspectus.engine import Engine
-from conspectus.model.access import Grantee, Role
-from conspectus.model.graph import Fact, GraphAsk, Walk
-from conspectus.model.memory import MEMORY, Forgetting, MemoryQuestion, NewMemory, Scope
+from conspectus.model.access import Principal, Role
+from conspectus.model.graph import Fact, GraphExpansion, Traversal
+from conspectus.model.memory import MEMORY, MemoryQuery, MemorySelection, NewMemory, Scope
 
 LETTERS = "bcdfghjkmpqrtvwx"
 HUB = "Marta Keller"
@@ -98,7 +98,7 @@ class Rooms:
         who = self.chance.choice(self.people)
         where = self.chance.choice([None, *self.homes, *self.homes, *self.graphs.values()])
         role = self.chance.choice(ROLES)
-        await self.owner.grant(MEMORY, Grantee("user", who.id), role, source=where)
+        await self.owner.grant(MEMORY, Principal("user", who.id), role, source=where)
         who.roles[where] = role
 
     async def take(self) -> None:
@@ -106,7 +106,7 @@ class Rooms:
         who = self.chance.choice(self.people)
         if who.roles:
             where = self.chance.choice(list(who.roles))
-            assert await self.owner.revoke(MEMORY, Grantee("user", who.id), source=where)
+            assert await self.owner.revoke(MEMORY, Principal("user", who.id), source=where)
             del who.roles[where]
 
     async def tell(self) -> None:
@@ -134,7 +134,7 @@ class Rooms:
         if not who.roles:
             return
         scope = self.homes[kept.home]
-        done, told = await outcome(who.view.forget(Forgetting(ids=(kept.id,)), scope=scope))
+        done, told = await outcome(who.view.forget(MemorySelection(ids=(kept.id,)), scope=scope))
         if not who.sees(kept.home):
             assert (done, told.memories) == ("ok", 0)
         elif not who.edits(kept.home):
@@ -186,7 +186,7 @@ class Rooms:
 
     async def _collection(self, view: View) -> list[Any]:
         place = {"collection": MEMORY}
-        ask = GraphAsk(hops=3)
+        ask = GraphExpansion(hops=3)
         return [
             (await outcome(work))[1]
             for work in (
@@ -212,8 +212,8 @@ class Rooms:
 
     async def _memories(self, who: Someone, home: str, scope: Scope) -> list[Any]:
         view, seen = who.view, who.sees(home)
-        asked = MemoryQuestion(f"Whom did {HUB} meet today?", scope, limit=50, graph=GraphAsk(hops=3))
-        then = MemoryQuestion(asked.text, scope, limit=50, as_of=self._then())
+        asked = MemoryQuery(f"Whom did {HUB} meet today?", scope, limit=50, graph=GraphExpansion(hops=3))
+        then = MemoryQuery(asked.text, scope, limit=50, as_of=self._then())
         found, page = await outcome(view.memories(scope=scope, limit=MOST))
         assert found == ("ok" if who.roles else "NotFound")
         mine = [each for each in self.kept if each.home == home]
@@ -240,7 +240,7 @@ class Rooms:
         told = []
         for graph in self.graphs.values():
             place = {"graph": graph, "collection": MEMORY}
-            ways = Walk(hops=2, limit=MOST)
+            ways = Traversal(hops=2, limit=MOST)
             for work in (
                 who.view.nodes(limit=MOST, **place),
                 who.view.edges(limit=MOST, **place),
@@ -271,8 +271,8 @@ class Rooms:
     async def _asked_of(self, view: View, scope: Scope, word: str) -> str:
         text = f"Where is {word} Nagy?"
         told = [
-            await view.recall(MemoryQuestion(text, scope)),
-            await view.retrieve(text, collection=MEMORY, graph=GraphAsk()),
+            await view.recall(MemoryQuery(text, scope)),
+            await view.retrieve(text, collection=MEMORY, graph=GraphExpansion()),
             await view.names(collection=MEMORY, begins=word),
             await view.find_names(text, collection=MEMORY),
         ]

@@ -11,7 +11,7 @@ from tests.contracts.alerts_contract import ANNA, PLAIN, at, filled
 from tests.support.samples import NOON, NOTES
 
 from conspectus.model.ids import DocumentId
-from conspectus.ports.alerts import Checked, Match, Told
+from conspectus.ports.alerts import AlertMatch, Checked, Match
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.records.streams.alerts import SqlAlerts
 from conspectus.text.intervals import runs
@@ -42,7 +42,7 @@ def drawn(chance: Random) -> list[Times]:
     return [(start, start + chance.choice((0, 0.05, 1, 5, 30))) for start in starts]
 
 
-async def told(alerts: SqlAlerts, name: str, parts: Sequence[Sequence[Match]]) -> Sequence[Told]:
+async def told(alerts: SqlAlerts, name: str, parts: Sequence[Sequence[Match]]) -> Sequence[AlertMatch]:
     """What an alert of its own tells when matches come in these parts."""
     alert = await alerts.put(replace(PLAIN, id=name, name=name), most=10_000)
     for part in parts:

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.chat_exports import discord, folder, posted, read, said, slack, zipped
 
 from conspectus.errors import ConspectusError
-from conspectus.ingest.prepare import Limits, named, storable
+from conspectus.ingest.prepare import DocumentLimits, named, storable
 from conspectus.model.channels import ARCHIVE_KINDS, ArchiveKind, ChatArchive
-from conspectus.sources.chats.irc_lines import Entry, parsed
+from conspectus.sources.chats.irc_lines import IrcEntry, parsed
 from conspectus.text.clean import clean
 
 FIELDS = (
@@ -75,7 +75,7 @@ def assert_sound(archive: ChatArchive) -> None:
     assert len({channel.name for channel in archive.channels}) == len(archive.channels)
     for channel in archive.channels:
         assert named("source", channel.name)
-        storable(channel.metadata, Limits(0, 65_536, 16))
+        storable(channel.metadata, DocumentLimits(0, 65_536, 16))
         keys = [message.key for message in channel.messages]
         assert len(set(keys)) == len(keys) > 0
         for message in channel.messages:
@@ -83,7 +83,7 @@ def assert_sound(archive: ChatArchive) -> None:
             assert message.key and clean(message.key) == message.key
             assert message.author is None or (message.author.strip() and len(message.author) <= 200)
             assert message.at is None or (isinstance(message.at, datetime) and message.at.tzinfo is not None)
-            storable(message.metadata, Limits(0, 65_536, 16))
+            storable(message.metadata, DocumentLimits(0, 65_536, 16))
 
 
 def everything(archive: ChatArchive) -> set[str]:
@@ -142,7 +142,7 @@ def test_logs(texts: list[str], junk: str) -> None:
 @given(st.text(max_size=80) | st.from_regex(r"\[?\d\d:\d\d(:\d\d)?\]? .{0,40}", fullmatch=True))
 def test_no_line_is_too_odd(line: str) -> None:
     said = parsed(line)
-    assert not isinstance(said, Entry) or said.event or said.nick
+    assert not isinstance(said, IrcEntry) or said.event or said.nick
 
 
 @given(

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.support.batches import CountingModel, ManualClock, row_of
 
 from conspectus.errors import ProviderError, ProviderUnavailable
-from conspectus.ingest.embedding_queue import EmbedQueue, Sharing
-from conspectus.model.retry_policy import Patience
+from conspectus.ingest.embedding_queue import BatchSharing, EmbedQueue
+from conspectus.model.retry_policy import RetryPolicy
 
 ATTEMPTS = 5
 FOREVER = 10_000.0
@@ -39,7 +39,7 @@ callers = st.builds(
     leaves=st.one_of(st.none(), moments),
 )
 sharings = st.builds(
-    Sharing, texts=st.integers(1, 7), wait=st.sampled_from([0.0, 0.5, 2.0]), at_once=st.integers(1, 3)
+    BatchSharing, texts=st.integers(1, 7), wait=st.sampled_from([0.0, 0.5, 2.0]), at_once=st.integers(1, 3)
 )
 
 
@@ -54,10 +54,10 @@ async def one(queue: EmbedQueue, clock: ManualClock, caller: Caller, texts: list
     return await queue.embed_documents(texts)
 
 
-async def history(group: list[Caller], sharing: Sharing, model: CountingModel) -> list[object]:
+async def history(group: list[Caller], sharing: BatchSharing, model: CountingModel) -> list[object]:
     """What each caller got in the end; one that left got a CancelledError, if it was not served before."""
     clock = ManualClock()
-    patience = Patience(ATTEMPTS, sleep=clock.sleep, chance=lambda: 0.5)
+    patience = RetryPolicy(ATTEMPTS, sleep=clock.sleep, chance=lambda: 0.5)
     queue = EmbedQueue(model, sharing=sharing, patience=patience)
 
     async def leave(caller: Caller, task: asyncio.Task) -> None:
@@ -87,7 +87,7 @@ def check(answer: object, caller: Caller, number: int) -> None:
         assert np.array_equal(answer, np.array([row_of(text, kind) for text in texts]).reshape(-1, 3))
 
 
-def check_batches(model: CountingModel, sharing: Sharing, group: list[Caller]) -> None:
+def check_batches(model: CountingModel, sharing: BatchSharing, group: list[Caller]) -> None:
     kinds = {
         each: "query" if caller.query else "document"
         for n, caller in enumerate(group)
@@ -105,7 +105,7 @@ def check_batches(model: CountingModel, sharing: Sharing, group: list[Caller]) -
     st.lists(st.sampled_from([429, 503, None]), max_size=ATTEMPTS - 1),
 )
 def test_passing_failures_are_not_noticed(
-    group: list[Caller], sharing: Sharing, plan: list[int | None]
+    group: list[Caller], sharing: BatchSharing, plan: list[int | None]
 ) -> None:
     model = CountingModel(*(status and unavailable(status) for status in plan))
     answers = asyncio.run(history(group, sharing, model))
@@ -120,7 +120,7 @@ def test_passing_failures_are_not_noticed(
     st.lists(st.sampled_from([429, 503, 500, 504, 401, None]), max_size=30),
 )
 def test_whoever_gets_an_answer_gets_the_right_one(
-    group: list[Caller], sharing: Sharing, plan: list[int | None]
+    group: list[Caller], sharing: BatchSharing, plan: list[int | None]
 ) -> None:
     refused = ProviderError("counting", "key", status=401)
     model = CountingModel(*(refused if status == 401 else status and unavailable(status) for status in plan))

@@ -18,7 +18,7 @@ from tests.support.postgres_server import PostgresProcess
 from tests.support.samples import SHELF, notes, prepared, shelf
 
 from conspectus.errors import ConspectusError
-from conspectus.model.graph import DIRECTIONS, Edge, Walk
+from conspectus.model.graph import DIRECTIONS, Edge, Traversal
 from conspectus.model.ids import DocumentId
 from conspectus.records.graph.store import SqlGraphs
 from conspectus.records.store import SqlRecords, open_records
@@ -56,7 +56,7 @@ def edges(draw: st.DrawFn) -> Edge:
 
 
 WALKS = st.builds(
-    Walk,
+    Traversal,
     hops=st.integers(0, 5),
     types=st.sampled_from([(), ("x",), ("x", "y")]),
     min_weight=st.sampled_from([0.0, 0.3, 0.95]),

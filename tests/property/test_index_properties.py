@@ -16,7 +16,7 @@ from conspectus.index.segments.build import Options
 from conspectus.index.segments.columns import Columns, ColumnWriter
 from conspectus.index.segments.pruning import Chooser, Weighted
 from conspectus.index.segments.segment import Row, Shape, analysed, segment_in_memory
-from conspectus.index.segments.segment_view import View
+from conspectus.index.segments.segment_view import SegmentView
 from conspectus.index.segments.store import SegmentsIndex
 from conspectus.model.filter import And, Between, Eq, Exists, Filter, Or, matches
 from conspectus.model.index import IndexedChunk
@@ -74,7 +74,7 @@ def long_tailed(size: int, seed: int) -> list[Row]:
     return analysed(stored, str.split)
 
 
-VIEW = View(segment_in_memory(long_tailed(3_000, 1), Shape(0, Bm25(), 10**6)))
+VIEW = SegmentView(segment_in_memory(long_tailed(3_000, 1), Shape(0, Bm25(), 10**6)))
 
 
 @given(

@@ -18,7 +18,7 @@ from tests.support.postgres_server import PostgresProcess
 import conspectus
 from conspectus import Engine
 from conspectus.memory.scopes import holds
-from conspectus.model.memory import Forgetting, NewMemory, Retention, Scope
+from conspectus.model.memory import MemorySelection, NewMemory, Retention, Scope
 
 HOMES = [
     Scope(user, agent, said) for user in ("ann", None) for agent in ("bot", None) for said in ("1", None)
@@ -151,15 +151,15 @@ class Life:
     async def forget(self, asked: Scope, home: Scope, key: str) -> None:
         ids = (self.ids.get((home, key), "unknown"),)
         gone = [each for each in self.model.within(asked) if (each.home, each.key) == (home, key)]
-        await self._let_go(Forgetting(ids), asked, gone)
+        await self._let_go(MemorySelection(ids), asked, gone)
 
     async def forget_older(self, asked: Scope, age: int, pinned: bool) -> None:
         gone = [each for each in self.model.within(asked) if each.age >= age and (pinned or not each.pinned)]
-        await self._let_go(Forgetting(older_than_days=age, pinned=pinned), asked, gone)
+        await self._let_go(MemorySelection(older_than_days=age, pinned=pinned), asked, gone)
 
     async def forget_all(self, asked: Scope, pinned: bool) -> None:
         gone = [each for each in self.model.within(asked) if pinned or not each.pinned]
-        await self._let_go(Forgetting(everything=True, pinned=pinned), asked, gone)
+        await self._let_go(MemorySelection(everything=True, pinned=pinned), asked, gone)
 
     async def rule(self, scope: Scope, days: int | None, most: int | None) -> None:
         if days is None and most is None:
@@ -180,7 +180,7 @@ class Life:
 
     async def carry(self, scope: Scope) -> None:
         lines = (await self.engine.export_memories(scope=scope)).lines
-        await self.engine.forget(Forgetting(everything=True, pinned=True), scope=scope)
+        await self.engine.forget(MemorySelection(everything=True, pinned=True), scope=scope)
         for outcome in ("added", "unchanged"):
             done = await self.engine.import_memories(lines)
             assert [each.outcome for each in done] == [outcome] * len(lines)
@@ -190,7 +190,7 @@ class Life:
             self.model.put(item)
         assert [each.id for each in done] == [self.ids[each.home, each.key] for each in carried]
 
-    async def _let_go(self, what: Forgetting, asked: Scope, gone: list[Item]) -> None:
+    async def _let_go(self, what: MemorySelection, asked: Scope, gone: list[Item]) -> None:
         preview = await self.engine.forget(what, scope=asked, preview=True)
         receipt = await self.engine.forget(what, scope=asked)
         assert replace(preview, preview=False) == receipt

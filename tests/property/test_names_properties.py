@@ -7,7 +7,7 @@ from tests.unit.graph.test_link import mention, node
 from conspectus.graph.entity_linking import THRESHOLD, Surroundings, link
 from conspectus.graph.entity_rules import names_in
 from conspectus.graph.entity_uris import uri_of
-from conspectus.graph.gazetteer import Known
+from conspectus.graph.gazetteer import Gazetteer
 from conspectus.graph.name_keys import key_of
 
 SAID = "Ann Smith of the The art start New York Dr. U.S. A b. Inc. May 2012 3.5 's and - , . x_y f() a@b.org"
@@ -15,7 +15,9 @@ WORDS = [*SAID.split(), '"', "\n", "İ", "é", "東京"]
 TEXTS = st.one_of(
     st.text(), st.lists(st.sampled_from(WORDS)).map(" ".join), st.lists(st.sampled_from(WORDS)).map("".join)
 )
-KNOWN = Known({word: [word] for word in ("Ann", "Ann Smith", "art", "New York", "The Who", "C++", "東京")})
+KNOWN = Gazetteer(
+    {word: [word] for word in ("Ann", "Ann Smith", "art", "New York", "The Who", "C++", "東京")}
+)
 
 
 @given(TEXTS)

@@ -20,7 +20,7 @@ import conspectus
 from conspectus.bootstrap import local_archives, local_files
 from conspectus.client.connect import authorization
 from conspectus.client.engine import RemoteEngine
-from conspectus.client.transport import Channel, Limits
+from conspectus.client.transport import Transport, TransportLimits
 from conspectus.engine import Engine
 from conspectus.model.access import Person
 from conspectus.settings import Settings
@@ -80,7 +80,7 @@ class HttpDoor:
             made = await self._engine.create_key(visitor.user.id, scopes=visitor.scopes)
             http = httpx.AsyncClient(headers=authorization(made.secret), timeout=60)
             await self._clients.enter_async_context(http)
-            channel = Channel(http, self._url, Limits(seconds=60, answer_bytes=10_000_000))
+            channel = Transport(http, self._url, TransportLimits(seconds=60, answer_bytes=10_000_000))
             self._known[which] = RemoteEngine(channel, local_files(SETTINGS), local_archives(SETTINGS))
         return self._known[which]
 

@@ -29,7 +29,7 @@ from tests.support.served import served
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.engine.alerts import Alerting
-from conspectus.model.access import Grantee, Role, Scope
+from conspectus.model.access import Principal, Role, Scope
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.web.app import application
 
@@ -64,7 +64,7 @@ async def views(engine: Engine, *, remote: bool) -> AsyncIterator[View]:
         ) -> Any:
             user = await engine.create_user(name)
             if role is not None:
-                await engine.grant(COLLECTION, Grantee("user", user.id), role, source=source)
+                await engine.grant(COLLECTION, Principal("user", user.id), role, source=source)
             secret = (await engine.create_key(name, scopes=scopes)).secret
             if not remote:
                 return engine.answering(await engine.authenticate(secret))

@@ -11,7 +11,7 @@ import pytest
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import NotFound
-from conspectus.model.access import Grantee, Person
+from conspectus.model.access import Person, Principal
 from conspectus.model.streams import NewAlert, NewCaption
 from conspectus.testing.embedders import HashedEmbedder
 
@@ -31,7 +31,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 async def ann(engine: Engine) -> Engine:
     """Someone who sees one of two streams."""
     user = await engine.create_user("ann")
-    await engine.grant("default", Grantee("user", user.id), "viewer", source="cam")
+    await engine.grant("default", Principal("user", user.id), "viewer", source="cam")
     return engine.answering(Person("ann", False, user.id))
 
 
@@ -41,7 +41,7 @@ def fires(count: int, *, first: int = 0) -> list[NewCaption]:
 
 async def revoke(engine: Engine) -> None:
     user = await engine.find_user("ann")
-    await engine.revoke("default", Grantee("user", user.id), source="cam")
+    await engine.revoke("default", Principal("user", user.id), source="cam")
 
 
 async def check(engine: Engine) -> None:
@@ -96,5 +96,5 @@ async def test_an_alert_is_not_there_while_its_collection_is_not(engine: Engine,
         with pytest.raises(NotFound, match="alert"):
             await work
     user = await engine.find_user("ann")
-    await engine.grant("default", Grantee("user", user.id), "viewer", source="yard")
+    await engine.grant("default", Principal("user", user.id), "viewer", source="yard")
     assert [each.id for each in await ann.alerts()] == [alert.id]

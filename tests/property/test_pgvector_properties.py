@@ -26,7 +26,7 @@ from tests.support.postgres_server import PostgresProcess
 
 from conspectus.index.memory import MemoryIndex
 from conspectus.index.pgvector.build import forget
-from conspectus.index.pgvector.options import Place
+from conspectus.index.pgvector.options import PgvectorOptions
 from conspectus.index.pgvector.store import PgvectorIndex
 from conspectus.model.filter import Between, Eq, Exists, Filter, In, Not, matches
 from conspectus.model.index import IndexedChunk
@@ -49,7 +49,7 @@ def analyse(text: str) -> Sequence[str]:
 @asynccontextmanager
 async def place(
     url: str, dimensions: int, *, graph_from: int = 20_000, most_listed: int = 10_000
-) -> AsyncIterator[Place]:
+) -> AsyncIterator[PgvectorOptions]:
     """A place for one index, where there is none yet."""
     async with place_at(url, dimensions, graph_from=graph_from, most_listed=most_listed) as here:
         await here.database.write(lambda connection: forget(connection, here.name))

@@ -12,7 +12,7 @@ from tests.support.in_memory_wiki import MemoryConnector, MemoryWiki
 
 from conspectus.errors import FetchFailed
 from conspectus.ingest.connection_sync import synchronise
-from conspectus.model.connections import Connection, Entry, Listing
+from conspectus.model.connections import Connection, ConnectorEntry, Listing
 from conspectus.model.ids import LOCAL, CollectionId, DocumentId, SourceId
 from conspectus.model.records import Document, NewDocument, Source, Written
 
@@ -114,7 +114,7 @@ class Restless(MemoryConnector):
                 await make(change, self.wiki)
             yield listing
 
-    async def fetch(self, entry: Entry) -> NewDocument:
+    async def fetch(self, entry: ConnectorEntry) -> NewDocument:
         page = await MemoryConnector.fetch(self, entry)
         if page.title in self.failing:
             raise FetchFailed("memory", "fails")

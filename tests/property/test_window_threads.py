@@ -12,7 +12,7 @@ from tests.repetitions import tries
 
 from conspectus.model.query import Budget
 from conspectus.model.records import Chunk, Document, Period
-from conspectus.model.results import Hit, Retrieval, ThreadSketch
+from conspectus.model.results import Hit, Retrieval, ThreadOutline
 from conspectus.providers.tokenizers import counter
 from conspectus.text.hashing import content_hash
 from conspectus.window.build import build_window
@@ -68,7 +68,7 @@ def found_in(seed, most=30, longest=40):
         shown = chance.sample(range(total), chance.randint(0, min(total, 12)))
         if thread != "unknown":
             places = {each.id: place for place, each in enumerate(documents)}
-            sketches.append(ThreadSketch("s", thread, places, total))
+            sketches.append(ThreadOutline("s", thread, places, total))
         for place in shown:
             text = f"{place} " + " ".join(chance.choices(WORDS, k=chance.randint(1, longest)))
             number = 1000 * len(sketches) + place
@@ -167,7 +167,7 @@ def test_all_of_a_thread_leaves_nothing_to_count(seed, tokens):
     """And what is known of other threads changes nothing at all."""
     found = found_in(seed)
     plain = Retrieval("found", found.hits)
-    elsewhere = Retrieval("found", found.hits, threads=(ThreadSketch("s", "t9", {"x": 1}, 2),))
+    elsewhere = Retrieval("found", found.hits, threads=(ThreadOutline("s", "t9", {"x": 1}, 2),))
     assert window_of(plain, tokens) == window_of(elsewhere, tokens)
     assert "left_out" not in window_of(plain, tokens, "json").text
     shown = window_of(found, 10**6)

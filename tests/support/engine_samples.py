@@ -7,7 +7,7 @@ from typing import TypeAlias
 from conspectus.client import RemoteEngine
 from conspectus.engine import Engine
 from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, Overlaps
-from conspectus.model.records import NewDocument, Period, Place
+from conspectus.model.records import NewDocument, Period, TextPosition
 from conspectus.model.results import ContextWindow, Retrieval
 from conspectus.text.times import parse_instant
 
@@ -25,7 +25,9 @@ NOTES = [
 HOSTILE = [
     NewDocument("", "empty", key="a/../b?c#d%2F"),
     NewDocument("a\x00b \ud800 \ud83c\udf89 \u202e", "\x07", key="\ud800", metadata={"\x00": ["\udc00"]}),
-    NewDocument("page one. page two.", key="p", places=(Place(0, 1), Place(10, 2, ("Heading",)))),
+    NewDocument(
+        "page one. page two.", key="p", places=(TextPosition(0, 1), TextPosition(10, 2, ("Heading",)))
+    ),
     NewDocument("in two halves", key="s", spans=((0, 6), (6, 13))),
     NewDocument("deep", key="m", metadata={"a": {"b": [{"c": 1.5, "d": True}]}, "at": parse_instant(9)}),
 ]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from conspectus.errors import Conflict, NotFound
-from conspectus.model.access import Grant, Grantee, Group, Key, User
+from conspectus.model.access import Grant, Group, Key, Principal, User
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.model.records import Collection, Receipt, Source
 
@@ -79,7 +79,7 @@ class MemoryAccounts:
         del self._users[user]
         self._members = {pair for pair in self._members if pair[1] != user}
         self._keys = {name: pair for name, pair in self._keys.items() if pair[0].user != user}
-        self._grants = [each for each in self._grants if each.grantee != Grantee("user", user)]
+        self._grants = [each for each in self._grants if each.grantee != Principal("user", user)]
 
     async def users(self) -> Sequence[User]:
         """All users by name."""
@@ -101,7 +101,7 @@ class MemoryAccounts:
         self._require_group(group)
         del self._groups[group]
         self._members = {pair for pair in self._members if pair[0] != group}
-        self._grants = [each for each in self._grants if each.grantee != Grantee("group", group)]
+        self._grants = [each for each in self._grants if each.grantee != Principal("group", group)]
 
     async def groups(self) -> Sequence[Group]:
         """All groups by name."""
@@ -166,7 +166,7 @@ class MemoryAccounts:
         await self.revoke(grant.collection, grant.source, grant.grantee)
         self._grants.append(grant)
 
-    async def revoke(self, collection: CollectionId, source: SourceId | None, grantee: Grantee) -> bool:
+    async def revoke(self, collection: CollectionId, source: SourceId | None, grantee: Principal) -> bool:
         """Take a role away; whether there was one."""
         kept = [
             each
@@ -183,8 +183,8 @@ class MemoryAccounts:
 
     async def held_by(self, user: UserId) -> Sequence[Grant]:
         """All grants that a user has, directly or through groups."""
-        own = {Grantee("group", group) for group, member in self._members if member == user}
-        return [each for each in self._standing() if each.grantee in own | {Grantee("user", user)}]
+        own = {Principal("group", group) for group, member in self._members if member == user}
+        return [each for each in self._standing() if each.grantee in own | {Principal("user", user)}]
 
     def _standing(self) -> list[Grant]:
         """The grants on what is still there."""

@@ -9,15 +9,15 @@ from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.model.graph import (
     Edge,
     EdgePage,
+    EdgeStep,
     GraphReceipt,
     GraphSummary,
     GraphWritten,
-    Neighbour,
+    Neighbor,
     Node,
     NodeEvent,
     NodePage,
-    Step,
-    Walk,
+    Traversal,
 )
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.ports.graphs import Adding
@@ -95,14 +95,14 @@ class MemoryGraphs(KeptGraphs):
         self,
         graphs: Sequence[SourceId],
         starts: Sequence[str],
-        walk: Walk,
+        walk: Traversal,
         *,
         known: datetime | None = None,
-    ) -> Sequence[Neighbour]:
+    ) -> Sequence[Neighbor]:
         """What is reached from any of the starts, every layer as a whole."""
         there = await self.nodes_by_id(graphs, starts)
         here = {each.id for each in there if _holds(each, walk.at, known)}
-        best = {name: Neighbour(there[0], 0, 1.0, (name,), ()) for name in here}
+        best = {name: Neighbor(there[0], 0, 1.0, (name,), ()) for name in here}
         layer, order = list(best), []
         for hop in range(1, walk.hops + 1):
             reached = self._layer(graphs, [best[name] for name in layer], walk, known=known)
@@ -215,10 +215,15 @@ class MemoryGraphs(KeptGraphs):
         self._loosen((merged.graph, each.node.id) for each in merged.nodes)
 
     def _layer(
-        self, graphs: Sequence[SourceId], layer: Sequence[Neighbour], walk: Walk, *, known: datetime | None
-    ) -> dict[str, Neighbour]:
+        self,
+        graphs: Sequence[SourceId],
+        layer: Sequence[Neighbor],
+        walk: Traversal,
+        *,
+        known: datetime | None,
+    ) -> dict[str, Neighbor]:
         """What is one step from a layer, each by the best way."""
-        found: dict[str, tuple[Rank, Neighbour]] = {}
+        found: dict[str, tuple[Rank, Neighbor]] = {}
         for before in layer:
             for step in self._steps(graphs, before.path[-1], walk, known=known):
                 decay = before.decay * step.weight
@@ -226,12 +231,12 @@ class MemoryGraphs(KeptGraphs):
                 if step.target not in found or rank < found[step.target][0]:
                     node = self._seen(graphs, step.target, walk, known=known)
                     path, steps = (*before.path, step.target), (*before.steps, step)
-                    found[step.target] = rank, Neighbour(node, 0, decay, path, steps)
+                    found[step.target] = rank, Neighbor(node, 0, decay, path, steps)
         return {name: each for name, (_, each) in found.items()}
 
     def _steps(
-        self, graphs: Sequence[SourceId], name: str, walk: Walk, *, known: datetime | None
-    ) -> list[Step]:
+        self, graphs: Sequence[SourceId], name: str, walk: Traversal, *, known: datetime | None
+    ) -> list[EdgeStep]:
         """The steps that can be made from a node."""
         steps = []
         for kept in self._edges.values():
@@ -242,12 +247,14 @@ class MemoryGraphs(KeptGraphs):
             wanted = edge.weight >= walk.min_weight and (not walk.types or edge.type in walk.types)
             if home in graphs and there and wanted:
                 if edge.source == name and walk.direction != "in":
-                    steps.append(Step(name, edge.type, edge.target, edge.weight))
+                    steps.append(EdgeStep(name, edge.type, edge.target, edge.weight))
                 if edge.target == name and walk.direction != "out":
-                    steps.append(Step(name, edge.type, edge.source, edge.weight, backwards=True))
+                    steps.append(EdgeStep(name, edge.type, edge.source, edge.weight, backwards=True))
         return steps
 
-    def _seen(self, graphs: Sequence[SourceId], name: str, walk: Walk, *, known: datetime | None) -> Node:
+    def _seen(
+        self, graphs: Sequence[SourceId], name: str, walk: Traversal, *, known: datetime | None
+    ) -> Node:
         """The node of the first of these graphs that has it then."""
         there = [self._nodes[graph, name].told for graph in graphs if (graph, name) in self._nodes]
         return next(each for each in there if _holds(each, walk.at, known))

@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from conspectus.errors import NotFound
-from conspectus.model.graph import Found, NameCount
+from conspectus.model.graph import EntityCount, Mention
 from conspectus.model.ids import ChunkId, CollectionId, SourceId
 from conspectus.model.memory import fact_ends, told_names
 from conspectus.model.records import Chunk, Document
 from conspectus.ports import Records
-from conspectus.ports.graphs import SUBJECT, Mentioned, Passage, Unread
+from conspectus.ports.graphs import SUBJECT, Mentioned, TextPassage, Unread
 
 
 class MemoryNames:
@@ -18,14 +18,14 @@ class MemoryNames:
     def __init__(self, records: Records) -> None:
         self._records = records
         self._read_to: dict[CollectionId, int] = {}
-        self._found: dict[ChunkId, dict[str, Found]] = {}
+        self._found: dict[ChunkId, dict[str, Mention]] = {}
 
-    async def of(self, chunks: Sequence[ChunkId]) -> Sequence[Passage]:
+    async def of(self, chunks: Sequence[ChunkId]) -> Sequence[TextPassage]:
         """The names in these passages; those without any are left out."""
         there = {row.chunk.id for row in await self._records.hydrate(list(chunks))}
         found = {each: self._found.get(each, {}) for each in dict.fromkeys(chunks) if each in there}
         return [
-            Passage(
+            TextPassage(
                 each,
                 {key: name.text for key, name in names.items()},
                 frozenset(key for key, name in names.items() if name.type == SUBJECT),
@@ -56,17 +56,17 @@ class MemoryNames:
 
     async def counts(
         self, sources: Sequence[SourceId] | None, collection: CollectionId, *, begins: str, limit: int
-    ) -> Sequence[NameCount]:
+    ) -> Sequence[EntityCount]:
         """The names that most passages mention, those whose key begins so."""
-        spelt: dict[str, list[Found]] = {}
+        spelt: dict[str, list[Mention]] = {}
         for names in (await self._within(sources, collection)).values():
             for key, name in names.items():
                 if key.startswith(begins):
                     spelt.setdefault(key, []).append(name)
         ordered = sorted(spelt, key=lambda key: (-len(spelt[key]), key))[:limit]
-        return [NameCount(key, *_mostly(spelt[key]), passages=len(spelt[key])) for key in ordered]
+        return [EntityCount(key, *_mostly(spelt[key]), passages=len(spelt[key])) for key in ordered]
 
-    async def put(self, found: Mapping[ChunkId, Sequence[Found]]) -> int:
+    async def put(self, found: Mapping[ChunkId, Sequence[Mention]]) -> int:
         """Store what passages mention in the place of what they did, and say how many names that is."""
         stored = 0
         for row in await self._records.hydrate(list(found)):
@@ -108,7 +108,7 @@ class MemoryNames:
 
     async def _within(
         self, sources: Sequence[SourceId] | None, collection: CollectionId
-    ) -> dict[ChunkId, dict[str, Found]]:
+    ) -> dict[ChunkId, dict[str, Mention]]:
         rows = await self._records.hydrate(sorted(self._found))
         return {
             row.chunk.id: self._found[row.chunk.id]
@@ -124,15 +124,15 @@ def _unread(chunk: Chunk, document: Document) -> Unread:
     return Unread(chunk.id, document.title, chunk.text, fact_ends(told), told_names(told))
 
 
-def _first(found: Sequence[Found]) -> dict[str, Found]:
+def _first(found: Sequence[Mention]) -> dict[str, Mention]:
     """The first mention of each name; one in the title comes before those in the text."""
-    first: dict[str, Found] = {}
+    first: dict[str, Mention] = {}
     for each in sorted(found, key=lambda mention: (mention.type != SUBJECT, mention.start)):
         first.setdefault(each.key, each)
     return first
 
 
-def _mostly(found: Sequence[Found]) -> tuple[str, str]:
+def _mostly(found: Sequence[Mention]) -> tuple[str, str]:
     """How a name is mostly spelt, and what it mostly is; a title tells that least of all."""
     counts = Counter((each.text, each.type) for each in found)
     return max(counts, key=lambda told: (told[1] != SUBJECT, counts[told], told[0]))

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Set
 from dataclasses import dataclass, field, replace
 
 from conspectus.errors import NotFound
-from conspectus.model.connections import Entry, Listing
+from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
 
 
@@ -13,7 +13,7 @@ from conspectus.model.records import NewDocument
 class MemoryWiki:
     """Pages by key, and when each was last touched; a page that is gone stays as a mark."""
 
-    pages: dict[str, tuple[Entry, str]] = field(default_factory=dict)
+    pages: dict[str, tuple[ConnectorEntry, str]] = field(default_factory=dict)
     touched: dict[str, int] = field(default_factory=dict)
     time: int = 0
 
@@ -21,7 +21,7 @@ class MemoryWiki:
         """Make or change a page; `parent` is the key of the one above, counted from 0 in order of making."""
         key = self._find(space, name) or f"{len(self.touched)}"
         self._touch(key)
-        self.pages[key] = (Entry(key, space, str(self.time), title=name, parent=parent), text)
+        self.pages[key] = (ConnectorEntry(key, space, str(self.time), title=name, parent=parent), text)
 
     async def delete(self, space: str, name: str) -> None:
         """Delete a page."""
@@ -76,7 +76,7 @@ class MemoryConnector:
         last = self._listing(touched, _cursor(now, spaces))
         yield replace(last, spaces_gone=tuple(sorted(known - spaces)), complete=before is None)
 
-    async def fetch(self, entry: Entry) -> NewDocument:
+    async def fetch(self, entry: ConnectorEntry) -> NewDocument:
         """The page as it is now. Raises NotFound where it is gone."""
         if entry.key not in self.wiki.pages:
             raise NotFound("page", entry.key)

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 from uuid import UUID
 
 from conspectus.errors import ConspectusError
-from conspectus.model.access import ROLES, SCOPES, Grantee, Scope, User
+from conspectus.model.access import ROLES, SCOPES, Principal, Scope, User
 from conspectus.model.filter import EVERYTHING, Eq, Filter, In
 from conspectus.model.ids import LOCAL
 from conspectus.model.records import NewDocument
@@ -298,14 +298,14 @@ class Doing:
             assert found == ((room.id, part, whom) in self.world.grants)
             self.world.grants.pop((room.id, part, whom), None)
 
-    def _may_change(self, who: Visitor, room: Room, part: str | None, whom: Grantee, *, rank: int) -> str:
+    def _may_change(self, who: Visitor, room: Room, part: str | None, whom: Principal, *, rank: int) -> str:
         """What comes of changing a grantee's role to or from a rank."""
         own = self.world.rank(who.user.id, room.id, part)
         seen = self.world.sees_room(who.user.id, room.id) and (part is None or own > 0)
         judged = self._judged(who, seen=seen, able=GIVES[own] >= max(rank, 1), scope="admin")
         if who.has("read") and not who.has("admin") and self.world.sees_room(who.user.id, room.id):
             return "NotAllowed"
-        if judged != "ok" or whom == Grantee("user", room.owner):
+        if judged != "ok" or whom == Principal("user", room.owner):
             return judged if judged != "ok" else "Conflict"
         held = self.world.grants.get((room.id, part, whom))
         return "ok" if held is None or GIVES[own] >= RANK[held] else "NotAllowed"
@@ -375,10 +375,10 @@ class Doing:
         users = [each for each in self.world.users.values() if each.id != LOCAL]
         return self.chance.choice(users) if users else None
 
-    def _someone(self) -> Grantee:
+    def _someone(self) -> Principal:
         users = [each for each in self.world.users if each != LOCAL]
-        found = [Grantee("user", each) for each in users] * 2
-        return self.chance.choice(found + [Grantee("group", each) for each in self.world.groups])
+        found = [Principal("user", each) for each in users] * 2
+        return self.chance.choice(found + [Principal("group", each) for each in self.world.groups])
 
     def _some_room(self) -> Room | None:
         rooms = list(self.world.rooms.values())

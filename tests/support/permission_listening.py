@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from conspectus.model.channels import ChannelQuestion
+from conspectus.model.channels import ChannelQuery
 from conspectus.model.chat import ChatRequest, Failure
 from conspectus.testing.chat_models import ScriptedChatModel
 from tests.support.permission_doing import Door, outcome
@@ -64,7 +64,7 @@ class Listening(Streaming):
 
     async def _asked(self, who: Visitor, view: Any, paper: Paper, word: str, *, seen: bool) -> Any:
         """What a question in the channel gets, with other channels or without."""
-        question = ChannelQuestion(
+        question = ChannelQuery(
             self.chance.choice([word, "anything"]),
             paper.source,
             paper.collection,

@@ -6,10 +6,10 @@ from functools import partial
 from typing import Any
 
 from conspectus.errors import ConspectusError
-from conspectus.model.access import Grantee
-from conspectus.model.channels import ChannelQuestion, NewMessage
+from conspectus.model.access import Principal
+from conspectus.model.channels import ChannelQuery, NewMessage
 from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, In, Not
-from conspectus.model.query import Query, Situation
+from conspectus.model.query import Query, QueryContext
 from conspectus.model.records import NewDocument
 from tests.support.permission_doing import outcome
 from tests.support.permission_model import RANK, Paper, Room, Visitor
@@ -25,7 +25,7 @@ from tests.support.permission_watching import (
 BUDGET = 300
 
 
-def on_a_collection(grantee: Grantee) -> Mapping[str, Attempt]:
+def on_a_collection(grantee: Principal) -> Mapping[str, Attempt]:
     """Every method that takes a collection which has to be there."""
     return {
         "find": lambda view, name: view.find_collection(name),
@@ -42,7 +42,7 @@ def on_a_collection(grantee: Grantee) -> Mapping[str, Attempt]:
         "source": lambda view, name: view.find_source("any", collection=name),
         "latest": lambda view, name: view.latest(channel="any", collection=name),
         "by key": lambda view, name: view.find_document("any", source="any", collection=name),
-        "channel": lambda view, name: view.channel_window(ChannelQuestion("x", "any", name), BUDGET),
+        "channel": lambda view, name: view.channel_window(ChannelQuery("x", "any", name), BUDGET),
         "change": lambda view, name: view.update_collection(name, description="x"),
         "rename": lambda view, name: view.update_collection(name, rename="x"),
         "delete": lambda view, name: view.delete_collection(name),
@@ -60,7 +60,7 @@ def on_a_collection(grantee: Grantee) -> Mapping[str, Attempt]:
     }
 
 
-def on_a_source(grantee: Grantee, room: Room) -> Mapping[str, Attempt]:
+def on_a_source(grantee: Principal, room: Room) -> Mapping[str, Attempt]:
     """Every method that takes a source, in a collection of which something may be seen."""
     home = room.id
     return {
@@ -82,8 +82,8 @@ def on_a_source(grantee: Grantee, room: Room) -> Mapping[str, Attempt]:
         "post": lambda view, name: view.post(NewMessage("x"), channel=name, collection=home),
         "latest": lambda view, name: view.latest(channel=name, collection=home),
         "by key": lambda view, name: view.find_document("any", source=name, collection=home),
-        "channel": lambda view, name: view.channel_window(ChannelQuestion("x", name, home), BUDGET),
-        "situation": lambda view, name: view.retrieve("x", collection=home, situation=Situation(name)),
+        "channel": lambda view, name: view.channel_window(ChannelQuery("x", name, home), BUDGET),
+        "situation": lambda view, name: view.retrieve("x", collection=home, situation=QueryContext(name)),
     }
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from conspectus.model.access import Grantee, Role, Scope, User
+from conspectus.model.access import Principal, Role, Scope, User
 from conspectus.model.ids import LOCAL
 
 RANK: dict[Role, int] = {"viewer": 1, "editor": 2, "manager": 3, "owner": 4}
@@ -82,7 +82,7 @@ class World:
     groups: dict[str, set[str]] = field(default_factory=dict)
     rooms: dict[str, Room] = field(default_factory=dict)
     papers: dict[str, Paper] = field(default_factory=dict)
-    grants: dict[tuple[str, str | None, Grantee], Role] = field(default_factory=dict)
+    grants: dict[tuple[str, str | None, Principal], Role] = field(default_factory=dict)
     streams: dict[str, str] = field(default_factory=dict)
     """The titles of the sources that are streams, by id."""
     watches: dict[str, Watch] = field(default_factory=dict)
@@ -91,8 +91,8 @@ class World:
         """The highest rank of a user on a source, or on a collection as a whole; 0 for none."""
         if user in {LOCAL, self.rooms[room].owner}:
             return RANK["owner"]
-        own = {Grantee("user", user)}
-        own |= {Grantee("group", group) for group, members in self.groups.items() if user in members}
+        own = {Principal("user", user)}
+        own |= {Principal("group", group) for group, members in self.groups.items() if user in members}
         places = {(room, None), (room, source)}
         return max(
             (
@@ -188,7 +188,7 @@ class World:
         self.watches = {alert: each for alert, each in self.watches.items() if each.owner != user}
         for members in self.groups.values():
             members.discard(user)
-        gone = Grantee("user", user)
+        gone = Principal("user", user)
         self.grants = {place: role for place, role in self.grants.items() if place[2] != gone}
         for room in self.rooms.values():
             if room.owner == user:

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from conspectus.model.graph import NewEdge, NewNode, Walk
-from conspectus.model.memory import Forgetting, MemoryQuestion, NewMemory, Retention, Scope
+from conspectus.model.graph import NewEdge, NewNode, Traversal
+from conspectus.model.memory import MemoryQuery, MemorySelection, NewMemory, Retention, Scope
 from conspectus.text.times import parse_instant
 from tests.support.permission_doing import outcome
 
@@ -38,15 +38,17 @@ Trial = Callable[[Any, Made], Awaitable[Any]]
 def of_memories() -> Mapping[str, Attempt]:
     """Every method that takes a collection of memories or of graphs which has to be there."""
     return {
-        "recall": lambda view, name: view.recall(MemoryQuestion("x", ANN, name)),
-        "window": lambda view, name: view.memory_window(MemoryQuestion("x", ANN, name), BUDGET),
+        "recall": lambda view, name: view.recall(MemoryQuery("x", ANN, name)),
+        "window": lambda view, name: view.memory_window(MemoryQuery("x", ANN, name), BUDGET),
         "last": lambda view, name: view.recent_memories(scope=ANN, collection=name),
         "memory": lambda view, name: view.memory("any", scope=ANN, collection=name),
         "versions": lambda view, name: view.memory_versions("any", scope=ANN, collection=name),
         "history": lambda view, name: view.memories(scope=ANN, collection=name),
         "how many": lambda view, name: view.count_memories(scope=ANN, collection=name),
         "change": lambda view, name: view.update_memory("any", scope=ANN, collection=name, text="x"),
-        "forget": lambda view, name: view.forget(Forgetting(everything=True), scope=ANN, collection=name),
+        "forget": lambda view, name: view.forget(
+            MemorySelection(everything=True), scope=ANN, collection=name
+        ),
         "rules": lambda view, name: view.retentions(collection=name),
         "no rule": lambda view, name: view.retain(None, scope=ANN, collection=name),
         "apply": lambda view, name: view.apply_retention(collection=name),
@@ -77,8 +79,8 @@ def of_memories() -> Mapping[str, Attempt]:
 
 
 READING: Mapping[str, Trial] = {
-    "recall": lambda v, m: v.recall(MemoryQuestion("tea", ANN, m.collection)),
-    "memory_window": lambda v, m: v.memory_window(MemoryQuestion("tea", ANN, m.collection), BUDGET),
+    "recall": lambda v, m: v.recall(MemoryQuery("tea", ANN, m.collection)),
+    "memory_window": lambda v, m: v.memory_window(MemoryQuery("tea", ANN, m.collection), BUDGET),
     "recent_memories": lambda v, m: v.recent_memories(scope=ANN, collection=m.collection),
     "memory": lambda v, m: v.memory(m.mine, scope=ANN, collection=m.collection),
     "memory_versions": lambda v, m: v.memory_versions(m.mine, scope=ANN, collection=m.collection),
@@ -99,7 +101,7 @@ READING_A_GRAPH: Mapping[str, Trial] = {
     "node": lambda v, m: v.node("ann", **_graph(m)),
     "nodes": lambda v, m: v.nodes(**_graph(m)),
     "edges": lambda v, m: v.edges(**_graph(m)),
-    "neighbours": lambda v, m: v.neighbours("ann", Walk(2), **_graph(m)),
+    "neighbours": lambda v, m: v.neighbours("ann", Traversal(2), **_graph(m)),
     "find_nodes": lambda v, m: v.find_nodes("Ann", **_graph(m)),
     "graph_at": lambda v, m: v.graph_at(WHEN, **_graph(m)),
     "export_graph": lambda v, m: v.export_graph(**_graph(m)),
@@ -115,7 +117,7 @@ CHANGING: Mapping[str, Trial] = {
     "retain": lambda v, m: v.retain(Retention(most=0), scope=ANN, collection=m.collection),
     "apply_retention": lambda v, m: v.apply_retention(collection=m.collection, preview=True),
     "start_retention": lambda v, m: v.start_retention(collection=m.collection),
-    "forget": lambda v, m: v.forget(Forgetting(ids=(m.mine,)), scope=ANN, collection=m.collection),
+    "forget": lambda v, m: v.forget(MemorySelection(ids=(m.mine,)), scope=ANN, collection=m.collection),
 }
 """What only editors of the memories may do, in an order in which all of it can be done."""
 
@@ -137,16 +139,16 @@ MANAGING: Mapping[str, Trial] = {
 """What only managers may do."""
 
 PRYING: Mapping[str, Trial] = {
-    "recall": lambda v, m: v.recall(MemoryQuestion(SECRET, BOB, m.collection)),
+    "recall": lambda v, m: v.recall(MemoryQuery(SECRET, BOB, m.collection)),
     "everybody's": lambda v, m: v.retrieve(SECRET, collection=m.collection),
-    "memory_window": lambda v, m: v.memory_window(MemoryQuestion(SECRET, BOB, m.collection), BUDGET),
+    "memory_window": lambda v, m: v.memory_window(MemoryQuery(SECRET, BOB, m.collection), BUDGET),
     "recent_memories": lambda v, m: v.recent_memories(scope=BOB, collection=m.collection),
     "memory": lambda v, m: v.memory(m.others, scope=BOB, collection=m.collection),
     "memory_versions": lambda v, m: v.memory_versions(m.others, scope=BOB, collection=m.collection),
     "memories": lambda v, m: v.memories(scope=BOB, collection=m.collection),
     "conversations": lambda v, m: v.conversations(scope=BOB, collection=m.collection),
     "export_memories": lambda v, m: v.export_memories(scope=BOB, collection=m.collection),
-    "forget": lambda v, m: v.forget(Forgetting(everything=True), scope=BOB, collection=m.collection),
+    "forget": lambda v, m: v.forget(MemorySelection(everything=True), scope=BOB, collection=m.collection),
     "names": lambda v, m: v.names(collection=m.collection),
     "graphs": lambda v, m: v.graphs(collection=m.collection),
     "update_memory": lambda v, m: v.update_memory(m.others, scope=BOB, collection=m.collection, text="x"),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from conspectus.errors import NotFound
-from conspectus.model.access import SCOPES, Grantee
+from conspectus.model.access import SCOPES, Principal
 from conspectus.model.streams import (
     AlertEvent,
     CaptionRange,
@@ -15,8 +15,8 @@ from conspectus.model.streams import (
     NewCaption,
     NewEvent,
     NewStream,
+    StreamQuery,
     SummaryRequest,
-    VideoQuestion,
 )
 from tests.support.permission_listening import Listening
 from tests.support.permission_model import SEEN, Paper, Room, Visitor, Watch
@@ -46,9 +46,9 @@ def on_a_stream(home: str) -> Mapping[str, Attempt]:
         "captions": lambda view, name: view.captions(stream=name, collection=home),
         "clear": lambda view, name: view.clear_stream(name, collection=home),
         "clear some": lambda view, name: view.clear_stream(name, collection=home, within=CaptionRange(0, 9)),
-        "moments": lambda view, name: view.find_moments(VideoQuestion("x", (name,), home)),
-        "at a time": lambda view, name: view.find_moments(VideoQuestion("at 0:10", (name,), home)),
-        "video window": lambda view, name: view.video_window(VideoQuestion("x", (name,), home), BUDGET),
+        "moments": lambda view, name: view.find_moments(StreamQuery("x", (name,), home)),
+        "at a time": lambda view, name: view.find_moments(StreamQuery("at 0:10", (name,), home)),
+        "video window": lambda view, name: view.video_window(StreamQuery("x", (name,), home), BUDGET),
         "events": lambda view, name: view.events(stream=name, collection=home),
         "entities": lambda view, name: view.entities(stream=name, collection=home),
         "timeline": lambda view, name: view.entity_timeline("x", stream=name, collection=home),
@@ -68,7 +68,7 @@ def in_a_collection() -> Mapping[str, Attempt]:
     return {
         **{what: _anywhere(what) for what in on_a_stream("") if what not in making},
         "streams": lambda view, name: view.streams(collection=name),
-        "all streams": lambda view, name: view.find_moments(VideoQuestion("x", collection=name)),
+        "all streams": lambda view, name: view.find_moments(StreamQuery("x", collection=name)),
         "alerts": lambda view, name: view.alerts(collection=name),
         "alert on all": lambda view, name: view.put_alert(NewAlert("x", "x", name)),
     }
@@ -115,7 +115,7 @@ class Watching(Listening):
         assert {each.source.id for each in found} == mine
         for each in found:
             assert each.captions == len(self.world.track(each.source.id, "caption"))
-        asked = VideoQuestion(SEEN, collection=room.id, limit=MOST)
+        asked = StreamQuery(SEEN, collection=room.id, limit=MOST)
         moments = await view.find_moments(asked)
         assert {each.stream.id for each in moments.moments} <= mine
         window = await view.video_window(asked, BUDGET)
@@ -153,7 +153,7 @@ class Watching(Listening):
         assert only.document.id == paper.id
         spans = await view.entity_timeline(self.chance.choice(paper.words[:4]), **place)
         assert [each.documents for each in spans] == [(paper.id,)]
-        asked = VideoQuestion(paper.words[0], (place["stream"],), place["collection"])
+        asked = StreamQuery(paper.words[0], (place["stream"],), place["collection"])
         found = await view.find_moments(asked)
         assert paper.id in {each.document.id for moment in found.moments for each in moment.captions}
         window = await view.video_window(asked, BUDGET)
@@ -251,7 +251,7 @@ class Watching(Listening):
             yield from ((room, stream, Visitor(each, SCOPES)) for each in able if each.id != room.owner)
 
     async def _grant(self, room: Room, stream: str, who: Visitor) -> None:
-        whom = Grantee("user", who.user.id)
+        whom = Principal("user", who.user.id)
         await (await self._as_owner()).grant(room.id, whom, "viewer", source=stream)
         self.world.grants[room.id, stream, whom] = "viewer"
 

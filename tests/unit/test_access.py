@@ -16,7 +16,7 @@ from conspectus.errors import (
     NotFound,
     ProviderUnavailable,
 )
-from conspectus.model.access import Grantee, Person
+from conspectus.model.access import Person, Principal
 from conspectus.model.filter import EVERYTHING, Eq
 from conspectus.model.jobs import Upload
 from conspectus.model.records import Chunk, NewDocument
@@ -24,7 +24,7 @@ from conspectus.ports import Vectors
 from conspectus.settings import Settings
 from conspectus.testing.embedders import HashedEmbedder
 
-BOB = Grantee("user", "bob")
+BOB = Principal("user", "bob")
 MINE, THEIRS = "shared plums", "hidden quinces"
 
 

@@ -11,7 +11,7 @@ from tests.network import DeadNetwork, Directory
 
 from conspectus.errors import ForbiddenAddress, InvalidInput
 from conspectus.sources.web.address_policy import (
-    Boundary,
+    AddressPolicy,
     Connections,
     is_inside_name,
     is_public,
@@ -74,8 +74,8 @@ def test_an_address_within_an_address_is_never_more_public(address: IPv4Address)
 )
 def test_local_names(name: str) -> None:
     assert is_inside_name(name)
-    assert not Boundary().may_ask(name)
-    assert not Boundary().admits(name, ip_address("8.8.8.8"))
+    assert not AddressPolicy().may_ask(name)
+    assert not AddressPolicy().admits(name, ip_address("8.8.8.8"))
 
 
 def test_names_that_only_look_local() -> None:
@@ -83,7 +83,9 @@ def test_names_that_only_look_local() -> None:
 
 
 def test_an_operator_allows_names_addresses_and_networks() -> None:
-    boundary = Boundary.from_entries(["Wiki.Internal", " 127.0.0.1 ", "10.1.0.0/16", "[::1]", "fd00::/8", ""])
+    boundary = AddressPolicy.from_entries(
+        ["Wiki.Internal", " 127.0.0.1 ", "10.1.0.0/16", "[::1]", "fd00::/8", ""]
+    )
     admitted = [
         boundary.admits("x.org", ip_address(text)) for text in ("127.0.0.1", "10.1.2.3", "::1", "fd01::1")
     ]
@@ -103,14 +105,16 @@ def test_an_operator_allows_names_addresses_and_networks() -> None:
 )
 def test_entries_that_mean_nothing_are_refused(entry: str) -> None:
     with pytest.raises(InvalidInput, match="fetch_allowed_networks"):
-        Boundary.from_entries([entry])
+        AddressPolicy.from_entries([entry])
 
 
 async def connect(
     host: str, *answers: str, allow: tuple[str, ...] = (), alive: tuple[str, ...] = ()
 ) -> list[str]:
     network = DeadNetwork(alive)
-    connections = Connections(Boundary.from_entries(allow), resolve=Directory({host: answers}), below=network)
+    connections = Connections(
+        AddressPolicy.from_entries(allow), resolve=Directory({host: answers}), below=network
+    )
     with pytest.raises((httpcore.ConnectError, ForbiddenAddress, socket.gaierror)):
         await connections.connect_tcp(host, 1, timeout=1)
     return network.tried
@@ -136,7 +140,7 @@ async def test_nothing_is_tried_for_a_name_without_address_or_a_local_one() -> N
 async def test_a_name_is_looked_up_once_for_each_connection() -> None:
     directory = Directory({"a.org": [["8.8.8.8"], ["127.0.0.1"], ["8.8.4.4"]]})
     network = DeadNetwork()
-    connections = Connections(Boundary(), resolve=directory, below=network)
+    connections = Connections(AddressPolicy(), resolve=directory, below=network)
     for error in (httpcore.ConnectError, ForbiddenAddress, httpcore.ConnectError):
         with pytest.raises(error):
             await connections.connect_tcp("a.org", 80)
@@ -146,7 +150,7 @@ async def test_a_name_is_looked_up_once_for_each_connection() -> None:
 
 async def test_no_local_socket_is_opened() -> None:
     with pytest.raises(ForbiddenAddress):
-        await Connections(Boundary(), resolve=resolve_name).connect_unix_socket("/run/docker.sock")
+        await Connections(AddressPolicy(), resolve=resolve_name).connect_unix_socket("/run/docker.sock")
 
 
 async def test_the_system_looks_names_up() -> None:
@@ -157,7 +161,7 @@ async def test_the_system_looks_names_up() -> None:
 
 async def test_local_names_are_not_even_looked_up() -> None:
     directory = Directory({}, "8.8.8.8")
-    connections = Connections(Boundary(), resolve=directory, below=DeadNetwork())
+    connections = Connections(AddressPolicy(), resolve=directory, below=DeadNetwork())
     for host in ("metadata.google.internal", "localhost", "127.0.0.1"):
         with pytest.raises(ForbiddenAddress):
             await connections.connect_tcp(host, 80)

@@ -8,7 +8,7 @@ import pytest
 from conspectus.facades import agent
 from conspectus.facades.agent.context import ContextOptions
 from conspectus.facades.agent.mapping import Beside
-from conspectus.facades.agent.query import Asking
+from conspectus.facades.agent.query import AgentQuery
 
 ROOT = Path(__file__).resolve().parents[2]
 MANUAL = (ROOT / "docs" / "agent.md").read_text(encoding="utf-8")
@@ -32,7 +32,7 @@ def test_every_method_is_named(kind: type) -> None:
     assert f"`{kind.__name__}`" in MANUAL
 
 
-@pytest.mark.parametrize("words", [ContextOptions, Beside, Asking], ids=lambda words: words.__name__)
+@pytest.mark.parametrize("words", [ContextOptions, Beside, AgentQuery], ids=lambda words: words.__name__)
 def test_every_argument_is_named(words: type) -> None:
     assert {each for each in words.__annotations__ if f"`{each}" not in MANUAL} == set()
 

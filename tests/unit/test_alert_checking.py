@@ -17,14 +17,14 @@ from conspectus.ingest.embedding_worker import packed
 from conspectus.model.filter import Eq
 from conspectus.model.ids import ChunkId, DocumentId, SourceId
 from conspectus.model.records import Collection, Document, PreparedDocument
-from conspectus.model.retry_policy import Patience
+from conspectus.model.retry_policy import RetryPolicy
 from conspectus.model.streams import Alert
 from conspectus.ports import Vectors
-from conspectus.ports.alerts import Told
+from conspectus.ports.alerts import AlertMatch
 from conspectus.records.jobs.file_locks import FileHold
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.records.streams.alerts import SqlAlerts
-from conspectus.sources.web.address_policy import Boundary
+from conspectus.sources.web.address_policy import AddressPolicy
 from conspectus.sources.web.webhooks import WebhookPoster
 from conspectus.streams.alert_checker import Checker
 from conspectus.streams.webhook_delivery import HIDDEN, Deliverer
@@ -183,13 +183,13 @@ class Sending:
         self.store = store
         self.hook = f"{server.base}/hook"
         self.hidden: set[str] = set()
-        self.poster = WebhookPoster(Boundary.from_entries(["127.0.0.1"]), seconds=5)
-        patience = Patience(attempts=3, first_wait=10.0, chance=lambda: 1.0)
+        self.poster = WebhookPoster(AddressPolicy.from_entries(["127.0.0.1"]), seconds=5)
+        patience = RetryPolicy(attempts=3, first_wait=10.0, chance=lambda: 1.0)
         self.deliverer = Deliverer(
             store.alerts, self.poster, body=self.body, patience=patience, clock=lambda: store.now
         )
 
-    async def body(self, event: Told) -> bytes | None:
+    async def body(self, event: AlertMatch) -> bytes | None:
         return None if event.document in self.hidden else str(event.document).encode()
 
     async def round(self) -> list[tuple[str, int]]:

@@ -16,7 +16,7 @@ from tests.support.web_server import Answer, ScriptedServer
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import NotAllowed, NotFound, TooLarge
-from conspectus.model.access import Grantee, Person
+from conspectus.model.access import Person, Principal
 from conspectus.model.ids import UserId
 from conspectus.model.streams import AlertEvent, NewAlert, NewCaption, NewStream
 from conspectus.streams.webhook_delivery import HIDDEN
@@ -42,10 +42,10 @@ class House:
         return written.id
 
     async def let_in(self, stream: str = "cam") -> None:
-        await self.owner.grant("default", Grantee("user", self.name), "viewer", source=stream)
+        await self.owner.grant("default", Principal("user", self.name), "viewer", source=stream)
 
     async def shut_out(self, stream: str = "cam") -> None:
-        await self.owner.revoke("default", Grantee("user", self.name), source=stream)
+        await self.owner.revoke("default", Principal("user", self.name), source=stream)
 
     async def all_checked(self) -> None:
         """Wait until no alert is behind, and no vector is still to come, with which it would look again."""

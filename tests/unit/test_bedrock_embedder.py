@@ -13,7 +13,7 @@ from tests.support.vendor_protocols import bedrock, expected
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.ingest.embedding_queue import EmbedQueue
 from conspectus.model.jobs import EmbeddingRequest
-from conspectus.model.retry_policy import Patience
+from conspectus.model.retry_policy import RetryPolicy
 from conspectus.providers.bedrock_embedder import BedrockEmbedder
 
 MODEL = "us.cohere.embed-v4:0"
@@ -136,7 +136,7 @@ async def test_behind_the_queue_throttling_is_waited_out_and_a_refused_batch_is_
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    queue = EmbedQueue(embedder, patience=Patience(sleep=sleep))
+    queue = EmbedQueue(embedder, patience=RetryPolicy(sleep=sleep))
     server.plan.extend([failing(429, retry_after=2), failing(400), told({}), failing(400)])
     calls = [queue.embed_documents([text]) for text in ("bad", "worse")]
     errors = await asyncio.gather(*calls, return_exceptions=True)

@@ -13,9 +13,9 @@ from tests.memories import ANN, BOB, SETTINGS, keys, person, question, said, say
 
 from conspectus import Engine
 from conspectus.errors import InvalidInput, NotAllowed, NotFound, TooLarge
-from conspectus.model.access import Grantee
+from conspectus.model.access import Principal
 from conspectus.model.graph import Fact
-from conspectus.model.memory import Forgetting, Memory, NewMemory, Scope
+from conspectus.model.memory import Memory, MemorySelection, NewMemory, Scope
 
 PAGES = replace(SETTINGS, max_export_lines=100)
 
@@ -152,7 +152,7 @@ async def test_what_was_forgotten_comes_back_when_it_is_taken_in(engine: Engine)
     [made] = await say(engine, ANN, NewMemory("one", "k"))
     lines = await exported(engine, ANN)
     for _ in range(2):
-        assert (await engine.forget(Forgetting((made.id,)), scope=ANN)).memories == 1
+        assert (await engine.forget(MemorySelection((made.id,)), scope=ANN)).memories == 1
         [done] = await engine.import_memories(lines)
         assert (done.id, done.outcome) == (made.id, "added")
     assert await exported(engine, ANN) == lines
@@ -197,7 +197,7 @@ async def test_only_who_may_write_there_takes_in(engine: Engine) -> None:
     with pytest.raises(NotFound):
         await ann.export_memories(scope=ANN)
     home = await engine.find_source("memory/ann/bot/monday", collection="memory")
-    await engine.grant("memory", Grantee("user", "ann"), "viewer", source=home.id)
+    await engine.grant("memory", Principal("user", "ann"), "viewer", source=home.id)
     assert (await ann.export_memories(scope=Scope("ann"))).lines == tuple(lines)
     for scope in (None, Scope("carl")):
         with pytest.raises(NotAllowed):

@@ -2,12 +2,12 @@
 
 import pytest
 
-from conspectus.sources.chats.channel_builder import People
+from conspectus.sources.chats.channel_builder import ExportUsers
 from conspectus.sources.chats.slack_text import SlackText
 
 
 def reader() -> SlackText:
-    people = People()
+    people = ExportUsers()
     people.learn("U1", "Annie")
     return SlackText(people, {"C1": "general"})
 

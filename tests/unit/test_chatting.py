@@ -21,7 +21,7 @@ from conspectus.errors import (
     StorageBusy,
     TooLarge,
 )
-from conspectus.model.access import Grantee, Person
+from conspectus.model.access import Person, Principal
 from conspectus.model.chat import (
     Allocation,
     ChatEvent,
@@ -370,7 +370,7 @@ async def test_only_who_may_write_in_a_channel_keeps_a_chat_there(opened: Openin
     async with opened(model) as engine:
         ann = await engine.create_user("ann")
         await engine.source("desk", kind="channel")
-        await engine.grant("default", Grantee("user", ann.id), "viewer", source="desk")
+        await engine.grant("default", Principal("user", ann.id), "viewer", source="desk")
         with pytest.raises(NotAllowed):
             await events(engine.answering(Person("ann", id=ann.id)), ChatRequest("x", keep_in="desk"))
     assert model.asked == []

@@ -19,7 +19,7 @@ from tests.support.web_server import (
 
 import conspectus
 from conspectus import Eq, NewDocument, RemoteEngine, Settings, bootstrap
-from conspectus.client.transport import Channel, Limits
+from conspectus.client.transport import Transport, TransportLimits
 from conspectus.errors import (
     Conflict,
     ConspectusError,
@@ -34,7 +34,7 @@ from conspectus.errors import (
 )
 from conspectus.model.channels import NewMessage
 from conspectus.model.jobs import Upload
-from conspectus.model.retry_policy import Patience
+from conspectus.model.retry_policy import RetryPolicy
 from conspectus.web.problem_details import problem_of
 
 API = "/api/v1"
@@ -72,9 +72,9 @@ class Waits(list[float]):
 async def remote(
     answers: Mapping[str, Script], *, waits: Waits | None = None, seconds: float = 5.0, most: int = 10_000
 ) -> AsyncIterator[tuple[RemoteEngine, ScriptedServer]]:
-    patience = Patience(attempts=4, sleep=Waits() if waits is None else waits, chance=lambda: 1.0)
+    patience = RetryPolicy(attempts=4, sleep=Waits() if waits is None else waits, chance=lambda: 1.0)
     async with ScriptedServer(answers) as server, httpx.AsyncClient(timeout=seconds) as http:
-        channel = Channel(http, server.base, Limits(seconds, most, patience))
+        channel = Transport(http, server.base, TransportLimits(seconds, most, patience))
         yield (
             RemoteEngine(channel, bootstrap.local_files(SETTINGS), bootstrap.local_archives(SETTINGS)),
             server,
@@ -253,7 +253,7 @@ async def test_nobody_there_is_said_after_a_few_tries() -> None:
         pass
     waits = Waits()
     async with httpx.AsyncClient() as http:
-        channel = Channel(http, server.base, Limits(5, 10, Patience(4, sleep=waits)))
+        channel = Transport(http, server.base, TransportLimits(5, 10, RetryPolicy(4, sleep=waits)))
         with pytest.raises(ServerUnavailable, match="cannot be reached"):
             await RemoteEngine(
                 channel, bootstrap.local_files(SETTINGS), bootstrap.local_archives(SETTINGS)

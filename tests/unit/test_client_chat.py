@@ -21,7 +21,7 @@ from conspectus.client.event_stream import ServerEvent, events_in
 from conspectus.errors import InvalidInput, NotFound, ServerUnavailable, TooLarge
 from conspectus.model.chat import Allocation, ChatEvent, ChatRequest, Delta, Sources, Usage
 from conspectus.model.filter import Eq
-from conspectus.model.query import Situation
+from conspectus.model.query import QueryContext
 from conspectus.model.results import Message
 from conspectus.settings import Settings
 from conspectus.testing.chat_models import ScriptedChatModel
@@ -128,7 +128,7 @@ async def test_an_answer_without_an_end_is_given_up() -> None:
 FULL = ChatRequest(
     "backups", history=(Message("user", "a\r\n"), Message("assistant", "é")), collection="wiki",
     where=Eq("kind", "page"), inject=True, instructions="Be terse.", allocation=Allocation(answer=5),
-    floor=None, situation=Situation(at=datetime(2026, 1, 1, tzinfo=UTC)), form="tasks", temperature=0.5,
+    floor=None, situation=QueryContext(at=datetime(2026, 1, 1, tzinfo=UTC)), form="tasks", temperature=0.5,
 )  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from conspectus.client.encode import budget_json, document_json, encoded, query_
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import Eq
 from conspectus.model.query import Budget, Query
-from conspectus.model.records import NewDocument, Period, Place, Receipt, Source, Written
+from conspectus.model.records import NewDocument, Period, Receipt, Source, TextPosition, Written
 from conspectus.text.times import parse_instant
 
 SOURCE = {"id": "s", "collection": "c", "name": "n", "metadata": {"a": [1, None]}, "kind": "web"}
@@ -62,7 +62,9 @@ def test_only_what_was_said_of_a_document_is_sent() -> None:
 
 
 def test_places_are_those_of_the_text_that_is_sent() -> None:
-    told = document_json(NewDocument("\ud83c\udf89 a\x00b", places=(Place(0), Place(3, page=2))))
+    told = document_json(
+        NewDocument("\ud83c\udf89 a\x00b", places=(TextPosition(0), TextPosition(3, page=2)))
+    )
     assert told["text"] == "🎉 a\ufffdb"
     assert told["places"] == [
         {"start": 0, "page": None, "headings": []},
@@ -77,7 +79,7 @@ def test_places_are_those_of_the_text_that_is_sent() -> None:
         ({"metadata": {"a": {1, 2}}}, "metadata"),
         ({"metadata": {1: 2}}, "metadata"),
         ({"occurred": "yesterday"}, "time"),
-        ({"places": (Place(9),)}, "places"),
+        ({"places": (TextPosition(9),)}, "places"),
         ({"spans": ((0, 3),), "text": "\ud83c\udf89"}, "spans"),
     ],
 )

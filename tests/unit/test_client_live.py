@@ -13,7 +13,7 @@ from tests.unit.test_showing import caption
 
 from conspectus.bootstrap import local_archives, local_files
 from conspectus.client.engine import RemoteEngine
-from conspectus.client.transport import PATIENCE, Channel, Limits
+from conspectus.client.transport import PATIENCE, Transport, TransportLimits
 from conspectus.errors import NotFound, ServerUnavailable
 from conspectus.model.streams import LiveCaption
 from conspectus.settings import Settings
@@ -45,9 +45,9 @@ async def at_once(_seconds: float) -> None:
 async def connected(url: str) -> AsyncIterator[RemoteEngine]:
     """A client that asks again without waiting."""
     patience = replace(PATIENCE, sleep=at_once)
-    limits = Limits(SETTINGS.client_timeout_seconds, SETTINGS.max_response_bytes, patience)
+    limits = TransportLimits(SETTINGS.client_timeout_seconds, SETTINGS.max_response_bytes, patience)
     async with httpx.AsyncClient() as http:
-        channel = Channel(http, url, limits)
+        channel = Transport(http, url, limits)
         yield RemoteEngine(channel, local_files(SETTINGS), local_archives(SETTINGS))
 
 

@@ -13,8 +13,8 @@ import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import NotFound, StorageError
 from conspectus.facades.conversation import Conversations
-from conspectus.model.access import Grantee, Person
-from conspectus.model.channels import ChannelQuestion, NewMessage
+from conspectus.model.access import Person, Principal
+from conspectus.model.channels import ChannelQuery, NewMessage
 from conspectus.providers.tokenizers import counter
 from conspectus.testing.embedders import HashedEmbedder, StatedEmbedder
 
@@ -43,7 +43,7 @@ async def say(engine: Engine, channel: str, text: str, key: str) -> None:
 
 
 async def keys(engine: Engine, tokens: int = 4_000, **asked: object) -> list[str]:
-    question = ChannelQuestion("zzz", "here", at=NOW, **asked)
+    question = ChannelQuery("zzz", "here", at=NOW, **asked)
     return sorted(each.key for each in (await engine.channel_window(question, tokens)).messages)
 
 
@@ -98,7 +98,7 @@ async def test_never_a_token_over_and_never_empty_for_one_large_message(stated: 
     long = message("1", "cosine 0.99 " + "and so on. " * 500, minutes=1)
     await stated.post([long, message("2", "cosine 0.9")], channel="here", link=False, wait=True)
     for tokens in (0, 1, 40, 200):
-        window = await stated.channel_window(ChannelQuestion("zzz", "here", at=NOW, floor=0.5), tokens)
+        window = await stated.channel_window(ChannelQuery("zzz", "here", at=NOW, floor=0.5), tokens)
         assert window.tokens <= tokens
         assert bool(window.messages) is (tokens >= 40)
 
@@ -138,9 +138,9 @@ async def test_a_hidden_channel_is_never_related(engine: Engine) -> None:
             NewMessage(f"the deploy failed, {channel}", key=channel), channel=channel, wait=True
         )
     here = await engine.find_source("here", collection="default")
-    await engine.grant("default", Grantee("user", ann.id), "viewer", source=here.id)
+    await engine.grant("default", Principal("user", ann.id), "viewer", source=here.id)
     theirs = engine.answering(Person("ann", id=ann.id))
-    question = ChannelQuestion("why did the deploy fail?", "here", related=True, floor=0.0)
+    question = ChannelQuery("why did the deploy fail?", "here", related=True, floor=0.0)
     window = await theirs.channel_window(question, 4_000)
     assert window.channels == ("here",)
     assert "secret" not in window.window.text
@@ -156,7 +156,7 @@ async def test_a_member_is_asked_only_what_the_member_may_read(engine: Engine) -
         await engine.post(
             NewMessage(f"the deploy failed, {channel}", key=channel), channel=channel, wait=True
         )
-    question = ChannelQuestion("why did the deploy fail?", "here", related=True, floor=0.0)
+    question = ChannelQuery("why did the deploy fail?", "here", related=True, floor=0.0)
     assert (await engine.channel_window(replace(question, member="ann"), 4_000)).channels == ("here", "all")
     assert set((await engine.channel_window(replace(question, member="bo"), 4_000)).channels) == {
         "here",
@@ -172,7 +172,7 @@ async def test_a_store_that_fails_is_an_error_and_not_an_empty_window(engine: En
     with closing(sqlite3.connect(tmp_path / "data" / "records.sqlite")) as other:
         other.execute("DROP TABLE chunks")
     with pytest.raises(StorageError):
-        await engine.channel_window(ChannelQuestion("deploy", "here"), 4_000)
+        await engine.channel_window(ChannelQuery("deploy", "here"), 4_000)
 
 
 async def test_edits_and_deletions_follow_at_once(engine: Engine) -> None:
@@ -192,7 +192,7 @@ async def test_edits_and_deletions_follow_at_once(engine: Engine) -> None:
 async def test_what_the_platform_itself_says_is_no_context(engine: Engine) -> None:
     joined = replace(message("1", "the deploy bot has joined the channel"), role="system")
     await engine.post([joined, message("2", "the deploy failed")], channel="here", wait=True)
-    question = ChannelQuestion("the deploy", "here", floor=0.0)
+    question = ChannelQuery("the deploy", "here", floor=0.0)
     assert [each.key for each in (await engine.channel_window(question, 4_000)).messages] == ["2"]
     assert len(await engine.latest(channel="here")) == 2
 

@@ -8,8 +8,8 @@ import pytest
 from tests.support.batches import CountingModel, ManualClock, row_of
 
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
-from conspectus.ingest.embedding_queue import EmbedQueue, Sharing
-from conspectus.model.retry_policy import Patience
+from conspectus.ingest.embedding_queue import BatchSharing, EmbedQueue
+from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports.jobs import ASKING, asking
 
 Make = Callable[..., EmbedQueue]
@@ -33,9 +33,11 @@ async def make(clock: ManualClock) -> AsyncIterator[Make]:
     made = []
 
     def queue(model: CountingModel, *, attempts: int = 5, **sharing) -> EmbedQueue:
-        patience = Patience(attempts, sleep=clock.sleep, chance=lambda: 1.0)
+        patience = RetryPolicy(attempts, sleep=clock.sleep, chance=lambda: 1.0)
         made.append(
-            EmbedQueue(model, sharing=Sharing(**{"texts": 5, "wait": 0.05, **sharing}), patience=patience)
+            EmbedQueue(
+                model, sharing=BatchSharing(**{"texts": 5, "wait": 0.05, **sharing}), patience=patience
+            )
         )
         return made[-1]
 
@@ -168,7 +170,7 @@ async def test_five_tries_in_all(make: Make, clock: ManualClock) -> None:
 @pytest.mark.parametrize(("chance", "waits"), [(0.0, [0.5, 1.0]), (0.5, [0.75, 1.5])])
 async def test_waits_are_shortened_by_chance(clock: ManualClock, chance: float, waits: list[float]) -> None:
     model = CountingModel(busy(), busy())
-    queue = EmbedQueue(model, patience=Patience(sleep=clock.sleep, chance=lambda: chance))
+    queue = EmbedQueue(model, patience=RetryPolicy(sleep=clock.sleep, chance=lambda: chance))
     task = asyncio.create_task(queue.embed_query("a"))
     await clock.advance(5)
     await task
@@ -330,7 +332,7 @@ async def test_rows_of_another_shape_are_refused(make: Make) -> None:
 
 async def test_real_time_needs_no_help() -> None:
     model = CountingModel(busy(retry_after=0.0))
-    queue = EmbedQueue(model, sharing=Sharing(wait=0.01))
+    queue = EmbedQueue(model, sharing=BatchSharing(wait=0.01))
     assert (await queue.embed_documents(["a", "b"])).tolist() == rows("a", "b")
     assert queue.space == model.space
     await queue.close()

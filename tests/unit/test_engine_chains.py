@@ -12,7 +12,7 @@ from tests.support.served import served
 import conspectus
 from conspectus import Engine, Eq, NewDocument, Not, Settings
 from conspectus.errors import InvalidInput
-from conspectus.model.access import Grantee, Person
+from conspectus.model.access import Person, Principal
 from conspectus.web.app import application
 
 API_KEY = (
@@ -93,7 +93,7 @@ async def test_a_chain_shows_nothing_that_is_hidden(engine: Engine) -> None:
     alice, bob = (engine.answering(Person(each.name, False, each.id)) for each in people.values())
     await alice.add(said(0, "a secret plum"), source="hidden", collection="wiki")
     await alice.add(conversation()[1:], source="open", collection="wiki")
-    await alice.grant("wiki", Grantee("user", "bob"), "viewer", source="open")
+    await alice.grant("wiki", Principal("user", "bob"), "viewer", source="open")
     found = await bob.retrieve("developer keys", collection="alice/wiki", limit=1, chain=8)
     assert [hit.document.key for hit in found.hits] == ["3", "2", "1"]
     named = Not(Eq(("reply_to",), "1"))

@@ -10,7 +10,7 @@ import pytest
 import conspectus
 from conspectus import Engine, NewDocument, Settings
 from conspectus.errors import Changed, InvalidInput, NotFound
-from conspectus.model.records import Place
+from conspectus.model.records import TextPosition
 
 SETTINGS = replace(Settings(), chunk_size=400, chunk_overlap=40, embedder="none")
 
@@ -44,7 +44,9 @@ async def test_chunks_that_do_not_make_up_the_text_are_refused(
 
 async def test_pages_survive_a_new_title(engine: Engine) -> None:
     text = "first page\n\n" + "second page " * 60
-    new = NewDocument(text=text, places=(Place(0, 1, ("Intro",)), Place(12, 2, ("Intro", "More"))))
+    new = NewDocument(
+        text=text, places=(TextPosition(0, 1, ("Intro",)), TextPosition(12, 2, ("Intro", "More")))
+    )
     document = (await engine.add(new))[0].id
     before = [(each.page, each.heading) for each in await engine.chunks(document)]
     await engine.update(document, title="T")

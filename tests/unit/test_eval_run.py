@@ -8,7 +8,7 @@ import pytest
 
 from conspectus.errors import InvalidInput
 from conspectus.evals.run import conversation, retrieval
-from conspectus.model.graph import GraphAsk
+from conspectus.model.graph import GraphExpansion
 from conspectus.settings import Settings
 
 WORDS_ONLY = Settings(embedder="none")
@@ -70,12 +70,12 @@ async def test_documents_are_ranked_by_their_best_chunk_under_the_filter(tmp_pat
 
 
 async def test_with_the_graph_both_ways_are_told(tmp_path):
-    report = await retrieval(retrieval_set(tmp_path), graph=GraphAsk(), settings=WORDS_ONLY)
+    report = await retrieval(retrieval_set(tmp_path), graph=GraphExpansion(), settings=WORDS_ONLY)
     assert list(report) == ["hybrid", "hybrid with graph"]
     plain = (await retrieval(retrieval_set(tmp_path), settings=WORDS_ONLY))["hybrid"]
     assert report["hybrid"] == {**plain, "recall@5": round(50 * (1 + 5 / 60), 2)}
     assert report["hybrid with graph"].keys() == report["hybrid"].keys()
-    told = await conversation(conversation_set(tmp_path), graph=GraphAsk(), settings=WORDS_ONLY)
+    told = await conversation(conversation_set(tmp_path), graph=GraphExpansion(), settings=WORDS_ONLY)
     assert told["questions"] == 2
 
 

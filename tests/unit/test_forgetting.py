@@ -13,12 +13,12 @@ from tests.memories import ANN, BOB, keys, person, question, said, say, store
 
 from conspectus import Engine
 from conspectus.errors import InvalidInput, NotAllowed, NotFound
-from conspectus.model.access import Grantee
+from conspectus.model.access import Principal
 from conspectus.model.graph import Fact
-from conspectus.model.memory import ForgetReceipt, Forgetting, MemoryQuestion, NewMemory, Scope
+from conspectus.model.memory import MemoryQuery, MemoryReceipt, MemorySelection, NewMemory, Scope
 from conspectus.model.query import Query
 
-EVERYTHING = Forgetting(everything=True, pinned=True)
+EVERYTHING = MemorySelection(everything=True, pinned=True)
 
 
 @pytest.fixture
@@ -39,17 +39,17 @@ async def remembered(engine: Engine) -> dict[str, str]:
 
 async def test_a_memory_is_forgotten_once(engine: Engine) -> None:
     ids = await remembered(engine)
-    receipt = await engine.forget(Forgetting((ids["new"],)), scope=ANN)
-    assert receipt == ForgetReceipt(1, chunks=1, ids=(ids["new"],))
+    receipt = await engine.forget(MemorySelection((ids["new"],)), scope=ANN)
+    assert receipt == MemoryReceipt(1, chunks=1, ids=(ids["new"],))
     assert await keys(engine, ANN) == ["note", "pinned", "old"]
-    assert await engine.forget(Forgetting((ids["new"],)), scope=ANN) == ForgetReceipt(0)
+    assert await engine.forget(MemorySelection((ids["new"],)), scope=ANN) == MemoryReceipt(0)
     assert await keys(engine, BOB) == ["old", "new"]
 
 
 @pytest.mark.parametrize("preview", [True, False])
 async def test_ninety_days_old_means_older_than_that(engine: Engine, preview: bool) -> None:
     ids = await remembered(engine)
-    what = Forgetting(older_than_days=90)
+    what = MemorySelection(older_than_days=90)
     receipt = await engine.forget(what, scope=ANN, preview=preview)
     assert (set(receipt.ids), receipt.preview) == ({ids["old"], ids["note"]}, preview)
     stays = ["note", "pinned", "old", "new"] if preview else ["pinned", "new"]
@@ -63,7 +63,7 @@ async def test_the_instant_itself_stays(engine: Engine) -> None:
         engine, ANN, NewMemory("at noon", at=noon),
         NewMemory("just before", at=noon.replace(hour=11, minute=59, second=59, microsecond=999_999)),
     )  # fmt: skip
-    receipt = await engine.forget(Forgetting(before=noon), scope=ANN)
+    receipt = await engine.forget(MemorySelection(before=noon), scope=ANN)
     assert receipt.ids == (before.id,)
     assert (await engine.memory(at.id, scope=ANN)).text == "at noon"
 
@@ -81,21 +81,21 @@ async def test_what_is_meant_is_said_in_one_way(engine: Engine) -> None:
     await remembered(engine)
     for what in UNCLEAR:
         with pytest.raises(InvalidInput):
-            await engine.forget(Forgetting(**what), scope=ANN)
+            await engine.forget(MemorySelection(**what), scope=ANN)
     assert len(await keys(engine, ANN)) == 4
 
 
 async def test_zero_days_is_all_that_was_said(engine: Engine) -> None:
     await remembered(engine)
-    await engine.forget(Forgetting(older_than_days=0), scope=ANN)
+    await engine.forget(MemorySelection(older_than_days=0), scope=ANN)
     assert await keys(engine, ANN) == ["pinned"]
 
 
 async def test_pinned_memories_go_when_they_are_named(engine: Engine) -> None:
     ids = await remembered(engine)
-    assert (await engine.forget(Forgetting(everything=True), scope=ANN)).memories == 3
+    assert (await engine.forget(MemorySelection(everything=True), scope=ANN)).memories == 3
     assert await keys(engine, ANN) == ["pinned"]
-    assert (await engine.forget(Forgetting((ids["pinned"],)), scope=ANN)).memories == 1
+    assert (await engine.forget(MemorySelection((ids["pinned"],)), scope=ANN)).memories == 1
     assert await keys(engine, ANN) == []
 
 
@@ -109,7 +109,7 @@ async def test_what_the_caller_calls_pinned_is_not(engine: Engine) -> None:
     await say(engine, ANN, NewMemory("x", metadata={"pinned": True, "fact": {"a": 1}}))
     stats = await engine.memory_stats(scope=ANN)
     assert (stats.pinned, stats.facts) == (0, 0)
-    assert (await engine.forget(Forgetting(everything=True), scope=ANN)).memories == 1
+    assert (await engine.forget(MemorySelection(everything=True), scope=ANN)).memories == 1
 
 
 OTHERS = [
@@ -122,8 +122,8 @@ async def test_other_scopes_reach_nothing(engine: Engine) -> None:
     ids = await remembered(engine)
     for scope in OTHERS:
         for preview in (True, False):
-            receipt = await engine.forget(Forgetting(tuple(ids.values())), scope=scope, preview=preview)
-            assert receipt == ForgetReceipt(0, preview=preview), scope
+            receipt = await engine.forget(MemorySelection(tuple(ids.values())), scope=scope, preview=preview)
+            assert receipt == MemoryReceipt(0, preview=preview), scope
         await engine.forget(EVERYTHING, scope=scope)
         assert len(await keys(engine, ANN)) == 4, scope
 
@@ -155,8 +155,8 @@ async def test_all_that_hangs_on_a_memory_is_counted_and_goes(engine: Engine) ->
     [made] = await say(engine, ANN, tea)
     await engine.update_memory(made.id, scope=ANN, text="Ann likes tea a lot")
     await engine.update_memory(made.id, scope=ANN, metadata={"a": 2})
-    told = ForgetReceipt(1, versions=2, chunks=3, edges=1, ids=(made.id,))
-    what = Forgetting((made.id,))
+    told = MemoryReceipt(1, versions=2, chunks=3, edges=1, ids=(made.id,))
+    what = MemorySelection((made.id,))
     assert await engine.forget(what, scope=ANN, preview=True) == replace(told, preview=True)
     assert await engine.forget(what, scope=ANN) == told
     [graph] = await engine.graphs(collection="memory")
@@ -168,8 +168,8 @@ async def test_all_that_hangs_on_a_memory_is_counted_and_goes(engine: Engine) ->
 async def test_a_fact_that_is_told_twice_stays_as_long_as_one_tells_it(engine: Engine) -> None:
     fact, at = Fact("Ann", "likes", "tea"), datetime(2026, 1, 1, tzinfo=UTC)
     [one, other] = await say(engine, ANN, *(NewMemory(each, fact=fact, valid_from=at) for each in "ab"))
-    assert (await engine.forget(Forgetting((one.id,)), scope=ANN)).edges == 0
-    both = Forgetting((one.id, other.id))
+    assert (await engine.forget(MemorySelection((one.id,)), scope=ANN)).edges == 0
+    both = MemorySelection((one.id, other.id))
     assert (await engine.forget(both, scope=ANN, preview=True)).edges == 1
     assert (await engine.forget(both, scope=ANN)).edges == 1
 
@@ -180,7 +180,7 @@ async def test_a_fact_that_was_changed_goes_with_all_it_was(engine: Engine) -> N
     await engine.update_memory(made.id, scope=ANN, text="Milk!", fact=milk)
     found = (await engine.edges(graph="graph/ann/bot/monday", collection="memory")).edges
     assert [each.target for each in found if each.valid_until is None] == ["milk"]
-    assert (await engine.forget(Forgetting((made.id,)), scope=ANN)).edges == len(found)
+    assert (await engine.forget(MemorySelection((made.id,)), scope=ANN)).edges == len(found)
     [graph] = await engine.graphs(collection="memory")
     assert (graph.nodes, graph.edges) == (0, 0)
 
@@ -191,10 +191,10 @@ async def test_it_is_gone_at_once_wherever_one_looks(engine: Engine) -> None:
     await engine.update_memory(made.id, scope=ANN, text="the zeppelin landed")
     await engine.settle_names(collection="memory")
     assert (await engine.recall(question("zeppelin", ANN))).memories
-    await engine.forget(Forgetting((made.id,)), scope=ANN)
+    await engine.forget(MemorySelection((made.id,)), scope=ANN)
     assert not (await engine.recall(question("zeppelin", ANN))).memories
     assert not (await engine.recall(question("zeppelin", ANN, as_of=before))).memories
-    assert (await engine.memory_window(MemoryQuestion("zeppelin", ANN), 500)).text == ""
+    assert (await engine.memory_window(MemoryQuery("zeppelin", ANN), 500)).text == ""
     assert await engine.recent_memories(scope=ANN) == []
     assert (await engine.export_memories(scope=ANN)).lines == ()
     assert await engine.names(collection="memory") == []
@@ -206,7 +206,7 @@ async def test_it_is_gone_at_once_wherever_one_looks(engine: Engine) -> None:
 async def test_that_something_was_deleted_is_known_but_not_what(engine: Engine) -> None:
     ids = await remembered(engine)
     before = datetime.now(UTC)
-    await engine.forget(Forgetting((ids["old"],)), scope=ANN)
+    await engine.forget(MemorySelection((ids["old"],)), scope=ANN)
     found = await engine.recall(question("old", ANN, as_of=before))
     assert found.since is not None and found.since.deleted == 1
 
@@ -217,21 +217,21 @@ async def test_purging_leaves_nothing_in_any_file(engine: Engine, tmp_path: Path
     await engine.update_memory(made.id, scope=ANN, text=f"no {secret}")
     await engine.settle_names(collection="memory")
     assert holding(tmp_path, secret) != []
-    receipt = await engine.forget(Forgetting((made.id,)), scope=ANN, purge=True)
+    receipt = await engine.forget(MemorySelection((made.id,)), scope=ANN, purge=True)
     assert receipt.purged
     assert holding(tmp_path, secret) == []
 
 
 async def test_a_preview_purges_nothing(engine: Engine) -> None:
     ids = await remembered(engine)
-    receipt = await engine.forget(Forgetting((ids["old"],)), scope=ANN, preview=True, purge=True)
+    receipt = await engine.forget(MemorySelection((ids["old"],)), scope=ANN, preview=True, purge=True)
     assert (receipt.purged, receipt.memories) == (False, 1)
 
 
 async def test_more_than_a_page_goes_too(engine: Engine) -> None:
     await say(engine, ANN, *(said(str(number), 100) for number in range(1_203)))
-    preview = await engine.forget(Forgetting(older_than_days=90), scope=ANN, preview=True)
-    receipt = await engine.forget(Forgetting(older_than_days=90), scope=ANN)
+    preview = await engine.forget(MemorySelection(older_than_days=90), scope=ANN, preview=True)
+    receipt = await engine.forget(MemorySelection(older_than_days=90), scope=ANN)
     assert (receipt.memories, receipt.ids) == (1_203, preview.ids)
     assert await keys(engine, ANN) == []
 
@@ -239,7 +239,7 @@ async def test_more_than_a_page_goes_too(engine: Engine) -> None:
 async def test_those_who_forget_the_same_at_once_count_it_once(engine: Engine) -> None:
     made = await say(engine, ANN, *(said(str(number), 1) for number in range(20)))
     unknown = tuple(str(number) for number in range(20_000))
-    what = Forgetting((*(each.id for each in made), *unknown))
+    what = MemorySelection((*(each.id for each in made), *unknown))
     receipts = await asyncio.gather(*(engine.forget(what, scope=ANN) for _ in range(4)))
     assert sum(each.memories for each in receipts) == sum(len(each.ids) for each in receipts) == 20
     assert sum(each.chunks for each in receipts) == 20
@@ -261,15 +261,15 @@ async def test_what_is_told_while_all_is_forgotten_is_there_or_counted(engine: E
 async def test_only_who_may_write_there_may_forget_there(engine: Engine) -> None:
     ids = await remembered(engine)
     ann = await person(engine, "ann")
-    what = Forgetting((ids["old"],))
+    what = MemorySelection((ids["old"],))
     with pytest.raises(NotFound):
         await ann.forget(what, scope=ANN)
     home = (await engine.memory(ids["old"], scope=ANN)).document.source
-    await engine.grant("memory", Grantee("user", "ann"), "viewer", source=home)
+    await engine.grant("memory", Principal("user", "ann"), "viewer", source=home)
     for each in (what, EVERYTHING):
         with pytest.raises(NotAllowed):
             await ann.forget(each, scope=ANN)
-    await engine.grant("memory", Grantee("user", "ann"), "editor", source=home)
+    await engine.grant("memory", Principal("user", "ann"), "editor", source=home)
     assert (await ann.forget(what, scope=ANN)).memories == 1
     assert (await ann.forget(EVERYTHING, scope=BOB)).memories == 0
     assert await keys(engine, BOB) == ["old", "new"]

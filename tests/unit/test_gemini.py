@@ -13,7 +13,7 @@ from tests.support.vendor_protocols import expected, google
 
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.facades.video import ContextManager, GeminiEmbeddings
-from conspectus.model.retry_policy import Patience
+from conspectus.model.retry_policy import RetryPolicy
 from conspectus.providers.gemini import PATIENCE, PIECE
 
 if find_spec("google.genai") is None:
@@ -27,7 +27,7 @@ async def at_once(seconds: float) -> None:
     """Wait no longer than the loop needs."""
 
 
-QUICK = Patience(busy=PATIENCE.busy, attempts=3, sleep=at_once)
+QUICK = RetryPolicy(busy=PATIENCE.busy, attempts=3, sleep=at_once)
 
 
 @pytest.fixture

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput, TooLarge
-from conspectus.model.connections import Entry, Listing
+from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.sources.connectors.git_address import checked
 from conspectus.sources.connectors.git_command import Git
 from conspectus.sources.connectors.git_repository import GitRepository, Repository
 from conspectus.sources.files.local_files import LocalFiles
-from conspectus.sources.web.address_policy import Boundary
+from conspectus.sources.web.address_policy import AddressPolicy
 
 pytestmark = pytest.mark.skipif(
     shutil.which("git") is None and not os.environ.get("CI"), reason="git is not installed"
@@ -68,7 +68,7 @@ async def listed(connector: GitRepository, cursor: str | None = None) -> list[Li
     return [each async for each in connector.changes(cursor)]
 
 
-def titles(listings: Sequence[Listing]) -> dict[str, Entry]:
+def titles(listings: Sequence[Listing]) -> dict[str, ConnectorEntry]:
     return {each.title: each for one in listings for each in one.entries}
 
 
@@ -198,7 +198,7 @@ def test_addresses_that_are_none(address: str) -> None:
 )  # fmt: skip
 async def test_addresses_that_hold_what_they_must_not(address: str) -> None:
     with pytest.raises(InvalidInput) as fault:
-        await checked(address, protocols=("https", "ssh", "file"), boundary=Boundary())
+        await checked(address, protocols=("https", "ssh", "file"), boundary=AddressPolicy())
     assert "secret" not in str(fault.value)
 
 
@@ -231,7 +231,7 @@ async def test_names_that_lead_inside_are_not_asked() -> None:
 
     for address in ("https://example.org/x.git", "ssh://git@example.org/x.git"):
         with pytest.raises(ForbiddenAddress):
-            await checked(address, protocols=("https", "ssh"), boundary=Boundary(), resolve=inside)
+            await checked(address, protocols=("https", "ssh"), boundary=AddressPolicy(), resolve=inside)
 
 
 async def test_git_is_held_to_the_addresses_that_were_checked() -> None:
@@ -239,21 +239,21 @@ async def test_git_is_held_to_the_addresses_that_were_checked() -> None:
         return [PUBLIC, "2606:2800:21f:cb07:6820:80da:af6b:8b2c"]
 
     web = await checked(
-        "https://Example.org/x.git", protocols=("https",), boundary=Boundary(), resolve=public
+        "https://Example.org/x.git", protocols=("https",), boundary=AddressPolicy(), resolve=public
     )
     assert web.address == "https://example.org/x.git"
     assert web.settings == (
         f"http.curloptResolve=example.org:443:{PUBLIC},[2606:2800:21f:cb07:6820:80da:af6b:8b2c]",
     )
     address = "ssh://git@example.org:2222/~team/x.git"
-    secure = await checked(address, protocols=("ssh",), boundary=Boundary(), resolve=public)
+    secure = await checked(address, protocols=("ssh",), boundary=AddressPolicy(), resolve=public)
     assert secure.address == address
     command = secure.environment["GIT_SSH_COMMAND"]
     assert f"HostName={PUBLIC} -o 'HostKeyAlias=[example.org]:2222'" in command
 
 
 async def test_an_allowed_host_is_asked(tmp_path: Path) -> None:
-    boundary = Boundary.from_entries(["127.0.0.1"])
+    boundary = AddressPolicy.from_entries(["127.0.0.1"])
     repository = Repository("https://127.0.0.1:1/x.git", boundary=boundary)
     with pytest.raises(FetchFailed) as failure:
         await listed(GitRepository(repository, tmp_path / "copy"))

@@ -24,10 +24,10 @@ from conspectus.graph.expansion import (
     seeds,
     starts,
 )
-from conspectus.model.graph import Neighbour, Node
+from conspectus.model.graph import Neighbor, Node
 from conspectus.model.ids import ChunkId, CollectionId, SourceId
 from conspectus.model.records import Source
-from conspectus.ports.graphs import Mentioned, Passage
+from conspectus.ports.graphs import Mentioned, TextPassage
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GRAPH = Source(SourceId("g"), CollectionId("c"), "g", kind="graph")
@@ -96,7 +96,7 @@ def test_of_several_ways_one_counts_the_best() -> None:
 
 
 def test_names_are_reached_through_passages_as_they_are_spelt() -> None:
-    passage = Passage(ChunkId(1), {"ada": "ADA", "bob": "Bob"})
+    passage = TextPassage(ChunkId(1), {"ada": "ADA", "bob": "Bob"})
     assert names_in({1: Way(0.5, ("Eve",))}, [passage]) == {
         "ada": Way(0.5 * STEP, ("Eve", "ADA")),
         "bob": Way(0.5 * STEP, ("Eve", "Bob")),
@@ -108,8 +108,8 @@ def test_edges_lead_to_names_and_other_names_of_the_same_cost_nothing() -> None:
     called = [("py", python)]
     begun = starts({"py": Way(0.5, ("py",))}, called)
     walked = [
-        Neighbour(web, 1, 0.9, ("python", "web"), ()),
-        Neighbour(django, 2, 0.63, ("python", "web", "django"), ()),
+        Neighbor(web, 1, 0.9, ("python", "web"), ()),
+        Neighbor(django, 2, 0.63, ("python", "web", "django"), ()),
     ]
     found = names_beyond(begun, called, walked)
     assert found["python"] == Way(0.5, ("py", "Python"))
@@ -121,7 +121,7 @@ def test_edges_lead_to_names_and_other_names_of_the_same_cost_nothing() -> None:
 @given(st.dictionaries(st.integers(1, 30), st.floats(-1, 2), max_size=20), st.permutations(range(1, 31)))
 def test_no_way_is_worth_more_than_what_it_begins_with(scores: dict[int, float], order: list[int]) -> None:
     begun = seeds(scores)
-    passages = [Passage(ChunkId(each), {"ada": "Ada", f"n{each % 3}": "N"}) for each in order]
+    passages = [TextPassage(ChunkId(each), {"ada": "Ada", f"n{each % 3}": "N"}) for each in order]
     names = names_in(begun, [each for each in passages if int(each.chunk) in begun])
     found = passages_with(names, {key: mentioned(*sorted(order)) for key in names})
     most = max((way.value for way in begun.values()), default=0.0)

@@ -20,8 +20,8 @@ from conspectus.errors import (
     NotFound,
     TooLarge,
 )
-from conspectus.model.access import Grantee, Person, Role
-from conspectus.model.graph import NewEdge, NewNode, Walk
+from conspectus.model.access import Person, Principal, Role
+from conspectus.model.graph import NewEdge, NewNode, Traversal
 
 SETTINGS = replace(
     Settings(), embedder="none", max_graph_batch=50, max_traversal_nodes=200, log_level="critical"
@@ -60,7 +60,7 @@ class House:
     name: str
 
     async def let_in(self, source: str, role: Role = "viewer") -> None:
-        await self.owner.grant("default", Grantee("user", self.name), role, source=source)
+        await self.owner.grant("default", Principal("user", self.name), role, source=source)
 
 
 @pytest.fixture
@@ -85,10 +85,10 @@ async def ab(engine: Engine, **fields: Any) -> str:
 async def test_the_case_of_the_published_design(engine: Engine) -> None:
     await engine.add_nodes(NewNode(name) for name in "ABC")
     await engine.add_edges([NewEdge("A", "B", "likes", 0.9), NewEdge("B", "C", "knows", 0.7)])
-    b, c = await engine.neighbours("A", Walk(hops=2))
+    b, c = await engine.neighbours("A", Traversal(hops=2))
     assert (b.hop, b.decay, b.path) == (1, 0.9, ("A", "B"))
     assert (c.hop, round(c.decay, 9), c.path) == (2, 0.63, ("A", "B", "C"))
-    for walk in (Walk(), Walk(hops=2, min_weight=0.8), Walk(hops=2, types=("likes",))):
+    for walk in (Traversal(), Traversal(hops=2, min_weight=0.8), Traversal(hops=2, types=("likes",))):
         assert [each.node.id for each in await engine.neighbours("A", walk)] == ["B"]
 
 
@@ -116,7 +116,7 @@ async def test_edges_that_cannot_be_stored_are_refused_with_all_others(
 async def test_walks_that_cannot_be_made_are_refused(engine: Engine, bad: dict[str, Any]) -> None:
     await ab(engine)
     with pytest.raises(InvalidInput):
-        await engine.neighbours("a", replace(Walk(), **bad))
+        await engine.neighbours("a", replace(Traversal(), **bad))
 
 
 async def test_no_more_than_the_settings_allow(engine: Engine) -> None:

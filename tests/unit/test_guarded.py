@@ -11,7 +11,7 @@ from conspectus.chat.prompt import Prompt
 from conspectus.evals.prompt_faults import Expected, faults_of
 from conspectus.model.records import Document, Period
 from conspectus.window.chat_passages import passages
-from conspectus.window.passages import Passage
+from conspectus.window.passages import WindowPassage
 from conspectus.window.render import renderer_named
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -52,8 +52,8 @@ HOSTILE = st.lists(
 ).map("".join)
 
 
-def passage(number: int, of: Document, text: str, **fields: object) -> Passage:
-    return replace(Passage(number, of, 0, len(text), text, (number,)), **fields)
+def passage(number: int, of: Document, text: str, **fields: object) -> WindowPassage:
+    return replace(WindowPassage(number, of, 0, len(text), text, (number,)), **fields)
 
 
 def test_each_passage_says_where_it_comes_from() -> None:

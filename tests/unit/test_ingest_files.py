@@ -18,7 +18,7 @@ from conspectus.errors import (
     TooLarge,
     UnreadableFile,
 )
-from conspectus.model.access import Grantee, Person
+from conspectus.model.access import Person, Principal
 from conspectus.model.jobs import Job, Upload
 from conspectus.settings import Settings
 
@@ -200,7 +200,7 @@ async def test_who_may_connect(engine: Engine) -> None:
     people = {}
     for name, role in (("ann", "manager"), ("bob", "editor")):
         user = await engine.create_user(name)
-        await engine.grant("wiki", Grantee("user", user.id), role)  # type: ignore[arg-type]
+        await engine.grant("wiki", Principal("user", user.id), role)  # type: ignore[arg-type]
         people[name] = engine.answering(Person(user.name, user.owner, user.id))
     address = {"address": "https://example.org/w/api.php"}
     web = {"address": "https://example.org/r.git"}

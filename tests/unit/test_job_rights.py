@@ -14,7 +14,7 @@ from tests.support.web_server import Answer, ScriptedServer
 import conspectus
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput, NotAllowed, NotFound
-from conspectus.model.access import Grantee, Person, Role
+from conspectus.model.access import Person, Principal, Role
 from conspectus.settings import Settings
 
 SETTINGS = replace(
@@ -42,7 +42,7 @@ async def someone(
     """A new user, with a role on the collection or on one source of it."""
     user = await engine.create_user(name)
     if role is not None:
-        await engine.grant("wiki", Grantee("user", user.id), role, source=source)
+        await engine.grant("wiki", Principal("user", user.id), role, source=source)
     return engine.answering(Person(user.name, user.owner, user.id))
 
 
@@ -119,7 +119,7 @@ async def test_a_role_that_was_lost_meanwhile_holds_for_the_job(
 ) -> None:
     bob = await someone(engine, "bob", "editor")
     await engine.source("docs", collection="wiki")
-    grantee = Grantee("user", (await bob.whoami()).id)
+    grantee = Principal("user", (await bob.whoami()).id)
     server.answers["/page"] = [Answer(b"busy", 503, delay=0.2), Answer(b"a page", delay=0.2)]
     job = await bob.ingest_url(f"{server.base}/page", collection="wiki", source="docs")
     await Site().until(lambda: server.count("/page") == 1)

@@ -34,7 +34,7 @@ from conspectus.ingest.job_runner import InProcessJobs
 from conspectus.ingest.job_service import ORPHANED, JobService
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import FINISHED, Job, Upload
-from conspectus.model.retry_policy import Patience
+from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports.jobs import Jobs
 from conspectus.records.jobs.file_locks import FileHold
 from conspectus.sources.files.job_files import LocalJobFiles
@@ -63,7 +63,7 @@ class Bench:
         async def sleep(seconds: float) -> None:
             self.waits.append(seconds)
 
-        patience = Patience(3, first_wait=1.0, longest_wait=5.0, sleep=sleep, chance=lambda: 1.0)
+        patience = RetryPolicy(3, first_wait=1.0, longest_wait=5.0, sleep=sleep, chance=lambda: 1.0)
         return Runner(self.ledger, counted, clean_up, lambda: datetime.now(UTC), patience, alone=self.alone)
 
     @asynccontextmanager

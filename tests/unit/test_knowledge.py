@@ -9,7 +9,7 @@ import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import Conflict, InvalidInput, NotAllowed, NotFound, ProviderUnavailable
 from conspectus.facades.knowledge import KnowledgeBase
-from conspectus.model.access import Grantee
+from conspectus.model.access import Principal
 from conspectus.testing.embedders import HashedEmbedder
 
 
@@ -137,7 +137,7 @@ async def test_a_shared_source_is_seen_until_it_is_revoked(
     await base.create_document(hidden.id, {"content": "a heron in the attic"}, ada)
     shared = next(each for each in await base.list_sources(collection, ada) if each.name == "manual")
     await engine.settle(collection=collection)
-    await engine.grant(collection, Grantee("user", bob), "viewer", source=shared.id)
+    await engine.grant(collection, Principal("user", bob), "viewer", source=shared.id)
     found = await base.search_accessible(collection, "heron", bob)
     assert [each.chunk.content for each in found] == ["a heron in the reeds"]
     assert [each.id for each in await base.list_sources(collection, bob)] == [shared.id]
@@ -145,7 +145,7 @@ async def test_a_shared_source_is_seen_until_it_is_revoked(
     assert await base.list_collections(bob) == []
     with pytest.raises(NotAllowed):
         await base.create_document(shared.id, {"content": "x"}, bob)
-    await engine.revoke(collection, Grantee("user", bob), source=shared.id)
+    await engine.revoke(collection, Principal("user", bob), source=shared.id)
     with pytest.raises(NotFound):
         await base.search_accessible(collection, "heron", bob)
 

@@ -24,7 +24,7 @@ from conspectus.integrations.langchain import (
     ConspectusChatMessageHistory,
     ConspectusRetriever,
 )
-from conspectus.model.memory import MemoryQuestion, NewMemory, Scope
+from conspectus.model.memory import MemoryQuery, NewMemory, Scope
 from conspectus.sync import BlockingEngine
 from conspectus.testing.embedders import HashedEmbedder
 
@@ -318,7 +318,7 @@ def test_a_history_survives_a_restart_and_is_recalled(tmp_path: Path) -> None:
         ConspectusChatMessageHistory("c", engine, user="ann").add_messages(TALK)
     with conspectus.sync.open(tmp_path, embedder=HashedEmbedder()) as engine:
         assert ConspectusChatMessageHistory("c", engine, user="ann").messages == TALK
-        question = MemoryQuestion("Switzerland", Scope("ann"))
+        question = MemoryQuery("Switzerland", Scope("ann"))
         assert "In Switzerland." in [each.memory.text for each in engine.recall(question).memories]
 
 

@@ -12,8 +12,8 @@ from sqlalchemy import event
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.model.access import Grantee, Person
-from conspectus.model.channels import ChannelQuestion, NewMessage
+from conspectus.model.access import Person, Principal
+from conspectus.model.channels import ChannelQuery, NewMessage
 from conspectus.testing.embedders import HashedEmbedder
 
 SETTINGS = replace(Settings(), log_level="critical")
@@ -56,7 +56,7 @@ async def test_a_thousand_channels_are_read_once_at_most(engine: Engine) -> None
     with statements() as seen:
         await engine.post(NewMessage("did it?", key="2", reply_to="1"), channel="channel 1")
     assert listings(seen) == 0
-    question = ChannelQuestion("why did the deploy fail?", "channel 1", floor=0.0)
+    question = ChannelQuery("why did the deploy fail?", "channel 1", floor=0.0)
     for related in (False, True):
         with statements() as seen:
             window = await engine.channel_window(replace(question, related=related), 4_000)
@@ -70,10 +70,10 @@ async def test_who_sees_many_of_them_is_answered_within_those(engine: Engine) ->
         source = await engine.source(f"channel {number}", kind="channel")
         await engine.post(NewMessage(f"the deploy failed, {number}", key="1"), channel=source.id)
         if number % 2:
-            await engine.grant("default", Grantee("user", ann.id), "viewer", source=source.id)
+            await engine.grant("default", Principal("user", ann.id), "viewer", source=source.id)
     await engine.settle()
     theirs = engine.answering(Person("ann", id=ann.id))
-    question = ChannelQuestion("why did the deploy fail?", "channel 1", related=True, floor=0.0)
+    question = ChannelQuery("why did the deploy fail?", "channel 1", related=True, floor=0.0)
     window = await theirs.channel_window(question, 4_000)
     assert len(window.channels) == 4
     assert all(int(name.split()[1]) % 2 for name in window.channels)
@@ -83,7 +83,7 @@ async def test_sources_that_are_no_channels_are_not_related(engine: Engine) -> N
     await engine.post(NewMessage("the deploy failed", key="1"), channel="here", wait=True)
     await engine.source("notes")
     await engine.post(NewMessage("the deploy failed in the notes", key="1"), channel="notes", wait=True)
-    question = ChannelQuestion("why did the deploy fail?", "here", related=True, floor=0.0)
+    question = ChannelQuery("why did the deploy fail?", "here", related=True, floor=0.0)
     assert (await engine.channel_window(question, 4_000)).channels == ("here",)
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.errors import FetchFailed, NotFound, TooLarge, UnreadableFile
-from conspectus.model.connections import Entry, Listing
+from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
 from conspectus.sources.connectors.front_matter import page_id, read_page, split_front_matter
 from conspectus.sources.connectors.markdown_folder import MarkdownFolder
@@ -28,7 +28,7 @@ async def listed(connector: MarkdownFolder, cursor: str | None = None) -> list[L
     return [each async for each in connector.changes(cursor)]
 
 
-async def entries(connector: MarkdownFolder, cursor: str | None = None) -> dict[str, Entry]:
+async def entries(connector: MarkdownFolder, cursor: str | None = None) -> dict[str, ConnectorEntry]:
     """Entries by their title."""
     return {each.title: each for one in await listed(connector, cursor) for each in one.entries}
 

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.errors import InvalidInput, TooLarge
-from conspectus.ingest.prepare import Limits, storable
+from conspectus.ingest.prepare import DocumentLimits, storable
 from conspectus.memory.documents import document_of, memory_of
-from conspectus.memory.jsonl import Line, Reference, State, line_of, read_line
+from conspectus.memory.jsonl import Line, MemoryVersionLine, Reference, line_of, read_line
 from conspectus.memory.jsonl_reader import LineReader
 from conspectus.memory.version_merge import merged
 from conspectus.model.graph import Fact
@@ -24,7 +24,7 @@ from conspectus.model.memory import Memory, NewMemory, Scope
 from conspectus.model.records import Document, Period
 from conspectus.text.clean import clean
 
-LIMITS = Limits(10_000, 10_000, 16)
+LIMITS = DocumentLimits(10_000, 10_000, 16)
 BEGIN = datetime(2026, 1, 5, 14, 30, 0, 123456, tzinfo=UTC)
 ANN = Scope("ann", "bot", "monday")
 OTHER = Reference(Scope("ann", "bot", "sunday"), "k2")
@@ -53,7 +53,7 @@ def test_all_that_a_memory_is_comes_back() -> None:
     )  # fmt: skip
     memory = remembered(new, closed_by="o", closes=("o", "gone"), near=("o",))
     line = read_again(memory, known={"o": OTHER})
-    state = State(new, BEGIN, OTHER, (OTHER,), (OTHER,))
+    state = MemoryVersionLine(new, BEGIN, OTHER, (OTHER,), (OTHER,))
     assert line == Line(ANN, "k", BEGIN, (state,))
 
 
@@ -218,7 +218,8 @@ def test_two_memories_never_become_one(reads: Reads) -> None:
 
 def history(*texts_at: tuple[str, int]) -> Line:
     states = tuple(
-        State(NewMemory(text, "k", at=BEGIN), BEGIN + timedelta(hours=hour)) for text, hour in texts_at
+        MemoryVersionLine(NewMemory(text, "k", at=BEGIN), BEGIN + timedelta(hours=hour))
+        for text, hour in texts_at
     )
     return Line(ANN, "k", states[0].known_from, states)
 

@@ -11,9 +11,9 @@ from tests.memories import ANN, BOB, person, question, store
 
 from conspectus import Engine
 from conspectus.errors import InvalidInput, NotAllowed
-from conspectus.model.access import Grantee
-from conspectus.model.graph import Edge, Fact, GraphAsk
-from conspectus.model.memory import MEMORY, Forgetting, MemoryQuestion, NewMemory, Scope
+from conspectus.model.access import Principal
+from conspectus.model.graph import Edge, Fact, GraphExpansion
+from conspectus.model.memory import MEMORY, MemoryQuery, MemorySelection, NewMemory, Scope
 
 PARIS, ROME = "2024-01-01T00:00:00Z", "2025-01-01T00:00:00Z"
 
@@ -57,7 +57,7 @@ async def test_as_of_an_instant_no_edge_is_walked_that_came_later(engine: Engine
     married = Fact("Marta Keller", "married to", "Zoltan Nagy", single=False)
     await engine.remember(NewMemory("They married", fact=married), scope=ANN)
     await engine.settle_names(collection=MEMORY)
-    asked = MemoryQuestion("Who is close to Marta Keller?", ANN, graph=GraphAsk())
+    asked = MemoryQuery("Who is close to Marta Keller?", ANN, graph=GraphExpansion())
     now = await engine.recall(asked)
     before = await engine.recall(replace(asked, as_of=then))
     ways = [{each.memory.text: each.through for each in found.memories} for found in (now, before)]
@@ -77,7 +77,7 @@ async def test_as_of_an_instant_notes_say_what_they_said_then(engine: Engine) ->
     assert "Latin" not in before.text
     now = await engine.memory_window(asked, 300)
     assert {each.text for each in now.notes} == {"Answer in Latin", "Answer briefly"}
-    await engine.forget(Forgetting(ids=(note.id, late.id)), scope=ANN)
+    await engine.forget(MemorySelection(ids=(note.id, late.id)), scope=ANN)
     assert (await engine.memory_window(replace(asked, as_of=then), 300)).notes == ()
 
 
@@ -89,7 +89,7 @@ async def test_what_is_deleted_is_named_by_nothing_that_stays(engine: Engine) ->
     [rome] = await engine.remember(lives("Rome", ROME), scope=ANN)
     assert near.id in await told(engine)
     assert rome.id in await told(engine)
-    await engine.forget(Forgetting(ids=(near.id, rome.id)), scope=ANN)
+    await engine.forget(MemorySelection(ids=(near.id, rome.id)), scope=ANN)
     said = await told(engine)
     assert near.id not in said
     assert rome.id not in said
@@ -126,7 +126,7 @@ async def test_a_fact_that_is_corrected_does_not_stay_true(engine: Engine) -> No
     assert [each.type for each in await edges(engine) if each.valid_until is None] == ["works in"]
     await engine.update_memory(done.id, scope=ANN, fact=None)
     assert [each for each in await edges(engine) if each.valid_until is None] == []
-    assert (await engine.forget(Forgetting(ids=(done.id,)), scope=ANN)).edges == 3
+    assert (await engine.forget(MemorySelection(ids=(done.id,)), scope=ANN)).edges == 3
     assert await edges(engine) == []
 
 
@@ -157,7 +157,7 @@ async def test_who_may_not_write_a_graph_states_no_fact(engine: Engine) -> None:
     eve = await person(engine, "eve")
     user = next(each for each in await engine.users() if each.name == "eve")
     home = (await engine.get(first.id)).source
-    await engine.grant(MEMORY, Grantee("user", user.id), "editor", source=home)
+    await engine.grant(MEMORY, Principal("user", user.id), "editor", source=home)
     await eve.remember("a plain word", scope=ANN)
     with pytest.raises(NotAllowed):
         await eve.remember(["one", lives("Rome", ROME)], scope=ANN)

@@ -9,8 +9,8 @@ import pytest
 from conspectus.index.bm25 import Bm25
 from conspectus.index.milvus.connection import MOST_RESULTS, MilvusServer, Query, Row
 from conspectus.index.milvus.filters import EVERY
-from conspectus.index.milvus.search import Question, View
-from conspectus.index.milvus.state import State
+from conspectus.index.milvus.search import MilvusQuery, MilvusSnapshot
+from conspectus.index.milvus.state import MilvusState
 
 
 class Tied(MilvusServer):
@@ -35,9 +35,9 @@ async def it_is() -> bool:
 @pytest.mark.parametrize("limit", [1, 1_000, 5_000, MOST_RESULTS - 1, 20_000])
 async def test_no_deeper_than_milvus_answers(limit: int) -> None:
     server = Tied()
-    state = replace(State(""), generation="a", total=10**6, vectors=10**6)
-    view, vector = View(server, "any", state, (), Bm25()), np.array([1.0, 0.0], np.float32)
-    found = await Question(view, EVERY, (), vector, still=it_is).search(limit)
+    state = replace(MilvusState(""), generation="a", total=10**6, vectors=10**6)
+    view, vector = MilvusSnapshot(server, "any", state, (), Bm25()), np.array([1.0, 0.0], np.float32)
+    found = await MilvusQuery(view, EVERY, (), vector, still=it_is).search(limit)
     assert found is not None
     assert len(found.ids) == min(limit, MOST_RESULTS)
     assert max(server.depths) <= MOST_RESULTS

@@ -11,9 +11,9 @@ from tests.support.samples import SHELF, notes, prepared, shelf
 from conspectus.errors import ProviderError, ProviderUnavailable, StorageBusy, StorageError, TurnLost
 from conspectus.graph.name_keys import key_of
 from conspectus.ingest.entity_worker import BATCH, MOST_NAMES, NameReader, title_names
-from conspectus.model.graph import Found
+from conspectus.model.graph import Mention
 from conspectus.model.ids import ChunkId, DocumentId
-from conspectus.ports.locks import Hold
+from conspectus.ports.locks import Lock
 from conspectus.records.graph.mentions import SqlNames
 from conspectus.records.jobs.file_locks import FileHold
 from conspectus.records.store import SqlRecords, open_records
@@ -29,20 +29,20 @@ class EveryWord:
         self.looked_at: list[str] = []
         self.closed = False
 
-    async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Found]]:
+    async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Mention]]:
         if self.faults:
             raise self.faults.pop(0)
         if any("bad" in text for text in texts):
             raise ProviderError("every word", "cannot read it", status=400)
         self.looked_at += texts
-        return [[Found(0, 0, word, key_of(word), "word") for word in text.split()] for text in texts]
+        return [[Mention(0, 0, word, key_of(word), "word") for word in text.split()] for text in texts]
 
     async def close(self) -> None:
         self.closed = True
 
 
 @asynccontextmanager
-async def mine() -> AsyncIterator[Hold]:
+async def mine() -> AsyncIterator[Lock]:
     yield FileHold(mine=True)
 
 
@@ -96,7 +96,7 @@ async def test_one_process_reads_at_a_time(records: SqlRecords, names: SqlNames)
     turns = iter([False, True])
 
     @asynccontextmanager
-    async def theirs_then_mine() -> AsyncIterator[Hold]:
+    async def theirs_then_mine() -> AsyncIterator[Lock]:
         yield FileHold(mine=next(turns))
 
     await records.write([prepared("a", "word")])
@@ -195,7 +195,7 @@ async def test_who_loses_the_turn_leaves_the_rest_to_the_next(records: SqlRecord
     lost = iter([True, False])
 
     @asynccontextmanager
-    async def lost_then_mine() -> AsyncIterator[Hold]:
+    async def lost_then_mine() -> AsyncIterator[Lock]:
         if next(lost):
             raise TurnLost("names")
         yield FileHold(mine=True)
@@ -211,7 +211,7 @@ async def test_a_store_that_is_away_is_told_and_tried_again(records: SqlRecords,
     away = iter([True, False])
 
     @asynccontextmanager
-    async def away_then_mine() -> AsyncIterator[Hold]:
+    async def away_then_mine() -> AsyncIterator[Lock]:
         if next(away):
             raise StorageBusy("the database does not answer")
         yield FileHold(mine=True)

@@ -11,10 +11,10 @@ import pytest
 import conspectus
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput, NotAllowed, NotFound
-from conspectus.model.access import Grantee, Person
+from conspectus.model.access import Person, Principal
 from conspectus.model.filter import Eq, Not
-from conspectus.model.graph import GraphAsk, NewEdge, NewNode
-from conspectus.model.query import Situation
+from conspectus.model.graph import GraphExpansion, NewEdge, NewNode
+from conspectus.model.query import QueryContext
 from conspectus.model.records import NewDocument
 from conspectus.model.results import Retrieval
 from conspectus.settings import Settings
@@ -26,7 +26,7 @@ PAGES = [
     NewDocument("A framework for the web.", title="Django", key="django"),
     NewDocument("Nothing to do with any of it.", title="Soup", key="soup"),
 ]
-WALK = GraphAsk(alpha=0.5, hops=3)
+WALK = GraphExpansion(alpha=0.5, hops=3)
 
 
 @pytest.fixture
@@ -73,9 +73,9 @@ async def test_what_is_connected_is_found_and_says_through_what(filled: Engine) 
 
 async def test_without_weight_it_is_todays_ranking_and_with_all_of_it_the_graph_alone(filled: Engine) -> None:
     plain = await filled.retrieve("language amsterdam")
-    weightless = await filled.retrieve("language amsterdam", graph=GraphAsk(alpha=0.0))
+    weightless = await filled.retrieve("language amsterdam", graph=GraphExpansion(alpha=0.0))
     assert weightless.hits == plain.hits
-    alone = await filled.retrieve("language amsterdam", graph=GraphAsk(alpha=1.0, hops=3))
+    alone = await filled.retrieve("language amsterdam", graph=GraphExpansion(alpha=1.0, hops=3))
     assert all(hit.score == pytest.approx(hit.parts["graph"]) for hit in alone.hits)
 
 
@@ -91,7 +91,9 @@ async def test_names_of_the_question_are_told_and_none_too(filled: Engine) -> No
 
 
 async def test_hops_say_how_far(filled: Engine) -> None:
-    found = [through(await filled.retrieve("amsterdam", graph=GraphAsk(hops=hops))) for hops in range(3)]
+    found = [
+        through(await filled.retrieve("amsterdam", graph=GraphExpansion(hops=hops))) for hops in range(3)
+    ]
     assert [set(each) for each in found] == [{"guido"}, {"guido", "python"}, {"guido", "python", "django"}]
 
 
@@ -100,17 +102,17 @@ async def test_hops_say_how_far(filled: Engine) -> None:
 )
 async def test_impossible_walks_are_refused(filled: Engine, ask: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
-        await filled.retrieve("amsterdam", graph=GraphAsk(**ask))
+        await filled.retrieve("amsterdam", graph=GraphExpansion(**ask))
     with pytest.raises(NotFound):
-        await filled.retrieve("amsterdam", graph=GraphAsk(graphs=("nothing",)))
+        await filled.retrieve("amsterdam", graph=GraphExpansion(graphs=("nothing",)))
 
 
 async def test_stored_edges_lead_to_passages_too(filled: Engine) -> None:
     await filled.add_nodes([NewNode("hot", name="Soup"), NewNode("cold", name="Django", aliases=("DJ",))])
     await filled.add_edges([NewEdge("hot", "cold", weight=0.9)])
-    found = await filled.retrieve("nothing to do", graph=GraphAsk(hops=1))
+    found = await filled.retrieve("nothing to do", graph=GraphExpansion(hops=1))
     assert through(found)["django"] == ("Soup", "Django")
-    none = await filled.retrieve("nothing to do", graph=GraphAsk(hops=1, graphs=()))
+    none = await filled.retrieve("nothing to do", graph=GraphExpansion(hops=1, graphs=()))
     assert "django" not in through(none)
     assert through(await filled.retrieve("who is dj?", graph=WALK))["django"] == ("dj", "Django")
 
@@ -131,9 +133,9 @@ async def test_names_that_only_hidden_passages_have_leave_no_trace(filled: Engin
     await filled.add([secret], source="hidden", wait=True)
     user = await filled.create_user("bob")
     home = (await filled.collection()).id
-    await filled.grant(home, Grantee("user", user.id), "viewer", source="pages")
+    await filled.grant(home, Principal("user", user.id), "viewer", source="pages")
     bob = filled.answering(Person("bob", False, user.id))
-    seen = await bob.retrieve("django in atlantis", graph=GraphAsk(hops=5), collection=home)
+    seen = await bob.retrieve("django in atlantis", graph=GraphExpansion(hops=5), collection=home)
     assert seen.hits
     assert "atlantis" not in repr(seen).casefold()
     assert "atlantis" in repr(await filled.retrieve("django in atlantis", graph=WALK)).casefold()
@@ -146,7 +148,7 @@ async def test_names_that_only_hidden_passages_have_leave_no_trace(filled: Engin
 
 async def test_a_hostile_text_of_names_alone_is_kept_in_bounds(filled: Engine) -> None:
     await filled.add([NewDocument(", ".join(f"Name{each}ly" for each in range(10_000)))], wait=True)
-    found = await filled.retrieve("amsterdam Name7ly", graph=GraphAsk(hops=5))
+    found = await filled.retrieve("amsterdam Name7ly", graph=GraphExpansion(hops=5))
     assert through(found)["python"] == ("Python",)
     assert len(await filled.names(limit=1_000)) <= 1_000
 
@@ -190,7 +192,7 @@ async def test_messages_in_threads_keep_the_parts_of_their_scores(filled: Engine
     ]
     await filled.add(said, source="chat", wait=True)
     for profile in ("default", "multiplicative"):
-        asked = Situation(channel="chat", profile=profile)
+        asked = QueryContext(channel="chat", profile=profile)
         found = await filled.retrieve("amsterdam", graph=WALK, situation=asked, floor=0.0)
         assert {"m0", "guido", "python"} <= through(found).keys()
         assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in found.hits)

@@ -21,7 +21,7 @@ from tests.office_samples import (
 
 import conspectus
 from conspectus.errors import ConspectusError, TooLarge, UnreadableFile, UnsupportedContent
-from conspectus.model.records import NewDocument, Place
+from conspectus.model.records import NewDocument, TextPosition
 from conspectus.settings import Settings
 from conspectus.sources.files.local_files import LocalFiles
 
@@ -116,12 +116,12 @@ def test_formulas_become_latex() -> None:
 def test_pages_of_a_word_document_are_those_laid_out_or_begun_by_hand() -> None:
     by_hand = read(docx(paragraph("one") + BREAK + paragraph("two")), "a.docx")
     assert by_hand.text == "one\n\ntwo"
-    assert by_hand.places == (Place(0, 1), Place(by_hand.text.index("two"), 2))
+    assert by_hand.places == (TextPosition(0, 1), TextPosition(by_hand.text.index("two"), 2))
     laid_out = read(
         docx(f"<w:p><w:r><w:t>one </w:t></w:r>{RENDERED}<w:r><w:t>two</w:t></w:r></w:p>{BREAK}"), "a"
     )
     assert laid_out.text == "one two"
-    assert laid_out.places == (Place(0, 1), Place(4, 2))
+    assert laid_out.places == (TextPosition(0, 1), TextPosition(4, 2))
 
 
 def test_every_slide_is_a_page_under_its_title() -> None:
@@ -142,7 +142,7 @@ def test_every_slide_is_a_page_under_its_title() -> None:
         "# Title\n\n- point\n- other\n\n| T |\n| --- |\n\nSales\n\n|  | Net |\n| --- | --- |\n| 2024 | 1 |\n"
         "| 2025 | 2 |\n\n[Image: A dog]\n\nNotes: Say it."
     )
-    assert document.places == (Place(0, 1), Place(document.text.index("| T |"), 2))
+    assert document.places == (TextPosition(0, 1), TextPosition(document.text.index("| T |"), 2))
     assert document.title == "Title"
 
 
@@ -178,8 +178,12 @@ def test_a_pdf_has_its_pages_and_its_bookmarks_as_headings() -> None:
     text = document.text
     assert text == "Start here\nand on\n\nBefore\n2 The Middle\nafter\n\nLast"
     assert document.places == (
-        Place(0, 1), Place(text.index("Before"), 2), Place(text.index("2 The"), 2, ("The Middle",)),
-        Place(text.index("Last"), 3, ("Elsewhere",)),
+        TextPosition(0, 1),
+        TextPosition(text.index("Before"),
+        2),
+        TextPosition(text.index("2 The"),
+        2, ("The Middle",)),
+        TextPosition(text.index("Last"), 3, ("Elsewhere",)),
     )  # fmt: skip
     assert (document.title, document.syntax) == ("A title", "plain")
 

@@ -10,11 +10,11 @@ import pytest
 import conspectus
 from conspectus.engine import Engine
 from conspectus.errors import Conflict, InvalidInput, NotAllowed, NotFound, Unauthenticated
-from conspectus.model.access import SCOPES, Grantee, Person
+from conspectus.model.access import SCOPES, Person, Principal
 from conspectus.settings import Settings
 
 Enter = Callable[..., Any]
-ALICE, BOB, TEAM = Grantee("user", "alice"), Grantee("user", "bob"), Grantee("group", "team")
+ALICE, BOB, TEAM = Principal("user", "alice"), Principal("user", "bob"), Principal("group", "team")
 
 
 @pytest.fixture
@@ -207,7 +207,7 @@ async def test_managers_give_and_take_up_to_editor(owner: Engine, enter: Enter) 
     alice, bob = await enter("alice"), await enter("bob")
     await alice.create_collection("wiki")
     await alice.grant("wiki", BOB, "manager")
-    carol = Grantee("user", "carol")
+    carol = Principal("user", "carol")
     await bob.grant("alice/wiki", carol, "editor")
     for role in ("manager", "owner"):
         with pytest.raises(NotAllowed):
@@ -225,11 +225,11 @@ async def test_the_account_that_owns_it_cannot_be_touched(owner: Engine, enter: 
     alice, bob = await enter("alice"), await enter("bob")
     await alice.create_collection("wiki")
     await alice.grant("wiki", BOB, "owner")
-    for whom in (ALICE, Grantee("user", "owner")):
+    for whom in (ALICE, Principal("user", "owner")):
         for work in (bob.grant("alice/wiki", whom, "viewer"), bob.revoke("alice/wiki", whom)):
             with pytest.raises(Conflict):
                 await work
-    for whom in (Grantee("user", "nobody"), Grantee("group", "alice"), TEAM):
+    for whom in (Principal("user", "nobody"), Principal("group", "alice"), TEAM):
         with pytest.raises(NotFound):
             await alice.grant("wiki", whom, "viewer")
     assert len(await owner.grants("alice/wiki")) == 1
@@ -254,10 +254,10 @@ async def test_a_manager_of_one_source_lets_others_into_it_alone(enter: Enter) -
     for source in ("open", "closed"):
         await alice.add(f"a harvest, {source}", source=source, collection="wiki")
     await alice.grant("wiki", BOB, "manager", source="open")
-    await bob.grant("alice/wiki", Grantee("user", "carol"), "viewer", source="open")
+    await bob.grant("alice/wiki", Principal("user", "carol"), "viewer", source="open")
     assert [each.name for each in await carol.sources(collection="alice/wiki")] == ["open"]
     with pytest.raises(NotAllowed):
-        await bob.grant("alice/wiki", Grantee("user", "carol"), "viewer")
+        await bob.grant("alice/wiki", Principal("user", "carol"), "viewer")
     with pytest.raises(NotAllowed):
         await bob.grants("alice/wiki")
     assert len(await bob.grants("alice/wiki", source="open")) == 2

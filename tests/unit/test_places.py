@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import conspectus
 from conspectus.errors import InvalidInput
-from conspectus.ingest.prepare import Limits, Preparation, describe, prepare
+from conspectus.ingest.prepare import DocumentLimits, Preparation, describe, prepare
 from conspectus.model.ids import CollectionId, SourceId
-from conspectus.model.records import NewDocument, Place, PreparedChunk, Source
+from conspectus.model.records import NewDocument, PreparedChunk, Source, TextPosition
 from conspectus.settings import Settings
 from conspectus.text.clean import clean
 from conspectus.text.positions import checked, combined, markdown_headings, path_of, place_at
@@ -20,7 +20,7 @@ from conspectus.text.tokens import ESTIMATORS
 
 BY = Preparation(
     source=Source(SourceId("s"), CollectionId("c"), "notes"),
-    limits=Limits(characters=10_000, metadata_bytes=200, metadata_depth=3),
+    limits=DocumentLimits(characters=10_000, metadata_bytes=200, metadata_depth=3),
     chunk_size=60,
     chunk_overlap=10,
     count=ESTIMATORS["chars4_min1"],
@@ -85,28 +85,43 @@ def test_finding_headings_takes_linear_time(line: str) -> None:
 
 
 def test_pages_go_on_under_headings_and_headings_over_pages() -> None:
-    pages = (Place(0, 1), Place(10, 2), Place(30, 3))
-    headings = (Place(5, headings=("A",)), Place(10, headings=("B",)), Place(20, headings=("C",)))
+    pages = (TextPosition(0, 1), TextPosition(10, 2), TextPosition(30, 3))
+    headings = (
+        TextPosition(5, headings=("A",)),
+        TextPosition(10, headings=("B",)),
+        TextPosition(20, headings=("C",)),
+    )
     assert combined(pages, headings) == (
-        Place(0, 1), Place(5, 1, ("A",)), Place(10, 2, ("B",)), Place(20, 2, ("C",)), Place(30, 3, ("C",)),
+        TextPosition(0, 1),
+        TextPosition(5, 1, ("A",)),
+        TextPosition(10, 2, ("B",)),
+        TextPosition(20, 2, ("C",)),
+        TextPosition(30, 3, ("C",)),
     )  # fmt: skip
     assert combined((), headings) == headings
-    given_both = (Place(0, 1, ("X",)), Place(10, 2))
+    given_both = (TextPosition(0, 1, ("X",)), TextPosition(10, 2))
     assert combined(given_both, headings) == given_both
 
 
 def test_places_are_those_of_the_cleaned_text() -> None:
     text = "\ud83d\ude00\ud83d\ude00 one\x00 two"
-    [place] = checked([Place(text.index("two"), 2, ("\ud800",))], text)
+    [place] = checked([TextPosition(text.index("two"), 2, ("\ud800",))], text)
     assert clean(text)[place.start :] == "two"
     assert place.headings == ("\ufffd",)
 
 
 @pytest.mark.parametrize(
     "places",
-    [[Place(-1)], [Place(5)], [Place(2), Place(1)], [Place(0, 0)], [Place(0, -1)], [Place(0, 2**31)]],
+    [
+        [TextPosition(-1)],
+        [TextPosition(5)],
+        [TextPosition(2), TextPosition(1)],
+        [TextPosition(0, 0)],
+        [TextPosition(0, -1)],
+        [TextPosition(0, 2**31)],
+    ],
 )
-def test_places_that_cannot_be_are_refused(places: list[Place]) -> None:
+def test_places_that_cannot_be_are_refused(places: list[TextPosition]) -> None:
     with pytest.raises(InvalidInput, match="places"):
         checked(places, "text")
 
@@ -120,14 +135,20 @@ def test_a_path_keeps_what_is_innermost_within_its_limit() -> None:
 
 def test_a_chunk_stands_where_its_own_text_begins() -> None:
     text = "# One\n\nFirst words here, a few of them.\n\n## Two\n\nSecond words here, some of them.\n"
-    made = chunks(text, places=(Place(0, 1), Place(text.index("## Two"), 2)))
+    made = chunks(text, places=(TextPosition(0, 1), TextPosition(text.index("## Two"), 2)))
     assert [(each.page, each.heading) for each in made] == [(1, "One"), (2, "One > Two")]
     assert [each.heading for each in chunks(text, syntax="plain")] == [None] * 2
 
 
 def test_the_fingerprint_knows_places_only_when_given() -> None:
     assert fingerprint() == fingerprint(places=())
-    given_places = [(), (Place(0, 1),), (Place(0, 2),), (Place(0, 1, ("A",)),), (Place(1, 1),)]
+    given_places = [
+        (),
+        (TextPosition(0, 1),),
+        (TextPosition(0, 2),),
+        (TextPosition(0, 1, ("A",)),),
+        (TextPosition(1, 1),),
+    ]
     assert len({fingerprint(places=places) for places in given_places}) == len(given_places)
 
 
@@ -138,9 +159,11 @@ def test_the_fingerprint_knows_places_only_when_given() -> None:
 def test_looking_a_place_up_agrees_with_looking_at_each(
     rows: list[tuple[int, int | None, list[str]]], at: int
 ) -> None:
-    places = [Place(start, page, tuple(names)) for start, page, names in sorted(rows, key=lambda row: row[0])]
+    places = [
+        TextPosition(start, page, tuple(names)) for start, page, names in sorted(rows, key=lambda row: row[0])
+    ]
     before = [each for each in places if each.start <= at]
-    assert place_at(places, at) == (replace(before[-1], start=at) if before else Place(at))
+    assert place_at(places, at) == (replace(before[-1], start=at) if before else TextPosition(at))
 
 
 @given(st.lists(st.sampled_from(["# A", "## B", "text", "", "```", "> q", "===", "---", "### C #"])))
@@ -154,15 +177,15 @@ def test_every_heading_is_a_line_of_the_text_in_order(lines: list[str]) -> None:
 
 async def test_pages_and_headings_are_cited_and_their_changes_stored(tmp_path: Path) -> None:
     text = "# Guide\n\n## Setting up\n\nTurn the blue key twice."
-    new = NewDocument(text, title="Guide", key="guide", syntax="markdown", places=(Place(0, 7),))
+    new = NewDocument(text, title="Guide", key="guide", syntax="markdown", places=(TextPosition(0, 7),))
     async with conspectus.open(tmp_path, settings=Settings(embedder="none")) as engine:
         await engine.add(new)
         window = await engine.window("blue key", 200)
         [citation] = window.citations
         assert (citation.page, citation.heading) == (7, "Guide")
         assert window.text.startswith("[1] Guide (guide), p. 7\n")
-        [written] = await engine.add(replace(new, places=(Place(0, 8),)))
+        [written] = await engine.add(replace(new, places=(TextPosition(0, 8),)))
         assert written.outcome == "replaced"
         assert (await engine.window("blue key", 200)).citations[0].page == 8
-        [written] = await engine.add(replace(new, places=(Place(0, 8),)))
+        [written] = await engine.add(replace(new, places=(TextPosition(0, 8),)))
         assert written.outcome == "unchanged"

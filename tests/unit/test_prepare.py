@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import pytest
 
 from conspectus.errors import InvalidInput, TooLarge
-from conspectus.ingest.prepare import Limits, Preparation, describe, prepare
+from conspectus.ingest.prepare import DocumentLimits, Preparation, describe, prepare
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import NewDocument, Period, PreparedDocument, Source
 from conspectus.text.tokens import ESTIMATORS
@@ -13,7 +13,7 @@ from conspectus.text.tokens import ESTIMATORS
 NOW = datetime(2026, 1, 5, 12, tzinfo=UTC)
 BY = Preparation(
     source=Source(SourceId("s"), CollectionId("c"), "notes"),
-    limits=Limits(characters=10_000, metadata_bytes=200, metadata_depth=3),
+    limits=DocumentLimits(characters=10_000, metadata_bytes=200, metadata_depth=3),
     chunk_size=100,
     chunk_overlap=10,
     count=ESTIMATORS["chars4_min1"],

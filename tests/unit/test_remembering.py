@@ -12,7 +12,7 @@ from conspectus.engine import Engine
 from conspectus.errors import Changed, InvalidInput, NotFound
 from conspectus.model.filter import Eq
 from conspectus.model.graph import Fact
-from conspectus.model.memory import MEMORY, MemoryQuestion, NewMemory, Scope
+from conspectus.model.memory import MEMORY, MemoryQuery, NewMemory, Scope
 from conspectus.model.query import Budget
 from conspectus.settings import Settings
 
@@ -29,15 +29,15 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
         yield opened
 
 
-def asked(text: str, scope: Scope = ANN) -> MemoryQuestion:
-    return MemoryQuestion(text, scope, graph=None)
+def asked(text: str, scope: Scope = ANN) -> MemoryQuery:
+    return MemoryQuery(text, scope, graph=None)
 
 
 async def said(engine: Engine, scope: Scope) -> list[str]:
     return [each.text for each in (await engine.memories(scope=scope)).memories]
 
 
-async def recalled(engine: Engine, question: MemoryQuestion) -> list[str]:
+async def recalled(engine: Engine, question: MemoryQuery) -> list[str]:
     return [each.memory.text for each in (await engine.recall(question)).memories]
 
 

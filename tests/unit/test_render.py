@@ -8,7 +8,7 @@ from conspectus.errors import InvalidInput
 from conspectus.model.records import Document, Period
 from conspectus.model.results import Message
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
-from conspectus.window.passages import Passage
+from conspectus.window.passages import WindowPassage
 from conspectus.window.render import PREFACE, renderer_named
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -29,7 +29,7 @@ def said(name, minute, author="Caroline", **fields):
 
 
 def passage(number, of, text, **fields):
-    return Passage(number, of, 0, len(text), text, (number,), **fields)
+    return WindowPassage(number, of, 0, len(text), text, (number,), **fields)
 
 
 def text(*groups):

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from conspectus.text.replies.history import NOBODY, STRANGER, Past
-from conspectus.text.replies.message_parsing import LONGEST, Reading, read
-from conspectus.text.replies.people import Naming, People
+from conspectus.text.replies.message_parsing import LONGEST, MessageParser, read
+from conspectus.text.replies.people import NameMatcher, Participants
 from conspectus.text.replies.tree_model import Forest
 
 
-def known(*authors: str) -> People:
-    people = People()
+def known(*authors: str) -> Participants:
+    people = Participants()
     for author in authors:
         people.join(author)
     return people
@@ -21,59 +21,59 @@ def known(*authors: str) -> People:
 @pytest.mark.parametrize(
     ("text", "how"),
     [
-        ("bob: hello", Naming.ADDRESSED),
-        ("BOB, hello", Naming.ADDRESSED),
-        ("@bob hello", Naming.ADDRESSED),
-        ("<@bob> hello", Naming.ADDRESSED),
-        ("bob : hello", Naming.ADDRESSED),
-        ("bob hello", Naming.FIRST),
-        ("ask @bob please", Naming.MARKED),
-        ("thanks, bob", Naming.LAST),
-        ("I saw bob there", Naming.INSIDE),
-        ("bobby: hello", Naming.NOT),
-        ("rebob hello", Naming.NOT),
-        ("", Naming.NOT),
+        ("bob: hello", NameMatcher.ADDRESSED),
+        ("BOB, hello", NameMatcher.ADDRESSED),
+        ("@bob hello", NameMatcher.ADDRESSED),
+        ("<@bob> hello", NameMatcher.ADDRESSED),
+        ("bob : hello", NameMatcher.ADDRESSED),
+        ("bob hello", NameMatcher.FIRST),
+        ("ask @bob please", NameMatcher.MARKED),
+        ("thanks, bob", NameMatcher.LAST),
+        ("I saw bob there", NameMatcher.INSIDE),
+        ("bobby: hello", NameMatcher.NOT),
+        ("rebob hello", NameMatcher.NOT),
+        ("", NameMatcher.NOT),
     ],
 )
-def test_a_name_is_found_with_how_it_is_used(text: str, how: Naming) -> None:
-    assert read(text, known("Bob"), {}).named.get(0, Naming.NOT) == how
+def test_a_name_is_found_with_how_it_is_used(text: str, how: NameMatcher) -> None:
+    assert read(text, known("Bob"), {}).named.get(0, NameMatcher.NOT) == how
 
 
 def test_names_of_several_words_count_as_a_whole() -> None:
     people = known("Mary Ann Lee", "mary")
-    assert read("Mary Ann Lee: hello", people, {}).named == {0: Naming.ADDRESSED, 1: Naming.FIRST}
-    assert read("@Mary Ann", people, {}).named == {1: Naming.ADDRESSED}
+    assert read("Mary Ann Lee: hello", people, {}).named == {0: NameMatcher.ADDRESSED, 1: NameMatcher.FIRST}
+    assert read("@Mary Ann", people, {}).named == {1: NameMatcher.ADDRESSED}
 
 
 def test_a_name_in_common_use_needs_a_mark() -> None:
     usage = {"usual": [1, 2, 3, 4, 5]}
     people = known("usual")
-    assert read("usual, as ever", people, usage).named == {0: Naming.ADDRESSED}
+    assert read("usual, as ever", people, usage).named == {0: NameMatcher.ADDRESSED}
     assert read("usual things as usual", people, usage).named == {}
-    assert read("usual things as usual", people, {}).named == {0: Naming.FIRST}
+    assert read("usual things as usual", people, {}).named == {0: NameMatcher.FIRST}
 
 
 def test_somebody_who_is_not_there_is_a_stranger() -> None:
     reading = read("kate: look at this", known("bob"), {})
-    assert reading.stranger and reading.surest == Naming.ADDRESSED and reading.words == ("look",)
+    assert reading.stranger and reading.surest == NameMatcher.ADDRESSED and reading.words == ("look",)
     assert not read("so: look", known("bob"), {}).stranger
 
 
 @pytest.mark.parametrize("typed", ["cooldduudde:", "cooldduuuddee:", "@cooldduuudd", "cooldduuXdde:"])
 def test_names_with_one_slip_are_known(typed: str) -> None:
-    assert read(f"{typed} hello", known("ann", "cooldduuudde"), {}).named == {1: Naming.ADDRESSED}
+    assert read(f"{typed} hello", known("ann", "cooldduuudde"), {}).named == {1: NameMatcher.ADDRESSED}
 
 
 def test_scripts_without_spaces_have_words_too() -> None:
-    assert {"検索", "索文"} <= set(read("検索文書", People(), {}).words)
+    assert {"検索", "索文"} <= set(read("検索文書", Participants(), {}).words)
 
 
 def test_only_the_beginning_is_read() -> None:
-    assert read("x " * LONGEST + "?", People(), {}).asks is False
-    assert len(read("\u4e00" * 10_000, People(), {}).words) <= LONGEST
+    assert read("x " * LONGEST + "?", Participants(), {}).asks is False
+    assert len(read("\u4e00" * 10_000, Participants(), {}).words) <= LONGEST
 
 
-def remember(past: Past, author: str | None, text: str, answers: str | None = None) -> Reading:
+def remember(past: Past, author: str | None, text: str, answers: str | None = None) -> MessageParser:
     reading = read(text, past.people, past.usage)
     past.add(str(past.first + len(past)), author, math.nan, reading=reading, answers=answers)
     return reading

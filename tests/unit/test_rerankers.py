@@ -12,7 +12,7 @@ from tests.support.web_server import Answer
 
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.model.jobs import EmbeddingRequest
-from conspectus.model.retry_policy import Patience
+from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports.web import Reranker
 from conspectus.providers.bedrock_reranker import BedrockReranker
 from conspectus.providers.rerankers import CohereReranker, HttpReranker
@@ -70,7 +70,7 @@ async def vendor(request, credentials) -> AsyncIterator[Vendor]:
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    patience = Patience(sleep=sleep, chance=lambda: 1.0)
+    patience = RetryPolicy(sleep=sleep, chance=lambda: 1.0)
     async with ModelServer(SERVERS[request.param]) as server:
 
         def make(**options) -> Reranker:

@@ -16,7 +16,7 @@ from conspectus import Engine
 from conspectus.errors import InvalidInput, NotAllowed
 from conspectus.memory.retention import days_before, holding, read_from, strictest, written_for
 from conspectus.memory.scopes import holds
-from conspectus.model.access import Grantee
+from conspectus.model.access import Principal
 from conspectus.model.jobs import Job
 from conspectus.model.memory import NewMemory, Retention, RetentionRule, Scope
 
@@ -162,16 +162,16 @@ async def test_rules_of_people(engine: Engine) -> None:
     await remembered(engine)
     ann = await person(engine, "ann")
     home = next(each for each in await engine.sources(collection="memory") if "ann" in each.name)
-    await engine.grant("memory", Grantee("user", "ann"), "viewer", source=home.id)
+    await engine.grant("memory", Principal("user", "ann"), "viewer", source=home.id)
     for scope in (ANN, BOB, Scope("carl")):
         with pytest.raises(NotAllowed):
             await ann.retain(Retention(most=0), scope=scope)
-    await engine.grant("memory", Grantee("user", "ann"), "editor", source=home.id)
+    await engine.grant("memory", Principal("user", "ann"), "editor", source=home.id)
     await ann.retain(Retention(most=2), scope=ANN)
     await engine.retain(Retention(most=0), scope=BOB)
     assert [each.scope for each in await ann.retentions()] == [ANN]
     assert (await ann.apply_retention(preview=True)).memories == 3
-    await engine.grant("memory", Grantee("user", "ann"), "viewer", source=home.id)
+    await engine.grant("memory", Principal("user", "ann"), "viewer", source=home.id)
     with pytest.raises(NotAllowed):
         await ann.apply_retention()
     assert (len(await keys(engine, ANN)), len(await keys(engine, BOB))) == (7, 1)
@@ -242,9 +242,9 @@ async def test_a_rule_is_carried_out_with_the_rights_of_who_keeps_it(
 ) -> None:
     await remembered(engine)
     ann = await person(engine, "ann")
-    await engine.grant("memory", Grantee("user", "ann"), "editor")
+    await engine.grant("memory", Principal("user", "ann"), "editor")
     await ann.retain(Retention(most=0), scope=ANN)
-    await engine.revoke("memory", Grantee("user", "ann"))
+    await engine.revoke("memory", Principal("user", "ann"))
     await engine.retain(Retention(most=0), scope=BOB)
     await engine.start_keeping()
     await until_kept(engine, BOB, 0)

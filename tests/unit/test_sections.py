@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import conspectus
-from conspectus.ingest.prepare import Limits, Preparation, describe, prepare
+from conspectus.ingest.prepare import DocumentLimits, Preparation, describe, prepare
 from conspectus.model.ids import CollectionId, SourceId
-from conspectus.model.records import NewDocument, Place, Source
+from conspectus.model.records import NewDocument, Source, TextPosition
 from conspectus.settings import Settings
 from conspectus.text.boundaries import definitions
 from conspectus.text.positions import headings_in, rst_headings
@@ -31,7 +31,7 @@ def page(*rows):
 def made(text, size, **fields):
     by = Preparation(
         source=Source(SourceId("s"), CollectionId("c"), "notes"),
-        limits=Limits(characters=1_000_000, metadata_bytes=200, metadata_depth=3),
+        limits=DocumentLimits(characters=1_000_000, metadata_bytes=200, metadata_depth=3),
         chunk_size=2 * size,
         chunk_overlap=20,
         count=ESTIMATORS["chars4_min1"],
@@ -74,7 +74,7 @@ def test_restructured_text_and_given_places_have_sections_too():
     text = f"Top\n===\n\n{BODY}\n\nLeft\n----\n\n{BODY * 5}\n\nRight\n-----\n\n{BODY * 5}\n"
     parts = [("Top > Left", ["Left"]), ("Top > Right", ["Right"])]
     assert made(text, 260, syntax="rst") == [("Top", ["Top"]), *parts]
-    places = (Place(0, 1, ("One",)), Place(len(BODY) * 3, 2, ("Two",)))
+    places = (TextPosition(0, 1, ("One",)), TextPosition(len(BODY) * 3, 2, ("Two",)))
     assert [heading for heading, _ in made(BODY * 6, 200, syntax="plain", places=places)] == ["One", "Two"]
     assert [heading for heading, _ in made(BODY * 6, 300, syntax="plain", places=places)] == ["One"]
 

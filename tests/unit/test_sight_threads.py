@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from tests.support.samples import NOON, NOTES, SHELF, notes, prepared, shelf
 
-from conspectus.access.reader import Sight
+from conspectus.access.reader import AuthorizedReader
 from conspectus.errors import NotFound
-from conspectus.model.access import LOCAL_OWNER, Grant, Grantee, Person, User
+from conspectus.model.access import LOCAL_OWNER, Grant, Person, Principal, User
 from conspectus.model.ids import SourceId, UserId
 from conspectus.model.records import Period
 from conspectus.records.people.store import SqlAccounts
@@ -32,13 +32,13 @@ async def records(tmp_path: Path) -> AsyncIterator[SqlRecords]:
     await opened.close()
 
 
-async def sight_of(records: SqlRecords, person: Person) -> Sight:
+async def sight_of(records: SqlRecords, person: Person) -> AuthorizedReader:
     """What a person sees who was granted the notes only."""
     accounts = SqlAccounts(records.transactions)
     if await accounts.user("bob") is None:
         await accounts.add_user(User(BOB.id, "bob", NOON))
-    await accounts.put_grant(Grant(SHELF, NOTES, Grantee("user", "bob"), "viewer", NOON))
-    return Sight(person, records, accounts)
+    await accounts.put_grant(Grant(SHELF, NOTES, Principal("user", "bob"), "viewer", NOON))
+    return AuthorizedReader(person, records, accounts)
 
 
 async def test_a_thread_is_that_of_the_channel_of_the_document(records: SqlRecords) -> None:

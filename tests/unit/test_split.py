@@ -1,7 +1,7 @@
 import pytest
 
 from conspectus.errors import InvalidInput
-from conspectus.text.splitter import Piece, SplitOptions, split
+from conspectus.text.splitter import SplitOptions, TextSpan, split
 from conspectus.text.tokens import ESTIMATORS
 
 
@@ -14,7 +14,7 @@ def test_empty_text_has_no_pieces():
 
 
 def test_a_text_that_fits_is_one_piece_at_position_zero():
-    assert split("Hello world", SplitOptions()) == [Piece(0, 0, 11, "Hello world")]
+    assert split("Hello world", SplitOptions()) == [TextSpan(0, 0, 11, "Hello world")]
 
 
 def test_white_space_is_text_like_any_other():

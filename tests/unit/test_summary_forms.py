@@ -16,7 +16,7 @@ from conspectus.model.records import Metadata
 from conspectus.model.results import Message
 from conspectus.model.streams import NewCaption, SummaryRequest
 from conspectus.ports import Embedder
-from conspectus.streams.structured_output import Form, Unsatisfied
+from conspectus.streams.structured_output import JsonSchemaOutput, Unsatisfied
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.embedders import HashedEmbedder
 
@@ -117,7 +117,7 @@ async def test_what_is_no_schema_of_its_own_is_refused(tmp_path: Path, schema: M
 
 
 def test_no_pattern_takes_long() -> None:
-    form = Form({"properties": {"a": {"pattern": "^(a+)+$"}}})
+    form = JsonSchemaOutput({"properties": {"a": {"pattern": "^(a+)+$"}}})
     with pytest.raises(Unsatisfied):
         form.read(json.dumps({"a": "a" * 50_000 + "!"}))
 

@@ -20,7 +20,7 @@ from conspectus.errors import (
     NotAllowed,
     NotFound,
 )
-from conspectus.model.access import Grantee
+from conspectus.model.access import Principal
 from conspectus.model.jobs import Job
 from conspectus.model.results import Message
 from conspectus.model.streams import CaptionRange, NewCaption, NewStream, SummaryRequest
@@ -110,7 +110,7 @@ async def test_only_who_sees_a_stream_has_it_summarised(tmp_path: Path) -> None:
         for ask in (engine.summarise, engine.summary, engine.start_summary):
             with pytest.raises(NotFound):
                 await ask(request)  # type: ignore[operator]
-        await owner.grant("wiki", Grantee("user", ann.id), "viewer", source=stream.source.id)
+        await owner.grant("wiki", Principal("user", ann.id), "viewer", source=stream.source.id)
         assert (await engine.summarise(request)).calls == 0
         with pytest.raises(NotAllowed):
             await engine.keep_summarised(request, stream="film", collection="wiki")

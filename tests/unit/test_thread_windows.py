@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from conspectus.model.query import Budget
 from conspectus.model.records import Chunk, Document, Period
-from conspectus.model.results import Hit, Retrieval, ThreadSketch
+from conspectus.model.results import Hit, Retrieval, ThreadOutline
 from conspectus.providers.tokenizers import counter
 from conspectus.text.hashing import content_hash
 from conspectus.window.build import build_window
@@ -38,7 +38,7 @@ def hit(document, text="Hi.", score=0.5, along_with=None):
 
 def sketch(total, *, but=()):
     places = {f"m{place}": place for place in range(total) if place not in but}
-    return ThreadSketch("s", "0", places, total)
+    return ThreadOutline("s", "0", places, total)
 
 
 def window(hits, *threads, tokens=10_000, form="text"):
@@ -74,7 +74,7 @@ def test_the_other_forms_say_it_too():
 
 
 @pytest.mark.parametrize(
-    "known", [(), (ThreadSketch("elsewhere", "0", {"m0": 0}, 99),), (sketch(10, but=(7,)),)]
+    "known", [(), (ThreadOutline("elsewhere", "0", {"m0": 0}, 99),), (sketch(10, but=(7,)),)]
 )
 def test_nothing_is_counted_where_not_all_is_known(known):
     """Nor are replies marked: windows without chains are what they were."""
@@ -85,7 +85,7 @@ def test_nothing_is_counted_where_not_all_is_known(known):
 
 def test_the_order_of_the_thread_may_be_another_than_that_of_time():
     """What would be counted is not what is missing then, so nothing is."""
-    turned = ThreadSketch("s", "0", {"m0": 8, "m7": 1, "m8": 0}, 10)
+    turned = ThreadOutline("s", "0", {"m0": 8, "m7": 1, "m8": 0}, 10)
     assert "left out" not in window(few(), turned).text
 
 

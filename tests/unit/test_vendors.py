@@ -10,7 +10,7 @@ from tests.support.vendor_protocols import bedrock, cohere, expected, google, ji
 from conspectus import bootstrap
 from conspectus.errors import InvalidInput, ProviderError
 from conspectus.ingest.embedding_queue import EmbedQueue
-from conspectus.model.retry_policy import Patience
+from conspectus.model.retry_policy import RetryPolicy
 from conspectus.providers.registry import embedder_of, reranker_of
 from conspectus.providers.request_logging import drop
 from conspectus.settings import Settings
@@ -94,7 +94,7 @@ async def test_rerankers_by_name(server: ModelServer, setting: str) -> None:
 
 async def test_a_service_gets_the_key_that_is_set_for_it(server: ModelServer, monkeypatch) -> None:
     monkeypatch.setenv("CONSPECTUS_RERANKER_KEY", "k")
-    reranker = reranker_of(f"{server.base}/v1/rerank", patience=Patience(), timeout=5.0, note=drop)
+    reranker = reranker_of(f"{server.base}/v1/rerank", patience=RetryPolicy(), timeout=5.0, note=drop)
     await reranker.rerank("fox", ["a fox"], top_n=1)
     assert server.calls[0].headers["authorization"] == "Bearer k"
     await reranker.close()
@@ -103,7 +103,7 @@ async def test_a_service_gets_the_key_that_is_set_for_it(server: ModelServer, mo
 @pytest.mark.parametrize("setting", ["", "cohere", "cohere:", "nobody:model", "ftp://example.org/rerank"])
 def test_a_reranker_of_no_known_form_is_refused(server: ModelServer, setting: str) -> None:
     with pytest.raises(InvalidInput, match="reranker"):
-        reranker_of(setting, patience=Patience(), timeout=1.0, note=drop)
+        reranker_of(setting, patience=RetryPolicy(), timeout=1.0, note=drop)
 
 
 def test_no_reranker_and_no_key(monkeypatch) -> None:

@@ -16,8 +16,8 @@ from conspectus.model.streams import (
     NewAlert,
     NewCaption,
     NewEvent,
+    StreamQuery,
     SummaryRequest,
-    VideoQuestion,
 )
 from conspectus.ports import Vectors
 from conspectus.testing.embedders import HashedEmbedder
@@ -92,9 +92,9 @@ class TestWordsAndVectors:
     ) -> None:
         async with conspectus.open(tmp_path / "bare", settings=SETTINGS) as engine:
             await filmed(engine)
-            found = await engine.find_moments(VideoQuestion(prompt))
+            found = await engine.find_moments(StreamQuery(prompt))
             assert (found.outcome, found.moments) == ("nothing_relevant", ())
-            window = await engine.video_window(VideoQuestion(prompt, streams=("cam",)), 100)
+            window = await engine.video_window(StreamQuery(prompt, streams=("cam",)), 100)
             assert (window.window.outcome, window.window.text) == ("nothing_relevant", "")
 
 
@@ -133,7 +133,7 @@ class TestNotReady:
         async with conspectus.open(tmp_path, settings=SETTINGS, embedder=embedder) as engine:
             await engine.add_captions(NewCaption("vans of red", 0, 60), stream="cam")
             await engine.add_captions(NewCaption("a dog", 0, 60), stream="yard")
-            asked = VideoQuestion("lorry", streams=("cam",), floor=-1.0)
+            asked = StreamQuery("lorry", streams=("cam",), floor=-1.0)
             early = await engine.find_moments(asked)
             assert (early.outcome, early.moments) == ("nothing_relevant", ())
             assert any("wait for their vectors" in each for each in early.notices)
@@ -149,7 +149,7 @@ class TestNotReady:
         async with conspectus.open(tmp_path, settings=SETTINGS, embedder=embedder) as engine:
             await engine.put_stream("cam")
             await engine.add_captions(NewCaption("a dog", 0, 60), stream="yard")
-            found = await engine.find_moments(VideoQuestion("lorry", streams=("cam",)))
+            found = await engine.find_moments(StreamQuery("lorry", streams=("cam",)))
             assert (found.outcome, found.notices) == ("nothing_relevant", ())
             embedder.let.set()
 
@@ -163,7 +163,7 @@ class TestTimes:
             assert (only.start, only.text) == (0.0, MINUTES[0])
             request = SummaryRequest("cam", range=within, extractive=True)
             assert MINUTES[1] not in (await engine.summarise(request)).text
-            found = await engine.find_moments(VideoQuestion("", ("cam",), range=within))
+            found = await engine.find_moments(StreamQuery("", ("cam",), range=within))
             assert [(each.start, each.end) for each in found.moments] == [(0.0, 60.0)]
         assert (await engine.captions(**place, within=CaptionRange(0, 0))).captions == ()
         await engine.add_events(NewEvent("stop", 0, 0), **place)
@@ -183,7 +183,7 @@ class TestTimes:
             assert {each.text for each in captions} == {"by number", "by instant"}
             events = await engine.events(stream="cam", within=within)
             summary = await engine.summarise(SummaryRequest("cam", range=within, extractive=True))
-            found = await engine.find_moments(VideoQuestion("", ("cam",), range=within))
+            found = await engine.find_moments(StreamQuery("", ("cam",), range=within))
             answers.append((captions, events, summary, found.moments))
         assert len(answers[0][1]) == 1
         assert answers[0] == answers[1] == answers[2]
@@ -209,8 +209,8 @@ class TestStreams:
             await engine.add_events(NewEvent("stop", 1, 2, f"{name} stop", (name,)), stream=name)
         told = (
             await engine.captions(stream="cam"),
-            await engine.find_moments(VideoQuestion("red van yard stop", ("cam",), limit=50)),
-            await engine.video_window(VideoQuestion("red van yard stop", ("cam",)), 500),
+            await engine.find_moments(StreamQuery("red van yard stop", ("cam",), limit=50)),
+            await engine.video_window(StreamQuery("red van yard stop", ("cam",)), 500),
             await engine.summarise(SummaryRequest("cam", extractive=True)),
             await engine.events(stream="cam"),
             await engine.entities(stream="cam"),
@@ -218,7 +218,7 @@ class TestStreams:
         )
         assert "at the yard" not in repr(told) and "yard stop" not in repr(told)
         assert list(await engine.entities(stream="cam")) == ["cam"]
-        both = await engine.video_window(VideoQuestion("red van", ("cam", "yard")), 500)
+        both = await engine.video_window(StreamQuery("red van", ("cam", "yard")), 500)
         for name in ("cam", "yard"):
             assert f"a red van at the {name}" in both.window.text
             assert name in both.window.text.replace(f"at the {name}", "")
@@ -229,8 +229,8 @@ class TestStreams:
             lambda engine, name: engine.find_stream(name),
             lambda engine, name: engine.captions(stream=name),
             lambda engine, name: engine.clear_stream(name),
-            lambda engine, name: engine.find_moments(VideoQuestion("van", ("cam", name))),
-            lambda engine, name: engine.video_window(VideoQuestion("van", (name,)), 100),
+            lambda engine, name: engine.find_moments(StreamQuery("van", ("cam", name))),
+            lambda engine, name: engine.video_window(StreamQuery("van", (name,)), 100),
             lambda engine, name: engine.events(stream=name),
             lambda engine, name: engine.entities(stream=name),
             lambda engine, name: engine.entity_timeline("van", stream=name),
@@ -259,7 +259,7 @@ class TestStreams:
         assert receipt.documents == 5
         [numbers] = (await engine.status(collection="default")).collections
         assert (numbers.documents, numbers.chunks, numbers.sources) == (1, 1, 1)
-        found = await engine.find_moments(VideoQuestion("red van", limit=50))
+        found = await engine.find_moments(StreamQuery("red van", limit=50))
         assert {each.stream.name for each in found.moments} == {"yard"}
 
     async def test_what_was_cleared_can_be_filled_again(self, engine: Engine) -> None:
@@ -280,21 +280,19 @@ class TestTexts:
         assert caption.text == text
         found = await engine.retrieve("zebra", where=Eq("kind", "caption"))
         assert "zebra" in found.hits[0].chunk.text
-        [moment] = (await engine.find_moments(VideoQuestion("zebra", ("cam",), limit=1))).moments
+        [moment] = (await engine.find_moments(StreamQuery("zebra", ("cam",), limit=1))).moments
         assert moment.captions[0].text == text
         alert = await engine.put_alert(NewAlert("zebra", "zebra roof"))
         assert alert.query == "zebra roof"
 
     async def test_what_no_window_has_room_for_is_cut_and_said_to_be(self, engine: Engine) -> None:
         await filmed(engine, "a zebra. " * 2_000)
-        window = (await engine.video_window(VideoQuestion("zebra", ("cam",)), 100)).window
+        window = (await engine.video_window(StreamQuery("zebra", ("cam",)), 100)).window
         assert 0 < window.tokens <= 100
         assert [each.fate for each in window.trace if each.fate != "in"]
 
     async def test_tokens_are_counted_and_never_nothing(self, engine: Engine) -> None:
         await filmed(engine, *("🦓" for _ in range(200)), seconds=1.0)
-        window = (
-            await engine.video_window(VideoQuestion("what?", ("cam",), range=CaptionRange(0)), 50)
-        ).window
+        window = (await engine.video_window(StreamQuery("what?", ("cam",), range=CaptionRange(0)), 50)).window
         assert 0 < window.tokens <= 50
         assert window.text.count("🦓") < 50

@@ -10,11 +10,11 @@ from tests.network import Directory, certificates
 from tests.support.web_server import Answer, ScriptedServer, redirect
 
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput
-from conspectus.sources.web.address_policy import Boundary
+from conspectus.sources.web.address_policy import AddressPolicy
 from conspectus.sources.web.webhooks import WebhookPoster
 
 BODY = '{"text": "ü 🔥"}'.encode()
-LOCAL = Boundary.from_entries(["127.0.0.1"])
+LOCAL = AddressPolicy.from_entries(["127.0.0.1"])
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ async def test_nobody_there_and_a_slow_one_may_pass(server: ScriptedServer) -> N
      "http://printer.local/", "http://0x7f000001/", "http://[::ffff:127.0.0.1]/"],
 )  # fmt: skip
 async def test_addresses_inside_are_refused_before_and_at_sending(url: str) -> None:
-    strict = WebhookPoster(Boundary())
+    strict = WebhookPoster(AddressPolicy())
     with pytest.raises(ForbiddenAddress):
         strict.check(url)
     assert not (await refused(strict, url)).passing
@@ -122,7 +122,7 @@ def test_what_is_no_address(poster: WebhookPoster, url: str) -> None:
 @pytest.mark.parametrize("addresses", [["127.0.0.1"], ["93.184.216.34", "10.0.0.1"], ["::1"]])
 async def test_a_name_that_leads_inside_is_refused_at_sending(addresses: Sequence[str]) -> None:
     names = Directory({"hooks.example.org": addresses})
-    strict = WebhookPoster(Boundary(), resolve=names)
+    strict = WebhookPoster(AddressPolicy(), resolve=names)
     strict.check("http://hooks.example.org/x")
     fault = await refused(strict, "http://hooks.example.org/x")
     await strict.close()
@@ -132,7 +132,7 @@ async def test_a_name_that_leads_inside_is_refused_at_sending(addresses: Sequenc
 async def test_a_certificate_for_another_name_is_refused_for_good(tmp_path: Path) -> None:
     theirs, ours = certificates("right.example.org", tmp_path)
     names = Directory({}, usual="127.0.0.1")
-    allowed = Boundary.from_entries(["127.0.0.1", "right.example.org", "wrong.example.org"])
+    allowed = AddressPolicy.from_entries(["127.0.0.1", "right.example.org", "wrong.example.org"])
     poster = WebhookPoster(allowed, resolve=names, certificates=ours)
     async with ScriptedServer({"/": Answer(b"")}, tls=theirs) as server:
         await poster.post(f"https://right.example.org:{server.port}/", BODY, id="a-1")

@@ -13,7 +13,7 @@ import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import FetchFailed, NotFound, TooLarge
 from conspectus.ingest.connection_sync import IN_VAIN, synchronise
-from conspectus.model.connections import Connection, Entry, Listing, SyncReport
+from conspectus.model.connections import Connection, ConnectorEntry, Listing, SyncReport
 from conspectus.model.ids import LOCAL
 from conspectus.model.records import Document, NewDocument, Source, Written
 from conspectus.testing.embedders import HashedEmbedder
@@ -28,7 +28,7 @@ class Faulty(MemoryConnector):
     faults: dict[str, Exception] = field(default_factory=dict)
     fetched: list[str] = field(default_factory=list)
 
-    async def fetch(self, entry: Entry) -> NewDocument:
+    async def fetch(self, entry: ConnectorEntry) -> NewDocument:
         self.fetched.append(entry.title)
         if entry.title in self.faults:
             raise self.faults[entry.title]
@@ -362,7 +362,7 @@ class Told:
         for each in self.listings:
             yield each
 
-    async def fetch(self, entry: Entry) -> NewDocument:
+    async def fetch(self, entry: ConnectorEntry) -> NewDocument:
         return NewDocument("text", title=entry.title, metadata={"revision": "mine", "wiki": "mine"})
 
     async def close(self) -> None:
@@ -370,7 +370,7 @@ class Told:
 
 
 async def test_a_page_listed_and_gone_in_one_batch_stays(shelf: Shelf) -> None:
-    page = Entry("a", "Team", "1", "page")
+    page = ConnectorEntry("a", "Team", "1", "page")
     listing = Listing((page, page), "c", gone=("a", "unknown"), spaces_gone=("Team", "Unknown"))
     assert await synchronise(shelf.connection, Told([listing]), shelf) == SyncReport(added=1)
     assert (await stored(shelf))["Team", "page"].metadata["revision"] == "1"
@@ -378,9 +378,9 @@ async def test_a_page_listed_and_gone_in_one_batch_stays(shelf: Shelf) -> None:
 
 async def test_a_page_that_goes_while_everything_is_listed_is_gone(shelf: Shelf) -> None:
     pages = (
-        Entry("a", "Team", "1", "stays"),
-        Entry("b", "Team", "1", "goes"),
-        Entry("c", "Old", "1", "goes"),
+        ConnectorEntry("a", "Team", "1", "stays"),
+        ConnectorEntry("b", "Team", "1", "goes"),
+        ConnectorEntry("c", "Old", "1", "goes"),
     )
     listings = [Listing(pages, "1"), Listing((), "2", gone=("b",), spaces_gone=("Old",), complete=True)]
     assert await synchronise(shelf.connection, Told(listings), shelf) == SyncReport(added=3, deleted=2)

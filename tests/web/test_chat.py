@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from conspectus.errors import ChatAuthFailed, ChatRateLimited, ChatUnreachable
-from conspectus.model.access import Grantee
+from conspectus.model.access import Principal
 from conspectus.model.filter import Eq
 from conspectus.testing.chat_models import ScriptedChatModel
 from tests.server_events import parsed
@@ -204,13 +204,13 @@ async def test_an_answer_that_could_not_be_kept_is_told_and_so_is_that(tmp_path:
         wiki = await site.engine.collection("wiki")
         await site.engine.create_user("ann")
         key = (await site.engine.create_key("ann")).secret
-        await site.engine.grant("wiki", Grantee("user", "ann"), "editor")
+        await site.engine.grant("wiki", Principal("user", "ann"), "editor")
         desk = await site.engine.source("desk", collection="wiki", kind="channel")
         async with site.client(key) as client:
             body = {**MESSAGE, "collection": wiki.id, "keep_in": desk.id, "stream": stream}
             asking = asyncio.create_task(client.post("/chat", json=body))
             await until(model.hanging.is_set)
-            await site.engine.grant("wiki", Grantee("user", "ann"), "viewer")
+            await site.engine.grant("wiki", Principal("user", "ann"), "viewer")
             model.released.set()
             answer = await asking
             assert answer.status_code == 200
@@ -229,13 +229,13 @@ async def test_who_is_shut_out_meanwhile_keeps_nothing_anywhere(tmp_path: Path) 
         await site.engine.collection("wiki")
         await site.engine.create_user("ann")
         key = (await site.engine.create_key("ann")).secret
-        await site.engine.grant("wiki", Grantee("user", "ann"), "editor")
+        await site.engine.grant("wiki", Principal("user", "ann"), "editor")
         await site.engine.source("desk", collection="wiki", kind="channel")
         async with site.client(key) as client:
             body = {**MESSAGE, "collection": "wiki", "keep_in": "desk", "stream": False}
             asking = asyncio.create_task(client.post("/chat", json=body))
             await until(model.hanging.is_set)
-            await site.engine.revoke("wiki", Grantee("user", "ann"))
+            await site.engine.revoke("wiki", Principal("user", "ann"))
             model.released.set()
             told = (await asking).json()
         assert told["failure"]["code"] == "not_found"

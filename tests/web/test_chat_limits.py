@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from conspectus.model.access import Grantee
+from conspectus.model.access import Principal
 from conspectus.testing.chat_models import ScriptedChatModel
 from tests.server_events import parsed
 from tests.waiting import until
@@ -160,7 +160,7 @@ async def test_who_is_hidden_from_is_not_given_it_by_the_model(tmp_path: Path) -
         await site.engine.create_user("ann")
         ann = (await site.engine.create_key("ann", scopes=("read",))).secret
         source = await site.engine.find_source("open", collection="wiki")
-        await site.engine.grant("wiki", Grantee("user", "ann"), "viewer", source=source.name)
+        await site.engine.grant("wiki", Principal("user", "ann"), "viewer", source=source.name)
         events = await site.chat(key=ann, message="quince code", floor=None)
         assert "ripe" in site.model.asked[0].messages[-1].content
         told = "".join(each.data for each in events) + repr(site.model.asked)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from conspectus.model.access import Grantee
+from conspectus.model.access import Principal
 from conspectus.testing.chat_models import ScriptedChatModel
 from tests.server_events import parsed
 from tests.waiting import until
@@ -94,7 +94,7 @@ async def test_what_may_no_longer_be_seen_is_not_told_again(tmp_path: Path) -> N
         await site.engine.add("Quinces are ripe.", collection="wiki", wait=True)
         await site.engine.create_user("ann")
         ann = (await site.engine.create_key("ann")).secret
-        user = Grantee("user", "ann")
+        user = Principal("user", "ann")
         await site.engine.grant("wiki", user, "viewer")
         events = await site.chat(key=ann, message="quinces", floor=None)
         assert len(json.loads(events[0].data)["sources"]) == 1

@@ -11,7 +11,7 @@ import pytest
 
 import conspectus
 from conspectus.client.event_stream import events_in
-from conspectus.model.access import Grantee
+from conspectus.model.access import Principal
 from conspectus.model.chat import ChatRequest, Citations, Delta, Failure, Sources
 from tests.server_events import parsed
 from tests.support.chat_server import ChatServer, refusing, stumbling
@@ -48,7 +48,7 @@ async def test_what_reaches_the_vendor_is_what_the_person_may_see(
         await engine.add("Backups run at two.", collection="wiki", wait=True)
         await engine.create_user("ann")
         key = (await engine.create_key("ann", scopes=("read",))).secret
-        await engine.grant("wiki", Grantee("user", "ann"), "viewer")
+        await engine.grant("wiki", Principal("user", "ann"), "viewer")
     with chatting(tmp_path, vendor, monkeypatch, accounts=True) as process:
         async with conspectus.connect(process.address, key=key) as engine:
             request = ChatRequest("backup code backups", floor=None)

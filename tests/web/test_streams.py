@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from conspectus.model.access import Grantee
+from conspectus.model.access import Principal
 from conspectus.model.streams import NewCaption
 from tests.server_events import parsed
 from tests.support.served import served
@@ -164,7 +164,7 @@ async def test_who_sees_one_stream_sees_no_other(site: Site, people: People) -> 
             wait=True,
         )
     ann = (await site.engine.find_user("alice")).id
-    await site.engine.grant("default", Grantee("user", ann), "viewer", source="gate")
+    await site.engine.grant("default", Principal("user", ann), "viewer", source="gate")
     alice = people.alice
     assert [each["source"]["name"] for each in (await alice.get("/streams")).json()] == ["gate"]
     assert (await alice.get("/streams/yard")).status_code == 404

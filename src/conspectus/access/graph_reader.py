@@ -5,17 +5,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from conspectus.access.policy import role_on
-from conspectus.access.reader import Place, Sight
+from conspectus.access.reader import AuthorizedReader, SourceRef
 from conspectus.errors import NotFound
 from conspectus.model.graph import (
     Edge,
     EdgePage,
     GraphSummary,
-    Neighbour,
+    Neighbor,
     Node,
     NodeEvent,
     NodePage,
-    Walk,
+    Traversal,
 )
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Source
@@ -24,14 +24,14 @@ from conspectus.ports.graphs import Graphs
 GRAPH = "graph"
 
 
-class GraphSight:
+class AuthorizedGraphs:
     """Every graph that one person may see."""
 
-    def __init__(self, sight: Sight, graphs: Graphs) -> None:
+    def __init__(self, sight: AuthorizedReader, graphs: Graphs) -> None:
         self._sight = sight
         self._graphs = graphs
 
-    async def find(self, place: Place, *names: str) -> Source | None:
+    async def find(self, place: SourceRef, *names: str) -> Source | None:
         """The graph of the first of these ids or names that is one; None if none is to be seen."""
         for name in names:
             found = await self._sight.source(place, name)
@@ -39,26 +39,26 @@ class GraphSight:
                 return found
         return None
 
-    async def seen(self, place: Place, *, begins: str | None = None) -> list[Source]:
+    async def seen(self, place: SourceRef, *, begins: str | None = None) -> list[Source]:
         """The graphs of a collection that may be seen, by name: all, or those whose name begins so."""
         found = await self._sight.sources(place)
         return [each for each in found if each.kind == GRAPH and each.name.startswith(begins or "")]
 
-    def of(self, place: Place, sources: Sequence[Source]) -> "SeenGraphs":
+    def of(self, place: SourceRef, sources: Sequence[Source]) -> "VisibleGraphs":
         """These graphs, for reading. Raises NotFound for one that may not be seen."""
         for each in sources:
             if each.collection != place.collection.id or role_on(place.access, each.id) is None:
                 raise NotFound("graph", each.name)
-        return SeenGraphs(place, tuple(sources), self._sight, self._graphs)
+        return VisibleGraphs(place, tuple(sources), self._sight, self._graphs)
 
 
 @dataclass(frozen=True, slots=True)
-class SeenGraphs:
+class VisibleGraphs:
     """Graphs that may be seen: all reading of graphs for people goes through them."""
 
-    place: Place
+    place: SourceRef
     sources: tuple[Source, ...]
-    sight: Sight
+    sight: AuthorizedReader
     graphs: Graphs
 
     @property
@@ -91,7 +91,7 @@ class SeenGraphs:
         """Nodes that are found by any of these terms, with how many of them."""
         return await self.graphs.named_like(self.ids, words, limit=limit)
 
-    async def walk(self, starts: Sequence[str], walk: Walk) -> Sequence[Neighbour]:
+    async def walk(self, starts: Sequence[str], walk: Traversal) -> Sequence[Neighbor]:
         """What is reached from any of the starts."""
         return await self.graphs.walk(self.ids, starts, walk)
 

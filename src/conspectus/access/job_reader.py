@@ -8,22 +8,22 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from conspectus.access.policy import jobs_seen, shows_job
-from conspectus.access.reader import Place, Sight
+from conspectus.access.reader import AuthorizedReader, SourceRef
 from conspectus.errors import NotFound
 from conspectus.model.connections import Connection
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import IngestReport, Job, JobPage, JobState
-from conspectus.ports.jobs import JobScope, Ledger
+from conspectus.ports.jobs import JobScope, JobStore
 
 
-class JobSight:
+class AuthorizedJobs:
     """Every job that one person may see."""
 
-    def __init__(self, sight: Sight, ledger: Ledger) -> None:
+    def __init__(self, sight: AuthorizedReader, ledger: JobStore) -> None:
         self._sight = sight
         self._ledger = ledger
 
-    async def job(self, job_id: str) -> tuple[Job, Place]:
+    async def job(self, job_id: str) -> tuple[Job, SourceRef]:
         """A job with its collection. Raises NotFound."""
         found = await self._ledger.job(JobId(job_id))
         places = {place.collection.id: place for place in await self._sight.places()}
@@ -43,13 +43,13 @@ class JobSight:
         """Numbers over the same jobs."""
         return await self._ledger.report(await self._scope(collection, None), now=now)
 
-    async def connections(self, place: Place) -> Sequence[Connection]:
+    async def connections(self, place: SourceRef) -> Sequence[Connection]:
         """The connections of a collection, for those who see all of it."""
         if place.access.collection is None:
             return ()
         return await self._ledger.connections(place.collection.id)
 
-    async def connection(self, place: Place, name: str) -> Connection:
+    async def connection(self, place: SourceRef, name: str) -> Connection:
         """The connection of that name or id. Raises NotFound."""
         for each in await self.connections(place):
             if name in {each.name, each.id}:

@@ -4,51 +4,51 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
 from conspectus.access.policy import among
-from conspectus.access.reader import Place, Sight
+from conspectus.access.reader import AuthorizedReader, SourceRef
 from conspectus.model.filter import Filter
 from conspectus.model.ids import DocumentId, SourceId
-from conspectus.model.memory import Since
+from conspectus.model.memory import ChangesSince
 from conspectus.model.records import Document, Source
 from conspectus.ports.memories import HomeSpan, Memories, Totals
 
 
-class MemorySight:
+class AuthorizedMemories:
     """Every memory that one person may see."""
 
-    def __init__(self, sight: Sight, memories: Memories) -> None:
+    def __init__(self, sight: AuthorizedReader, memories: Memories) -> None:
         self._sight = sight
         self._memories = memories
 
     async def homes(
-        self, place: Place, *, begins: str, below: str, holds: Callable[[Source], bool]
-    ) -> "Homes":
+        self, place: SourceRef, *, begins: str, below: str, holds: Callable[[Source], bool]
+    ) -> "MemorySources":
         """The sources of memories with begins ≤ name < below which hold what was asked for."""
         found = await self._memories.homes(place.collection.id, begins=begins, below=below)
         seen = [each for each in place.seen(found) if holds(each)]
-        return Homes(place, tuple(seen), self._memories)
+        return MemorySources(place, tuple(seen), self._memories)
 
     async def graphs(
-        self, place: Place, *, begins: str, below: str, holds: Callable[[Source], bool]
+        self, place: SourceRef, *, begins: str, below: str, holds: Callable[[Source], bool]
     ) -> tuple[SourceId, ...]:
         """The graphs of memories with begins ≤ name < below which hold what was asked for."""
         home = place.collection.id
         found = await self._memories.homes(home, begins=begins, below=below, kind="graph")
         return tuple(each.id for each in place.seen(found) if holds(each))
 
-    async def documents(self, homes: "Homes", ids: Sequence[str]) -> list[Document]:
+    async def documents(self, homes: "MemorySources", ids: Sequence[str]) -> list[Document]:
         """Those memories that exist and are in these sources, in the order asked."""
         found = await self._sight.inside(homes.place, ids)
         return [each for each in found if each.kind == "memory" and each.source in homes.by_id]
 
-    async def has_versions(self, place: Place) -> bool:
+    async def has_versions(self, place: SourceRef) -> bool:
         """Whether the collection has earlier versions of anything, which searches leave out."""
         return await self._memories.has_versions(place.collection.id)
 
 
-class Homes:
+class MemorySources:
     """Sources of memories that may be seen: all reading of memories goes through them."""
 
-    def __init__(self, place: Place, sources: tuple[Source, ...], memories: Memories) -> None:
+    def __init__(self, place: SourceRef, sources: tuple[Source, ...], memories: Memories) -> None:
         self.place = place
         self.sources = sources
         self.by_id = {each.id: each for each in sources}
@@ -114,6 +114,6 @@ class Homes:
         """How many different names are mentioned in them."""
         return await self._memories.names(self.ids)
 
-    async def since(self, instant: datetime) -> Since:
+    async def since(self, instant: datetime) -> ChangesSince:
         """How much was recorded, changed and deleted in them after an instant."""
         return await self._memories.since(self.ids, instant)

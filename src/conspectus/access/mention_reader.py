@@ -3,24 +3,24 @@
 from collections.abc import Mapping, Sequence
 
 from conspectus.access.policy import bound
-from conspectus.access.reader import Place, Sight
+from conspectus.access.reader import AuthorizedReader, SourceRef
 from conspectus.errors import NotFound
 from conspectus.model.filter import EVERYTHING, Filter
-from conspectus.model.graph import NameCount
+from conspectus.model.graph import EntityCount
 from conspectus.model.ids import ChunkId, SourceId
-from conspectus.ports.graphs import Mentioned, Names, Passage
+from conspectus.ports.graphs import Mentioned, MentionStore, TextPassage
 
 
-class NamesSeen:
+class AuthorizedMentions:
     """The names in the passages of a collection that one person may see and that a filter may leave in."""
 
-    def __init__(self, names: Names, place: Place, where: Filter = EVERYTHING) -> None:
+    def __init__(self, names: MentionStore, place: SourceRef, where: Filter = EVERYTHING) -> None:
         self._names = names
         self._place = place
         within = bound(place.narrowed(where))
         self._sources = None if within is None else sorted(within)
 
-    async def of(self, chunks: Sequence[ChunkId]) -> Sequence[Passage]:
+    async def of(self, chunks: Sequence[ChunkId]) -> Sequence[TextPassage]:
         """The names in passages that were seen."""
         return await self._names.of(chunks)
 
@@ -29,7 +29,7 @@ class NamesSeen:
         home = self._place.collection.id
         return await self._names.passages(self._sources, home, keys, most=most, few=few)
 
-    async def counts(self, *, begins: str, limit: int) -> Sequence[NameCount]:
+    async def counts(self, *, begins: str, limit: int) -> Sequence[EntityCount]:
         """The names that most passages mention, those whose key begins so."""
         return await self._names.counts(self._sources, self._place.collection.id, begins=begins, limit=limit)
 
@@ -39,7 +39,7 @@ class NamesSeen:
 
 
 async def graphs_seen(
-    sight: Sight, place: Place, where: Filter, named: Sequence[str] | None
+    sight: AuthorizedReader, place: SourceRef, where: Filter, named: Sequence[str] | None
 ) -> list[SourceId]:
     """The graphs that may be walked: those that are named, or with None all that the filter leaves in.
 
@@ -52,7 +52,7 @@ async def graphs_seen(
     return [each for each in graphs if within is None or each in within]
 
 
-async def _named(sight: Sight, place: Place, names: Sequence[str]) -> list[SourceId]:
+async def _named(sight: AuthorizedReader, place: SourceRef, names: Sequence[str]) -> list[SourceId]:
     if not names:
         return []
     found = [each for each in await sight.sources_called(place, names) if each.kind == "graph"]

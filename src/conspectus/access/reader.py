@@ -30,14 +30,14 @@ from conspectus.model.records import (
 )
 from conspectus.ports import Records
 from conspectus.ports.accounts import Accounts
-from conspectus.ports.timelines import Extent, Mention, Span, Spot, TimelinePage
+from conspectus.ports.timelines import EntityOccurrence, Extent, Span, Spot, TimelinePage
 
 LOOKED_AT = 1_000
 """So many texts without vectors are looked at for one that can be seen."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourceRef:
     """A collection, and what one person may do in it."""
 
     collection: Collection
@@ -72,7 +72,7 @@ class Place:
         require_role(role_on(self.access, source), needed, action)
 
 
-class Sight:
+class AuthorizedReader:
     """Everything one person may see."""
 
     def __init__(self, person: Person, records: Records, accounts: Accounts) -> None:
@@ -86,14 +86,14 @@ class Sight:
         prefix = f"{self.person.name}/"
         return name if self.person.owner or name.startswith(prefix) else prefix + name
 
-    async def places(self) -> list[Place]:
+    async def places(self) -> list[SourceRef]:
         """Every collection of which the person may see anything, by name."""
         require_scope(self.person, "read", "read")
         held = await self._held()
-        everything = [Place(each, self._access(each, held)) for each in await self._records.collections()]
+        everything = [SourceRef(each, self._access(each, held)) for each in await self._records.collections()]
         return [place for place in everything if sees(place.access)]
 
-    async def find(self, name: str) -> Place | None:
+    async def find(self, name: str) -> SourceRef | None:
         """The collection of that id or name, the person's own first; None if there is none to be seen.
 
         Names can be chosen and ids cannot, so nobody can put a collection in the place of another's id.
@@ -105,17 +105,17 @@ class Sight:
         own = given if whole == name else await self._records.collection(whole)
         for each in (given, own) if given is not None and given.id == name else (own, given):
             if each is not None and sees(access := self._access(each, held)):
-                return Place(each, access)
+                return SourceRef(each, access)
         return None
 
-    async def place(self, name: str) -> Place:
+    async def place(self, name: str) -> SourceRef:
         """The same. Raises NotFound."""
         found = await self.find(name)
         if found is None:
             raise NotFound("collection", name)
         return found
 
-    async def place_of(self, collection: CollectionId) -> Place:
+    async def place_of(self, collection: CollectionId) -> SourceRef:
         """The collection of that id. Raises NotFound."""
         return await self.place(collection)
 
@@ -128,36 +128,36 @@ class Sight:
         found = await self._everything.collection(collection)
         return found is not None and found.id == collection
 
-    async def sources(self, place: Place) -> list[Source]:
+    async def sources(self, place: SourceRef) -> list[Source]:
         """The sources of a collection that the person may see, by name."""
         return place.seen(await self._records.sources(place.collection.id))
 
-    async def source(self, place: Place, name: str) -> Source | None:
+    async def source(self, place: SourceRef, name: str) -> Source | None:
         """The source of that id or name; None if there is none to be seen."""
         found = await self.sources_called(place, [name])
         return max(found, key=lambda each: each.id == name, default=None)
 
-    async def sources_called(self, place: Place, names: Sequence[str]) -> list[Source]:
+    async def sources_called(self, place: SourceRef, names: Sequence[str]) -> list[Source]:
         """The sources that have one of these ids or names, of those to be seen, by name."""
         return place.seen(await self._records.sources(place.collection.id, called=names))
 
-    async def documents(self, ids: Sequence[str]) -> list[tuple[Document, Place]]:
+    async def documents(self, ids: Sequence[str]) -> list[tuple[Document, SourceRef]]:
         """Those documents that exist and may be seen, in the order asked, with their collections."""
         require_scope(self.person, "read", "read")
         found = await self._records.documents([DocumentId(each) for each in ids])
         held = await self._held()
         of = {each.collection for each in found}
         homes = {each.id: each for each in await self._records.collections() if each.id in of}
-        places = {name: Place(home, self._access(home, held)) for name, home in homes.items()}
+        places = {name: SourceRef(home, self._access(home, held)) for name, home in homes.items()}
         pairs = [(each, places[each.collection]) for each in found if each.collection in places]
         return [(each, place) for each, place in pairs if sees(place.access) and place.shows(each)]
 
-    async def inside(self, place: Place, ids: Sequence[str]) -> list[Document]:
+    async def inside(self, place: SourceRef, ids: Sequence[str]) -> list[Document]:
         """Those documents of a collection that exist and may be seen, in the order asked."""
         found = await self._records.documents([DocumentId(each) for each in ids])
         return [each for each in found if each.collection == place.collection.id and place.shows(each)]
 
-    async def document(self, document: str) -> tuple[Document, Place]:
+    async def document(self, document: str) -> tuple[Document, SourceRef]:
         """A document with its collection. Raises NotFound."""
         found = await self.documents([document])
         if not found:
@@ -205,7 +205,7 @@ class Sight:
         return list(await self._records.beginnings(seen)) if seen else []
 
     async def latest(
-        self, place: Place, source: Source, *, limit: int, until: datetime | None = None
+        self, place: SourceRef, source: Source, *, limit: int, until: datetime | None = None
     ) -> list[StoredChunk]:
         """The first chunks of the newest documents of a source that was seen, newest first."""
         self._require_seen(place, source)
@@ -213,7 +213,7 @@ class Sight:
 
     async def timeline(
         self,
-        place: Place,
+        place: SourceRef,
         source: Source,
         span: Span,
         *,
@@ -225,41 +225,41 @@ class Sight:
         self._require_seen(place, source)
         return await self._records.timeline(source.id, span, kind=kind, after=after, limit=limit)
 
-    async def names(self, place: Place, source: Source, span: Span) -> Mapping[str, int]:
+    async def names(self, place: SourceRef, source: Source, span: Span) -> Mapping[str, int]:
         """How often the captions and events of a source that was seen give each name."""
         self._require_seen(place, source)
         return await self._records.names(source.id, span)
 
     async def mentions(
-        self, place: Place, source: Source, span: Span, *, called: Sequence[str]
-    ) -> Sequence[Mention]:
+        self, place: SourceRef, source: Source, span: Span, *, called: Sequence[str]
+    ) -> Sequence[EntityOccurrence]:
         """Where a source that was seen gives any of these names."""
         self._require_seen(place, source)
         return await self._records.mentions(source.id, span, called=called)
 
     async def stretches(
-        self, place: Place, source: Source, spans: Sequence[Span], *, limit: int, last: bool = False
+        self, place: SourceRef, source: Source, spans: Sequence[Span], *, limit: int, last: bool = False
     ) -> Sequence[tuple[Document, str]]:
         """What lies in any of the spans of a source that was seen, in the order of time."""
         self._require_seen(place, source)
         return await self._records.stretches(source.id, spans, limit=limit, last=last)
 
-    async def spots(self, place: Place, source: Source, spans: Sequence[Span]) -> Sequence[Spot]:
+    async def spots(self, place: SourceRef, source: Source, spans: Sequence[Span]) -> Sequence[Spot]:
         """Where those are that lie in any of the spans of a source that was seen."""
         self._require_seen(place, source)
         return await self._records.spots(source.id, spans)
 
-    async def extent(self, place: Place, source: Source, *, counted: bool = True) -> Extent:
+    async def extent(self, place: SourceRef, source: Source, *, counted: bool = True) -> Extent:
         """How many captions a source that was seen has, and from when to when they go."""
         self._require_seen(place, source)
         return await self._records.extent(source.id, counted=counted)
 
-    async def newest_change(self, place: Place) -> int:
+    async def newest_change(self, place: SourceRef) -> int:
         """The number of the newest change of a collection: where to go on from."""
         return await self._records.reader(place.collection.id, None).last_sequence()
 
     async def written_since(
-        self, place: Place, source: Source, sequence: int, *, limit: int
+        self, place: SourceRef, source: Source, sequence: int, *, limit: int
     ) -> tuple[int, list[tuple[int, Document]]]:
         """The documents of a source that were written after a change, each with where to go on after it.
 
@@ -279,7 +279,7 @@ class Sight:
                 found[-1] = (sequence, found[-1][1])
         return sequence, found
 
-    def rows(self, place: Place) -> Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChunk]]]:
+    def rows(self, place: SourceRef) -> Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChunk]]]:
         """How to read the chunks that an index of the collection found; what else it names is left out."""
 
         async def read(ids: Sequence[ChunkId]) -> Sequence[StoredChunk]:
@@ -290,23 +290,23 @@ class Sight:
         return read
 
     async def list(
-        self, place: Place, where: Filter, *, after: str | None, limit: int
+        self, place: SourceRef, where: Filter, *, after: str | None, limit: int
     ) -> tuple[Sequence[Document], str | None]:
         """A page of the documents that match and may be seen, and the cursor of the next."""
         allowed = place.narrowed(where)
         return await self._records.list(place.collection.id, allowed, after=after, limit=limit)
 
-    async def count(self, place: Place, where: Filter) -> int:
+    async def count(self, place: SourceRef, where: Filter) -> int:
         """How many documents match and may be seen."""
         return await self._records.count(place.collection.id, place.narrowed(where))
 
-    async def waits(self, place: Place, space: EmbeddingSpace, where: Filter) -> bool:
+    async def waits(self, place: SourceRef, space: EmbeddingSpace, where: Filter) -> bool:
         """Whether any of the texts that match and may be seen has no vector yet; looks at the oldest."""
         found = await self._records.unembedded(place.collection.id, space, limit=LOOKED_AT)
         allowed = place.narrowed(where)
         return any(matches(allowed, document_row(each.document)) for each in found)
 
-    def _require_seen(self, place: Place, source: Source) -> None:
+    def _require_seen(self, place: SourceRef, source: Source) -> None:
         if source.collection != place.collection.id or role_on(place.access, source.id) is None:
             raise NotFound("source", source.name)
 

@@ -18,19 +18,19 @@ from uuid import uuid4
 from conspectus.bootstrap.entity_extractors import extractor_of
 from conspectus.bootstrap.indexes import Indexes, chosen_index, indexes_of
 from conspectus.bootstrap.models import Models
-from conspectus.bootstrap.store_address import Place, place_of
-from conspectus.engine import Parts
+from conspectus.bootstrap.store_address import StoreAddress, place_of
+from conspectus.engine import EngineComponents
 from conspectus.engine.components import AlertParts, EmbeddingParts, NameParts, WorkParts
 from conspectus.errors import InvalidInput, StorageError
 from conspectus.model.connections import Connection
 from conspectus.ports import CountTokens
 from conspectus.ports.alerts import Poster
 from conspectus.ports.captions import CaptionReader
-from conspectus.ports.chat import SpokenAnswers
+from conspectus.ports.chat import ChatRegistry
 from conspectus.ports.graphs import Graphs
-from conspectus.ports.jobs import JobFiles, Jobs, Replays
-from conspectus.ports.locks import Hold, Turn, Turns
-from conspectus.ports.rate_counters import Allowances
+from conspectus.ports.jobs import IdempotencyStore, JobFiles, Jobs
+from conspectus.ports.locks import Lock, Turn, Turns
+from conspectus.ports.rate_counters import RateCounters
 from conspectus.ports.web import Connector, Fetcher
 from conspectus.private import make_folder
 from conspectus.settings import Settings
@@ -51,7 +51,7 @@ UPLOADS = "uploads"
 COPIES = "wikis"
 
 
-async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
+async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> EngineComponents:
     """The adapters of the store at a place, which is made if there is none."""
     from conspectus.records.jobs.request_log import SqlRequestLog
     from conspectus.records.memory.store import SqlMemories
@@ -61,7 +61,7 @@ async def parts_of(place: Place, settings: Settings, models: Models) -> Parts:
     records = await _opened(place, settings)
     turns = _turns(place, settings, records.transactions)
     indexes = indexes_of(place, settings, records.transactions, turns)
-    return Parts(
+    return EngineComponents(
         path=records.transactions.database.name if place.is_shared else str(place.folder),
         version=importlib.metadata.version("conspectus"),
         settings=settings,
@@ -105,7 +105,7 @@ async def prepare(path: str | Path, settings: Settings) -> None:
     ).close()
 
 
-async def _opened(place: Place, settings: Settings) -> "SqlRecords":
+async def _opened(place: StoreAddress, settings: Settings) -> "SqlRecords":
     """The records of a store, made if there are none and nothing that the settings say stands against it."""
     from conspectus.records.store import open_records
 
@@ -116,16 +116,16 @@ async def _opened(place: Place, settings: Settings) -> "SqlRecords":
     return await open_records(place.records, busy_seconds=busy, connections=connections, row_security=wall)
 
 
-def _others_answer(place: Place, settings: Settings) -> bool:
+def _others_answer(place: StoreAddress, settings: Settings) -> bool:
     """Whether other processes may answer requests from the same store."""
     return place.is_shared or settings.workers > 1
 
 
-def _replays(place: Place, settings: Settings, transactions: "Transactions") -> Replays:
-    from conspectus.records.jobs.idempotency import SqlReplays
+def _replays(place: StoreAddress, settings: Settings, transactions: "Transactions") -> IdempotencyStore:
+    from conspectus.records.jobs.idempotency import SqlIdempotencyStore
 
     alone = not _others_answer(place, settings)
-    return SqlReplays(transactions, seconds=float(settings.lease_seconds), alone=alone)
+    return SqlIdempotencyStore(transactions, seconds=float(settings.lease_seconds), alone=alone)
 
 
 def _graphs(settings: Settings, transactions: "Transactions") -> Graphs:
@@ -134,16 +134,16 @@ def _graphs(settings: Settings, transactions: "Transactions") -> Graphs:
     return SqlGraphs(transactions, most=settings.max_traversal_nodes)
 
 
-def _allowances(transactions: "Transactions") -> Allowances:
+def _allowances(transactions: "Transactions") -> RateCounters:
     from conspectus.records.jobs.rate_counters import SqlAllowances
 
     return SqlAllowances(transactions)
 
 
-def _spoken(place: Place, settings: Settings, transactions: "Transactions") -> SpokenAnswers | None:
-    from conspectus.records.jobs.chat_registry import SqlSpoken
+def _spoken(place: StoreAddress, settings: Settings, transactions: "Transactions") -> ChatRegistry | None:
+    from conspectus.records.jobs.chat_registry import SqlChatRegistry
 
-    return SqlSpoken(transactions) if _others_answer(place, settings) else None
+    return SqlChatRegistry(transactions) if _others_answer(place, settings) else None
 
 
 def _has_wall(settings: Settings) -> bool:
@@ -159,7 +159,7 @@ async def _release(models: Models, indexes: Indexes) -> None:
         await indexes.close()
 
 
-async def _size(place: Place, transactions: "Transactions") -> int:
+async def _size(place: StoreAddress, transactions: "Transactions") -> int:
     """The bytes of the folder, or of the database; what a machine keeps beside that is not the store."""
     from conspectus.index.segments.store import bytes_below
     from conspectus.records.core.connect import bytes_of_database
@@ -196,7 +196,7 @@ def local_archives(settings: Settings) -> "LocalArchives":
     return LocalArchives.under(settings)
 
 
-def _turns(place: Place, settings: Settings, transactions: "Transactions") -> Turns:
+def _turns(place: StoreAddress, settings: Settings, transactions: "Transactions") -> Turns:
     """Turns by their names: locks of files in a folder, leases in a database."""
     if place.is_shared:
         from conspectus.records.jobs.leases import Leases
@@ -207,8 +207,10 @@ def _turns(place: Place, settings: Settings, transactions: "Transactions") -> Tu
     return lambda name: turn(place.folder / f"{name}.lock")
 
 
-def _work_parts(place: Place, settings: Settings, transactions: "Transactions", turns: Turns) -> WorkParts:
-    from conspectus.records.jobs.store import SqlLedger
+def _work_parts(
+    place: StoreAddress, settings: Settings, transactions: "Transactions", turns: Turns
+) -> WorkParts:
+    from conspectus.records.jobs.store import SqlJobStore
 
     allow, folder, shared = _allowed(settings), place.folder, _if_shared(place, turns)
     executor = f"{JOBS} of {socket.gethostname()} {os.getpid()} {uuid4().hex}"
@@ -221,16 +223,16 @@ def _work_parts(place: Place, settings: Settings, transactions: "Transactions", 
 
     def connector_for(connection: Connection, fetcher: Fetcher) -> Connector:
         from conspectus.sources.connectors.registry import Connectors
-        from conspectus.sources.web.address_policy import Boundary
+        from conspectus.sources.web.address_policy import AddressPolicy
 
-        made = Connectors(folder / COPIES, local_files(settings), Boundary.from_entries(allow))
+        made = Connectors(folder / COPIES, local_files(settings), AddressPolicy.from_entries(allow))
         return made.of(connection, fetcher)
 
     async def forget_connection(connection: Connection) -> None:
         await asyncio.to_thread(shutil.rmtree, folder / COPIES / connection.id, ignore_errors=True)
 
     return WorkParts(
-        ledger=SqlLedger(transactions),
+        ledger=SqlJobStore(transactions),
         files=_job_files(place, transactions),
         turn=partial(turns, executor if place.is_shared else JOBS),
         alone=lambda job: shared(f"job {job}"),
@@ -241,7 +243,7 @@ def _work_parts(place: Place, settings: Settings, transactions: "Transactions", 
     )
 
 
-def _job_files(place: Place, transactions: "Transactions") -> JobFiles:
+def _job_files(place: StoreAddress, transactions: "Transactions") -> JobFiles:
     """What jobs need: in the folder of the store, or where every machine finds it."""
     if place.is_shared:
         from conspectus.records.jobs.files import SqlJobFiles
@@ -252,19 +254,19 @@ def _job_files(place: Place, transactions: "Transactions") -> JobFiles:
     return LocalJobFiles(place.folder)
 
 
-def _embedding(place: Place, turns: Turns) -> EmbeddingParts:
+def _embedding(place: StoreAddress, turns: Turns) -> EmbeddingParts:
     """One process of a machine embeds, as a model takes all of a machine's cores."""
     turn = f"{EMBEDDING} {socket.gethostname()} {place.folder}" if place.is_shared else EMBEDDING
     return EmbeddingParts(partial(turns, turn), _if_shared(place, turns))
 
 
-def _if_shared(place: Place, turns: Turns) -> Turns:
+def _if_shared(place: StoreAddress, turns: Turns) -> Turns:
     """The turns where many processes share the parts of one work; where one does all, each is its own."""
     return turns if place.is_shared else _unshared
 
 
 @asynccontextmanager
-async def _unshared(_name: str) -> AsyncIterator[Hold]:
+async def _unshared(_name: str) -> AsyncIterator[Lock]:
     """A turn that nobody else asks for."""
     from conspectus.records.jobs.file_locks import FileHold
 
@@ -275,10 +277,10 @@ def _alert_parts(turn: Turn, settings: Settings, transactions: "Transactions") -
     from conspectus.records.streams.alerts import SqlAlerts
 
     def make_poster() -> Poster:
-        from conspectus.sources.web.address_policy import Boundary
+        from conspectus.sources.web.address_policy import AddressPolicy
         from conspectus.sources.web.webhooks import WebhookPoster
 
-        boundary = Boundary.from_entries(_allowed(settings))
+        boundary = AddressPolicy.from_entries(_allowed(settings))
         return WebhookPoster(boundary, key=settings.webhook_key, seconds=settings.webhook_timeout_seconds)
 
     return AlertParts(SqlAlerts(transactions), turn, make_poster)
@@ -296,7 +298,7 @@ def _allowed(settings: Settings) -> tuple[str, ...]:
     return tuple(filter(None, (entry.strip() for entry in settings.fetch_allowed_networks.split(","))))
 
 
-async def _open_jobs(place: Place, workers: int, *, executor: str, turns: Turns) -> Jobs:
+async def _open_jobs(place: StoreAddress, workers: int, *, executor: str, turns: Turns) -> Jobs:
     """DBOS, or where this process has it already, for another store, what needs no more than the ledger."""
     from conspectus.ingest.job_runner import InProcessJobs
 

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from conspectus.bootstrap.store_address import Place, place_of
+from conspectus.bootstrap.store_address import StoreAddress, place_of
 from conspectus.errors import NotFound
 from conspectus.settings import Settings
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def database_of(place: Place, settings: Settings) -> Iterator["Database"]:
+def database_of(place: StoreAddress, settings: Settings) -> Iterator["Database"]:
     """The database of a place for the block. Raises InvalidInput or MissingExtra."""
     from conspectus.records.core.connect import DatabaseAccess, database_at
 

@@ -6,7 +6,7 @@ from conspectus.errors import ChatNotConfigured, InvalidInput
 from conspectus.graph.entity_rules import RULES, RuleExtractor
 from conspectus.graph.name_keys import key_of
 from conspectus.ports.chat import ChatModel
-from conspectus.ports.graphs import Extractor
+from conspectus.ports.graphs import EntityExtractor
 from conspectus.settings import Settings
 
 _CHAT = "chat"
@@ -22,7 +22,7 @@ def checked_names(settings: Settings) -> None:
         raise InvalidInput("names", f"{chosen!r} is not rules, spacy:PATH, gliner:PATH or chat")
 
 
-def extractor_of(settings: Settings, chat_model: ChatModel | None) -> Extractor:
+def extractor_of(settings: Settings, chat_model: ChatModel | None) -> EntityExtractor:
     """What the settings name. Raises InvalidInput, MissingExtra, or ChatNotConfigured."""
     checked_names(settings)
     chosen = settings.entity_extractor

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from conspectus.bootstrap.milvus import MilvusIndexes
-from conspectus.bootstrap.store_address import Place
-from conspectus.engine.components import KnownIndexes
+from conspectus.bootstrap.store_address import StoreAddress
+from conspectus.engine.components import IndexRegistry
 from conspectus.errors import IndexDamaged, InvalidInput, NotFound, StorageBusy
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
@@ -28,7 +28,7 @@ IndexKind: TypeAlias = Literal["segments", "pgvector", "milvus"]
 CHILD = "import asyncio, sys; from conspectus import bootstrap; asyncio.run(bootstrap.build(*sys.argv[1:]))"
 
 
-class Indexes(KnownIndexes, Protocol):
+class Indexes(IndexRegistry, Protocol):
     """The indexes of a store."""
 
     async def open(self, collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
@@ -40,7 +40,7 @@ class Indexes(KnownIndexes, Protocol):
         ...
 
 
-def chosen_index(place: Place, settings: Settings) -> IndexKind:
+def chosen_index(place: StoreAddress, settings: Settings) -> IndexKind:
     """Which index is meant. Raises InvalidInput for an unknown name, or one that the place cannot have."""
     match settings.index:
         case "auto":
@@ -53,7 +53,9 @@ def chosen_index(place: Place, settings: Settings) -> IndexKind:
             raise InvalidInput("index", f"{other!r} is not auto, segments, pgvector or milvus")
 
 
-def indexes_of(place: Place, settings: Settings, transactions: "Transactions", turns: Turns) -> Indexes:
+def indexes_of(
+    place: StoreAddress, settings: Settings, transactions: "Transactions", turns: Turns
+) -> Indexes:
     """The indexes that the settings name, over the transactions and in the turns of the store."""
     match chosen_index(place, settings):
         case "segments":
@@ -71,7 +73,7 @@ def indexes_of(place: Place, settings: Settings, transactions: "Transactions", t
 class EmbeddedIndexes:
     """Indexes in the store's own folder."""
 
-    def __init__(self, place: Place, settings: Settings, transactions: "Transactions") -> None:
+    def __init__(self, place: StoreAddress, settings: Settings, transactions: "Transactions") -> None:
         self._place = place
         self._settings = settings
         self._read = transactions.read
@@ -108,7 +110,11 @@ class EmbeddedIndexes:
 
 
 async def open_segments(
-    place: Place, collection: Collection, space: EmbeddingSpace | None, reader: Reader, settings: Settings
+    place: StoreAddress,
+    collection: Collection,
+    space: EmbeddingSpace | None,
+    reader: Reader,
+    settings: Settings,
 ) -> Index:
     """The embedded index, built anew from the records where its files cannot be trusted."""
     from conspectus.index.segments.build import Options

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
-from conspectus.ports.locks import Hold, Turns
+from conspectus.ports.locks import Lock, Turns
 from conspectus.settings import Settings
 from conspectus.text.analyzer import Analyzer
 
 if TYPE_CHECKING:
     from conspectus.index.milvus.captions import MilvusCaptions
     from conspectus.index.milvus.connection import MilvusServer
-    from conspectus.index.milvus.reads import Place
+    from conspectus.index.milvus.reads import MilvusLocation
 
 LITE = "milvus.db"
 _PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -63,15 +63,15 @@ class MilvusIndexes:
         if self._server is not None:
             await self._server.close()
 
-    async def _place(self, collection: Collection, space: EmbeddingSpace | None) -> "Place":
+    async def _place(self, collection: Collection, space: EmbeddingSpace | None) -> "MilvusLocation":
         async with self._opening:
             if self._server is None:
                 self._server = await asyncio.to_thread(_connection, self._folder, self._settings)
-        from conspectus.index.milvus.reads import Place
+        from conspectus.index.milvus.reads import MilvusLocation
 
         name = index_name(self._settings.milvus_prefix, collection, space)
         dimensions = space.dimensions if space else 0
-        return Place(self._server, name, partial(_turn_for, self._turns, name), dimensions)
+        return MilvusLocation(self._server, name, partial(_turn_for, self._turns, name), dimensions)
 
 
 def milvus_captions(collection: str, dimensions: int, settings: Settings) -> "MilvusCaptions":
@@ -98,5 +98,5 @@ def _connection(folder: Path, settings: Settings) -> "MilvusServer":
     return MilvusServer(uri, token=settings.milvus_token, seconds=float(settings.milvus_timeout_seconds))
 
 
-def _turn_for(turns: Turns, name: str, work: str) -> AbstractAsyncContextManager[Hold]:
+def _turn_for(turns: Turns, name: str, work: str) -> AbstractAsyncContextManager[Lock]:
     return turns(f"{name}.{work}")

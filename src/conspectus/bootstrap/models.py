@@ -4,7 +4,7 @@ from pathlib import Path
 
 from conspectus.errors import InvalidInput, MissingExtra, ProviderError
 from conspectus.model.records import EmbeddingSpace
-from conspectus.model.retry_policy import Patience
+from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports import Embedder
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.web import Reranker
@@ -101,12 +101,12 @@ class Embedders:
             raise InvalidInput(
                 "embedder", f"{name!r} is not minilm, none, static:PATH, vendor:model or vectors:N"
             )
-        from conspectus.ingest.embedding_queue import EmbedQueue, Sharing
+        from conspectus.ingest.embedding_queue import BatchSharing, EmbedQueue
         from conspectus.providers.registry import embedder_of
 
         chosen = self._settings
         inner = embedder_of(name, timeout=float(chosen.provider_timeout_seconds), note=self._note)
-        sharing = Sharing(max(1, chosen.embed_batch_size), chosen.embed_batch_delay_ms / 1000)
+        sharing = BatchSharing(max(1, chosen.embed_batch_size), chosen.embed_batch_delay_ms / 1000)
         return EmbedQueue(inner, sharing=sharing, patience=_patience(chosen))
 
 
@@ -138,8 +138,8 @@ class Rerankers:
         return reranker_of(name, patience=_patience(self._settings), timeout=timeout, note=self._note)
 
 
-def _patience(settings: Settings) -> Patience:
-    return Patience(settings.embed_max_attempts, longest_wait=float(settings.embed_max_backoff_seconds))
+def _patience(settings: Settings) -> RetryPolicy:
+    return RetryPolicy(settings.embed_max_attempts, longest_wait=float(settings.embed_max_backoff_seconds))
 
 
 def _setting(space: EmbeddingSpace) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection, select
 
-from conspectus.bootstrap.pgvector_sync import TakingIn
+from conspectus.bootstrap.pgvector_sync import PgvectorSync
 from conspectus.errors import ConspectusError
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
@@ -23,7 +23,7 @@ from conspectus.text.analyzer import Analyzer
 
 if TYPE_CHECKING:
     from conspectus.index.pgvector.database import Run
-    from conspectus.index.pgvector.options import Place
+    from conspectus.index.pgvector.options import PgvectorOptions
     from conspectus.index.pgvector.transactional import AtOnce
 
 Result = TypeVar("Result")
@@ -107,7 +107,7 @@ class PgvectorIndexes:
         self._database = IndexTransactions(transactions)
         self._settings = settings
         self._at_once: dict[str, AtOnce] = {}
-        self.take_in = TakingIn(self._index_at_once)
+        self.take_in = PgvectorSync(self._index_at_once)
         """Takes what a transaction wrote into its index, over the connection that is about to commit it."""
 
     async def open(self, collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
@@ -146,10 +146,12 @@ class PgvectorIndexes:
             self._at_once[place.name] = AtOnce(place, Analyzer(language=collection.language).terms)
         return self._at_once[place.name]
 
-    def _place(self, collection: Collection, space: EmbeddingSpace | None) -> "Place":
-        from conspectus.index.pgvector.options import Place
+    def _place(self, collection: Collection, space: EmbeddingSpace | None) -> "PgvectorOptions":
+        from conspectus.index.pgvector.options import PgvectorOptions
 
-        return Place(self._database, index_name(collection, space), space.dimensions if space else 0)
+        return PgvectorOptions(
+            self._database, index_name(collection, space), space.dimensions if space else 0
+        )
 
 
 def _stray(connection: Connection) -> Sequence[str]:

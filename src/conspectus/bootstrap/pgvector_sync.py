@@ -20,7 +20,7 @@ MOST_CHUNKS = 200
 """Other writers wait meanwhile; what is more is taken in afterwards, by whoever asks first."""
 
 
-class TakingIn:
+class PgvectorSync:
     """Takes in what a transaction wrote, of each collection whose index had all that was before."""
 
     def __init__(self, open_place: Open) -> None:

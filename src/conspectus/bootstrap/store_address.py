@@ -15,7 +15,7 @@ CACHE = "~/.cache/conspectus"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StoreAddress:
     """Where the records of a store are, and the folder for its other files.
 
     Of a store in a database that folder is of this machine alone: what it holds can be had or built again.
@@ -36,18 +36,18 @@ def absolute(path: str | Path) -> str | Path:
     return str(path) if is_address(path) else Path(path).expanduser().absolute()
 
 
-def place_of(path: str | Path, settings: Settings) -> Place:
+def place_of(path: str | Path, settings: Settings) -> StoreAddress:
     """The place that a path or a `postgresql://` URL names. Raises InvalidInput."""
     if not is_address(path):
         folder = Path(path).expanduser().absolute()
-        return Place(str(folder / RECORDS), folder, is_shared=False)
+        return StoreAddress(str(folder / RECORDS), folder, is_shared=False)
     address = str(path)
     if not address.startswith(SERVERS):
         raise InvalidInput("path", "must be the path of a folder, or begin with postgresql://")
     open_to_all = _without_user(address).encode("utf-8", "surrogatepass")
     digest = hashlib.blake2b(open_to_all, digest_size=8).hexdigest()
     cache = Path(settings.cache or CACHE).expanduser().absolute()
-    return Place(address, cache / digest, is_shared=True)
+    return StoreAddress(address, cache / digest, is_shared=True)
 
 
 def _without_user(address: str) -> str:

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from conspectus.bootstrap.databases import database_of
-from conspectus.bootstrap.store_address import Place, place_of
+from conspectus.bootstrap.store_address import StoreAddress, place_of
 from conspectus.errors import Conflict, InvalidInput, NotFound, StorageError
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import Upload
@@ -73,7 +73,7 @@ def move(
         return MoveReceipt(given.name, taken.name, moved)
 
 
-def _prepare_folder(there: Place) -> None:
+def _prepare_folder(there: StoreAddress) -> None:
     """Make the folder. Raises Conflict where something lies in it that is of no move."""
     records = Path(there.records)
     try:
@@ -90,7 +90,7 @@ def _prepare_folder(there: Place) -> None:
         raise Conflict("target", str(there.folder), f"holds {shown}; move to a folder that is empty")
 
 
-def _job_files(place: Place, database: "Database", copies: Path) -> JobFiles:
+def _job_files(place: StoreAddress, database: "Database", copies: Path) -> JobFiles:
     """What jobs have: in the folder of a store, or in its database, from where `copies` are made."""
     if not place.is_shared:
         from conspectus.sources.files.job_files import LocalJobFiles

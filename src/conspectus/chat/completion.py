@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ModelRequest:
     """What a model is asked, for an answer of at most `most` tokens, and what it may cite.
 
     `keep` is handed the whole answer, and says why it could not be kept.
@@ -32,7 +32,7 @@ class Call:
 
 
 async def answered(
-    model: ChatModel | None, call: Call, count: CountTokens
+    model: ChatModel | None, call: ModelRequest, count: CountTokens
 ) -> AsyncGenerator[ChatEvent, None]:
     """The answer's pieces, what it cites and its usage; or a Failure, in words that are for the user.
 
@@ -61,7 +61,7 @@ async def answered(
 
 
 async def _pieces(
-    model: ChatModel | None, call: Call
+    model: ChatModel | None, call: ModelRequest
 ) -> AsyncGenerator[Delta | ToolCall | Usage | Failure, None]:
     """What the model says, and why it stops where it fails; nothing where no answer may cost anything."""
     if model is None:

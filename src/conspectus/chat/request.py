@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from conspectus.chat.history import trimmed
 from conspectus.chat.prompt import NOTHING_FOUND, Prompt
 from conspectus.chat.query_rewriting import standalone
-from conspectus.chat.token_allocation import Room, cost, room
+from conspectus.chat.token_allocation import TokenAllowance, cost, room
 from conspectus.errors import InvalidInput, TooLarge
 from conspectus.model.chat import ChatRequest, Turn
 from conspectus.model.results import Message
@@ -18,11 +18,11 @@ MOST_TEMPERATURE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class PreparedChat:
     """What will be sent, but for the context; `question` is what to look for, empty if nothing is."""
 
     prompt: Prompt
-    room: Room
+    room: TokenAllowance
     question: str
     count: CountTokens
 
@@ -40,7 +40,7 @@ class Draft:
         return self.added_by(context) <= self.room.context
 
 
-def drafted(request: ChatRequest, settings: Settings, *, window: int, count: CountTokens) -> Draft:
+def drafted(request: ChatRequest, settings: Settings, *, window: int, count: CountTokens) -> PreparedChat:
     """Check a request and share out the window. Raises InvalidInput or TooLarge."""
     message, history, since = _checked(request, settings)
     shares = request.allocation
@@ -60,7 +60,7 @@ def drafted(request: ChatRequest, settings: Settings, *, window: int, count: Cou
     sent = prompt.with_history(trimmed(prompt.history, count, left.history))
     said = [turn for turn in history if turn.role != "tool" and turn.content]
     question = standalone(message, said)[: settings.max_query_characters] if look else ""
-    return Draft(sent, left, question, count)
+    return PreparedChat(sent, left, question, count)
 
 
 def _checked(request: ChatRequest, settings: Settings) -> tuple[str, Sequence[Message], Sequence[Message]]:

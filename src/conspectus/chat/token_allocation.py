@@ -13,7 +13,7 @@ SHRUNK = "The model's window is too small for what was allotted: "
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class TokenAllowance:
     """What the history and the context may cost; `notice` says that a small window made it less."""
 
     history: int
@@ -31,7 +31,7 @@ def _texts(message: Message) -> list[str]:
     return [message.content, *(text for call in calls for text in (call.name, call.arguments))]
 
 
-def room(allocation: Allocation, *, window: int, system: int, question: int) -> Room:
+def room(allocation: Allocation, *, window: int, system: int, question: int) -> TokenAllowance:
     """What is left for history and context beside messages that cost `system` and `question`.
 
     A question over its share takes from the history, then from the context; where the window is too small for
@@ -51,8 +51,8 @@ def room(allocation: Allocation, *, window: int, system: int, question: int) -> 
     missing = max(sum(wanted) + question - left, 0)
     history, context = _taken(*wanted, missing)
     if not missing:
-        return Room(history, context)
-    return Room(
+        return TokenAllowance(history, context)
+    return TokenAllowance(
         history, context, f"{SHRUNK}{history} tokens are left for the history, {context} for context."
     )
 

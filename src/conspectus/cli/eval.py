@@ -26,7 +26,7 @@ from conspectus.evals.similarity import similarity as measure_similarity
 from conspectus.evals.threads import ThreadsReport
 from conspectus.evals.threads import threads as measure_threads
 from conspectus.evals.turns import turns as measure_turns
-from conspectus.model.graph import GraphAsk
+from conspectus.model.graph import GraphExpansion
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the evaluation set.")]
 
@@ -232,5 +232,5 @@ def injection_table(report: InjectionReport) -> RenderableType:
     return Group(table, *(each for each in (examples, harmless) if each.row_count))
 
 
-def _ask(graph: bool) -> GraphAsk | None:
-    return GraphAsk() if graph else None
+def _ask(graph: bool) -> GraphExpansion | None:
+    return GraphExpansion() if graph else None

@@ -24,15 +24,15 @@ from conspectus.model.graph import (
     RELATED,
     Direction,
     Edge,
+    EdgeStep,
     GraphForm,
     GraphSummary,
     GraphWritten,
-    Neighbour,
+    Neighbor,
     NewEdge,
     NewNode,
     Node,
-    Step,
-    Walk,
+    Traversal,
 )
 from conspectus.ports import Progress
 from conspectus.settings import Settings
@@ -134,9 +134,9 @@ class Walking:
     limit: Annotated[int, typer.Option(min=1, help="Most nodes.")] = 100
     skip: Annotated[int, typer.Option(min=0, help="Leave out so many of the nearest.")] = 0
 
-    def walk(self) -> Walk:
+    def walk(self) -> Traversal:
         """As the engine takes it."""
-        return Walk(
+        return Traversal(
             self.hops,
             tuple(self.type),
             self.min_weight,
@@ -208,7 +208,7 @@ def edges_table(edges: Sequence[Edge]) -> RenderableType:
     return table
 
 
-def neighbours_tree(node: str, found: Sequence[Neighbour]) -> RenderableType:
+def neighbours_tree(node: str, found: Sequence[Neighbor]) -> RenderableType:
     """A node with what it is connected with, each below the one that leads to it."""
     tree = Tree(cell(node, style="bold"))
     branches: dict[tuple[str, ...], Tree] = {(node,): tree}
@@ -389,7 +389,7 @@ def export(
     show({"file": output, "form": form, "bytes": size}, f"wrote {size:,} bytes", as_json=common.json)
 
 
-def _arrow(step: Step) -> str:
+def _arrow(step: EdgeStep) -> str:
     line = f"{step.type} {step.weight:g}"
     return f"<-[{line}]-" if step.backwards else f"-[{line}]->"
 

@@ -12,7 +12,7 @@ from conspectus.cli.options import Common
 from conspectus.cli.output import cell, plain_table, progress, show
 from conspectus.cli.session import opened
 from conspectus.errors import InvalidInput
-from conspectus.model.graph import Found, Linking, NameCount, NodeEvent
+from conspectus.model.graph import EntityCount, EntityLink, Mention, NodeEvent
 
 CANDIDATES = 3
 Text = Annotated[str, typer.Argument(metavar="TEXT", help="A text with names in it.")]
@@ -122,14 +122,14 @@ def _span(text: str, mention: str) -> tuple[int, int]:
     return start, start + len(mention)
 
 
-def _names_table(found: Iterable[NameCount]) -> RenderableType:
+def _names_table(found: Iterable[EntityCount]) -> RenderableType:
     table = plain_table("name", "type", "passages")
     for each in found:
         table.add_row(cell(each.name), cell(each.type), f"{each.passages:,}")
     return table
 
 
-def _found_table(found: Iterable[Found]) -> RenderableType:
+def _found_table(found: Iterable[Mention]) -> RenderableType:
     table = plain_table("name", "type", "from", "to", "key", "score")
     for each in found:
         ends = (str(each.start), str(each.end))
@@ -137,7 +137,7 @@ def _found_table(found: Iterable[Found]) -> RenderableType:
     return table
 
 
-def _links_table(found: Iterable[Linking]) -> RenderableType:
+def _links_table(found: Iterable[EntityLink]) -> RenderableType:
     table = plain_table("name", "means", "candidates")
     for each in found:
         others = ", ".join(f"{one.node.id} {one.score:.2f}" for one in each.candidates[:CANDIDATES])

@@ -18,16 +18,16 @@ from conspectus.cli.search import require_shown
 from conspectus.cli.session import Session, opened
 from conspectus.errors import InvalidInput
 from conspectus.memory.scopes import scope_of
-from conspectus.model.graph import Fact, GraphAsk
+from conspectus.model.graph import Fact, GraphExpansion
 from conspectus.model.memory import (
     MEMORY,
-    ForgetReceipt,
     Memory,
-    MemoryQuestion,
+    MemoryHit,
+    MemoryQuery,
+    MemoryReceipt,
+    MemoryRetrieval,
     NewMemory,
-    Recalled,
     RecentMemory,
-    Recollection,
     Scope,
 )
 from conspectus.settings import Settings
@@ -118,23 +118,23 @@ class Recalling:
     floor: Annotated[
         float | None, typer.Option(help="Leave out what is less similar than this (cosine, 0 to 1).")
     ] = None
-    alpha: Annotated[float, typer.Option(help="Weight of the graph, 0 to 1.")] = GraphAsk().alpha
+    alpha: Annotated[float, typer.Option(help="Weight of the graph, 0 to 1.")] = GraphExpansion().alpha
     hops: Annotated[int, typer.Option(help="How far the graph is walked; 0: it has no say.")] = (
-        GraphAsk().hops
+        GraphExpansion().hops
     )
     everywhere: Annotated[
         bool, typer.Option("--everywhere", help="Recall from all conversations, not only the one named.")
     ] = False
 
-    def question(self, text: str, session: Session, whose: Whose) -> MemoryQuestion:
+    def question(self, text: str, session: Session, whose: Whose) -> MemoryQuery:
         """As the engine takes it."""
-        return MemoryQuestion(
+        return MemoryQuery(
             text,
             whose.scope(),
             session.collection,
             self.limit,
             instant(self.as_of),
-            graph=GraphAsk(self.alpha, self.hops) if self.hops else None,
+            graph=GraphExpansion(self.alpha, self.hops) if self.hops else None,
             floor=self.floor,
             everywhere=self.everywhere,
         )
@@ -179,7 +179,7 @@ def memories_picture(memories: Sequence[Memory]) -> RenderableType:
     return Group(*lines)
 
 
-def recalled_picture(found: Sequence[Recalled]) -> RenderableType:
+def recalled_picture(found: Sequence[MemoryHit]) -> RenderableType:
     """Each memory below a line with its score and its origin, and what else has to be known of it."""
     lines: list[RenderableType] = []
     for number, each in enumerate(found, 1):
@@ -202,7 +202,7 @@ def recent_table(found: Sequence[RecentMemory]) -> RenderableType:
     return table
 
 
-def receipt_text(receipt: ForgetReceipt) -> str:
+def receipt_text(receipt: MemoryReceipt) -> str:
     """What is gone, or what would go."""
     counts = [
         f"{number:,} {one if number == 1 else name}"
@@ -340,7 +340,7 @@ def _below(text: Text) -> RenderableType:
     return Padding(text, (0, 0, 0, 2))
 
 
-def _note_plan(found: Recollection) -> None:
+def _note_plan(found: MemoryRetrieval) -> None:
     """Say what the answer could not take into account, and what has changed since the time asked for."""
     for notice in found.notices:
         note(notice)

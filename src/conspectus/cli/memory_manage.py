@@ -34,12 +34,12 @@ from conspectus.model.filter_json import parse_filters
 from conspectus.model.graph import Fact
 from conspectus.model.memory import (
     ConversationSummary,
-    ForgetReceipt,
-    Forgetting,
     Memory,
     MemoryClass,
+    MemoryReceipt,
+    MemorySelection,
     MemoryStats,
-    Remembered,
+    MemoryWritten,
     Retention,
     RetentionRule,
     Scope,
@@ -103,9 +103,11 @@ class Condemned:
     everything: Annotated[bool, typer.Option("--all", help="All of the scope.")] = False
     pinned: Annotated[bool, typer.Option("--pinned", help="Pinned ones, too.")] = False
 
-    def what(self, ids: list[str]) -> Forgetting:
+    def what(self, ids: list[str]) -> MemorySelection:
         """As the engine takes it."""
-        return Forgetting(tuple(ids), instant(self.before), self.older_than, self.everything, self.pinned)
+        return MemorySelection(
+            tuple(ids), instant(self.before), self.older_than, self.everything, self.pinned
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,7 +303,7 @@ def apply_retention(
     show(receipt, receipt_text(receipt), as_json=common.json)
 
 
-def _forget(session: Session, whose: Whose, what: Forgetting, deleting: Deleting) -> ForgetReceipt:
+def _forget(session: Session, whose: Whose, what: MemorySelection, deleting: Deleting) -> MemoryReceipt:
     """Delete after a question, unless it is answered already or there is nothing to ask."""
     engine, place = session.engine, session.collection
     scope = whose.scope()
@@ -385,7 +387,7 @@ def _lines(source: IO[bytes]) -> Iterator[str]:
             raise InvalidInput(f"line {number}", f"is not UTF-8: {error.reason}") from None
 
 
-def _counted(done: Sequence[Remembered]) -> str:
+def _counted(done: Sequence[MemoryWritten]) -> str:
     outcomes = [each.outcome for each in done]
     return ", ".join(
         f"{outcomes.count(name):,} {name}" for name in ("added", "replaced", "updated", "unchanged")

@@ -19,10 +19,10 @@ from conspectus.model.channels import (
     ARCHIVE_KINDS,
     REPLY_TO,
     ArchiveKind,
-    ChannelQuestion,
+    ChannelMessage,
+    ChannelQuery,
     ImportReport,
     NewMessage,
-    Said,
 )
 from conspectus.model.records import Document
 from conspectus.text.times import parse_instant
@@ -128,7 +128,7 @@ def context(
 ) -> None:
     """Print the messages that matter to a question asked in a channel, in their threads."""
     with opened(common) as session:
-        question = ChannelQuestion(
+        question = ChannelQuery(
             prompt,
             channel,
             session.collection,
@@ -179,7 +179,7 @@ def _report_table(report: ImportReport) -> RenderableType:
     return Group(table, counts)
 
 
-def _said_table(said: list[Said] | tuple[Said, ...]) -> RenderableType:
+def _said_table(said: list[ChannelMessage] | tuple[ChannelMessage, ...]) -> RenderableType:
     table = plain_table("time", "author", "key", "answers", "text")
     for each in said:
         document = each.document

@@ -9,8 +9,8 @@ import typer
 
 from conspectus.cli.errors import reported
 from conspectus.errors import InvalidInput
-from conspectus.model.graph import GraphAsk
-from conspectus.model.query import Situation
+from conspectus.model.graph import GraphExpansion
+from conspectus.model.query import QueryContext
 from conspectus.text.times import parse_instant
 
 WHERE_HELP = (
@@ -79,12 +79,12 @@ class Situated(Looking):
         str | None, typer.Option(help="How parts of scores are weighed: default or multiplicative.")
     ] = None
 
-    def situation(self) -> Situation | None:
+    def situation(self) -> QueryContext | None:
         """None where no option says anything."""
         if (self.channel, self.thread, self.at, self.profile) == (None,) * 4:
             return None
         at = None if self.at is None else parse_instant(self.at)
-        return Situation(self.channel, self.thread, at, self.profile or Situation().profile)
+        return QueryContext(self.channel, self.thread, at, self.profile or QueryContext().profile)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,11 +106,11 @@ class Connected(Situated):
 
     def fields(self) -> dict[str, Any]:
         """The parts of a query that are named. Raises InvalidInput."""
-        usual = GraphAsk()
+        usual = GraphExpansion()
         if not self.graph and (self.alpha, self.hops) != (None, None):
             raise InvalidInput("hops" if self.alpha is None else "alpha", "needs --graph too")
         alpha = usual.alpha if self.alpha is None else self.alpha
-        ask = GraphAsk(alpha, usual.hops if self.hops is None else self.hops) if self.graph else None
+        ask = GraphExpansion(alpha, usual.hops if self.hops is None else self.hops) if self.graph else None
         return {"graph": ask, "as_of": None if self.as_of is None else parse_instant(self.as_of)}
 
 

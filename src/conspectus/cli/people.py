@@ -14,7 +14,7 @@ from conspectus.cli.options import Common
 from conspectus.cli.output import cell, note, show
 from conspectus.cli.session import Session, opened
 from conspectus.errors import InvalidInput
-from conspectus.model.access import SCOPES, Grant, Grantee, Key, NewKey, Role, Scope, User
+from conspectus.model.access import SCOPES, Grant, Key, NewKey, Principal, Role, Scope, User
 from conspectus.text.times import parse_instant
 
 OWNER = "owner"
@@ -32,11 +32,11 @@ class Whom:
     user: Annotated[str | None, typer.Option(help="A user, by name or id.")] = None
     group: Annotated[str | None, typer.Option(help="A group, by name or id.")] = None
 
-    def grantee(self) -> Grantee:
+    def grantee(self) -> Principal:
         """The one that was named. Raises InvalidInput unless it is exactly one."""
         if (self.user is None) == (self.group is None):
             raise InvalidInput("grantee", "say whom: --user or --group")
-        return Grantee("user", self.user) if self.user is not None else Grantee("group", self.group or "")
+        return Principal("user", self.user) if self.user is not None else Principal("group", self.group or "")
 
 
 def list_users(common: Common) -> None:

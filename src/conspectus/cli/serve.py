@@ -28,7 +28,7 @@ from conspectus.settings import Settings
 from conspectus.web.warmup import for_good
 
 if TYPE_CHECKING:
-    from conspectus.mcp.tool import AnyEngine, Options
+    from conspectus.mcp.tool import AnyEngine, ToolOptions
     from conspectus.web.serve import Opened
 
 SERVER = "conspectus.web.serve"
@@ -58,11 +58,11 @@ class Fixed:
                      "Default: CONSPECTUS_MCP_MAX_TOKENS, else 8000."),
     ] = None  # fmt: skip
 
-    def options(self, settings: Settings) -> "Options":
+    def options(self, settings: Settings) -> "ToolOptions":
         """As the server takes it. Raises InvalidInput."""
         most = settings.mcp_max_tokens if self.max_tokens is None else self.max_tokens
         scope = Scope(self.user, self.agent, self.conversation)
-        made: Options = importlib.import_module(OFFER).Options(most, scope, self.tokenizer)
+        made: ToolOptions = importlib.import_module(OFFER).Options(most, scope, self.tokenizer)
         return made
 
 
@@ -218,7 +218,7 @@ def _touch(path: Path) -> None:
     path.touch()
 
 
-async def _speak(common: Common, settings: Settings, options: "Options") -> None:
+async def _speak(common: Common, settings: Settings, options: "ToolOptions") -> None:
     async with _opened(common, settings) as engine:
         await importlib.import_module(STDIO).serve_stdio(engine, options)
 
@@ -233,7 +233,7 @@ def _opened(common: Common, settings: Settings) -> AbstractAsyncContextManager["
     return bootstrap.open(common.data or settings.path, settings=settings)
 
 
-def _listen(common: Common, listening: Listening, settings: Settings, options: "Options") -> None:
+def _listen(common: Common, listening: Listening, settings: Settings, options: "ToolOptions") -> None:
     if common.url is not None:
         raise InvalidInput("url", "a server answers at /mcp itself; --http is for the data of this machine")
     chosen = replace(

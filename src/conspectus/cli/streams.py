@@ -18,14 +18,14 @@ from conspectus.engine.summary_pipeline import EXTRACTIVE
 from conspectus.errors import InvalidInput
 from conspectus.model.streams import (
     Caption,
-    CaptionFiles,
+    CaptionImport,
     CaptionRange,
     Moments,
     NewStream,
+    StreamQuery,
+    StreamWindow,
     Summary,
     SummaryRequest,
-    VideoQuestion,
-    VideoWindow,
 )
 from conspectus.model.streams import Stream as StoredStream
 from conspectus.streams.caption_format import line_of, shown
@@ -75,9 +75,9 @@ class Wanted:
     ] = False
     budget: Annotated[int, typer.Option(min=0, help="With --window: most tokens.")] = 4_000
 
-    def question(self, prompt: str, session: Session, within: Within) -> VideoQuestion:
+    def question(self, prompt: str, session: Session, within: Within) -> StreamQuery:
         """The question as the engine takes it."""
-        return VideoQuestion(
+        return StreamQuery(
             prompt,
             tuple(self.stream),
             session.collection,
@@ -297,7 +297,7 @@ def _streams_table(streams: Sequence[StoredStream]) -> RenderableType:
     return table
 
 
-def _report_table(report: CaptionFiles) -> RenderableType:
+def _report_table(report: CaptionImport) -> RenderableType:
     table = plain_table("stream", "captions")
     for name, count in report.streams.items():
         table.add_row(cell(name), f"{count:,}")
@@ -328,7 +328,7 @@ def _show_moments(found: Moments, common: Common) -> None:
         _end_with_nothing(common)
 
 
-def _show_window(found: VideoWindow, common: Common) -> None:
+def _show_window(found: StreamWindow, common: Common) -> None:
     if common.json:
         dump(found)
     elif found.window.text:

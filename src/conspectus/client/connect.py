@@ -9,7 +9,7 @@ import httpx
 
 from conspectus import bootstrap
 from conspectus.client.engine import RemoteEngine
-from conspectus.client.transport import Channel, Limits
+from conspectus.client.transport import Transport, TransportLimits
 from conspectus.errors import InvalidInput
 from conspectus.model.validation import checked_arguments
 from conspectus.settings import Settings
@@ -27,12 +27,12 @@ async def open(
     """
     chosen = Settings.from_environment() if settings is None else settings
     address = checked(url or chosen.url)
-    limits = Limits(seconds=chosen.client_timeout_seconds, answer_bytes=chosen.max_response_bytes)
+    limits = TransportLimits(seconds=chosen.client_timeout_seconds, answer_bytes=chosen.max_response_bytes)
     headers = authorization(chosen.api_key if key is None else key)
     async with httpx.AsyncClient(
         headers=headers, timeout=chosen.client_timeout_seconds, verify=_trusted()
     ) as http:
-        channel = Channel(http, address, limits)
+        channel = Transport(http, address, limits)
         yield RemoteEngine(channel, bootstrap.local_files(chosen), bootstrap.local_archives(chosen))
 
 

@@ -10,18 +10,18 @@ from typing import Unpack
 from conspectus.client.encode import budget_json, encoded, metadata_json
 from conspectus.client.request import ask, get, path_of, work
 from conspectus.client.work import Work
-from conspectus.ingest.chat_archives import Posting, handed_in, named, take_in
+from conspectus.ingest.chat_archives import MessageImportOptions, handed_in, named, take_in
 from conspectus.ingest.pipeline import batches
 from conspectus.ingest.prepare import period
 from conspectus.model.channels import (
     ArchiveKind,
-    Chain,
     ChannelArchive,
-    ChannelQuestion,
+    ChannelMessage,
+    ChannelQuery,
     ChannelWindow,
     ImportReport,
     NewMessage,
-    Said,
+    ReplyChain,
 )
 from conspectus.model.jobs import Upload
 from conspectus.model.query import Budget
@@ -37,7 +37,7 @@ class Conversing(Work):
         *,
         channel: str,
         collection: str = "default",
-        **how: Unpack[Posting],
+        **how: Unpack[MessageImportOptions],
     ) -> list[Written]:
         """Store messages in the order in which they were written; a key that is stored already is an edit.
 
@@ -69,17 +69,19 @@ class Conversing(Work):
             Document, get("/lookup", key=key, source=source, collection=collection)
         )
 
-    async def latest(self, *, channel: str, collection: str = "default", limit: int = 50) -> list[Said]:
+    async def latest(
+        self, *, channel: str, collection: str = "default", limit: int = 50
+    ) -> list[ChannelMessage]:
         """What was said last in a channel, oldest first. Raises NotFound."""
         request = get("/messages", channel=channel, collection=collection, limit=limit)
-        return list(await self._channel.several(Said, request))
+        return list(await self._channel.several(ChannelMessage, request))
 
-    async def chain(self, document: str, *, limit: int = 20) -> Chain:
+    async def chain(self, document: str, *, limit: int = 20) -> ReplyChain:
         """A message with what it answers, up to the root, and with what follows from it. Raises NotFound."""
         path = path_of("documents", ("document", document), "chain")
-        return await self._channel.one(Chain, get(path, limit=limit))
+        return await self._channel.one(ReplyChain, get(path, limit=limit))
 
-    async def channel_window(self, question: ChannelQuestion, budget: int | Budget) -> ChannelWindow:
+    async def channel_window(self, question: ChannelQuery, budget: int | Budget) -> ChannelWindow:
         """Context for a question asked in a channel: messages with their chains, in their threads.
 
         Raises NotFound for a channel that cannot be seen, or of which the member is none.
@@ -94,7 +96,7 @@ class Conversing(Work):
         *,
         kind: ArchiveKind | None = None,
         collection: str = "default",
-        **how: Unpack[Posting],
+        **how: Unpack[MessageImportOptions],
     ) -> ImportReport:
         """Take in the export of a chat platform, of this machine: it is read here and its messages sent.
 

@@ -13,7 +13,7 @@ from conspectus.client.catalog import Catalog, in_collection
 from conspectus.client.encode import changes_json, document_json, encoded
 from conspectus.client.request import Request, ask, get, path_of, post, remove, work
 from conspectus.errors import InvalidInput
-from conspectus.ingest.files import Intake, Kept, Root, placed, take_in
+from conspectus.ingest.files import Intake, KnownFile, Root, placed, take_in
 from conspectus.ingest.pipeline import batches
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.filter_json import filter_to_json
@@ -80,7 +80,7 @@ class Documents(Catalog):
             roots.append(Root(whole, targets[name], prefix))
         pages = partial(self.list, collection=collection, limit=LIST_LIMIT)
         intake = Intake(self._files, self._write, progress)
-        report = await take_in(intake, roots, Kept(pages, self.delete), prune=prune)
+        report = await take_in(intake, roots, KnownFile(pages, self.delete), prune=prune)
         if wait:
             await self.settle(collection=home.id, progress=progress)
         return report

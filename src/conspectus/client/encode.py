@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from conspectus.errors import InvalidInput
-from conspectus.ingest.prepare import Limits, period, storable
+from conspectus.ingest.prepare import DocumentLimits, period, storable
 from conspectus.model.filter_json import filter_to_json
 from conspectus.model.query import Budget, Query
 from conspectus.model.records import Json, Metadata, NewDocument
@@ -17,7 +17,7 @@ from conspectus.text.positions import checked
 from conspectus.text.times import parse_instant
 from conspectus.text.vectors import unit
 
-UNLIMITED: Final = Limits(characters=sys.maxsize, metadata_bytes=sys.maxsize, metadata_depth=100)
+UNLIMITED: Final = DocumentLimits(characters=sys.maxsize, metadata_bytes=sys.maxsize, metadata_depth=100)
 """The server has the word on sizes; the depth only keeps the encoding itself within bounds."""
 
 

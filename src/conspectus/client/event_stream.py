@@ -41,7 +41,7 @@ class Lines:
         self._rest = self._rest[end:]
 
 
-class Reading:
+class EventParser:
     """An event while its lines are read."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Reading:
 
 async def events_in(pieces: AsyncIterable[bytes]) -> AsyncGenerator[ServerEvent, None]:
     """The events of a stream as they come; one without its empty line at the end is none."""
-    lines, reading = Lines(), Reading()
+    lines, reading = Lines(), EventParser()
     async for piece in pieces:
         for line in lines.of(piece):
             if (event := reading.line(line)) is not None:

@@ -15,15 +15,15 @@ from conspectus.model.jobs import Job
 from conspectus.model.memory import (
     MEMORY,
     ConversationSummary,
-    ForgetReceipt,
     MemoryExport,
+    MemoryReceipt,
     MemoryStats,
-    Remembered,
+    MemoryWritten,
     Retention,
     RetentionRule,
     Scope,
 )
-from conspectus.model.memory import Forgetting as What
+from conspectus.model.memory import MemorySelection as What
 from conspectus.model.records import Json
 from conspectus.ports import Progress
 
@@ -43,7 +43,7 @@ class Forgetting(Remembering):
         collection: str = MEMORY,
         preview: bool = False,
         purge: bool = False,
-    ) -> ForgetReceipt:
+    ) -> MemoryReceipt:
         """Delete memories of a scope with their versions, and say how many; unknown ids count as nothing.
 
         With `preview` nothing is deleted, and the receipt says what would be. `purge` also waits until no
@@ -53,7 +53,7 @@ class Forgetting(Remembering):
         told["before"] = instant_json(what.before)
         where = scope_json(scope, collection)
         body: Json = {**where, **told, "preview": preview, "purge": purge}
-        return await self._channel.one(ForgetReceipt, work("/memories/forget", body))
+        return await self._channel.one(MemoryReceipt, work("/memories/forget", body))
 
     async def retain(self, retention: Retention | None, *, scope: Scope, collection: str = MEMORY) -> None:
         """Keep a retention for a scope, in place of the one that it has; with None, none any more."""
@@ -71,14 +71,14 @@ class Forgetting(Remembering):
 
     async def apply_retention(
         self, *, collection: str = MEMORY, scope: Scope | None = None, preview: bool = False
-    ) -> ForgetReceipt:
+    ) -> MemoryReceipt:
         """Carry out the retentions of a collection, or of one scope; with `preview`, say what would go."""
         body: Json = {
             "collection": encoded(collection),
             "scope": _scope(scope),
             "preview": preview,
         }
-        return await self._channel.one(ForgetReceipt, work("/memories/retentions/apply", body))
+        return await self._channel.one(MemoryReceipt, work("/memories/retentions/apply", body))
 
     async def start_retention(self, *, collection: str = MEMORY) -> Job:
         """Carry out all retentions of a collection by a job; its result is the receipt."""
@@ -113,19 +113,19 @@ class Forgetting(Remembering):
         collection: str = MEMORY,
         scope: Scope | None = None,
         progress: Progress | None = None,
-    ) -> list[Remembered]:
+    ) -> list[MemoryWritten]:
         """Take in lines of an export, where they say or into a scope; again changes nothing.
 
         They are sent in batches. Raises InvalidInput or TooLarge with the number of the line at fault, of
         whose batch nothing is written.
         """
         where: dict[str, Json] = {"collection": encoded(collection), "scope": _scope(scope)}
-        done: list[Remembered] = []
+        done: list[MemoryWritten] = []
         before = 0
         for batch in _batches(lines.split("\n") if isinstance(lines, str) else lines):
             body: Json = {**where, "lines": [encoded(each) for each in batch]}
             try:
-                done += await self._channel.several(Remembered, work("/memories/import", body))
+                done += await self._channel.several(MemoryWritten, work("/memories/import", body))
             except InvalidInput as fault:
                 renumber(fault, partial(add, before))
                 raise

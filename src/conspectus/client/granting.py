@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from conspectus.client.catalog import given, in_collection
 from conspectus.client.request import Request, get, remove
 from conspectus.client.upkeep import Upkeep
-from conspectus.model.access import Grant, Grantee, Role
+from conspectus.model.access import Grant, Principal, Role
 
 
 class Granting(Upkeep):
     """Who may see and do what."""
 
     async def grant(
-        self, collection: str, grantee: Grantee, role: Role, *, source: str | None = None
+        self, collection: str, grantee: Principal, role: Role, *, source: str | None = None
     ) -> Grant:
         """Give a user or a group (by id or name) a role, in place of the one it had there.
 
@@ -23,7 +23,7 @@ class Granting(Upkeep):
         request = Request("PUT", in_collection(collection, "grants"), body, writes=True)
         return await self._channel.one(Grant, request)
 
-    async def revoke(self, collection: str, grantee: Grantee, *, source: str | None = None) -> bool:
+    async def revoke(self, collection: str, grantee: Principal, *, source: str | None = None) -> bool:
         """Take a role away for the very next request, and say whether there was one."""
         path = in_collection(collection, "grants")
         request = remove(path, kind=grantee.kind, id=grantee.id, source=source)

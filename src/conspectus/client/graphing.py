@@ -16,18 +16,18 @@ from conspectus.model.graph import (
     GraphState,
     GraphSummary,
     GraphWritten,
-    Neighbour,
+    Neighbor,
     NewEdge,
     NewNode,
     Node,
     NodeHit,
     NodePage,
-    Walk,
+    Traversal,
 )
 from conspectus.model.records import Json, Source
 from conspectus.text.clean import clean
 
-NEARBY: Final = Walk()
+NEARBY: Final = Traversal()
 
 
 class Graphing(Alerting):
@@ -112,13 +112,13 @@ class Graphing(Alerting):
         return await self._delete("edges", edges, graph, collection)
 
     async def neighbours(
-        self, node: str, walk: Walk = NEARBY, *, graph: str = "default", collection: str = "default"
-    ) -> list[Neighbour]:
+        self, node: str, walk: Traversal = NEARBY, *, graph: str = "default", collection: str = "default"
+    ) -> list[Neighbor]:
         """What a node is connected with, near first, each with the best way there. Raises NotFound."""
         told = {each.name: encoded(getattr(walk, each.name)) for each in fields(walk)}
         told["types"] = ids_json("types", walk.types)
         told |= {"node": node, "collection": collection, "at": instant_json(walk.at)}
-        return await self._channel.several(Neighbour, get(in_graph(graph, "neighbours"), **told))
+        return await self._channel.several(Neighbor, get(in_graph(graph, "neighbours"), **told))
 
     async def find_nodes(
         self, query: str, *, graph: str = "default", collection: str = "default", limit: int = 10

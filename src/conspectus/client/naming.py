@@ -7,7 +7,7 @@ from conspectus.client.catalog import in_collection
 from conspectus.client.encode import encoded
 from conspectus.client.graphing import Graphing, ids_json, in_graph, inside
 from conspectus.client.request import Request, ask, get, post, work
-from conspectus.model.graph import Found, Linking, NameCount, Node, NodeEvent
+from conspectus.model.graph import EntityCount, EntityLink, Mention, Node, NodeEvent
 from conspectus.model.records import Collection, Json
 from conspectus.ports import Progress
 
@@ -38,15 +38,15 @@ class Naming(Graphing):
         begins: str = "",
         limit: int = 100,
         source: str | None = None,
-    ) -> list[NameCount]:
+    ) -> list[EntityCount]:
         """The names that passages mention, of those that can be seen, the most frequent first."""
         request = get(in_collection(collection, "names"), begins=begins, limit=limit, source=source)
-        return await self._channel.several(NameCount, request)
+        return await self._channel.several(EntityCount, request)
 
-    async def find_names(self, text: str, *, collection: str = "default") -> list[Found]:
+    async def find_names(self, text: str, *, collection: str = "default") -> list[Mention]:
         """The names in a text, as they are found in passages."""
         request = ask(in_collection(collection, "names", "find"), {"text": encoded(text)})
-        return await self._channel.several(Found, request)
+        return await self._channel.several(Mention, request)
 
     async def link(
         self,
@@ -56,13 +56,13 @@ class Naming(Graphing):
         collection: str = "default",
         mention: tuple[int, int] | None = None,
         threshold: float | None = None,
-    ) -> list[Linking]:
+    ) -> list[EntityLink]:
         """Which nodes the names in a text mean, or the one name at `mention`, each with its candidates.
 
         A node is named only where its score is at least `threshold` (None: the settings' number).
         """
         body: Json = {"text": encoded(text), "mention": encoded(mention), "threshold": encoded(threshold)}
-        return await self._channel.several(Linking, inside(ask(in_graph(graph, "link"), body), collection))
+        return await self._channel.several(EntityLink, inside(ask(in_graph(graph, "link"), body), collection))
 
     async def merge_nodes(
         self,

@@ -19,13 +19,13 @@ from conspectus.model.memory import (
     Memory,
     MemoryClass,
     MemoryPage,
-    MemoryQuestion,
+    MemoryQuery,
+    MemoryRetrieval,
     MemoryWindow,
+    MemoryWritten,
     NewMemory,
     Paging,
     RecentMemory,
-    Recollection,
-    Remembered,
     Scope,
 )
 from conspectus.model.query import Budget
@@ -47,7 +47,7 @@ class Remembering(Naming):
         collection: str = MEMORY,
         wait: bool = False,
         progress: Progress | None = None,
-    ) -> list[Remembered]:
+    ) -> list[MemoryWritten]:
         """Store memories in their order, word for word: found by their words when this returns.
 
         By meaning they are found when they are embedded (`wait=True`: on return). One with the key of a
@@ -58,7 +58,7 @@ class Remembering(Naming):
         """
         given = [memories] if isinstance(memories, str | NewMemory) else memories
         where = scope_json(scope, collection)
-        done: list[Remembered] = []
+        done: list[MemoryWritten] = []
         sent = batches(NewMemory(each) if isinstance(each, str) else each for each in given)
         for batch in sent:
             done += await self._remember(batch, where)
@@ -70,12 +70,12 @@ class Remembering(Naming):
             await self.settle(collection=collection, progress=progress)
         return done
 
-    async def recall(self, question: MemoryQuestion) -> Recollection:
+    async def recall(self, question: MemoryQuery) -> MemoryRetrieval:
         """The memories that answer a question, best first, each with the parts of its score."""
-        return await self._channel.one(Recollection, ask("/memories/recall", _question_json(question)))
+        return await self._channel.one(MemoryRetrieval, ask("/memories/recall", _question_json(question)))
 
     async def memory_window(
-        self, question: MemoryQuestion, budget: int | Budget, *, renderer: str = "text"
+        self, question: MemoryQuery, budget: int | Budget, *, renderer: str = "text"
     ) -> MemoryWindow:
         """Standing notes, what answers a question, and the last turns, never over the budget."""
         body = {**_question_json(question), "budget": budget_json(budget), "renderer": encoded(renderer)}
@@ -150,12 +150,12 @@ class Remembering(Naming):
         )
         return await self._channel.one(Written, request)
 
-    async def _remember(self, batch: Sequence[NewMemory], where: Mapping[str, Json]) -> list[Remembered]:
+    async def _remember(self, batch: Sequence[NewMemory], where: Mapping[str, Json]) -> list[MemoryWritten]:
         told: list[Json] = [
             _fields_json({each.name: getattr(new, each.name) for each in fields(new)}) for new in batch
         ]
         request = replace(work("/memories", {**where, "memories": told}), noted=True)
-        return await self._channel.several(Remembered, request)
+        return await self._channel.several(MemoryWritten, request)
 
 
 def scope_query(scope: Scope, collection: str) -> dict[str, object]:
@@ -178,7 +178,7 @@ def _path(memory: str, *parts: str) -> str:
     return path_of("memories", ("memory", memory), *parts)
 
 
-def _question_json(question: MemoryQuestion) -> dict[str, Json]:
+def _question_json(question: MemoryQuery) -> dict[str, Json]:
     told = {each.name: encoded(getattr(question, each.name)) for each in fields(question)}
     del told["scope"]
     return {**told, **scope_json(question.scope, question.collection)}

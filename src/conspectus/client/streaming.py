@@ -12,7 +12,7 @@ from conspectus.client.chatting import Chatting
 from conspectus.client.encode import budget_json, encoded, metadata_json
 from conspectus.client.request import Request, ask, get, path_of, remove, work
 from conspectus.client.subscriptions import live, read_event
-from conspectus.ingest.captions import Taking
+from conspectus.ingest.captions import CaptionImportOptions
 from conspectus.ingest.pipeline import batches
 from conspectus.model.filter_json import filter_to_json
 from conspectus.model.jobs import Upload
@@ -20,7 +20,7 @@ from conspectus.model.query import Budget
 from conspectus.model.records import Json, Receipt, Written
 from conspectus.model.streams import (
     WHOLE,
-    CaptionFiles,
+    CaptionImport,
     CaptionPage,
     CaptionRange,
     LiveCaption,
@@ -28,8 +28,8 @@ from conspectus.model.streams import (
     NewCaption,
     NewStream,
     Stream,
-    VideoQuestion,
-    VideoWindow,
+    StreamQuery,
+    StreamWindow,
 )
 from conspectus.ports import Progress
 from conspectus.text.clean import clean
@@ -111,16 +111,16 @@ class Streaming(Chatting):
         told = {**range_query(within), "collection": collection, "purge": purge}
         return await self._channel.one(Receipt, remove(in_stream(stream, "captions"), **told))
 
-    async def find_moments(self, question: VideoQuestion) -> Moments:
+    async def find_moments(self, question: StreamQuery) -> Moments:
         """The stretches of streams that answer a question, best first."""
         return await self._channel.one(Moments, ask("/streams/moments", question_json(question)))
 
     async def video_window(
-        self, question: VideoQuestion, budget: int | Budget, *, renderer: str = "text"
-    ) -> VideoWindow:
+        self, question: StreamQuery, budget: int | Budget, *, renderer: str = "text"
+    ) -> StreamWindow:
         """Context for a question about streams."""
         body = {**question_json(question), "budget": budget_json(budget), "renderer": renderer}
-        return await self._channel.one(VideoWindow, ask("/streams/context", body))
+        return await self._channel.one(StreamWindow, ask("/streams/context", body))
 
     async def import_captions(
         self,
@@ -128,8 +128,8 @@ class Streaming(Chatting):
         *,
         stream: str | None = None,
         collection: str = "default",
-        **how: Unpack[Taking],
-    ) -> CaptionFiles:
+        **how: Unpack[CaptionImportOptions],
+    ) -> CaptionImport:
         """Take in files of captions of this machine, each as a stream of its own unless `stream` names one.
 
         A stream is called as its file without the ending; a file with captions of many videos makes one
@@ -146,7 +146,7 @@ class Streaming(Chatting):
             if progress is not None:
                 progress(f"sending {each.name}", number, len(given))
             request = Request("POST", "/streams/import", form, uploads=[each], writes=True, unhurried=True)
-            reports.append(await self._channel.one(CaptionFiles, request))
+            reports.append(await self._channel.one(CaptionImport, request))
         if how.get("wait", False) and any(each.streams for each in reports):
             await self.settle(collection=collection, progress=progress)
         return _together(reports)
@@ -191,7 +191,7 @@ def range_query(within: CaptionRange) -> dict[str, Json]:
     return {**told, "contains": within.contains or None}
 
 
-def question_json(question: VideoQuestion) -> dict[str, Json]:
+def question_json(question: StreamQuery) -> dict[str, Json]:
     """A question as the server takes it."""
     return {
         "prompt": encoded(question.prompt),
@@ -206,13 +206,13 @@ def question_json(question: VideoQuestion) -> dict[str, Json]:
     }
 
 
-def _together(reports: Iterable[CaptionFiles]) -> CaptionFiles:
+def _together(reports: Iterable[CaptionImport]) -> CaptionImport:
     """What became of all files."""
     streams: Counter[str] = Counter()
-    total = CaptionFiles({}, 0, 0, 0)
+    total = CaptionImport({}, 0, 0, 0)
     for each in reports:
         streams.update(each.streams)
-        total = CaptionFiles(
+        total = CaptionImport(
             dict(streams),
             total.added + each.added,
             total.replaced + each.replaced,

@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 from conspectus.client.decode import Misread, decoded
 from conspectus.client.event_stream import ServerEvent, events_in
 from conspectus.client.request import Request
-from conspectus.client.transport import Channel
+from conspectus.client.transport import Transport
 from conspectus.errors import ServerUnavailable, TooLarge
 
 T = TypeVar("T")
@@ -19,7 +19,7 @@ FAILED: Final = "error"
 
 
 async def live(
-    channel: Channel, path: str, query: Mapping[str, str], *, after: int | None
+    channel: Transport, path: str, query: Mapping[str, str], *, after: int | None
 ) -> AsyncGenerator[ServerEvent, None]:
     """The events from now on, or after that number; none is left out where a connection is lost.
 
@@ -33,7 +33,7 @@ async def live(
                 yield event
 
 
-def read_event(channel: Channel, kind: type[T], event: ServerEvent) -> T:
+def read_event(channel: Transport, kind: type[T], event: ServerEvent) -> T:
     """What an event stands for. Raises ServerUnavailable where it cannot be read."""
     try:
         return decoded(kind, _object(channel, event))
@@ -44,7 +44,7 @@ def read_event(channel: Channel, kind: type[T], event: ServerEvent) -> T:
 class _Connections:
     """One connection after another, and where the next one goes on."""
 
-    def __init__(self, channel: Channel, path: str, query: Mapping[str, str], after: int | None) -> None:
+    def __init__(self, channel: Transport, path: str, query: Mapping[str, str], after: int | None) -> None:
         self._channel = channel
         self._path = path
         self._query = query
@@ -79,7 +79,7 @@ class _Connections:
             raise self._channel.lost("it ended before it began")
 
 
-def _object(channel: Channel, event: ServerEvent) -> dict[str, object]:
+def _object(channel: Transport, event: ServerEvent) -> dict[str, object]:
     try:
         told = json.loads(event.data)
     except (ValueError, RecursionError) as fault:

@@ -24,14 +24,14 @@ from conspectus.errors import (
     StorageBusy,
     TooLarge,
 )
-from conspectus.model.retry_policy import BUSY, Patience
+from conspectus.model.retry_policy import BUSY, RetryPolicy
 
 T = TypeVar("T")
 PREFIX: Final = "/api/v1"
 PROBLEM: Final = "application/problem+json"
 REPEATED: Final = "idempotency key"
 """The kind of a Conflict that says that an earlier sending of the same request is still being answered."""
-PATIENCE: Final = Patience(attempts=4, first_wait=0.5)
+PATIENCE: Final = RetryPolicy(attempts=4, first_wait=0.5)
 PASSING: Final = (ServerUnavailable, Overloaded, StorageBusy)
 """What is worth asking again where that cannot do anything twice."""
 OWN_FAULTS: Final = frozenset({"internal", "not_ready", "request_timeout", "timeout"})
@@ -39,12 +39,12 @@ OWN_FAULTS: Final = frozenset({"internal", "not_ready", "request_timeout", "time
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class TransportLimits:
     """How many seconds an answer may keep silent, how large it may be, and how often to ask again."""
 
     seconds: float
     answer_bytes: int
-    patience: Patience = PATIENCE
+    patience: RetryPolicy = PATIENCE
 
 
 class _Again(Exception):
@@ -56,10 +56,10 @@ class _Again(Exception):
         self.wait = wait
 
 
-class Channel:
+class Transport:
     """The way to one server. A request is sent again only where that cannot do anything twice."""
 
-    def __init__(self, http: httpx.AsyncClient, url: str, limits: Limits) -> None:
+    def __init__(self, http: httpx.AsyncClient, url: str, limits: TransportLimits) -> None:
         self._http = http
         self._url = url
         self._limits = limits

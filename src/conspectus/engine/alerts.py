@@ -7,17 +7,17 @@ from collections.abc import AsyncGenerator, Sequence
 from dataclasses import asdict, replace
 
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import Place, Sight
+from conspectus.access.reader import AuthorizedReader, SourceRef
 from conspectus.engine.events import Happenings
 from conspectus.errors import InvalidInput, NotFound, TooLarge
 from conspectus.model.filter import Filter
 from conspectus.model.filter_json import LONGEST, filter_from_json, filter_to_json
 from conspectus.model.ids import CollectionId, UserId
 from conspectus.model.records import Collection
-from conspectus.model.retry_policy import Patience
+from conspectus.model.retry_policy import RetryPolicy
 from conspectus.model.streams import Alert, AlertEvent, NewAlert
 from conspectus.ports import Vectors
-from conspectus.ports.alerts import LONGEST_WAIT, Told
+from conspectus.ports.alerts import LONGEST_WAIT, AlertMatch
 from conspectus.streams.alert_checker import Checker, Shows
 from conspectus.streams.alert_service import AlertService
 from conspectus.streams.webhook_delivery import Deliverer
@@ -148,7 +148,7 @@ class Alerting(Happenings):
         parts, core = self._parts, self._core
         settings, rows = parts.settings, parts.alerts.rows
         checker = Checker(core.records, rows, eyes=self._eyes, meaning=self._meaning, clock=parts.clock)
-        patience = Patience(max(1, settings.webhook_max_attempts), FIRST_WAIT, LONGEST_WAIT)
+        patience = RetryPolicy(max(1, settings.webhook_max_attempts), FIRST_WAIT, LONGEST_WAIT)
         deliverer = Deliverer(rows, core.poster(), body=self._body, patience=patience, clock=parts.clock)
         return AlertService(
             checker,
@@ -162,7 +162,7 @@ class Alerting(Happenings):
         """What the owner of an alert may see now."""
         try:
             person = await self._person_of(UserId(alert.owner))
-            sight = Sight(person, self._core.records, self._parts.accounts)
+            sight = AuthorizedReader(person, self._core.records, self._parts.accounts)
             return (await sight.place_of(CollectionId(alert.collection))).shows
         except NotFound:
             return None
@@ -171,7 +171,7 @@ class Alerting(Happenings):
         embedder = await self._embedder(home)
         return None if embedder is None else await embedder.embed_query(query)
 
-    async def _body(self, told: Told) -> bytes | None:
+    async def _body(self, told: AlertMatch) -> bytes | None:
         """What a webhook is sent of an event, if its owner may see it now."""
         try:
             person = await self._person_of(UserId(told.alert.owner))
@@ -184,11 +184,11 @@ class Alerting(Happenings):
         if alert is not None:
             await self.find_alert(alert)
 
-    async def _told_after(self, after: int, alert: str | None, limit: int) -> Sequence[Told]:
+    async def _told_after(self, after: int, alert: str | None, limit: int) -> Sequence[AlertMatch]:
         rows = self._parts.alerts.rows
         return await rows.events(self._person.id, alert=alert, after=after, limit=limit)
 
-    async def _shown(self, events: Sequence[Told]) -> list[AlertEvent]:
+    async def _shown(self, events: Sequence[AlertMatch]) -> list[AlertEvent]:
         """Those whose captions the person may see now, with their texts."""
         pairs = await self._sight.documents(list(dict.fromkeys(each.document for each in events)))
         texts = await self._sight.texts([document for document, _ in pairs])
@@ -205,12 +205,12 @@ class Alerting(Happenings):
         ]
 
 
-def _seen(alert: Alert, place: Place) -> Alert:
+def _seen(alert: Alert, place: SourceRef) -> Alert:
     """An alert without what would tell how much is written that its owner may not see."""
     return alert if place.whole else replace(alert, checked=0)
 
 
-def _event(told: Told, text: str, clock: StreamClock) -> AlertEvent:
+def _event(told: AlertMatch, text: str, clock: StreamClock) -> AlertEvent:
     when = told.occurred
     return AlertEvent(
         number=told.number,

@@ -7,27 +7,27 @@ from tempfile import TemporaryDirectory
 from typing import Unpack
 
 from conspectus.access.policy import among
-from conspectus.access.reader import Place
+from conspectus.access.reader import SourceRef
 from conspectus.engine.connection_watch import Following
 from conspectus.engine.search import FLOOR
 from conspectus.errors import InvalidInput, NotAllowed, NotFound
-from conspectus.ingest.chat_archives import Posting, handed_in, named, take_in
+from conspectus.ingest.chat_archives import MessageImportOptions, handed_in, named, take_in
 from conspectus.ingest.messages import Threading, message_id
 from conspectus.ingest.pipeline import batches
 from conspectus.ingest.prepare import period
 from conspectus.model.channels import (
     ArchiveKind,
-    Chain,
     ChannelArchive,
-    ChannelQuestion,
+    ChannelMessage,
+    ChannelQuery,
     ChannelWindow,
     ImportReport,
     NewMessage,
-    Said,
+    ReplyChain,
 )
 from conspectus.model.filter import And, Eq, Filter, Not
 from conspectus.model.jobs import Upload
-from conspectus.model.query import Budget, Query, Situation
+from conspectus.model.query import Budget, Query, QueryContext
 from conspectus.model.records import Document, Source, StoredChunk, Written
 from conspectus.retrieval.chains import chain_of
 from conspectus.retrieval.related import related
@@ -54,7 +54,7 @@ class Conversing(Following):
         *,
         channel: str,
         collection: str = "default",
-        **how: Unpack[Posting],
+        **how: Unpack[MessageImportOptions],
     ) -> list[Written]:
         """Store messages in the order in which they were written; a key that is stored already is an edit.
 
@@ -89,7 +89,9 @@ class Conversing(Following):
             raise NotFound("document", key)
         return found[0]
 
-    async def latest(self, *, channel: str, collection: str = "default", limit: int = 50) -> list[Said]:
+    async def latest(
+        self, *, channel: str, collection: str = "default", limit: int = 50
+    ) -> list[ChannelMessage]:
         """What was said last in a channel, oldest first. Raises NotFound."""
         if not 1 <= limit <= LATEST_LIMIT:
             raise InvalidInput("limit", f"must be from 1 to {LATEST_LIMIT}")
@@ -97,7 +99,7 @@ class Conversing(Following):
         rows = await self._sight.latest(place, await self._seen(place, channel), limit=limit)
         return await self._said(rows[::-1])
 
-    async def chain(self, document: str, *, limit: int = 20) -> Chain:
+    async def chain(self, document: str, *, limit: int = 20) -> ReplyChain:
         """A message with what it answers, up to the root, and with what follows from it. Raises NotFound."""
         most = self._parts.settings.max_thread_messages
         if not 1 <= limit <= most:
@@ -105,9 +107,9 @@ class Conversing(Following):
         message = await self.get(document)
         rows, total = await self._sight.thread(message, limit=self._parts.settings.max_thread_chunks)
         members, root, left_out = chain_of(message, rows, limit=limit, total=total)
-        return Chain(message.id, root, tuple(await self._said(members)), left_out)
+        return ReplyChain(message.id, root, tuple(await self._said(members)), left_out)
 
-    async def channel_window(self, question: ChannelQuestion, budget: int | Budget) -> ChannelWindow:
+    async def channel_window(self, question: ChannelQuery, budget: int | Budget) -> ChannelWindow:
         """Context for a question asked in a channel: messages with their chains, in their threads.
 
         Raises NotFound for a channel that cannot be seen, or of which the member is none.
@@ -124,7 +126,7 @@ class Conversing(Following):
             collection=place.collection.id,
             where=_said_in(list(known.values())),
             floor=_floor(question),
-            situation=Situation(here.id, question.thread, question.at, question.profile),
+            situation=QueryContext(here.id, question.thread, question.at, question.profile),
             chain=question.chain,
         )
         window = await self.window(query, budget)
@@ -139,7 +141,7 @@ class Conversing(Following):
         *,
         kind: ArchiveKind | None = None,
         collection: str = "default",
-        **how: Unpack[Posting],
+        **how: Unpack[MessageImportOptions],
     ) -> ImportReport:
         """Take in the export of a chat platform: each channel a source, its messages in their threads.
 
@@ -177,7 +179,7 @@ class Conversing(Following):
         return Path(archive).expanduser()
 
     async def _said_before(
-        self, place: Place, channel: Source, batch: Sequence[NewMessage]
+        self, place: SourceRef, channel: Source, batch: Sequence[NewMessage]
     ) -> Sequence[StoredChunk]:
         """What was said before the first message, newest first, where there are times to tell."""
         first = batch[0]
@@ -189,14 +191,14 @@ class Conversing(Following):
         return await self._sight.latest(place, channel, limit=most, until=until)
 
     async def _stored(
-        self, place: Place, channel: Source, batch: Sequence[NewMessage]
+        self, place: SourceRef, channel: Source, batch: Sequence[NewMessage]
     ) -> dict[str, Document]:
         """Those of the keys of a batch, and of what it answers, that are stored."""
         keys = {key for each in batch for key in (each.key, each.reply_to, each.thread) if key}
         ids = [message_id(channel.id, key) for key in sorted(keys)]
         return {each.key: each for each in await self._sight.inside(place, ids)} if ids else {}
 
-    async def _related(self, question: ChannelQuestion, place: Place, here: Source) -> list[Source]:
+    async def _related(self, question: ChannelQuery, place: SourceRef, here: Source) -> list[Source]:
         """Other channels that the person may see, that the member belongs to, and that have as good hits."""
         everything = [each for each in await self._sight.sources(place) if each.kind == "channel"]
         belongs = [each for each in everything if _is_member(each, question.member)]
@@ -213,22 +215,24 @@ class Conversing(Following):
         near = related(found.hits, here.id)
         return [each for each in belongs if each.id in near]
 
-    async def _seen(self, place: Place, channel: str) -> Source:
+    async def _seen(self, place: SourceRef, channel: str) -> Source:
         found = await self._sight.source(place, channel)
         if found is None:
             raise NotFound("source", channel)
         return found
 
-    async def _said(self, rows: Sequence[StoredChunk]) -> list[Said]:
+    async def _said(self, rows: Sequence[StoredChunk]) -> list[ChannelMessage]:
         """Messages with their texts, given their first chunks; what is gone by now is left out."""
         longer = [row.document for row in rows if row.document.chunks > 1]
         texts = {row.document.id: row.chunk.text for row in rows if row.document.chunks == 1}
         if longer:
             texts |= await self._sight.texts(longer)
-        return [Said(row.document, texts[row.document.id]) for row in rows if row.document.id in texts]
+        return [
+            ChannelMessage(row.document, texts[row.document.id]) for row in rows if row.document.id in texts
+        ]
 
 
-def _floor(question: ChannelQuestion) -> float | None:
+def _floor(question: ChannelQuery) -> float | None:
     """The least similarity asked for; None where the profile has one of its own."""
     own = profile_named(question.profile).floor
     return FLOOR if question.floor is None and own is None else question.floor

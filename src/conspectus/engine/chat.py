@@ -10,9 +10,9 @@ from uuid import uuid4
 from xml.sax.saxutils import escape
 
 from conspectus.chat.citations import kept
-from conspectus.chat.completion import Call, answered
+from conspectus.chat.completion import ModelRequest, answered
 from conspectus.chat.prompt import NOTHING_FOUND
-from conspectus.chat.request import Draft, drafted
+from conspectus.chat.request import PreparedChat, drafted
 from conspectus.chat.task_lines import TaskLine, render_tasks, snippet
 from conspectus.engine.channels import Conversing
 from conspectus.errors import ConspectusError, InvalidInput, NotAllowed, NotFound
@@ -80,7 +80,7 @@ class Chatting(Conversing):
         began = self._parts.clock()
         given = await self._given(request, draft)
         yield given.sources
-        call = Call(
+        call = ModelRequest(
             messages=draft.prompt.with_context(given.context),
             sources=given.sources.sources,
             most=request.allocation.answer,
@@ -125,7 +125,7 @@ class Chatting(Conversing):
         everywhere = request.collection == EVERYWHERE
         return self._parts.settings.default_collection if everywhere else request.collection
 
-    async def _given(self, request: ChatRequest, draft: Draft) -> _Given:
+    async def _given(self, request: ChatRequest, draft: PreparedChat) -> _Given:
         if not draft.question:
             return _Given("", Sources("off", notice=draft.room.notice))
         if draft.room.context <= draft.frame:
@@ -141,7 +141,7 @@ class Chatting(Conversing):
             failed = _said(draft.room.notice, FAILED)
             return _Given("", Sources("failed", question=draft.question, notice=failed))
 
-    async def _passages(self, request: ChatRequest, draft: Draft) -> _Given:
+    async def _passages(self, request: ChatRequest, draft: PreparedChat) -> _Given:
         model, query = self._parts.chat_model, _query(request, draft)
         tokenizer = model.tokenizer if model else self._parts.settings.chat_tokenizer
         tokens = draft.room.context - draft.frame
@@ -155,7 +155,7 @@ class Chatting(Conversing):
         notices = window.notices
         return _given(draft, window.text, sources, found=window.outcome == "found", partly=bool(notices))
 
-    async def _tasks(self, request: ChatRequest, draft: Draft) -> _Given:
+    async def _tasks(self, request: ChatRequest, draft: PreparedChat) -> _Given:
         query = _query(request, draft)
         found = await self.retrieve(query, where=And((query.where, Eq("kind", "task"))), limit=MOST_TASKS)
         best: dict[str, Hit] = {}
@@ -173,7 +173,7 @@ class Chatting(Conversing):
         return _given(draft, context, sources, found=bool(lines), partly=bool(found.notices))
 
 
-def _query(request: ChatRequest, draft: Draft) -> Query:
+def _query(request: ChatRequest, draft: PreparedChat) -> Query:
     return Query(
         draft.question,
         collection=request.collection,
@@ -184,7 +184,7 @@ def _query(request: ChatRequest, draft: Draft) -> Query:
 
 
 def _given(
-    draft: Draft, context: str, sources: tuple[ChatSource, ...], *, found: bool, partly: bool
+    draft: PreparedChat, context: str, sources: tuple[ChatSource, ...], *, found: bool, partly: bool
 ) -> _Given:
     if not found and draft.fits(NOTHING_FOUND):
         context = NOTHING_FOUND

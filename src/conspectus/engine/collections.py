@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import Any, Final
 
 from conspectus.access.policy import require_account, require_embedder, require_scope
-from conspectus.access.reader import Place
-from conspectus.engine.context import Desk
+from conspectus.access.reader import SourceRef
+from conspectus.engine.context import EngineContext
 from conspectus.errors import Conflict, InvalidInput, NotFound
-from conspectus.ingest.prepare import Limits, named, storable
+from conspectus.ingest.prepare import DocumentLimits, named, storable
 from conspectus.model.ids import LOCAL, CollectionId, SourceId, is_stable_id, is_uuid
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import (
@@ -29,7 +29,7 @@ ONE_SIZE: Final = ("static:", "vectors:")
 """Embedders whose name decides the size of their vectors; those of vendors take one after `@`."""
 
 
-class Catalog(Desk):
+class Catalog(EngineContext):
     """What there is to write into and to ask."""
 
     async def collection(
@@ -127,7 +127,7 @@ class Catalog(Desk):
 
     async def _shelved(
         self, name: str, collection: str, metadata: Mapping[str, Any] | None, kind: SourceKind
-    ) -> tuple[Source, Place]:
+    ) -> tuple[Source, SourceRef]:
         """The source of that name with its collection, both made if they are new."""
         if kind not in SOURCE_KINDS:
             raise InvalidInput("kind", f"must be one of {', '.join(SOURCE_KINDS)}")
@@ -141,7 +141,13 @@ class Catalog(Desk):
         return await self._put_source(place, found, name, metadata=metadata or {}, kind=kind), place
 
     async def _put_source(
-        self, place: Place, found: Source | None, name: str, *, metadata: Mapping[str, Any], kind: SourceKind
+        self,
+        place: SourceRef,
+        found: Source | None,
+        name: str,
+        *,
+        metadata: Mapping[str, Any],
+        kind: SourceKind,
     ) -> Source:
         """A new source, or the one that was found with other metadata."""
         require_scope(self._person, "write", "write")
@@ -205,17 +211,17 @@ class Catalog(Desk):
             receipt = await self._core.records.delete_source(found.id)
         return Receipt(receipt.documents, receipt.chunks, receipt.vectors, purge)
 
-    def _may_write(self, place: Place, source: Source, action: str) -> None:
+    def _may_write(self, place: SourceRef, source: Source, action: str) -> None:
         require_scope(self._person, "write", "write")
         place.require("manager", action, source=source.id)
 
-    async def _place(self, name: str, needed: Any, action: str) -> Place:
+    async def _place(self, name: str, needed: Any, action: str) -> SourceRef:
         place = await self._sight.place(name)
         require_scope(self._person, "write", "write")
         place.require(needed, action)
         return place
 
-    async def _source(self, source: str, collection: str | None) -> tuple[Source, Place]:
+    async def _source(self, source: str, collection: str | None) -> tuple[Source, SourceRef]:
         places = [await self._sight.place(collection)] if collection else await self._sight.places()
         for place in places:
             found = await self._sight.source(place, source)
@@ -289,13 +295,13 @@ class Catalog(Desk):
 
     def _storable(self, metadata: Mapping[str, Any]) -> Metadata:
         settings = self._parts.settings
-        limits = Limits(
+        limits = DocumentLimits(
             settings.max_document_characters, settings.max_metadata_bytes, settings.max_metadata_depth
         )
         return storable(metadata, limits)
 
 
-def _keep_known(place: Place, source: Source, told: Metadata | None) -> None:
+def _keep_known(place: SourceRef, source: Source, told: Metadata | None) -> None:
     """Raise NotAllowed where a manager of one source would have a connection write something else into it."""
     changed = told is not None and any(told.get(key) != source.metadata.get(key) for key in KNOWN_BY)
     if changed:

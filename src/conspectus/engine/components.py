@@ -15,9 +15,9 @@ from conspectus.ingest.embedding_worker import Backfill
 from conspectus.ingest.entity_worker import NameReader
 from conspectus.ingest.job_service import JobService, OpenJobs
 from conspectus.ingest.maintenance import purge
-from conspectus.ingest.open_indexes import OpenIndex, Shelves
+from conspectus.ingest.open_indexes import IndexOpener, OpenIndexes
 from conspectus.ingest.watchers import Followers
-from conspectus.memory.retention_worker import Keeper
+from conspectus.memory.retention_worker import RetentionWorker
 from conspectus.model.connections import Connection
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection, EmbeddingSpace
@@ -25,12 +25,12 @@ from conspectus.ports import Archives, Clock, CountTokens, Embedder, Files, Reco
 from conspectus.ports.accounts import Accounts
 from conspectus.ports.alerts import Alerts, Poster
 from conspectus.ports.captions import CaptionReader
-from conspectus.ports.chat import ChatModel, SpokenAnswers
-from conspectus.ports.graphs import Extractor, Graphs, Names
-from conspectus.ports.jobs import JobFiles, JobTurn, Ledger, Replays, RequestLog
+from conspectus.ports.chat import ChatModel, ChatRegistry
+from conspectus.ports.graphs import EntityExtractor, Graphs, MentionStore
+from conspectus.ports.jobs import IdempotencyStore, JobFiles, JobStore, JobTurn, RequestLog
 from conspectus.ports.locks import Turn, Turns
 from conspectus.ports.memories import Memories
-from conspectus.ports.rate_counters import Allowances
+from conspectus.ports.rate_counters import RateCounters
 from conspectus.ports.summaries import Summaries
 from conspectus.ports.web import Connector, Fetcher, Reranker
 from conspectus.settings import Settings
@@ -49,7 +49,7 @@ class WorkParts:
     connector keeps.
     """
 
-    ledger: Ledger
+    ledger: JobStore
     files: JobFiles
     turn: Turn
     alone: JobTurn
@@ -86,12 +86,12 @@ class NameParts:
     `make_extractor` is called when a text is first looked through.
     """
 
-    rows: Names
+    rows: MentionStore
     turn: Turn
-    make_extractor: Callable[[], Extractor]
+    make_extractor: Callable[[], EntityExtractor]
 
 
-class KnownIndexes(Protocol):
+class IndexRegistry(Protocol):
     """The indexes that a store has, whether they are open or not."""
 
     async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
@@ -111,7 +111,7 @@ class KnownIndexes(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class EngineComponents:
     """The adapters and functions behind an engine; `bootstrap` chooses, tests may choose otherwise.
 
     `embedder_named` makes the embedder of a setting, `embedder_for` the one of a space (None: it cannot
@@ -130,16 +130,16 @@ class Parts:
     captions: CaptionReader
     clock: Clock
     embedding: EmbeddingParts
-    open_index: OpenIndex
+    open_index: IndexOpener
     embedder_named: Callable[[str], Embedder | None]
     embedder_for: Callable[[EmbeddingSpace], Embedder | None]
     counter: Callable[[str], CountTokens]
     size: Callable[[], Awaitable[int]]
-    indexes: KnownIndexes
+    indexes: IndexRegistry
     request_log: RequestLog
-    replays: Replays
-    spoken: SpokenAnswers | None
-    allowances: Allowances
+    replays: IdempotencyStore
+    spoken: ChatRegistry | None
+    allowances: RateCounters
     summaries: Summaries
     memories: Memories
     graphs: Graphs
@@ -153,15 +153,15 @@ class Parts:
     chat_model: ChatModel | None = None
 
 
-class Core:
+class EngineCore:
     """One open store: what the engines of all people share."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: EngineComponents) -> None:
         self.parts = parts
         self.records = parts.records
         self.keys = Keys(parts.accounts, parts.clock)
         self.versions = Versions(parts.memories)
-        self.shelves = Shelves(parts.records, parts.open_index)
+        self.shelves = OpenIndexes(parts.records, parts.open_index)
         turn, portions = parts.embedding.turn, parts.embedding.portions
         self.backfill = Backfill(parts.records, turn, portions, follow=self.shelves.follow)
         self.names = NameReader(parts.names.rows, parts.names.turn, parts.names.make_extractor)
@@ -175,7 +175,7 @@ class Core:
         self._followers: Followers | None = None
         self._poster: Poster | None = None
         self._alerting: AlertService | None = None
-        self._keeper: Keeper | None = None
+        self._keeper: RetentionWorker | None = None
         self._finishing: asyncio.Task[None] | None = None
 
     def follow(self, followers: Followers) -> None:
@@ -190,7 +190,7 @@ class Core:
             self._alerting = make()
         self._alerting.start()
 
-    def keep(self, make: Callable[[], Keeper]) -> None:
+    def keep(self, make: Callable[[], RetentionWorker]) -> None:
         """Keep retentions carried out until the store is closed; the first stays. Raises what ended it."""
         if self._keeper is None:
             self._keeper = make()

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from conspectus.engine.job_submission import Work
+from conspectus.engine.job_submission import JobSubmission
 from conspectus.errors import InvalidInput
 from conspectus.ingest.watchers import Follow, Followers
 from conspectus.model.connections import Connection
@@ -12,7 +12,7 @@ from conspectus.model.jobs import Job
 from conspectus.ports.web import Watchable
 
 
-class Following(Work):
+class Following(JobSubmission):
     """Connections without anybody who asks for `sync`."""
 
     async def follow(

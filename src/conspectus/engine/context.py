@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Self
 
-from conspectus.access.reader import Sight
-from conspectus.engine.components import Core
+from conspectus.access.reader import AuthorizedReader
+from conspectus.engine.components import EngineCore
 from conspectus.errors import StorageBusy, WriteUnknown
 from conspectus.ingest.pipeline import write
 from conspectus.ingest.prepare import Preparation
@@ -16,19 +16,19 @@ from conspectus.model.validation import ChecksArguments
 from conspectus.ports import Embedder, Progress
 
 
-class Desk(ChecksArguments):
+class EngineContext(ChecksArguments):
     """The store as one person may use it."""
 
-    def __init__(self, core: Core, person: Person) -> None:
+    def __init__(self, core: EngineCore, person: Person) -> None:
         self._core = core
         self._parts = core.parts
         self._person = person
-        self._sight = Sight(person, core.records, core.parts.accounts)
+        self._sight = AuthorizedReader(person, core.records, core.parts.accounts)
 
     def _as(self, person: Person) -> Self:
         """The same store, as that person may use it."""
         view = object.__new__(type(self))
-        Desk.__init__(view, self._core, person)
+        EngineContext.__init__(view, self._core, person)
         return view
 
     def _purging(self, purge: bool, *collections: CollectionId) -> AbstractAsyncContextManager[None]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import Place
+from conspectus.access.reader import SourceRef
 from conspectus.engine.collections import Catalog
 from conspectus.errors import (
     Changed,
@@ -17,7 +17,7 @@ from conspectus.errors import (
     ProviderUnavailable,
     TooLarge,
 )
-from conspectus.ingest.files import Intake, Kept, Root, placed, take_in
+from conspectus.ingest.files import Intake, KnownFile, Root, placed, take_in
 from conspectus.ingest.pipeline import batches
 from conspectus.ingest.prepare import own_spans
 from conspectus.model.filter import EVERYTHING, Filter
@@ -28,10 +28,8 @@ from conspectus.model.records import (
     Receipt,
     Source,
     SourceKind,
+    TextPosition,
     Written,
-)
-from conspectus.model.records import (
-    Place as Spot,
 )
 from conspectus.model.reports import FilesReport, Page
 from conspectus.ports import Progress
@@ -99,7 +97,7 @@ class Documents(Catalog):
                 targets[name], _ = await self._writable(name, collection)
             roots.append(Root(whole, targets[name], prefix))
         pages = partial(self.list, collection=collection, limit=LIST_LIMIT)
-        report = await take_in(intake, roots, Kept(pages, self.delete), prune=prune)
+        report = await take_in(intake, roots, KnownFile(pages, self.delete), prune=prune)
         await self._embed(home, wait=wait, progress=progress)
         return report
 
@@ -214,7 +212,7 @@ class Documents(Catalog):
                 )
         return replace(total, purged=purge)
 
-    async def _embed_in(self, place: Place, *, wait: bool, progress: Progress | None = None) -> None:
+    async def _embed_in(self, place: SourceRef, *, wait: bool, progress: Progress | None = None) -> None:
         """Embed what waits there, telling of it only as much as the person may know of all of it."""
         try:
             await self._embed(place.collection, wait=wait, progress=progress if place.whole else None)
@@ -223,7 +221,7 @@ class Documents(Catalog):
                 raise
             raise ProviderUnavailable(fault.provider, STOPPED) from fault
 
-    def _may_edit(self, place: Place, document: Document, action: str) -> None:
+    def _may_edit(self, place: SourceRef, document: Document, action: str) -> None:
         require_scope(self._person, "write", "write")
         place.require("editor", action, source=document.source)
 
@@ -240,7 +238,7 @@ class Documents(Catalog):
 
     async def _writable(
         self, source: str, collection: str, kind: SourceKind = "manual"
-    ) -> tuple[Source, Place]:
+    ) -> tuple[Source, SourceRef]:
         """A source to write into, made where the person may make it."""
         found, place = await self._shelved(source, collection, None, kind)
         require_scope(self._person, "write", "write")
@@ -248,7 +246,7 @@ class Documents(Catalog):
         return found, place
 
 
-def _places(chunks: Sequence[Chunk]) -> tuple[Spot, ...]:
+def _places(chunks: Sequence[Chunk]) -> tuple[TextPosition, ...]:
     """Where pages and sections begin, as far as the chunks remember it."""
     known = [each for each in chunks if each.page is not None or each.heading is not None]
-    return tuple(Spot(each.start, each.page, tuple(filter(None, [each.heading]))) for each in known)
+    return tuple(TextPosition(each.start, each.page, tuple(filter(None, [each.heading]))) for each in known)

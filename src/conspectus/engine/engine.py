@@ -1,22 +1,22 @@
 """The whole product on one store."""
 
-from conspectus.engine.components import Core, Parts
-from conspectus.engine.memory_deletion import Forgetting
+from conspectus.engine.components import EngineComponents, EngineCore
+from conspectus.engine.memory_deletion import MemoryDeletion
 from conspectus.model.access import LOCAL_OWNER, Person
 from conspectus.ports import CountTokens
-from conspectus.ports.chat import SpokenAnswers
-from conspectus.ports.jobs import Replays
-from conspectus.ports.rate_counters import Allowances
+from conspectus.ports.chat import ChatRegistry
+from conspectus.ports.jobs import IdempotencyStore
+from conspectus.ports.rate_counters import RateCounters
 
 
-class Engine(Forgetting):
+class Engine(MemoryDeletion):
     """Open it with `conspectus.open`; it is safe to use from many tasks.
 
     It answers one person; `answering` gives an engine on the same store for another one.
     """
 
-    def __init__(self, parts: Parts) -> None:
-        super().__init__(Core(parts), LOCAL_OWNER)
+    def __init__(self, parts: EngineComponents) -> None:
+        super().__init__(EngineCore(parts), LOCAL_OWNER)
 
     def answering(self, person: Person) -> "Engine":
         """The same store, as that person may use it."""
@@ -29,17 +29,17 @@ class Engine(Forgetting):
         return self._parts.counter(tokenizer)
 
     @property
-    def replays(self) -> Replays:
+    def replays(self) -> IdempotencyStore:
         """The answers that front ends keep, so that a write that is sent twice is done once."""
         return self._parts.replays
 
     @property
-    def allowances(self) -> Allowances:
+    def allowances(self) -> RateCounters:
         """What front ends count requests by, so that the processes of a store have one count."""
         return self._parts.allowances
 
     @property
-    def spoken(self) -> SpokenAnswers | None:
+    def spoken(self) -> ChatRegistry | None:
         """The answers of chats that front ends make known to other processes, if there may be any."""
         return self._parts.spoken
 

@@ -3,17 +3,17 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from conspectus.access.graph_reader import SeenGraphs
-from conspectus.engine.naming import Naming
+from conspectus.access.graph_reader import VisibleGraphs
+from conspectus.engine.naming import EntityExtractionService
 from conspectus.errors import InvalidInput, NotFound, TooLarge
 from conspectus.graph.entity_linking import Surroundings, description_of, link, named_whole, rivals_of
 from conspectus.graph.entity_rules import phrases, with_known
-from conspectus.graph.gazetteer import Known
+from conspectus.graph.gazetteer import Gazetteer
 from conspectus.graph.inflection import singular_of
 from conspectus.graph.name_keys import key_of
 from conspectus.ingest.client_vectors import GivenVectors
-from conspectus.model.graph import ENTITY, Found, Node, NodeEvent, Walk
-from conspectus.model.graph import Linking as Linked
+from conspectus.model.graph import ENTITY, Mention, Node, NodeEvent, Traversal
+from conspectus.model.graph import EntityLink as Linked
 from conspectus.text.analyzer import analyzer_for
 
 _BESIDE: Final = 20
@@ -22,10 +22,10 @@ _DESCRIBED: Final = 20
 _LOOKED_UP: Final = 500
 
 
-class Linking(Naming):
+class Linking(EntityExtractionService):
     """Which node a name means."""
 
-    async def find_names(self, text: str, *, collection: str = "default") -> list[Found]:
+    async def find_names(self, text: str, *, collection: str = "default") -> list[Mention]:
         """The names in a text, in order: those of nodes that can be seen, and those found by their form.
 
         Raises TooLarge, or what the extractor of the settings does.
@@ -101,7 +101,7 @@ class Linking(Naming):
         """The merges and splits of a graph in order, all or those that a node was part of."""
         return await (await self._graph_seen(graph, collection)).events(node)
 
-    async def _names_in(self, text: str, seen: SeenGraphs) -> tuple[list[Found], list[tuple[str, Node]]]:
+    async def _names_in(self, text: str, seen: VisibleGraphs) -> tuple[list[Mention], list[tuple[str, Node]]]:
         """The names of a text, and the nodes that are called something in it, each with the key."""
         limit = self._parts.settings.max_query_characters
         if len(text) > limit:
@@ -109,14 +109,16 @@ class Linking(Naming):
         keys = [form for key in phrases(text) for form in (key, singular_of(key)) if form]
         named = await _called(seen, keys)
         nodes = {node.id: node for _, node in named}
-        known = Known(
+        known = Gazetteer(
             {node.id: (node.name, *node.aliases) for node in nodes.values()},
             {node.id: node.type for node in nodes.values()},
         )
         found = (await self._core.names.extractor().extract([text]))[0]
         return with_known(text, found, known), named
 
-    async def _meant(self, mention: Found, named: Sequence[tuple[str, Node]], seen: SeenGraphs) -> list[Node]:
+    async def _meant(
+        self, mention: Mention, named: Sequence[tuple[str, Node]], seen: VisibleGraphs
+    ) -> list[Node]:
         """Nodes of the mention's name, those that the text names, and those that share words with it."""
         called = await _called(seen, [mention.key, singular_of(mention.key) or mention.key])
         words = list(dict.fromkeys(analyzer_for(seen.place.collection.language).terms(mention.text)))
@@ -125,14 +127,18 @@ class Linking(Naming):
         return list({(node.graph.id, node.id): node for node in found}.values())
 
     async def _around(
-        self, text: str, found: Sequence[Found], meant: Mapping[Found, Sequence[Node]], seen: SeenGraphs
+        self,
+        text: str,
+        found: Sequence[Mention],
+        meant: Mapping[Mention, Sequence[Node]],
+        seen: VisibleGraphs,
     ) -> Surroundings:
         """What the text says beside the mentions, and what the graph says of nodes that share a name."""
         terms = analyzer_for(seen.place.collection.language).terms
         rivals = {node.id: node for each, nodes in meant.items() for node in rivals_of(each, nodes)}
         about: dict[str, str] = {}
         for node in list(rivals.values())[:_DESCRIBED]:
-            beside = await seen.walk([node.id], Walk(limit=_BESIDE))
+            beside = await seen.walk([node.id], Traversal(limit=_BESIDE))
             about[node.id] = description_of(node, [each.node.name for each in beside])
         there = {each.key for each in found}
         everyone = {node.id: node for nodes in meant.values() for node in nodes}
@@ -145,7 +151,7 @@ class Linking(Naming):
             close=await self._closeness(text, about, seen),
         )
 
-    async def _closeness(self, text: str, about: Mapping[str, str], seen: SeenGraphs) -> dict[str, float]:
+    async def _closeness(self, text: str, about: Mapping[str, str], seen: VisibleGraphs) -> dict[str, float]:
         """How alike the text and what is said of each node are, where the collection has an embedder."""
         embedder = await self._embedder(seen.place.collection) if about else None
         if embedder is None or isinstance(embedder, GivenVectors):
@@ -155,16 +161,16 @@ class Linking(Naming):
         return {id: float(row @ question) for id, row in zip(about, rows, strict=True)}
 
 
-async def _called(seen: SeenGraphs, keys: Sequence[str]) -> list[tuple[str, Node]]:
+async def _called(seen: VisibleGraphs, keys: Sequence[str]) -> list[tuple[str, Node]]:
     found: list[tuple[str, Node]] = []
     for first in range(0, len(keys), _LOOKED_UP):
         found += await seen.called(keys[first : first + _LOOKED_UP])
     return found
 
 
-def _mention(text: str, span: tuple[int, int], found: Sequence[Found]) -> Found:
+def _mention(text: str, span: tuple[int, int], found: Sequence[Mention]) -> Mention:
     start, end = span
     if not 0 <= start < end <= len(text) or not key_of(text[start:end]):
         raise InvalidInput("mention", f"must be characters of the text, from 0 to {len(text)}")
     same = next((each for each in found if (each.start, each.end) == span), None)
-    return same or Found(start, end, text[start:end], key_of(text[start:end]), ENTITY)
+    return same or Mention(start, end, text[start:end], key_of(text[start:end]), ENTITY)

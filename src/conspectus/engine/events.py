@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from conspectus.access.reader import Place
+from conspectus.access.reader import SourceRef
 from conspectus.engine.summaries import Summarising
 from conspectus.errors import Conflict, InvalidInput
 from conspectus.ingest.captions import span_of
@@ -113,7 +113,7 @@ class Happenings(Summarising):
         ]
         return entity_spans(source.id, reports)
 
-    async def _naming(self, place: Place, source: Source, span: Span, entity: str) -> Sequence[Document]:
+    async def _naming(self, place: SourceRef, source: Source, span: Span, entity: str) -> Sequence[Document]:
         """The captions whose text names somebody: the index says which may, the texts which do."""
         named, words = says(entity), folded(entity)
         ids = await self._holding(place, _captions_in(source, span), words)
@@ -123,7 +123,7 @@ class Happenings(Summarising):
         rows = [row for row in await self._sight.rows(place)(ids) if named(row.chunk.text)]
         return [row.document for row in rows if _meets(row.document.occurred, span)]
 
-    async def _holding(self, place: Place, where: Filter, words: str) -> list[ChunkId] | None:
+    async def _holding(self, place: SourceRef, where: Filter, words: str) -> list[ChunkId] | None:
         """The chunks that hold any of the words; None where the index cannot say it of all."""
         if not Language(place.collection.language).telling(words):
             return None
@@ -132,7 +132,7 @@ class Happenings(Summarising):
         ids = [ChunkId(int(each)) for each in found.ids[found.words > 0]]
         return ids if len(ids) < MOST_CANDIDATES else None
 
-    async def _require_events(self, place: Place, ids: Sequence[str]) -> None:
+    async def _require_events(self, place: SourceRef, ids: Sequence[str]) -> None:
         """Raise Conflict where a caption has the name that an event would have."""
         for each in await self._sight.inside(place, ids):
             if each.kind != "event":

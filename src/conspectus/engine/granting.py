@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 
 from conspectus.access.policy import require_grantor, require_scope, role_on
-from conspectus.access.reader import Place
+from conspectus.access.reader import SourceRef
 from conspectus.engine.maintenance import Upkeep
 from conspectus.errors import Conflict, InvalidInput, NotFound
-from conspectus.model.access import ROLES, Grant, Grantee, Group, Role, User
+from conspectus.model.access import ROLES, Grant, Group, Principal, Role, User
 from conspectus.model.ids import LOCAL, SourceId
 
 
@@ -14,7 +14,7 @@ class Granting(Upkeep):
     """Who may see and do what."""
 
     async def grant(
-        self, collection: str, grantee: Grantee, role: Role, *, source: str | None = None
+        self, collection: str, grantee: Principal, role: Role, *, source: str | None = None
     ) -> Grant:
         """Give a user or a group (by id or name) a role, in place of the one it had there.
 
@@ -29,7 +29,7 @@ class Granting(Upkeep):
         await self._parts.accounts.put_grant(given)
         return given
 
-    async def revoke(self, collection: str, grantee: Grantee, *, source: str | None = None) -> bool:
+    async def revoke(self, collection: str, grantee: Principal, *, source: str | None = None) -> bool:
         """Take a role away for the very next request, and say whether there was one."""
         place, part = await self._granted(collection, source)
         whom = await self._changeable(place, part, grantee, "viewer")
@@ -42,7 +42,7 @@ class Granting(Upkeep):
         found = await self._parts.accounts.grants(place.collection.id)
         return [each for each in found if part is None or each.source == part]
 
-    async def _granted(self, collection: str, source: str | None) -> tuple[Place, SourceId | None]:
+    async def _granted(self, collection: str, source: str | None) -> tuple[SourceRef, SourceId | None]:
         """The collection and, where one is named, the source that a role is for."""
         place = await self._sight.place(collection)
         require_scope(self._person, "admin", "see, give or take roles")
@@ -53,7 +53,9 @@ class Granting(Upkeep):
             raise NotFound("source", source)
         return place, found.id
 
-    async def _changeable(self, place: Place, part: SourceId | None, grantee: Grantee, role: Role) -> Grantee:
+    async def _changeable(
+        self, place: SourceRef, part: SourceId | None, grantee: Principal, role: Role
+    ) -> Principal:
         """The grantee by id, if the person may change what it has there to the role.
 
         Nobody learns whether a name exists who may not give it anything.
@@ -63,7 +65,7 @@ class Granting(Upkeep):
         found = await (self._group if grantee.kind == "group" else self._user)(grantee.id)
         if found.id in {place.collection.owner, LOCAL}:
             raise Conflict("user", grantee.id, "has every right here and keeps it")
-        whom = Grantee(grantee.kind, found.id)
+        whom = Principal(grantee.kind, found.id)
         for each in await self._parts.accounts.grants(place.collection.id):
             if (each.source, each.grantee) == (part, whom):
                 require_grantor(own, each.role)

@@ -5,9 +5,9 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from urllib.parse import quote
 
-from conspectus.access.graph_reader import GraphSight, SeenGraphs
+from conspectus.access.graph_reader import AuthorizedGraphs, VisibleGraphs
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import Place
+from conspectus.access.reader import SourceRef
 from conspectus.engine.alerts import Alerting
 from conspectus.engine.graph_writes import Entries, checked, page
 from conspectus.errors import Conflict, InvalidInput, NotFound, TooLarge
@@ -25,13 +25,13 @@ from conspectus.model.graph import (
     GraphState,
     GraphSummary,
     GraphWritten,
-    Neighbour,
+    Neighbor,
     NewEdge,
     NewNode,
     Node,
     NodeHit,
     NodePage,
-    Walk,
+    Traversal,
 )
 from conspectus.model.ids import is_stable_id
 from conspectus.model.records import Source
@@ -41,7 +41,7 @@ from conspectus.text.times import parse_instant
 
 PREFIX = "graph/"
 """What the names of the sources that graphs are begin with, so that none takes the name of another source."""
-ONE_HOP = Walk()
+ONE_HOP = Traversal()
 
 
 class Graphing(Alerting):
@@ -137,11 +137,11 @@ class Graphing(Alerting):
     async def neighbours(
         self,
         node: str,
-        walk: Walk = ONE_HOP,
+        walk: Traversal = ONE_HOP,
         *,
         graph: str = "default",
         collection: str = "default",
-    ) -> list[Neighbour]:
+    ) -> list[Neighbor]:
         """What is reached from a node, nearest first and then by the product of the weights on the way.
 
         Raises NotFound or InvalidInput.
@@ -202,10 +202,10 @@ class Graphing(Alerting):
         return await asyncio.to_thread(_written, form, name, nodes, edges)
 
     @property
-    def _graph_sight(self) -> GraphSight:
-        return GraphSight(self._sight, self._parts.graphs)
+    def _graph_sight(self) -> AuthorizedGraphs:
+        return AuthorizedGraphs(self._sight, self._parts.graphs)
 
-    async def _graph_place(self, graph: str, collection: str) -> tuple[Source, Place]:
+    async def _graph_place(self, graph: str, collection: str) -> tuple[Source, SourceRef]:
         """A graph with its collection, if both can be seen. Raises NotFound."""
         place = await self._sight.place(collection)
         found = await self._graph_sight.find(place, _whole(graph), graph)
@@ -213,15 +213,15 @@ class Graphing(Alerting):
             raise NotFound("graph", graph)
         return found, place
 
-    async def _graphs_seen(self, place: Place, begins: str | None) -> list[Source]:
+    async def _graphs_seen(self, place: SourceRef, begins: str | None) -> list[Source]:
         """The graphs of a collection that can be seen, by name: all, or those whose name begins so."""
         return await self._graph_sight.seen(place, begins=begins)
 
-    async def _graph_seen(self, graph: str, collection: str) -> SeenGraphs:
+    async def _graph_seen(self, graph: str, collection: str) -> VisibleGraphs:
         source, place = await self._graph_place(graph, collection)
         return self._graph_sight.of(place, [source])
 
-    async def _graph_made(self, graph: str, collection: str) -> tuple[Source, Place]:
+    async def _graph_made(self, graph: str, collection: str) -> tuple[Source, SourceRef]:
         place = await self._sight.find(collection)
         found = None if place is None else await self._graph_sight.find(place, _whole(graph), graph)
         if found is None and is_stable_id(graph):
@@ -233,7 +233,7 @@ class Graphing(Alerting):
             raise Conflict("source", found.name, "is no graph")
         return found, place
 
-    async def _graph_writable(self, graph: str, collection: str) -> tuple[Source, Place]:
+    async def _graph_writable(self, graph: str, collection: str) -> tuple[Source, SourceRef]:
         """A graph to write into, made where the person may make it."""
         source, place = await self._graph_made(graph, collection)
         require_scope(self._person, "write", "write")
@@ -263,11 +263,11 @@ class Graphing(Alerting):
         """The edges of these ids, in the order asked."""
         return await (await self._graph_seen(graph, collection)).edges_by_id(edges)
 
-    def _entries(self, source: Source, place: Place) -> Entries:
+    def _entries(self, source: Source, place: SourceRef) -> Entries:
         terms = analyzer_for(place.collection.language).terms
         return Entries(source, self._parts.settings, terms, self._parts.clock())
 
-    async def _proved(self, place: Place, adding: Adding) -> Adding:
+    async def _proved(self, place: SourceRef, adding: Adding) -> Adding:
         """The same, if all evidence can be seen and is of the same collection. Raises NotFound."""
         named = list(dict.fromkeys(each.evidence for each in adding.edges if each.evidence is not None))
         shown = {document.id for document in await self._sight.inside(place, named)} if named else set()
@@ -305,7 +305,7 @@ def _written(form: GraphForm, name: str, nodes: Sequence[Node], edges: Sequence[
             return to_svg(name, nodes, edges)
 
 
-async def _one(seen: SeenGraphs, node: str) -> Node:
+async def _one(seen: VisibleGraphs, node: str) -> Node:
     found = await seen.nodes_by_id([node])
     if not found:
         raise NotFound("node", node)

@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 
-from conspectus.access.mention_reader import NamesSeen
-from conspectus.access.reader import Place
-from conspectus.engine.components import Core
+from conspectus.access.mention_reader import AuthorizedMentions
+from conspectus.access.reader import SourceRef
+from conspectus.engine.components import EngineCore
 from conspectus.graph.expansion import FEW
 from conspectus.model.filter import Filter
-from conspectus.model.graph import Neighbour, Node, Walk
+from conspectus.model.graph import Neighbor, Node, Traversal
 from conspectus.model.ids import SourceId
-from conspectus.retrieval.graph_candidates import Connections
+from conspectus.retrieval.graph_candidates import GraphCandidates
 
 NOT_KEPT = "names are not kept in this collection"
 NOT_READ = "not all passages have been looked through for names yet"
@@ -19,30 +19,30 @@ STOPPED = "not all passages could be looked through for names; whoever manages t
 
 
 async def connections(
-    core: Core,
-    place: Place,
+    core: EngineCore,
+    place: SourceRef,
     graphs: Sequence[SourceId],
     *,
     where: Filter,
     as_of: datetime | None = None,
-) -> Connections:
+) -> GraphCandidates:
     """The names and graphs of a collection that a question under a filter may walk over.
 
     As of an instant, only over what was in a graph by then, and under the names that it had.
     """
     parts, home = core.parts, place.collection
-    seen = NamesSeen(parts.names.rows, place, where)
+    seen = AuthorizedMentions(parts.names.rows, place, where)
     notices = await _notices(core, place, seen)
 
     async def called(keys: Sequence[str]) -> Sequence[tuple[str, Node]]:
         found = await parts.graphs.called(graphs, keys) if graphs and keys else ()
         return [(key, node) for key, node in found if as_of is None or node.updated <= as_of]
 
-    async def walk(starts: Sequence[str], how: Walk) -> Sequence[Neighbour]:
+    async def walk(starts: Sequence[str], how: Traversal) -> Sequence[Neighbor]:
         found = await parts.graphs.walk(graphs, starts, how, known=as_of)
         return [each for each in found if as_of is None or each.node.updated <= as_of]
 
-    return Connections(
+    return GraphCandidates(
         names_of=seen.of,
         passages=partial(seen.passages, most=parts.settings.max_entity_mentions, few=FEW),
         called=called,
@@ -52,7 +52,7 @@ async def connections(
     )
 
 
-async def _notices(core: Core, place: Place, seen: NamesSeen) -> tuple[str, ...]:
+async def _notices(core: EngineCore, place: SourceRef, seen: AuthorizedMentions) -> tuple[str, ...]:
     """What is not known yet, told of only as much as the person may know."""
     if not place.collection.names:
         return ()

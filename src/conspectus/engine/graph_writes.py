@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from conspectus.errors import InvalidInput, TooLarge
 from conspectus.graph.name_keys import keys_of
-from conspectus.ingest.prepare import Limits, named, storable
-from conspectus.model.graph import DIRECTIONS, Edge, NewEdge, NewNode, Node, Walk
+from conspectus.ingest.prepare import DocumentLimits, named, storable
+from conspectus.model.graph import DIRECTIONS, Edge, NewEdge, NewNode, Node, Traversal
 from conspectus.model.records import Json, Metadata, Source
 from conspectus.ports.graphs import Adding
 from conspectus.settings import Settings
@@ -93,7 +93,7 @@ class Entries:
 
     def _properties(self, given: Mapping[str, object]) -> Metadata:
         settings = self.settings
-        limits = Limits(
+        limits = DocumentLimits(
             settings.max_document_characters, settings.max_metadata_bytes, settings.max_metadata_depth
         )
         try:
@@ -109,7 +109,7 @@ class Entries:
         return tuple(islice(dict.fromkeys(found), MOST_TERMS))
 
 
-def checked(walk: Walk, settings: Settings) -> Walk:
+def checked(walk: Traversal, settings: Settings) -> Traversal:
     """A walk that can be made, with zones. Raises InvalidInput."""
     if not 0 <= walk.hops <= settings.max_hops:
         raise InvalidInput("hops", f"must be from 0 to {settings.max_hops}")
@@ -124,7 +124,7 @@ def checked(walk: Walk, settings: Settings) -> Walk:
             "skip", f"must be from 0 to below {settings.max_traversal_nodes}, where a walk ends"
         )
     page("limit", walk.limit, settings.max_limit)
-    return Walk(
+    return Traversal(
         hops=walk.hops,
         types=tuple(dict.fromkeys(named("types", each) for each in walk.types)),
         min_weight=float(walk.min_weight),

@@ -7,9 +7,9 @@ from dataclasses import asdict, replace
 from functools import cached_property, partial
 from pathlib import Path, PurePath
 
-from conspectus.access.job_reader import JobSight
+from conspectus.access.job_reader import AuthorizedJobs
 from conspectus.access.policy import require_scope
-from conspectus.engine.people import People
+from conspectus.engine.people import PeopleService
 from conspectus.engine.wiki_shelf import SourcesShelf
 from conspectus.errors import Conflict, ConspectusError, NotAllowed, NotFound, TurnLost, UnreadableFile
 from conspectus.ingest.connection_sync import synchronise
@@ -26,12 +26,12 @@ from conspectus.ports.web import Fetched
 PAGE = 1_000
 
 
-class Chores(People):
+class JobHandlers(PeopleService):
     """The work behind each kind of job. Everything here may be done twice."""
 
     @cached_property
-    def _job_sight(self) -> JobSight:
-        return JobSight(self._sight, self._parts.work.ledger)
+    def _job_sight(self) -> AuthorizedJobs:
+        return AuthorizedJobs(self._sight, self._parts.work.ledger)
 
     async def _perform(self, job: Job, tell: Tell) -> Outcome:
         match job.kind:

@@ -7,8 +7,8 @@ from datetime import timedelta
 from uuid import uuid4
 
 from conspectus.access.policy import require_owner, require_scope
-from conspectus.access.reader import Place
-from conspectus.engine.job_handlers import Chores
+from conspectus.access.reader import SourceRef
+from conspectus.engine.job_handlers import JobHandlers
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.ingest.job_execution import Outcome, Runner, Tell
 from conspectus.model.access import LOCAL_OWNER, Person
@@ -24,7 +24,7 @@ from conspectus.model.jobs import (
     RequestTotals,
 )
 from conspectus.model.records import Json
-from conspectus.model.retry_policy import Patience
+from conspectus.model.retry_policy import RetryPolicy
 
 FIRST_LOOK = 0.05
 LONGEST_LOOK = 0.5
@@ -33,7 +33,7 @@ LIMIT = 1_000
 HOURS = 366 * 24
 
 
-class Watching(Chores):
+class Watching(JobHandlers):
     """Jobs as they stand. A job that cannot be seen is NotFound."""
 
     async def job(self, job: str) -> Job:
@@ -120,7 +120,7 @@ class Watching(Chores):
     async def start_jobs(self) -> None:
         """Run what waits, here or in another process that holds the store. Twice is as once."""
         parts, settings = self._parts, self._parts.settings
-        patience = Patience(settings.job_max_attempts, first_wait=settings.job_backoff_ms / 1_000)
+        patience = RetryPolicy(settings.job_max_attempts, first_wait=settings.job_backoff_ms / 1_000)
         work = parts.work
         runner = Runner(
             work.ledger, self._as_its_owner, work.files.drop, parts.clock, patience, alone=work.alone
@@ -130,7 +130,7 @@ class Watching(Chores):
     def _new_job(
         self,
         kind: JobKind,
-        place: Place,
+        place: SourceRef,
         source: SourceId | None,
         *,
         title: str,

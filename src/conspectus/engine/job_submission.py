@@ -9,11 +9,11 @@ from typing import Any
 from uuid import uuid4
 
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import Place
+from conspectus.access.reader import SourceRef
 from conspectus.engine.job_status import Watching
 from conspectus.errors import Conflict, InvalidInput, TooLarge, UnreadableFile
 from conspectus.ingest.http_response import source_name
-from conspectus.ingest.prepare import Limits, named, storable
+from conspectus.ingest.prepare import DocumentLimits, named, storable
 from conspectus.model.connections import Connection
 from conspectus.model.ids import SourceId
 from conspectus.model.jobs import METHODS, Job, Upload
@@ -27,7 +27,7 @@ SECRET_PART = re.compile(r"https?://[^/?#]*@|[^/]*://[^/?#]*:[^/?#]*@|[^/]*://[^
 """Addresses with a password, with what stands for one, or with a query, which may hold one."""
 
 
-class Work(Watching):
+class JobSubmission(Watching):
     """Everything that outlives a request: pages and files to take in, wikis to keep in step with."""
 
     async def ingest_url(
@@ -93,7 +93,7 @@ class Work(Watching):
         if any(each.name == name for each in await self._job_sight.connections(place)):
             raise Conflict("connection", name, "exists already")
         settings = self._parts.settings
-        limits = Limits(0, settings.max_metadata_bytes, settings.max_metadata_depth)
+        limits = DocumentLimits(0, settings.max_metadata_bytes, settings.max_metadata_depth)
         wiki = Connection(
             id=str(uuid4()),
             collection=place.collection.id,
@@ -139,7 +139,7 @@ class Work(Watching):
         arguments = {"connection": wiki.id}
         return await self._submit(self._new_job("sync", place, None, title=wiki.name, arguments=arguments))
 
-    async def _into(self, collection: str, source: str) -> tuple[Place, SourceId | None]:
+    async def _into(self, collection: str, source: str) -> tuple[SourceRef, SourceId | None]:
         """Where a job is to write, and the source if there is one; raises what the job would raise later."""
         require_scope(self._person, "write", "write")
         home = await self.collection(collection)
@@ -151,14 +151,14 @@ class Work(Watching):
         place.require("editor", "add documents", source=found.id)
         return place, found.id
 
-    async def _managed(self, collection: str, action: str) -> Place:
+    async def _managed(self, collection: str, action: str) -> SourceRef:
         require_scope(self._person, "write", "write")
         home = await self.collection(collection)
         place = await self._sight.place_of(home.id)
         place.require("manager", action)
         return place
 
-    async def _syncs(self, place: Place, wiki: Connection) -> list[Job]:
+    async def _syncs(self, place: SourceRef, wiki: Connection) -> list[Job]:
         """The jobs that bring this connection in step and have not ended."""
         scope = JobScope((JobPlace(place.collection.id),), ("queued", "running"))
         found: list[Job] = []

@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 from conspectus.access.policy import require_embedder, require_owner, require_scope
-from conspectus.engine.search import Asking
+from conspectus.engine.search import SearchService
 from conspectus.errors import InvalidInput, NotAllowed
 from conspectus.ingest.maintenance import check, collection_status, move
 from conspectus.model.reports import CheckReport, Status
 from conspectus.ports import Progress
 
 
-class Upkeep(Asking):
+class Upkeep(SearchService):
     """Numbers, checks, and building anew."""
 
     async def status(self, *, collection: str | None = None) -> Status:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import Place
+from conspectus.access.reader import SourceRef
 from conspectus.engine.memory_facts import Stating
 from conspectus.errors import Changed, InvalidInput
 from conspectus.ingest.pipeline import batches
@@ -27,8 +27,8 @@ from conspectus.model.memory import (
     MEMORY,
     NEAR,
     Memory,
+    MemoryWritten,
     NewMemory,
-    Remembered,
     Scope,
 )
 from conspectus.model.records import Json, Source, Written
@@ -54,7 +54,7 @@ class Remembering(Stating):
         collection: str = MEMORY,
         wait: bool = False,
         progress: Progress | None = None,
-    ) -> list[Remembered]:
+    ) -> list[MemoryWritten]:
         """Store memories in their order, word for word: found by their words when this returns.
 
         By meaning they are found when they are embedded (`wait=True`: on return). One with the key of a
@@ -65,7 +65,7 @@ class Remembering(Stating):
         """
         home, place = await self._memory_home(checked(scope), collection)
         given = [memories] if isinstance(memories, str | NewMemory) else memories
-        done: list[Remembered] = []
+        done: list[MemoryWritten] = []
         for batch in batches(NewMemory(each) if isinstance(each, str) else each for each in given):
             await self._fact_home(home, place, batch)
             for run in runs(batch):
@@ -110,12 +110,12 @@ class Remembering(Stating):
             except Changed:
                 continue
             if changes.keys() & OF_FACTS:
-                done = Remembered(written.id, "updated")
+                done = MemoryWritten(written.id, "updated")
                 await self._with_fact(home, homes.place, new, done, before)
             await self._embed(homes.place.collection, wait=False)
             return written
 
-    async def _memory_home(self, scope: Scope, collection: str) -> tuple[Source, Place]:
+    async def _memory_home(self, scope: Scope, collection: str) -> tuple[Source, SourceRef]:
         """The source that memories of exactly this scope are written into, made if it is new."""
         place = await self._sight.find(collection)
         if place is None:
@@ -131,13 +131,13 @@ class Remembering(Stating):
         return home, place
 
     async def _remember_batch(
-        self, home: Source, place: Place, scope: Scope, batch: Sequence[NewMemory]
-    ) -> list[Remembered]:
+        self, home: Source, place: SourceRef, scope: Scope, batch: Sequence[NewMemory]
+    ) -> list[MemoryWritten]:
         stored = await self._stored_before(home, place, scope, batch)
         near = await self._said_alike(home, place, batch, stored)
         now = self._parts.clock()
         fresh, places = [], []
-        done: dict[int, Remembered] = {}
+        done: dict[int, MemoryWritten] = {}
         told: dict[int, NewMemory] = {}
         for number, (new, alike) in enumerate(zip(batch, near, strict=True)):
             known = stored.get(new.key or "")
@@ -152,14 +152,14 @@ class Remembering(Stating):
         behind = place.collection if len(fresh) <= MOST_COMPARED else None
         put = await self._write(fresh, home, stored=(), home=behind) if fresh else ()
         for number, written in zip(places, put, strict=True):
-            done[number] = Remembered(written.id, written.outcome, near[number])
+            done[number] = MemoryWritten(written.id, written.outcome, near[number])
         return [
             await self._with_fact(home, place, told[number], done[number], stored.get(told[number].key or ""))
             for number in sorted(done)
         ]
 
     async def _stored_before(
-        self, home: Source, place: Place, scope: Scope, batch: Sequence[NewMemory]
+        self, home: Source, place: SourceRef, scope: Scope, batch: Sequence[NewMemory]
     ) -> dict[str, Memory]:
         """The memories of the keys of a batch."""
         keys = [each.key for each in batch if each.key is not None]
@@ -169,7 +169,9 @@ class Remembering(Stating):
         found = await self._keyed(homes, home, keys)
         return {each.document.key: each for each in found}
 
-    async def _remember_again(self, home: Source, place: Place, new: NewMemory, known: Memory) -> Remembered:
+    async def _remember_again(
+        self, home: Source, place: SourceRef, new: NewMemory, known: Memory
+    ) -> MemoryWritten:
         """A memory whose key is stored: nothing where it says the same, else a new version.
 
         One that is forgotten meanwhile is stored anew.
@@ -179,19 +181,19 @@ class Remembering(Stating):
         while found:
             known, told = found[0], as_ended(new, found[0])
             if _said(told) == _said(as_given(known)):
-                return Remembered(known.id, "unchanged", known.near)
+                return MemoryWritten(known.id, "unchanged", known.near)
             try:
                 written = await self._revise(homes, known, told)
             except Changed:
                 found = await self._keyed(homes, home, [known.document.key])
                 continue
-            return Remembered(written.id, written.outcome, known.near)
+            return MemoryWritten(written.id, written.outcome, known.near)
         fresh = document_of(new, known.scope, now=self._parts.clock(), beside={})
         written = (await self._write([fresh], home))[0]
-        return Remembered(written.id, written.outcome)
+        return MemoryWritten(written.id, written.outcome)
 
     async def _said_alike(
-        self, home: Source, place: Place, batch: Sequence[NewMemory], stored: dict[str, Memory]
+        self, home: Source, place: SourceRef, batch: Sequence[NewMemory], stored: dict[str, Memory]
     ) -> list[tuple[str, ...]]:
         """For each new memory those stored in the same place that say nearly the same."""
         alike = Alike(place.collection.language)
@@ -201,7 +203,7 @@ class Remembering(Stating):
             found.append(() if skip else await self._alike(home, place, new, alike))
         return found
 
-    async def _alike(self, home: Source, place: Place, new: NewMemory, alike: Alike) -> tuple[str, ...]:
+    async def _alike(self, home: Source, place: SourceRef, new: NewMemory, alike: Alike) -> tuple[str, ...]:
         shelf = await self._core.shelves.current(place.collection)
         here = And((Eq("source", home.id), remembered(), known_at(None)))
         words = new.text[: self._parts.settings.max_query_characters]

@@ -2,28 +2,34 @@
 
 from dataclasses import replace
 
-from conspectus.access.memory_reader import Homes
+from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import require_scope
 from conspectus.engine.retention import BATCH, Keeping
 from conspectus.memory.retention import added, checked_forgetting, meant
 from conspectus.memory.scopes import scope_of
 from conspectus.model.filter import Filter
-from conspectus.model.memory import MEMORY, ConversationSummary, ForgetReceipt, MemoryStats, Scope
-from conspectus.model.memory import Forgetting as What
+from conspectus.model.memory import (
+    MEMORY,
+    ConversationSummary,
+    MemoryReceipt,
+    MemorySelection,
+    MemoryStats,
+    Scope,
+)
 
 
-class Forgetting(Keeping):
+class MemoryDeletion(Keeping):
     """Memories on their way out."""
 
     async def forget(
         self,
-        what: What,
+        what: MemorySelection,
         *,
         scope: Scope,
         collection: str = MEMORY,
         preview: bool = False,
         purge: bool = False,
-    ) -> ForgetReceipt:
+    ) -> MemoryReceipt:
         """Delete memories of a scope with their versions and all that hangs on them, and say what went.
 
         Unknown ids and those of other scopes count 0. Pinned memories go only by their ids, or with
@@ -65,7 +71,9 @@ class Forgetting(Keeping):
             last=totals.last,
         )
 
-    async def _forgotten(self, homes: Homes, what: What, *, preview: bool) -> ForgetReceipt:
+    async def _forgotten(
+        self, homes: MemorySources, what: MemorySelection, *, preview: bool
+    ) -> MemoryReceipt:
         if not what.ids:
             where = meant(what, self._parts.clock())
             return await self._forget_where(homes, where, pinned=what.pinned, preview=preview)
@@ -75,10 +83,10 @@ class Forgetting(Keeping):
         return await self._let_go([each.id for each in found], pinned=True, preview=preview)
 
     async def _forget_where(
-        self, homes: Homes, where: Filter, *, pinned: bool, preview: bool
-    ) -> ForgetReceipt:
+        self, homes: MemorySources, where: Filter, *, pinned: bool, preview: bool
+    ) -> MemoryReceipt:
         """Delete what matches, page by page; a preview weighs all of it together."""
-        receipt, seen = ForgetReceipt(0), []
+        receipt, seen = MemoryReceipt(0), []
         after: str | None = None
         while True:
             rows, after = await homes.page(where, after=after, limit=BATCH)

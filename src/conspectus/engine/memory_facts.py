@@ -4,15 +4,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
-from conspectus.access.memory_reader import Homes
-from conspectus.access.reader import Place
+from conspectus.access.memory_reader import MemorySources
+from conspectus.access.reader import SourceRef
 from conspectus.engine.memory_search import Recalling
 from conspectus.errors import Changed, NotFound
 from conspectus.memory.documents import as_given, beside_of, document_of, remade, version_of
 from conspectus.memory.facts import edge_of_fact, ends_of_fact, same_edge
 from conspectus.memory.scopes import graph_name
 from conspectus.model.graph import Edge, GraphWritten
-from conspectus.model.memory import CLOSED_BY, KNOWN_FROM, Memory, NewMemory, Remembered
+from conspectus.model.memory import CLOSED_BY, KNOWN_FROM, Memory, MemoryWritten, NewMemory
 from conspectus.model.records import Json, Source, Written
 from conspectus.text.edge_ids import edge_id
 from conspectus.text.times import canonical, parse_instant
@@ -24,7 +24,7 @@ Told = Callable[[Memory], Awaitable[Memory]]
 class Stating(Recalling):
     """What agents hold to be true, and until when."""
 
-    async def _fact_home(self, home: Source, place: Place, told: Sequence[NewMemory]) -> None:
+    async def _fact_home(self, home: Source, place: SourceRef, told: Sequence[NewMemory]) -> None:
         """Refuse facts that cannot be stated, and have a graph where there are some to state.
 
         Raises InvalidInput, or NotAllowed for who may not write into it.
@@ -40,11 +40,11 @@ class Stating(Recalling):
     async def _with_fact(
         self,
         home: Source,
-        place: Place,
+        place: SourceRef,
         new: NewMemory,
-        done: Remembered,
+        done: MemoryWritten,
         before: Memory | None = None,
-    ) -> Remembered:
+    ) -> MemoryWritten:
         """A memory whose fact stands in the graph too, and what it stated before no longer."""
         closed: tuple[str, ...] = ()
         if new.fact is not None:
@@ -57,7 +57,7 @@ class Stating(Recalling):
         return replace(done, closed=closed) if closed else done
 
     async def _explain(
-        self, place: Place, home: Source, memory: str, written: GraphWritten
+        self, place: SourceRef, home: Source, memory: str, written: GraphWritten
     ) -> tuple[str, ...]:
         """Say of memories whose facts meet which one ended which, and when; those that this one ended."""
         homes = await self._homes(self._scope_of(home), place.collection.id)
@@ -75,7 +75,7 @@ class Stating(Recalling):
                 await self._close(homes, str(each.evidence), memory, kept=True)
         return tuple(gone)
 
-    async def _take_back(self, place: Place, home: Source, before: Memory, new: NewMemory) -> None:
+    async def _take_back(self, place: SourceRef, home: Source, before: Memory, new: NewMemory) -> None:
         """End what a memory stated and does not state any more, unless something else ended it."""
         now, was = self._parts.clock(), as_given(before)
         edge = edge_of_fact(was, before.id, now)
@@ -93,7 +93,7 @@ class Stating(Recalling):
     async def _edges_here(self, home: Source, edges: list[str]) -> list[Edge]:
         return await self._edges_called(graph_name(self._scope_of(home)), home.collection, edges)
 
-    async def _end(self, homes: Homes, home: Source, edge: Edge, *, kept: bool = True) -> bool:
+    async def _end(self, homes: MemorySources, home: Source, edge: Edge, *, kept: bool = True) -> bool:
         """Say of the memory of an edge what ended its fact, and when; whether it is there."""
 
         async def ended(memory: Memory) -> Memory:
@@ -105,7 +105,7 @@ class Stating(Recalling):
 
         return await self._tell(homes, str(edge.evidence), ended, kept=kept)
 
-    async def _close(self, homes: Homes, memory: str, *ended: str, kept: bool = False) -> None:
+    async def _close(self, homes: MemorySources, memory: str, *ended: str, kept: bool = False) -> None:
         """Say of a memory which ones it ended."""
 
         async def closing(each: Memory) -> Memory:
@@ -113,7 +113,7 @@ class Stating(Recalling):
 
         await self._tell(homes, memory, closing, kept=kept)
 
-    async def _tell(self, homes: Homes, memory: str, told: Told, *, kept: bool) -> bool:
+    async def _tell(self, homes: MemorySources, memory: str, told: Told, *, kept: bool) -> bool:
         """Say more of a memory, found out anew where it changes meanwhile; whether it is there.
 
         What it was is `kept` as a version, unless it was stored a moment ago.
@@ -131,7 +131,7 @@ class Stating(Recalling):
                 continue
             return True
 
-    async def _rewrite(self, homes: Homes, before: Memory, after: Memory, *, kept: bool) -> None:
+    async def _rewrite(self, homes: MemorySources, before: Memory, after: Memory, *, kept: bool) -> None:
         if kept:
             await self._revise(homes, before, as_given(after), beside_of(after))
             return
@@ -144,7 +144,7 @@ class Stating(Recalling):
 
     async def _revise(
         self,
-        homes: Homes,
+        homes: MemorySources,
         before: Memory,
         new: NewMemory,
         beside: dict[str, Json] | None = None,

@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Unpack
 
-from conspectus.access.memory_reader import Homes, MemorySight
-from conspectus.access.reader import Place
+from conspectus.access.memory_reader import AuthorizedMemories, MemorySources
+from conspectus.access.reader import SourceRef
 from conspectus.engine.entity_linking import Linking
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.memory.documents import closed_by, memory_of, naming_only, remembered
@@ -88,10 +88,10 @@ class Reminding(Linking):
         return recent(newest, turns=most, tokens=room, count=count)
 
     @cached_property
-    def _memory_sight(self) -> MemorySight:
-        return MemorySight(self._sight, self._parts.memories)
+    def _memory_sight(self) -> AuthorizedMemories:
+        return AuthorizedMemories(self._sight, self._parts.memories)
 
-    async def _homes(self, scope: Scope, collection: str) -> Homes:
+    async def _homes(self, scope: Scope, collection: str) -> MemorySources:
         """The sources that reading in a scope may look into. Raises NotFound for the collection."""
         begins = beginning(checked(scope))
         return await self._memory_sight.homes(
@@ -101,20 +101,20 @@ class Reminding(Linking):
             holds=_holding(scope),
         )
 
-    async def _memory_in(self, homes: Homes, memory: str) -> Memory:
+    async def _memory_in(self, homes: MemorySources, memory: str) -> Memory:
         stored = await self._memory_sight.documents(homes, [memory])
         found = await self._memories_in(homes, stored)
         if not found:
             raise NotFound("memory", memory)
         return found[0]
 
-    async def _memories_in(self, homes: Homes, documents: Sequence[Document]) -> list[Memory]:
+    async def _memories_in(self, homes: MemorySources, documents: Sequence[Document]) -> list[Memory]:
         """The memories that documents are; what is gone by now is left out."""
         texts = await self._sight.texts(documents)
         found = [in_homes(homes, each, texts[each.id]) for each in documents if each.id in texts]
         return await self._present(homes, found)
 
-    async def _present(self, homes: Homes, memories: Sequence[Memory]) -> list[Memory]:
+    async def _present(self, homes: MemorySources, memories: Sequence[Memory]) -> list[Memory]:
         """Memories that name no other one that is gone, out of these sources, or not theirs to name."""
         named = {name for each in memories for name in (*each.near, *each.closes, each.closed_by) if name}
         if not named:
@@ -123,7 +123,7 @@ class Reminding(Linking):
         ended = {str(each.id): closed_by(each) for each in found}
         return [naming_only(ended, each) for each in memories]
 
-    async def _keyed(self, homes: Homes, home: Source, keys: Sequence[str]) -> list[Memory]:
+    async def _keyed(self, homes: MemorySources, home: Source, keys: Sequence[str]) -> list[Memory]:
         """The memories of these keys that stand in one source."""
         ids = [stable_id("document", home.id, clean(key)) for key in keys]
         return await self._memories_in(homes, await self._memory_sight.documents(homes, ids))
@@ -132,7 +132,7 @@ class Reminding(Linking):
         """Whose memories a source holds."""
         return scope_of(home.name)
 
-    async def _graphs_of(self, scope: Scope, place: Place) -> tuple[SourceId, ...]:
+    async def _graphs_of(self, scope: Scope, place: SourceRef) -> tuple[SourceId, ...]:
         """The graphs of all scopes that reading in a scope may look into."""
         begins = beginning(scope, GRAPHS)
         return await self._memory_sight.graphs(
@@ -145,6 +145,6 @@ def _holding(scope: Scope) -> Callable[[Source], bool]:
     return lambda source: is_held(source.name)
 
 
-def in_homes(homes: Homes, document: Document, text: str) -> Memory:
+def in_homes(homes: MemorySources, document: Document, text: str) -> Memory:
     """The memory that a document is, in the scope of its source."""
     return memory_of(document, text, scope_of(homes.by_id[document.source].name))

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from conspectus.access.memory_reader import Homes
+from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import among
 from conspectus.engine.memory_reads import Reminding, in_homes
-from conspectus.engine.search import Filling
+from conspectus.engine.search import WindowBuilder
 from conspectus.errors import InvalidInput
 from conspectus.memory.documents import ended, remembered, told_with
 from conspectus.memory.recent import recent
@@ -15,12 +15,12 @@ from conspectus.memory.scopes import reaches
 from conspectus.model.filter import And
 from conspectus.model.memory import (
     Memory,
-    MemoryQuestion,
+    MemoryHit,
+    MemoryQuery,
+    MemoryRetrieval,
     MemoryWindow,
     Origin,
-    Recalled,
     RecentMemory,
-    Recollection,
     Scope,
 )
 from conspectus.model.query import Budget, Query
@@ -39,7 +39,7 @@ RECENT_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PinnedNotes:
     """What stands in a window whatever is found: notes, and the last turns, oldest first."""
 
     notes: tuple[Memory, ...] = ()
@@ -47,11 +47,11 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ResolvedMemoryQuery:
     """A question with where it may look, the instant that it is about, and its vector, made once."""
 
-    question: MemoryQuestion
-    homes: Homes
+    question: MemoryQuery
+    homes: MemorySources
     at: datetime
     vector: tuple[float, ...] | None = None
 
@@ -59,7 +59,7 @@ class Asked:
 class Recalling(Reminding):
     """What agents know again."""
 
-    async def recall(self, question: MemoryQuestion) -> Recollection:
+    async def recall(self, question: MemoryQuery) -> MemoryRetrieval:
         """The memories of a scope that answer a question, best first, each with its reasons.
 
         Raises NotFound for an unknown collection, InvalidInput for a question that cannot be asked.
@@ -69,12 +69,12 @@ class Recalling(Reminding):
         found = await self._answers(asked, question.limit)
         texts = await self._sight.texts([hit.document for hit in found.hits])
         last = {each.memory.id for each in await self._last(question, homes)}
-        recalled: dict[str, Recalled] = {}
+        recalled: dict[str, MemoryHit] = {}
         hits = [hit for hit in found.hits if hit.document.id in texts]
         memories = [in_homes(homes, hit.document, texts[hit.document.id]) for hit in hits]
         for memory, hit in zip(await self._present(homes, memories), hits, strict=True):
             recalled.setdefault(memory.id, _recalled(memory, hit, memory.id in last, at))
-        return Recollection(
+        return MemoryRetrieval(
             outcome="found" if recalled else "nothing_relevant",
             memories=tuple(recalled.values())[: question.limit],
             plan=found.plan,
@@ -84,7 +84,7 @@ class Recalling(Reminding):
         )
 
     async def memory_window(
-        self, question: MemoryQuestion, budget: int | Budget, *, renderer: str = "text"
+        self, question: MemoryQuery, budget: int | Budget, *, renderer: str = "text"
     ) -> MemoryWindow:
         """The context for the next turn: standing notes, the last turns, and what answers the question.
 
@@ -105,7 +105,7 @@ class Recalling(Reminding):
             hits = (*(_dated(hit, at) for hit in first), *rest)
             return replace(found, outcome="found" if hits else found.outcome, hits=hits)
 
-        window = await self._filled(search, wanted, renderer, Filling())
+        window = await self._filled(search, wanted, renderer, WindowBuilder())
         shown = {each.document for each in window.citations}
         return MemoryWindow(
             text=window.text,
@@ -115,14 +115,14 @@ class Recalling(Reminding):
             window=window,
         )
 
-    async def _asked_of_memory(self, question: MemoryQuestion) -> Asked:
+    async def _asked_of_memory(self, question: MemoryQuery) -> ResolvedMemoryQuery:
         scope = replace(question.scope, conversation=None) if question.everywhere else question.scope
         homes = await self._homes(scope, question.collection)
         query = Query(question.text, collection=homes.place.collection.id)
         embedded = await self._embedded(query, homes.place.collection.space) if homes.sources else query
-        return Asked(question, homes, question.as_of or self._parts.clock(), embedded.vector)
+        return ResolvedMemoryQuery(question, homes, question.as_of or self._parts.clock(), embedded.vector)
 
-    async def _answers(self, asked: Asked, limit: int) -> Retrieval:
+    async def _answers(self, asked: ResolvedMemoryQuery, limit: int) -> Retrieval:
         """What the search finds in the scope, what is no longer true a little further back."""
         question, homes = asked.question, asked.homes
         graph = question.graph
@@ -147,7 +147,7 @@ class Recalling(Reminding):
         hits.sort(key=lambda hit: (-hit.score, hit.chunk.id))
         return replace(found, hits=tuple(hits))
 
-    async def _last(self, question: MemoryQuestion, homes: Homes) -> list[RecentMemory]:
+    async def _last(self, question: MemoryQuery, homes: MemorySources) -> list[RecentMemory]:
         """The last turns of the conversation; none without one, or as of another time."""
         if question.scope.conversation is None or question.as_of is not None or not homes.sources:
             return []
@@ -158,7 +158,7 @@ class Recalling(Reminding):
             tokens=question.recent_tokens,
         )
 
-    async def _standing_beside(self, asked: Asked, budget: Budget) -> Standing:
+    async def _standing_beside(self, asked: ResolvedMemoryQuery, budget: Budget) -> PinnedNotes:
         question = asked.question
         count = self._parts.counter(budget.tokenizer)
         room = max(budget.tokens - budget.answer, 0)
@@ -174,9 +174,9 @@ class Recalling(Reminding):
         tokens = settings.recent_memory_tokens if question.recent_tokens is None else question.recent_tokens
         most = min(tokens, int(room * RECENT_SHARE))
         last = recent(turns, turns=len(turns), tokens=most, count=count)
-        return Standing(tuple(notes), tuple(last))
+        return PinnedNotes(tuple(notes), tuple(last))
 
-    async def _notes(self, asked: Asked) -> list[Memory]:
+    async def _notes(self, asked: ResolvedMemoryQuery) -> list[Memory]:
         """Standing notes that reach into the scope: those that answer the question first, then the newest."""
         question, home = asked.question, asked.homes.place
         wide = await self._homes(Scope(question.scope.user), question.collection)
@@ -199,7 +199,7 @@ class Recalling(Reminding):
         order = [hit.document.id for hit in found.hits if hit.document.id in seen]
         return [seen[name] for name in dict.fromkeys((*order, *seen))]
 
-    async def _hits_beside(self, standing: Standing) -> list[Hit]:
+    async def _hits_beside(self, standing: PinnedNotes) -> list[Hit]:
         """What stands in the window, as hits that come first; a turn that was cut with what is left of it."""
         texts = {each.memory.id: each.text for each in standing.recent if each.cut}
         scores = {str(each.document.id): (NOTE, NOTE_SCORE) for each in standing.notes}
@@ -213,7 +213,7 @@ class Recalling(Reminding):
         return hits
 
 
-async def _then(homes: Homes, notes: Sequence[Memory], instant: datetime) -> list[Memory]:
+async def _then(homes: MemorySources, notes: Sequence[Memory], instant: datetime) -> list[Memory]:
     """What these notes said at an instant, as far as they were there and were notes."""
     found = []
     for history in await homes.histories([each.document for each in notes]):
@@ -224,11 +224,11 @@ async def _then(homes: Homes, notes: Sequence[Memory], instant: datetime) -> lis
     return found
 
 
-def _recalled(memory: Memory, hit: Hit, is_last: bool, at: datetime) -> Recalled:
+def _recalled(memory: Memory, hit: Hit, is_last: bool, at: datetime) -> MemoryHit:
     origins: list[Origin] = ["note" if memory.kind == "note" else "long_term"]
     if is_last:
         origins.insert(0, "recent")
-    return Recalled(
+    return MemoryHit(
         memory=memory,
         score=hit.score,
         parts=hit.parts,

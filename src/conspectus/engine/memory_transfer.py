@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
-from conspectus.access.memory_reader import Homes
+from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import Place
+from conspectus.access.reader import SourceRef
 from conspectus.engine.memory import Remembering
 from conspectus.engine.memory_reads import in_homes
 from conspectus.errors import Changed, InvalidInput
@@ -18,7 +18,7 @@ from conspectus.memory.scopes import beyond, graph_name, home_name, scope_of
 from conspectus.memory.version_merge import current_of, merged
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import CollectionId, SourceId
-from conspectus.model.memory import MEMORY, Memory, MemoryExport, Remembered, Scope
+from conspectus.model.memory import MEMORY, Memory, MemoryExport, MemoryWritten, Scope
 from conspectus.model.records import Source
 from conspectus.ports import Progress
 from conspectus.text.hashing import stable_id
@@ -57,7 +57,7 @@ class Carrying(Remembering):
         collection: str = MEMORY,
         scope: Scope | None = None,
         progress: Progress | None = None,
-    ) -> list[Remembered]:
+    ) -> list[MemoryWritten]:
         """Take in lines of an export; taken in again, they change nothing.
 
         They go where they say, or into a scope: to its user, and to its agent and conversation where it names
@@ -68,7 +68,7 @@ class Carrying(Remembering):
         require_scope(self._person, "write", "write")
         reader = LineReader(scope, longest=self._parts.settings.max_request_bytes, check=self._check_line)
         homes: dict[Scope, Source] = {}
-        done: list[Remembered] = []
+        done: list[MemoryWritten] = []
         for batch in reader.batches(lines, most=BATCH_DOCUMENTS, characters=BATCH_CHARACTERS):
             for each in dict.fromkeys(line.scope for line in batch if line.scope not in homes):
                 homes[each], _ = await self._memory_home(each, collection)
@@ -87,7 +87,9 @@ class Carrying(Remembering):
         for step in merged((), line):
             describe(current_of(step, line.scope, {}, first=False), by)
 
-    async def _referred(self, homes: Homes, histories: Sequence[Sequence[Memory]]) -> dict[str, Reference]:
+    async def _referred(
+        self, homes: MemorySources, histories: Sequence[Sequence[Memory]]
+    ) -> dict[str, Reference]:
         """The other memories that these name, as far as they are there, by their ids."""
         named = {
             name
@@ -99,8 +101,8 @@ class Carrying(Remembering):
         return {str(each.id): Reference(scope_of(homes.by_id[each.source].name), each.key) for each in found}
 
     async def _take_in(
-        self, batch: Sequence[Line], place: Place, homes: Mapping[Scope, Source]
-    ) -> list[Remembered]:
+        self, batch: Sequence[Line], place: SourceRef, homes: Mapping[Scope, Source]
+    ) -> list[MemoryWritten]:
         ids = {Reference(line.scope, line.key): _id(homes[line.scope], line.key) for line in batch}
         ids |= await self._ids_elsewhere(batch, place, ids)
         while True:
@@ -119,7 +121,7 @@ class Carrying(Remembering):
             return done
 
     async def _ids_elsewhere(
-        self, batch: Sequence[Line], place: Place, ids: Mapping[Reference, str]
+        self, batch: Sequence[Line], place: SourceRef, ids: Mapping[Reference, str]
     ) -> dict[Reference, str]:
         """The ids of memories that are named on these lines but stand on others, if they can be known."""
         named = {
@@ -137,7 +139,7 @@ class Carrying(Remembering):
         return found
 
     async def _histories_of(
-        self, batch: Sequence[Line], place: Place, ids: Mapping[Reference, str]
+        self, batch: Sequence[Line], place: SourceRef, ids: Mapping[Reference, str]
     ) -> Stored:
         """What is stored of the memories of these lines, by their ids."""
         names = {home_name(line.scope) for line in batch}
@@ -157,7 +159,7 @@ class Carrying(Remembering):
         homes: Mapping[Scope, Source],
         ids: Mapping[Reference, str],
         stored: Stored,
-    ) -> list[Remembered]:
+    ) -> list[MemoryWritten]:
         """Write what is not stored yet, all of it in one transaction. Raises Changed."""
         preparations = {line.scope: self._preparation(homes[line.scope]) for line in batch}
         ready, done = await asyncio.to_thread(taken_in, batch, stored, ids, preparations)
@@ -166,7 +168,11 @@ class Carrying(Remembering):
         return done
 
     async def _state_facts(
-        self, batch: Sequence[Line], place: Place, homes: Mapping[Scope, Source], ids: Mapping[Reference, str]
+        self,
+        batch: Sequence[Line],
+        place: SourceRef,
+        homes: Mapping[Scope, Source],
+        ids: Mapping[Reference, str],
     ) -> None:
         """See to it that the facts of these lines stand in the graphs of their scopes."""
         facts: dict[Scope, list[Line]] = {}

@@ -2,22 +2,22 @@
 
 from typing import Final
 
-from conspectus.access.mention_reader import NamesSeen
+from conspectus.access.mention_reader import AuthorizedMentions
 from conspectus.access.policy import among, require_scope
-from conspectus.access.reader import Place
+from conspectus.access.reader import SourceRef
 from conspectus.engine.graph import Graphing
 from conspectus.engine.graph_scope import STOPPED
 from conspectus.errors import InvalidInput, NotFound, ProviderError, ProviderUnavailable
 from conspectus.graph.name_keys import key_of
 from conspectus.model.filter import EVERYTHING, Filter
-from conspectus.model.graph import NameCount
+from conspectus.model.graph import EntityCount
 from conspectus.model.records import Collection
 from conspectus.ports import Progress
 
 MOST: Final = 1_000
 
 
-class Naming(Graphing):
+class EntityExtractionService(Graphing):
     """Who and what passages are about."""
 
     async def keep_names(self, on: bool = True, *, collection: str = "default") -> Collection:
@@ -43,7 +43,7 @@ class Naming(Graphing):
 
     async def names(
         self, *, collection: str = "default", begins: str = "", limit: int = 100, source: str | None = None
-    ) -> list[NameCount]:
+    ) -> list[EntityCount]:
         """The names that most passages mention, of all that can be seen or of one source.
 
         Raises NotFound, or InvalidInput for a limit.
@@ -57,10 +57,10 @@ class Naming(Graphing):
             if found is None:
                 raise NotFound("source", source)
             where = among([found.id])
-        seen = NamesSeen(self._parts.names.rows, place, where)
+        seen = AuthorizedMentions(self._parts.names.rows, place, where)
         return list(await seen.counts(begins=key_of(begins), limit=limit))
 
-    async def _settle_names(self, place: Place, progress: Progress | None) -> int:
+    async def _settle_names(self, place: SourceRef, progress: Progress | None) -> int:
         if place.whole:
             return await self._core.names.settle(place.collection.id, progress)
         try:

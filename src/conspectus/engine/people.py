@@ -16,7 +16,7 @@ from conspectus.model.query import EVERYWHERE
 OWNER_NAME = "owner"
 
 
-class People(Granting):
+class PeopleService(Granting):
     """Who may come in."""
 
     async def whoami(self) -> Person:

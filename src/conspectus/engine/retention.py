@@ -6,7 +6,7 @@ from datetime import timedelta
 from itertools import groupby
 
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import Place
+from conspectus.access.reader import SourceRef
 from conspectus.engine.memory_transfer import Carrying
 from conspectus.errors import ConspectusError
 from conspectus.ingest.job_execution import Outcome, Tell
@@ -19,11 +19,11 @@ from conspectus.memory.retention import (
     read_from,
     written_for,
 )
-from conspectus.memory.retention_worker import Keeper
+from conspectus.memory.retention_worker import RetentionWorker
 from conspectus.memory.scopes import MEMORIES, beyond, checked, holds, scope_of
 from conspectus.model.ids import CollectionId, DocumentId, UserId
 from conspectus.model.jobs import Job
-from conspectus.model.memory import MEMORY, ForgetReceipt, Retention, RetentionRule, Scope
+from conspectus.model.memory import MEMORY, MemoryReceipt, Retention, RetentionRule, Scope
 from conspectus.model.records import Json
 from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.ports.memories import KeptRetention
@@ -72,7 +72,7 @@ class Keeping(Carrying):
 
     async def apply_retention(
         self, *, collection: str = MEMORY, scope: Scope | None = None, preview: bool = False
-    ) -> ForgetReceipt:
+    ) -> MemoryReceipt:
         """Delete what the rules do not let stay, in a scope or wherever they hold; or say what would go."""
         require_scope(self._person, "write", "carry out a retention")
         place = await self._sight.place(collection)
@@ -98,7 +98,9 @@ class Keeping(Carrying):
         """
         minutes = self._parts.settings.retention_interval_minutes
         if minutes:
-            self._core.keep(lambda: Keeper(self._keep_due, turn=self._parts.keeping, pause=60.0 * minutes))
+            self._core.keep(
+                lambda: RetentionWorker(self._keep_due, turn=self._parts.keeping, pause=60.0 * minutes)
+            )
 
     async def _perform(self, job: Job, tell: Tell) -> Outcome:
         if job.kind != "retention":
@@ -120,19 +122,19 @@ class Keeping(Carrying):
         counted = await self._parts.work.ledger.job(job.id)
         return Outcome(counts_of(None if counted is None else counted.result))
 
-    async def _let_go(self, memories: Sequence[DocumentId], *, pinned: bool, preview: bool) -> ForgetReceipt:
+    async def _let_go(self, memories: Sequence[DocumentId], *, pinned: bool, preview: bool) -> MemoryReceipt:
         """Delete memories in batches, or weigh all of them together."""
         kept, now = self._parts.memories, self._parts.clock()
         if preview:
             return await kept.forget(memories, pinned=pinned, now=now, preview=True)
-        total = ForgetReceipt(0)
+        total = MemoryReceipt(0)
         for start in range(0, len(memories), BATCH):
             batch = memories[start : start + BATCH]
             total = added(total, await kept.forget(batch, pinned=pinned, now=now))
         return total
 
     async def _due(
-        self, place: Place, rules: Sequence[KeptRetention], scope: Scope | None
+        self, place: SourceRef, rules: Sequence[KeptRetention], scope: Scope | None
     ) -> list[DocumentId]:
         """What these rules do not let stay, where the person may delete it. Raises NotAllowed."""
         scopes = [(read_from(each.begins), each.retention) for each in rules]
@@ -156,7 +158,7 @@ class Keeping(Carrying):
             due += found
         return due
 
-    async def _rules(self, place: Place) -> list[KeptRetention]:
+    async def _rules(self, place: SourceRef) -> list[KeptRetention]:
         """The rules of a collection that the person may know."""
         kept = await self._parts.memories.retentions(place.collection.id)
         return [each for each in kept if place.whole or each.owner == self._person.id]
@@ -188,7 +190,7 @@ class Keeping(Carrying):
         names: list[Json] = [each.id for each in rules]
         await self._retention_job(place, {RULES: names})
 
-    async def _retention_job(self, place: Place, arguments: dict[str, Json]) -> Job:
+    async def _retention_job(self, place: SourceRef, arguments: dict[str, Json]) -> Job:
         """The own job that waits or runs, or a new one."""
         scope = JobScope((JobPlace(place.collection.id),), ("queued", "running"))
         after: str | None = None

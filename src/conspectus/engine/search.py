@@ -9,25 +9,25 @@ from typing import Any
 import numpy as np
 
 from conspectus.access.mention_reader import graphs_seen
-from conspectus.access.reader import Place
+from conspectus.access.reader import SourceRef
 from conspectus.engine.documents import STOPPED, Documents
 from conspectus.engine.graph_scope import connections
 from conspectus.errors import InvalidInput, NotFound, ProviderError
 from conspectus.memory.documents import known_at
 from conspectus.model.filter import And, Filter
 from conspectus.model.ids import SourceId
-from conspectus.model.query import EVERYWHERE, Budget, Query, Situation
+from conspectus.model.query import EVERYWHERE, Budget, Query, QueryContext
 from conspectus.model.records import Document, EmbeddingSpace
 from conspectus.model.results import ContextWindow, Hit, Reranking, Retrieval
 from conspectus.ports import Index
 from conspectus.ports.jobs import asking
-from conspectus.retrieval.chains import Reading, with_chains
+from conspectus.retrieval.chains import ChainReader, with_chains
 from conspectus.retrieval.collection_merge import merged
-from conspectus.retrieval.graph_candidates import Connections
+from conspectus.retrieval.graph_candidates import GraphCandidates
 from conspectus.retrieval.pipeline import search
-from conspectus.retrieval.query_context import Standing
+from conspectus.retrieval.query_context import RankingContext
 from conspectus.retrieval.query_plan import asked
-from conspectus.retrieval.ranking import Looking
+from conspectus.retrieval.ranking import SearchContext
 from conspectus.retrieval.rerank import reordered, reranked
 from conspectus.retrieval.scoring_profiles import profile_named
 from conspectus.text.sentences import sentences
@@ -49,7 +49,7 @@ WAITING = "not all texts can be found by meaning yet: some wait for their vector
 
 
 @dataclass(frozen=True, slots=True)
-class Filling:
+class WindowBuilder:
     """How a window is filled: at first with one hit for `each` tokens, with `once` not with more.
 
     `labels` and `zones` are those of streams.
@@ -61,7 +61,7 @@ class Filling:
     zones: Mapping[str, tzinfo] | None = None
 
 
-class Asking(Documents):
+class SearchService(Documents):
     """What the store has to say."""
 
     async def retrieve(self, /, query: str | Query, **fields: Any) -> Retrieval:
@@ -85,7 +85,7 @@ class Asking(Documents):
         async def search(limit: int) -> Retrieval:
             return await self._search(asked(query, {"limit": limit, **fields}, self._parts.settings))
 
-        return await self._filled(search, wanted, renderer, Filling(once="limit" in fields))
+        return await self._filled(search, wanted, renderer, WindowBuilder(once="limit" in fields))
 
     async def explain(
         self, /, query: str | Query, budget: int | Budget, *, document: str | None = None, **fields: Any
@@ -132,7 +132,7 @@ class Asking(Documents):
         search: Callable[[int], Awaitable[Retrieval]],
         budget: Budget,
         renderer: str,
-        how: Filling,
+        how: WindowBuilder,
     ) -> ContextWindow:
         """The window of as many hits as it takes to fill it."""
         count, chosen = self._parts.counter(budget.tokenizer), renderer_named(renderer)
@@ -188,7 +188,7 @@ class Asking(Documents):
         """The hits with what it takes to understand them."""
         sight, most = self._sight, self._parts.settings.max_thread_chunks
         start = perf_counter()
-        reading = Reading(sight.threaded, sight.beginnings, sight.passages, query.where, most)
+        reading = ChainReader(sight.threaded, sight.beginnings, sight.passages, query.where, most)
         found = await with_chains(found, reading, most=query.chain)
         return replace(found, timings={**found.timings, "chains": (perf_counter() - start) * 1_000})
 
@@ -229,26 +229,28 @@ class Asking(Documents):
         except ProviderError:
             return query
 
-    async def _standing(self, situation: Situation | None, places: Sequence[Place]) -> Standing | None:
+    async def _standing(
+        self, situation: QueryContext | None, places: Sequence[SourceRef]
+    ) -> RankingContext | None:
         """The situation with its channel looked up among what the person may see. Raises NotFound."""
         if situation is None:
             return None
         profile = profile_named(situation.profile)
         at = situation.at or self._parts.clock()
         if situation.channel is None:
-            return Standing(profile, at)
+            return RankingContext(profile, at)
         sources = [await self._sight.source(place, situation.channel) for place in places]
         channel = frozenset(source.id for source in sources if source is not None)
         if not channel:
             raise NotFound("channel", situation.channel)
-        return Standing(profile, at, channel, situation.thread)
+        return RankingContext(profile, at, channel, situation.thread)
 
     async def _look(
         self,
         query: Query,
-        place: Place,
+        place: SourceRef,
         also: Document | None = None,
-        standing: Standing | None = None,
+        standing: RankingContext | None = None,
         *,
         alone: bool = False,
         graphs: Sequence[SourceId] = (),
@@ -266,7 +268,7 @@ class Asking(Documents):
         beside = also if also is not None and also.collection == home.id else None
         extra = await self._sight.chunks(beside) if beside else ()
         where = await self._known(query, place)
-        looking = Looking(
+        looking = SearchContext(
             collection=home,
             index=shelf.index,
             refreshed=refreshed,
@@ -284,8 +286,8 @@ class Asking(Documents):
         return await self._with_notice(found, query, place, shelf.space)
 
     async def _connections(
-        self, query: Query, place: Place, graphs: Sequence[SourceId], *, where: Filter
-    ) -> Connections | None:
+        self, query: Query, place: SourceRef, graphs: Sequence[SourceId], *, where: Filter
+    ) -> GraphCandidates | None:
         if query.graph is None:
             return None
         named = await graphs_seen(self._sight, place, where, query.graph.graphs)
@@ -293,7 +295,7 @@ class Asking(Documents):
         return await connections(self._core, place, all_of_them, where=where, as_of=query.as_of)
 
     async def _with_notice(
-        self, found: Retrieval, query: Query, place: Place, space: EmbeddingSpace | None
+        self, found: Retrieval, query: Query, place: SourceRef, space: EmbeddingSpace | None
     ) -> Retrieval:
         """What was found, saying so where texts could not be found by meaning."""
         problem = self._core.backfill.problem(place.collection)
@@ -305,7 +307,7 @@ class Asking(Documents):
         waits = await self._sight.waits(place, space, query.where)
         return replace(found, notices=(*found.notices, WAITING)) if waits else found
 
-    async def _known(self, query: Query, place: Place) -> Filter:
+    async def _known(self, query: Query, place: SourceRef) -> Filter:
         """What was asked for, of what was known at the time; earlier versions only as of their own time."""
         if query.as_of is not None and query.as_of.utcoffset() is None:
             raise InvalidInput("as_of", "must have a zone")

@@ -7,13 +7,13 @@ from pathlib import Path
 from time import monotonic
 from typing import Unpack
 
-from conspectus.access.reader import Place
+from conspectus.access.reader import SourceRef
 from conspectus.engine.chat import Chatting
 from conspectus.errors import Conflict, ConspectusError, InvalidInput, NotAllowed, NotFound, TooLarge
 from conspectus.ingest.captions import (
     FILE,
-    Taken,
-    Taking,
+    CaptionCounts,
+    CaptionImportOptions,
     by_video,
     caption_document,
     caption_id,
@@ -34,7 +34,7 @@ from conspectus.model.streams import (
     WHOLE,
     ZONE,
     Caption,
-    CaptionFiles,
+    CaptionImport,
     CaptionPage,
     CaptionRange,
     LiveCaption,
@@ -164,8 +164,8 @@ class Streaming(Chatting):
         *,
         stream: str | None = None,
         collection: str = "default",
-        **how: Unpack[Taking],
-    ) -> CaptionFiles:
+        **how: Unpack[CaptionImportOptions],
+    ) -> CaptionImport:
         """Take in files of captions, each as a stream of its own unless `stream` names one.
 
         A stream is called as its file, from the folder on that was named and without the ending; a file with
@@ -173,7 +173,7 @@ class Streaming(Chatting):
         file that fails is named in the report and stops no other. Raises NotAllowed for a path, where the
         person is not the owner.
         """
-        taken = Taken()
+        taken = CaptionCounts()
         progress = how.get("progress")
         given = await asyncio.to_thread(self._caption_files, files)
         for number, (name, data) in enumerate(given):
@@ -192,7 +192,7 @@ class Streaming(Chatting):
         if taken.streams:
             place = await self._sight.place(collection)
             await self._embed_in(place, wait=how.get("wait", False), progress=progress)
-        return CaptionFiles(
+        return CaptionImport(
             taken.streams, **taken.outcomes, failures=tuple(taken.failures), notices=tuple(taken.notices)
         )
 
@@ -230,13 +230,13 @@ class Streaming(Chatting):
 
     async def _take_captions(
         self,
-        taken: Taken,
+        taken: CaptionCounts,
         name: str,
         data: bytes | Path,
         stream: str | None,
         *,
         collection: str,
-        how: Taking,
+        how: CaptionImportOptions,
     ) -> None:
         """The captions of one file in the place of those that it had before."""
         raw = await asyncio.to_thread(self._bytes_of, data)
@@ -293,7 +293,7 @@ class Streaming(Chatting):
         return data if isinstance(data, bytes) else data.read_bytes()
 
     async def _write_captions(
-        self, place: Place, stream: Source, documents: Sequence[NewDocument], *, replacing: bool
+        self, place: SourceRef, stream: Source, documents: Sequence[NewDocument], *, replacing: bool
     ) -> list[Written]:
         """Each of a batch as it was written, in the order given."""
         names = [caption_id(stream.id, each.key or "") for each in documents]
@@ -309,11 +309,11 @@ class Streaming(Chatting):
         if await self._sight.find(collection) is None:
             await self.collection(collection)
 
-    async def _require_empty(self, place: Place, stream: Source) -> None:
+    async def _require_empty(self, place: SourceRef, stream: Source) -> None:
         if (await self._sight.extent(place, stream)).captions:
             raise Conflict("stream", stream.name, "has captions; another origin would change their times")
 
-    async def _stream_source(self, stream: str, collection: str) -> tuple[Place, Source]:
+    async def _stream_source(self, stream: str, collection: str) -> tuple[SourceRef, Source]:
         """A stream that can be seen, with its collection. Raises NotFound."""
         place = await self._sight.place(collection)
         found = await self._sight.source(place, stream)
@@ -321,18 +321,18 @@ class Streaming(Chatting):
             raise NotFound("stream", stream)
         return place, found
 
-    async def _as_stream(self, place: Place, source: Source) -> Stream:
+    async def _as_stream(self, place: SourceRef, source: Source) -> Stream:
         return stream_of(source, await self._sight.extent(place, source))
 
     async def _timeline(
-        self, place: Place, source: Source, span: Span, kind: Kind = "caption"
+        self, place: SourceRef, source: Source, span: Span, kind: Kind = "caption"
     ) -> list[Caption]:
         """All of a range of a stream that was seen, in the order of time."""
         clock = clock_of(source)
         return [as_caption(*each, clock) for each in await self._between(place, source, span, kind)]
 
     async def _between(
-        self, place: Place, source: Source, span: Span, kind: Kind
+        self, place: SourceRef, source: Source, span: Span, kind: Kind
     ) -> list[tuple[Document, str]]:
         found: list[tuple[Document, str]] = []
         after: str | None = None

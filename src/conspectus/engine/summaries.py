@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace as changed
 
 from conspectus.access.policy import require_scope
-from conspectus.engine.summary_pipeline import Asked, Condensing, How
+from conspectus.engine.summary_pipeline import ResolvedSummaryRequest, SummaryOptions, SummaryPipeline
 from conspectus.errors import ChatNotConfigured, InvalidInput
 from conspectus.ingest.job_execution import Outcome, Tell
 from conspectus.model.jobs import Job
@@ -12,7 +12,7 @@ from conspectus.model.records import Json, Written
 from conspectus.model.streams import NewCaption, NewStream, Stream, Summary, SummaryRequest
 from conspectus.ports import Progress
 from conspectus.ports.jobs import JobPlace, JobScope
-from conspectus.ports.summaries import Standing
+from conspectus.ports.summaries import SavedSummary
 from conspectus.ports.timelines import Span
 from conspectus.streams.summary_batches import spot
 from conspectus.streams.summary_requests import request_from_json, request_to_json
@@ -20,7 +20,7 @@ from conspectus.streams.summary_runner import NotKept
 from conspectus.text.clocks import clock_of
 
 
-class Summarising(Condensing):
+class Summarising(SummaryPipeline):
     """What a stream, or a stretch of one, comes to."""
 
     async def summarise(self, request: SummaryRequest, *, progress: Progress | None = None) -> Summary:
@@ -30,7 +30,7 @@ class Summarising(Condensing):
         if asked to, captions are chosen instead of sentences written. Raises the error of the model where no
         batch could be summarised, or all of them together; InvalidInput, TooLarge or NotFound.
         """
-        return await self._summed(await self._asked(request), How(progress=progress))
+        return await self._summed(await self._asked(request), SummaryOptions(progress=progress))
 
     async def summary(self, request: SummaryRequest) -> Summary | None:
         """The same as far as it is kept, without asking a model; None if it was not made, or not lately.
@@ -38,7 +38,7 @@ class Summarising(Condensing):
         A batch that is not kept is among the failures.
         """
         try:
-            made = await self._summed(await self._asked(request), How(reading=True))
+            made = await self._summed(await self._asked(request), SummaryOptions(reading=True))
         except NotKept:
             return None
         return made if made.text or made.outcome == "empty" else None
@@ -69,7 +69,7 @@ class Summarising(Condensing):
                 "extractive", "needs no model, so there is nothing to do before it is asked for"
             )
         asked = await self._asked(changed(request, stream=source.id, collection=source.collection))
-        standing = Standing(self._person.id, request_to_json(asked.request), self._parts.clock())
+        standing = SavedSummary(self._person.id, request_to_json(asked.request), self._parts.clock())
         await store.stand(source.id, standing)
         await self._fill(asked, standing)
 
@@ -117,7 +117,7 @@ class Summarising(Condensing):
         told = job.arguments.get("request")
         asked = await self._asked(request_from_json(told if isinstance(told, dict) else {}))
         filling = job.arguments.get("filling") is True
-        how = How(filling=filling, progress=lambda _, done, total: tell(done, total))
+        how = SummaryOptions(filling=filling, progress=lambda _, done, total: tell(done, total))
         return Outcome(_counts(await self._summed(asked, how)))
 
     async def _after_adding(self, stream: str, collection: str, indexes: Collection[int | None]) -> None:
@@ -129,7 +129,7 @@ class Summarising(Condensing):
         if await self._is_due(asked, indexes):
             await self._fill(asked, standing)
 
-    async def _is_due(self, asked: Asked, indexes: Collection[int | None]) -> bool:
+    async def _is_due(self, asked: ResolvedSummaryRequest, indexes: Collection[int | None]) -> bool:
         """Whether a batch may be full that was not before; looks only at the end, or where indexes point."""
         size, model = asked.request.batch_size, self._parts.chat_model
         source = asked.source
@@ -150,7 +150,7 @@ class Summarising(Condensing):
         after = [each for each in await self._timeline(asked.place, source, span) if spot(each) >= begin]
         return len(after) - last.full >= size
 
-    async def _fill(self, asked: Asked, standing: Standing) -> None:
+    async def _fill(self, asked: ResolvedSummaryRequest, standing: SavedSummary) -> None:
         """Have the full batches summarised, unless a job that waits will."""
         source = asked.source
         scope = JobScope((JobPlace(source.collection),), ("queued",))
@@ -168,7 +168,9 @@ class Summarising(Condensing):
         await self._submit(self._summary_job(asked, standing))
         await self._parts.summaries.stand(stream.source.id, None)
 
-    def _summary_job(self, asked: Asked, standing: Standing | None = None, *, filling: bool = False) -> Job:
+    def _summary_job(
+        self, asked: ResolvedSummaryRequest, standing: SavedSummary | None = None, *, filling: bool = False
+    ) -> Job:
         """A job for what is asked for; for a standing request as whoever made that, and by a model."""
         source = asked.source
         own = changed(asked.request, stream=source.id, collection=source.collection)

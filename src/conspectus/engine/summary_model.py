@@ -11,11 +11,11 @@ from xml.sax.saxutils import escape
 from conspectus.errors import ChatBadAnswer, ChatError, ChatRateLimited, ChatTimedOut, ChatUnreachable
 from conspectus.model.chat import Delta
 from conspectus.model.ids import DocumentId, SourceId
-from conspectus.model.retry_policy import Patience
+from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.summaries import NewSummary, Summaries
-from conspectus.streams.structured_output import Form, Unsatisfied
-from conspectus.streams.summarizer import Question, Told
+from conspectus.streams.structured_output import JsonSchemaOutput, Unsatisfied
+from conspectus.streams.summarizer import CaptionText, SummaryPrompt
 from conspectus.streams.summary_runner import NotKept
 from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
@@ -30,7 +30,7 @@ AGAIN: Final = "Your last answer could not be used: {reason}. Answer again, in t
 
 
 @dataclass(frozen=True, slots=True)
-class Paper:
+class SummaryBatch:
     """Where summaries are kept: under which stream and request, and what its captions are now."""
 
     store: Summaries
@@ -40,23 +40,23 @@ class Paper:
 
 
 @dataclass(slots=True)
-class Scribe:
+class SummaryModel:
     """Answers the questions of one request; `calls` and `used` say what that took.
 
     With `reading`, nothing is asked of the model.
     """
 
     model: ChatModel
-    paper: Paper
-    form: Form | None
-    patience: Patience
+    paper: SummaryBatch
+    form: JsonSchemaOutput | None
+    patience: RetryPolicy
     turns: asyncio.Semaphore
     reading: bool = False
     calls: int = 0
     used: set[str] = field(default_factory=set)
     silence: list[ChatError] = field(default_factory=list)
 
-    async def ask(self, question: Question) -> Told:
+    async def ask(self, question: SummaryPrompt) -> CaptionText:
         """The answer that is kept, else a new one, kept. Raises ChatError, Changed, or NotKept."""
         name = self._name(question)
         text = await self.paper.store.text(name)
@@ -67,15 +67,15 @@ class Scribe:
                 text = await self._patiently(question, question)
                 await self._keep(name, text, question)
         self.used.add(name)
-        return Told(name, text)
+        return CaptionText(name, text)
 
-    async def _keep(self, name: str, text: str, question: Question) -> None:
+    async def _keep(self, name: str, text: str, question: SummaryPrompt) -> None:
         paper = self.paper
         captions = tuple((each, paper.fingerprints[each]) for each in question.captions)
         new = NewSummary(name, paper.recipe, text, captions, question.parts)
         await paper.store.keep(paper.source, new)
 
-    async def _patiently(self, question: Question, asked: Question, attempt: int = 1) -> str:
+    async def _patiently(self, question: SummaryPrompt, asked: SummaryPrompt, attempt: int = 1) -> str:
         """An answer that can be used, asked for again as long as that may help."""
         if len(self.silence) >= MOST_SILENCE:
             raise self.silence[-1]
@@ -98,7 +98,7 @@ class Scribe:
             raise fault
         return wait
 
-    async def _once(self, question: Question) -> str:
+    async def _once(self, question: SummaryPrompt) -> str:
         self.calls += 1
         async with aclosing(self.model.stream(question.messages, most=question.most)) as pieces:
             said = [piece.text async for piece in pieces if isinstance(piece, Delta)]
@@ -112,14 +112,14 @@ class Scribe:
         except Unsatisfied as fault:
             raise ChatBadAnswer(self.model.name, str(fault)) from fault
 
-    def _name(self, question: Question) -> str:
+    def _name(self, question: SummaryPrompt) -> str:
         """The same for the same question about the same captions to the same model."""
         said = [(each.role, each.content) for each in question.messages]
         told = [self.paper.source, self.model.name, said, question.captions, question.parts]
         return stable_id("summary", json.dumps(told))
 
 
-def _with_reason(question: Question, fault: ChatError) -> Question:
+def _with_reason(question: SummaryPrompt, fault: ChatError) -> SummaryPrompt:
     """The question with what was wrong with its last answer, where there was one."""
     if not isinstance(fault, ChatBadAnswer):
         return question

@@ -8,21 +8,21 @@ from functools import cached_property
 
 import numpy as np
 
-from conspectus.access.reader import Place
-from conspectus.engine.summary_model import Paper, Scribe
+from conspectus.access.reader import SourceRef
+from conspectus.engine.summary_model import SummaryBatch, SummaryModel
 from conspectus.engine.video_search import Seeing
 from conspectus.errors import Changed, ChatError, TooLarge
 from conspectus.ingest.captions import span_of
 from conspectus.model.records import Source
-from conspectus.model.retry_policy import Patience
+from conspectus.model.retry_policy import RetryPolicy
 from conspectus.model.streams import BatchSummary, Caption, Summary, SummaryRequest
 from conspectus.ports import Progress, Vectors
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.timelines import Span
 from conspectus.streams.caption_format import shown
 from conspectus.streams.extractive_summary import extracted
-from conspectus.streams.structured_output import Form
-from conspectus.streams.summarizer import Style, Writer, between
+from conspectus.streams.structured_output import JsonSchemaOutput
+from conspectus.streams.summarizer import Style, Summarizer, between
 from conspectus.streams.summary_batches import Batch, batches, by_index
 from conspectus.streams.summary_requests import checked, recipe
 from conspectus.streams.summary_runner import Finished, in_batches, in_turn
@@ -35,14 +35,14 @@ EXTRACTIVE = "extractive"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ResolvedSummaryRequest:
     """A request that was checked, with where its captions are."""
 
     request: SummaryRequest
     source: Source
-    place: Place
+    place: SourceRef
     span: Span
-    form: Form | None
+    form: JsonSchemaOutput | None
 
     def named(self, model: str) -> str:
         """The recipe by which a model summarises."""
@@ -50,7 +50,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class SummaryOptions:
     """Whether only what is kept is read, whether only full batches count, and who is told how far it is."""
 
     reading: bool = False
@@ -63,18 +63,18 @@ class How:
             self.progress("summarising", count, total)
 
 
-class Condensing(Seeing):
+class SummaryPipeline(Seeing):
     """The work behind a summary."""
 
-    async def _asked(self, request: SummaryRequest) -> Asked:
+    async def _asked(self, request: SummaryRequest) -> ResolvedSummaryRequest:
         settings = self._parts.settings
         ready = checked(request, most_characters=settings.max_chat_characters)
-        form = None if ready.schema is None else Form(ready.schema)
+        form = None if ready.schema is None else JsonSchemaOutput(ready.schema)
         place, source = await self._stream_source(ready.stream, ready.collection)
         span = span_of(ready.range, clock_of(source))
-        return Asked(ready, source, place, span, form)
+        return ResolvedSummaryRequest(ready, source, place, span, form)
 
-    async def _summed(self, asked: Asked, how: How) -> Summary:
+    async def _summed(self, asked: ResolvedSummaryRequest, how: SummaryOptions) -> Summary:
         """What is asked for, by the model where there is one; each request by one task at a time."""
         model = None if asked.request.extractive else self._parts.chat_model
         if model is None:
@@ -89,7 +89,7 @@ class Condensing(Seeing):
                     return await self._made(asked, model, how)
             return await self._made(asked, model, how)
 
-    async def _made(self, asked: Asked, model: ChatModel, how: How) -> Summary:
+    async def _made(self, asked: ResolvedSummaryRequest, model: ChatModel, how: SummaryOptions) -> Summary:
         """One attempt, with the captions as they are now."""
         name, store = asked.named(model.name), self._parts.summaries
         captions = await self._captions_of(asked)
@@ -97,7 +97,7 @@ class Condensing(Seeing):
         if not parts:
             return Summary("empty", "", model.name, ())
         scribe = self._scribe(asked, model, captions, reading=how.reading)
-        writer = Writer(self._style(asked, model), scribe.ask, model.name)
+        writer = Summarizer(self._style(asked, model), scribe.ask, model.name)
         how.done(0, len(parts))
 
         def done(count: int) -> None:
@@ -112,7 +112,9 @@ class Condensing(Seeing):
             await store.tidy(asked.source.id, name, scribe.used)
         return reported(finished, model.name, asked.form, calls=scribe.calls)
 
-    async def _batches(self, asked: Asked, name: str, captions: Sequence[Caption], how: How) -> list[Batch]:
+    async def _batches(
+        self, asked: ResolvedSummaryRequest, name: str, captions: Sequence[Caption], how: SummaryOptions
+    ) -> list[Batch]:
         """The batches to summarise; where they were cut by time is kept before anything is asked."""
         source, size = asked.source.id, asked.request.batch_size
         if by_index(captions):
@@ -125,7 +127,7 @@ class Condensing(Seeing):
                 await self._parts.summaries.keep_borders(source, name, borders)
         return [each for each in made if each.full] if how.filling else made
 
-    async def _captions_of(self, asked: Asked) -> list[Caption]:
+    async def _captions_of(self, asked: ResolvedSummaryRequest) -> list[Caption]:
         most = self._parts.settings.max_summary_captions
         found = await self._timeline(asked.place, asked.source, asked.span)
         if len(found) > most:
@@ -133,14 +135,14 @@ class Condensing(Seeing):
         return [each for each in found if each.text.strip()]
 
     def _scribe(
-        self, asked: Asked, model: ChatModel, captions: Sequence[Caption], *, reading: bool
-    ) -> Scribe:
+        self, asked: ResolvedSummaryRequest, model: ChatModel, captions: Sequence[Caption], *, reading: bool
+    ) -> SummaryModel:
         fingerprints = {each.document.id: each.document.fingerprint for each in captions}
-        paper = Paper(self._parts.summaries, asked.source.id, asked.named(model.name), fingerprints)
+        paper = SummaryBatch(self._parts.summaries, asked.source.id, asked.named(model.name), fingerprints)
         patience, turns = self._summary_patience, self._core.summary_turns
-        return Scribe(model, paper, asked.form, patience, turns, reading)
+        return SummaryModel(model, paper, asked.form, patience, turns, reading)
 
-    def _style(self, asked: Asked, model: ChatModel) -> Style:
+    def _style(self, asked: ResolvedSummaryRequest, model: ChatModel) -> Style:
         clock = clock_of(asked.source)
         return Style(
             prompt=asked.request.prompt,
@@ -151,13 +153,13 @@ class Condensing(Seeing):
         )
 
     @cached_property
-    def _summary_patience(self) -> Patience:
+    def _summary_patience(self) -> RetryPolicy:
         settings = self._parts.settings
         longest = float(settings.embed_max_backoff_seconds)
         first = settings.job_backoff_ms / 1_000
-        return Patience(max(1, settings.summary_max_attempts), first_wait=first, longest_wait=longest)
+        return RetryPolicy(max(1, settings.summary_max_attempts), first_wait=first, longest_wait=longest)
 
-    async def _extracted(self, asked: Asked) -> Summary:
+    async def _extracted(self, asked: ResolvedSummaryRequest) -> Summary:
         captions = await self._captions_of(asked)
         if not captions:
             return Summary("empty", "", EXTRACTIVE, ())
@@ -174,7 +176,7 @@ class Condensing(Seeing):
         only = BatchSummary(0, start, end, len(captions), "done", text)
         return Summary("complete", text, EXTRACTIVE, (only,))
 
-    async def _caption_vectors(self, place: Place, captions: Sequence[Caption]) -> Vectors | None:
+    async def _caption_vectors(self, place: SourceRef, captions: Sequence[Caption]) -> Vectors | None:
         """One row for each caption; None where not all have a vector."""
         space = place.collection.space
         if space is None:
@@ -187,7 +189,7 @@ class Condensing(Seeing):
         return np.frombuffer(joined, "<f2").astype(np.float32).reshape(len(ids), -1)
 
 
-def reported(finished: Finished, model: str, form: Form | None, *, calls: int) -> Summary:
+def reported(finished: Finished, model: str, form: JsonSchemaOutput | None, *, calls: int) -> Summary:
     """What was made of it. Raises the first error where nothing was."""
     whole = finished.whole
     done = [each for each in finished.batches if each.state == "done"]

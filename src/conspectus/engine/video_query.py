@@ -7,17 +7,17 @@ from itertools import islice
 from math import nan
 
 from conspectus.access.policy import among
-from conspectus.access.reader import Place
+from conspectus.access.reader import SourceRef
 from conspectus.engine.streams import as_caption
 from conspectus.model.filter import EVERYTHING, And, Between, Eq, Filter, In, Not, Or, Overlaps
 from conspectus.model.records import Document
 from conspectus.model.results import Hit
-from conspectus.model.streams import Caption, Moment, Stream, VideoQuestion
+from conspectus.model.streams import Caption, Moment, Stream, StreamQuery
 from conspectus.ports.timelines import Span
 from conspectus.retrieval.moments import Seen, Stretch
 from conspectus.text.analyzer import analyzer_for
 from conspectus.text.clocks import EPOCH, StreamClock, timecode
-from conspectus.time_expressions import ClockFace, TimeSaid, described, time_said
+from conspectus.time_expressions import ClockFace, TimeExpression, described, time_said
 
 SEEN = In("kind", ("caption", "event"))
 NEARING = frozenset({"before", "until", "by"})
@@ -34,14 +34,14 @@ IN_RANGE = "in the time range"
 
 
 @dataclass(frozen=True, slots=True)
-class Looked:
+class ParsedVideoQuery:
     """A stream that is asked, and the stretch of it that is meant; `said` where the question names it."""
 
     stream: Stream
     clock: StreamClock
     span: Span
     face: ClockFace
-    said: TimeSaid | None = None
+    said: TimeExpression | None = None
 
     @property
     def name(self) -> str:
@@ -65,13 +65,13 @@ class Looked:
 
 
 @dataclass(frozen=True, slots=True)
-class AskedStreams:
+class ResolvedStreams:
     """What is left to search for, and where; `streams` by the ids of their sources."""
 
-    question: VideoQuestion
-    place: Place
+    question: StreamQuery
+    place: SourceRef
     text: str
-    streams: Mapping[str, Looked]
+    streams: Mapping[str, ParsedVideoQuery]
     plan: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -121,7 +121,7 @@ def narrowed(bounds: Span, start: datetime, end: datetime) -> Span:
     return Span(first, max(first, last), bounds.contains, bounds.first, bounds.last)
 
 
-def ranges(streams: Mapping[str, Looked]) -> str | None:
+def ranges(streams: Mapping[str, ParsedVideoQuery]) -> str | None:
     """The stretches for people: one, where it is the same for all, else that of each; None of no stream."""
     names: dict[str | None, list[str]] = {}
     for looked in sorted(streams.values(), key=lambda each: each.name):
@@ -133,7 +133,7 @@ def ranges(streams: Mapping[str, Looked]) -> str | None:
     return "; ".join([*shown, f"and {more} other stretches"] if more else shown)
 
 
-def telling(streams: Mapping[str, Looked]) -> dict[str, Looked]:
+def telling(streams: Mapping[str, ParsedVideoQuery]) -> dict[str, ParsedVideoQuery]:
     """The streams on whose clocks the time is that a question names; all, where it is on none or names none.
 
     A recording has no yesterday: nothing in it is known to be of then.
@@ -160,7 +160,7 @@ def joined(spans: Sequence[Span]) -> list[Span]:
     return found
 
 
-def seen_of(asked: AskedStreams, hits: Sequence[Hit]) -> dict[str, Seen]:
+def seen_of(asked: ResolvedStreams, hits: Sequence[Hit]) -> dict[str, Seen]:
     """The hits that have times as scored captions, by their documents: what stands beside is weighed anew."""
     analyser = analyzer_for(asked.place.collection.language)
     terms = frozenset(analyser.terms(asked.text))
@@ -180,12 +180,12 @@ def seen_of(asked: AskedStreams, hits: Sequence[Hit]) -> dict[str, Seen]:
     return found
 
 
-def caption_of(asked: AskedStreams, document: Document, text: str) -> Caption:
+def caption_of(asked: ResolvedStreams, document: Document, text: str) -> Caption:
     """A document of one of the streams, on its clock."""
     return as_caption(document, text, asked.streams[document.source].clock)
 
 
-def moment_of(asked: AskedStreams, stretch: Stretch, captions: Sequence[Caption | None]) -> Moment:
+def moment_of(asked: ResolvedStreams, stretch: Stretch, captions: Sequence[Caption | None]) -> Moment:
     """A stretch with those of its captions that are there."""
     return Moment(
         stream=asked.streams[stretch.stream].stream.source,
@@ -197,7 +197,7 @@ def moment_of(asked: AskedStreams, stretch: Stretch, captions: Sequence[Caption 
     )
 
 
-def whole_ranges(asked: AskedStreams, hits: Sequence[Hit]) -> list[Moment]:
+def whole_ranges(asked: ResolvedStreams, hits: Sequence[Hit]) -> list[Moment]:
     """What lies in the stretches that are meant, as one moment of each stream, in the order of time."""
     found: dict[str, list[Caption]] = {}
     for hit in hits:

@@ -6,15 +6,15 @@ from datetime import datetime, timedelta
 from math import nan
 from time import perf_counter
 
-from conspectus.access.reader import Place
-from conspectus.engine.search import Filling
+from conspectus.access.reader import SourceRef
+from conspectus.engine.search import WindowBuilder
 from conspectus.engine.streams import Streaming, stream_of
 from conspectus.engine.video_query import (
     IN_RANGE,
     LEFT_OUT,
     NEARING,
-    AskedStreams,
-    Looked,
+    ParsedVideoQuery,
+    ResolvedStreams,
     caption_of,
     joined,
     may_say_time,
@@ -31,7 +31,7 @@ from conspectus.model.filter import document_row, matches
 from conspectus.model.query import Budget, Query
 from conspectus.model.records import Document, Source
 from conspectus.model.results import Hit, Retrieval
-from conspectus.model.streams import Caption, Moment, Moments, VideoQuestion, VideoWindow
+from conspectus.model.streams import Caption, Moment, Moments, StreamQuery, StreamWindow
 from conspectus.ports.timelines import Extent, Span
 from conspectus.retrieval.moments import BEFORE, TYPICAL_SECONDS, Seen, moments
 from conspectus.retrieval.query_plan import asked as checked
@@ -56,7 +56,7 @@ AROUND = "beside what was found"
 class Seeing(Streaming):
     """What streams have to say."""
 
-    async def find_moments(self, question: VideoQuestion) -> Moments:
+    async def find_moments(self, question: StreamQuery) -> Moments:
         """The stretches of streams that answer a question, best first.
 
         A question that only names a time gets what lies in it. Raises NotFound for a stream that cannot be
@@ -79,8 +79,8 @@ class Seeing(Streaming):
         )
 
     async def video_window(
-        self, question: VideoQuestion, budget: int | Budget, *, renderer: str = "text"
-    ) -> VideoWindow:
+        self, question: StreamQuery, budget: int | Budget, *, renderer: str = "text"
+    ) -> StreamWindow:
         """The context for a question to streams: its moments in the order of time, never over the budget.
 
         Raises what `find_moments` does.
@@ -95,14 +95,14 @@ class Seeing(Streaming):
 
         several = labels if len(labels) > 1 else None
         window = await self._filled(
-            search, wanted, renderer, Filling(each=SHORT, labels=several, zones=zones)
+            search, wanted, renderer, WindowBuilder(each=SHORT, labels=several, zones=zones)
         )
         shown = list(dict.fromkeys(each.document for each in window.citations))
         captions = tuple(await self._sight.inside(asked.place, shown))
         streams = {each.source: asked.streams[each.source].stream.source for each in captions}
-        return VideoWindow(captions, tuple(streams.values()), asked.plan, window)
+        return StreamWindow(captions, tuple(streams.values()), asked.plan, window)
 
-    async def _read(self, question: VideoQuestion) -> AskedStreams:
+    async def _read(self, question: StreamQuery) -> ResolvedStreams:
         """The question as it is meant: which streams, which stretch of each, and what to search for."""
         checked(question.prompt, {"limit": question.limit, "floor": question.floor}, self._parts.settings)
         place = await self._sight.place(question.collection)
@@ -122,9 +122,11 @@ class Seeing(Streaming):
         without = sorted(each.name for source, each in every.items() if source not in looked)
         if without:
             plan[LEFT_OUT] = f"{named(without)} (no such time on the clock)"
-        return AskedStreams(question, place, next(rest, question.prompt).strip(), looked, plan)
+        return ResolvedStreams(question, place, next(rest, question.prompt).strip(), looked, plan)
 
-    async def _looked(self, question: VideoQuestion, place: Place, source: Source, at: datetime) -> Looked:
+    async def _looked(
+        self, question: StreamQuery, place: SourceRef, source: Source, at: datetime
+    ) -> ParsedVideoQuery:
         clock = clock_of(source)
         span = span_of(question.range, clock)
         timed = question.read_times or span.start is not None or span.end is not None
@@ -134,10 +136,12 @@ class Seeing(Streaming):
         if question.read_times and span.start is None and span.end is None:
             said = time_said(question.prompt, face)
             if said is not None:
-                return Looked(stream, clock, replace(span, start=said.start, end=said.end), face, said)
-        return Looked(stream, clock, span, face)
+                return ParsedVideoQuery(
+                    stream, clock, replace(span, start=said.start, end=said.end), face, said
+                )
+        return ParsedVideoQuery(stream, clock, span, face)
 
-    async def _candidates(self, asked: AskedStreams, limit: int) -> Retrieval:
+    async def _candidates(self, asked: ResolvedStreams, limit: int) -> Retrieval:
         """The captions that are found; where there is nothing to search for, those that lie in the range."""
         question = asked.question
         most = min(limit, self._parts.settings.max_limit)
@@ -148,7 +152,7 @@ class Seeing(Streaming):
         query = Query(asked.text, question.collection, asked.where, limit=most, floor=question.floor)
         return await self._look(checked(query, {}, self._parts.settings), asked.place, alone=True)
 
-    async def _in_range(self, asked: AskedStreams, limit: int) -> Retrieval:
+    async def _in_range(self, asked: ResolvedStreams, limit: int) -> Retrieval:
         """The captions in the stretches that are meant, nearest first to what was said."""
         found: list[tuple[float, Hit]] = []
         for looked in asked.streams.values():
@@ -166,7 +170,7 @@ class Seeing(Streaming):
         rows = await self._sight.beginnings(documents)
         return [Hit(row.chunk, row.document, 0.0, {}, None, None) for row in rows]
 
-    async def _with_moments(self, asked: AskedStreams, found: Retrieval, limit: int) -> Retrieval:
+    async def _with_moments(self, asked: ResolvedStreams, found: Retrieval, limit: int) -> Retrieval:
         """What was found, moment by moment, each with the captions between those that were found."""
         if not asked.text:
             return found
@@ -185,7 +189,7 @@ class Seeing(Streaming):
         ]
         return replace(found, hits=(*found.hits, *beside))
 
-    async def _moments(self, asked: AskedStreams, hits: Sequence[Hit], limit: int) -> list[Moment]:
+    async def _moments(self, asked: ResolvedStreams, hits: Sequence[Hit], limit: int) -> list[Moment]:
         """The best stretches around what was found, with the captions there that were not."""
         seen = seen_of(asked, hits)
         for name, spans in self._near(asked, hits[: READ_AROUND * max(limit, 1)]).items():
@@ -208,7 +212,7 @@ class Seeing(Streaming):
             moment_of(asked, each, [captions.get(names[place]) for place in each.members]) for each in best
         ]
 
-    def _near(self, asked: AskedStreams, hits: Sequence[Hit]) -> dict[str, list[Span]]:
+    def _near(self, asked: ResolvedStreams, hits: Sequence[Hit]) -> dict[str, list[Span]]:
         """What is around hits, in the stretches that are meant, by stream."""
         near = timedelta(seconds=TYPICAL_SECONDS * (1.0 - BEFORE))
         found: dict[str, list[Span]] = {}
@@ -221,14 +225,14 @@ class Seeing(Streaming):
                 )
         return {name: joined(spans) for name, spans in found.items()}
 
-    async def _members(self, asked: AskedStreams, names: Sequence[str]) -> dict[str, Caption]:
+    async def _members(self, asked: ResolvedStreams, names: Sequence[str]) -> dict[str, Caption]:
         """Those that still exist and that the question's own filter leaves in."""
         kept = [each for each in await self._sight.inside(asked.place, names) if _matches(asked, each)]
         texts = await self._sight.texts(kept)
         return {each.id: caption_of(asked, each, texts[each.id]) for each in kept if each.id in texts}
 
 
-def _matches(asked: AskedStreams, document: Document) -> bool:
+def _matches(asked: ResolvedStreams, document: Document) -> bool:
     return matches(asked.question.where, document_row(document))
 
 

@@ -10,7 +10,7 @@ from conspectus.model.connections import Connection
 from conspectus.model.filter import And, Eq, Filter, In
 from conspectus.model.ids import DocumentId
 from conspectus.model.records import Document, Metadata, NewDocument, Source, Written
-from conspectus.ports.jobs import Ledger
+from conspectus.ports.jobs import JobStore
 from conspectus.text.hashing import stable_id
 
 PAGE = 1_000
@@ -27,7 +27,7 @@ class SourcesShelf:
     """The `WikiShelf` of a connection, as one person may use it."""
 
     def __init__(
-        self, engine: Documents, connection: Connection, ledger: Ledger, *, make: Make, write: Write
+        self, engine: Documents, connection: Connection, ledger: JobStore, *, make: Make, write: Write
     ) -> None:
         self._engine = engine
         self._connection = connection

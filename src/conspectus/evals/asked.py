@@ -9,7 +9,7 @@ from conspectus.engine import Engine
 from conspectus.evals.datasets import CitedQuestion, ConversationSet, read_conversation_set
 from conspectus.evals.talk import read_chat_set, read_meeting_set
 from conspectus.model.filter import And, Between, Eq, Filter, Not, Or, Overlaps
-from conspectus.model.query import Query, Situation
+from conspectus.model.query import Query, QueryContext
 from conspectus.model.records import NewDocument
 from conspectus.retrieval.scoring_profiles import WITHOUT
 
@@ -53,7 +53,7 @@ class Asker:
         situation = (
             None
             if self.profile is None
-            else Situation(question.conversation, question.thread, at, self.profile)
+            else QueryContext(question.conversation, question.thread, at, self.profile)
         )
         return Query(question.text, where=_known(question, here, at), situation=situation)
 

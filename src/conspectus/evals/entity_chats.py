@@ -10,11 +10,11 @@ import regex
 
 from conspectus.evals.entity_sets import ChatTurn, Span, by_conversation
 from conspectus.graph.entity_linking import Surroundings, link
-from conspectus.graph.gazetteer import Known, acronyms
+from conspectus.graph.gazetteer import Gazetteer, acronyms
 from conspectus.graph.name_keys import key_of
 from conspectus.graph.personal import meant_by, own
 from conspectus.graph.word_lists import FUNCTION_WORDS, most_common_words
-from conspectus.model.graph import ENTITY, Found, Node
+from conspectus.model.graph import ENTITY, Mention, Node
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Source
 
@@ -56,14 +56,14 @@ class TitleLinker:
             said for said, meant in learnt.meant.items() if max(meant.values()) >= LIKELY
         }
         self._nodes = {title: _node(title, names[title], spellings[title]) for title in names}
-        self._known = Known(spellings, skip=skip)
+        self._known = Gazetteer(spellings, skip=skip)
 
-    def found(self, text: str) -> list[tuple[Found, str]]:
+    def found(self, text: str) -> list[tuple[Mention, str]]:
         """The mentions in a text with the entities that they mean."""
         linked = []
         for span in self._known.find(text):
             said = text[span.start : span.end]
-            mention = Found(span.start, span.end, said, key_of(said), ENTITY)
+            mention = Mention(span.start, span.end, said, key_of(said), ENTITY)
             usual = self._learnt.meant.get(said.lower(), {})
             if mention.key in self._learnt.unlikely:
                 continue
@@ -87,7 +87,7 @@ def learnt_from(turns: Sequence[ChatTurn], titles: Sequence[str]) -> Learnt:
     for turn in turns:
         for (start, end), title in turn.links.items():
             meant[turn.text[start:end].lower()][title] += 1
-    everything = Known({said: [said] for said in meant}, skip=frozenset())
+    everything = Gazetteer({said: [said] for said in meant}, skip=frozenset())
     said_at_all: Counter[str] = Counter()
     linker, said, kept = TitleLinker(titles), Counter[str](), Counter[str]()
     for turn in turns:
@@ -112,12 +112,12 @@ class StringMatch:
         ordered = sorted(self._titles, key=lambda each: (-len(each), each))
         self._form = regex.compile(rf"(?<!\w)(?:{'|'.join(map(regex.escape, ordered))})(?!\w)")
 
-    def found(self, text: str) -> list[tuple[Found, str]]:
+    def found(self, text: str) -> list[tuple[Mention, str]]:
         """The mentions in a text with the entities that they mean."""
         lower = text.lower()
         spans = [match.span() for match in self._form.finditer(lower)] if len(lower) == len(text) else []
         return [
-            (Found(start, end, text[start:end], lower[start:end], ENTITY), self._titles[lower[start:end]])
+            (Mention(start, end, text[start:end], lower[start:end], ENTITY), self._titles[lower[start:end]])
             for start, end in spans
         ]
 
@@ -126,7 +126,7 @@ def own_things(turns: Sequence[ChatTurn], linker: TitleLinker) -> tuple[int, int
     """Of what people call their own: how many meanings agree, were found, and are true."""
     agreeing = found = true = 0
     for told in by_conversation(turns).values():
-        earlier: list[tuple[Found, str]] = []
+        earlier: list[tuple[Mention, str]] = []
         for turn in told:
             said = linker.found(turn.text)
             meant = _own_meant(turn.text, said, earlier)
@@ -138,7 +138,7 @@ def own_things(turns: Sequence[ChatTurn], linker: TitleLinker) -> tuple[int, int
 
 
 def _own_meant(
-    text: str, said: Sequence[tuple[Found, str]], earlier: Sequence[tuple[Found, str]]
+    text: str, said: Sequence[tuple[Mention, str]], earlier: Sequence[tuple[Mention, str]]
 ) -> set[str]:
     titles = {id(found): title for found, title in (*earlier, *said)}
     names = [found for found, _ in said]

@@ -13,7 +13,7 @@ from conspectus.evals.entity_sets import NamedDocument, Span
 from conspectus.graph.entity_linking import Surroundings, link
 from conspectus.graph.entity_rules import names_in
 from conspectus.graph.name_keys import key_of
-from conspectus.model.graph import ENTITY, Found, Node
+from conspectus.model.graph import ENTITY, Mention, Node
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Source
 
@@ -76,7 +76,7 @@ def linked_within(document: NamedDocument) -> dict[Span, str]:
     longest = sorted(document.entities, key=lambda span: (-_words(document.text, span), span))
     for span in longest:
         said = document.text[span[0] : span[1]]
-        mention = Found(*span, said, key_of(said), kinds.get(span, ENTITY))
+        mention = Mention(*span, said, key_of(said), kinds.get(span, ENTITY))
         recent = frozenset(node.id for node in nodes)
         node = link(mention, nodes, Surroundings(recent=recent)).node
         if node is None:

@@ -12,7 +12,7 @@ from conspectus.evals.moment_sets import MomentSet, TimedQuestion, read_moment_s
 from conspectus.evals.run import fresh_engine
 from conspectus.model.filter import EVERYTHING, Eq
 from conspectus.model.results import Hit
-from conspectus.model.streams import NewCaption, VideoQuestion
+from conspectus.model.streams import NewCaption, StreamQuery
 from conspectus.ports import Progress
 from conspectus.settings import Settings
 
@@ -84,9 +84,9 @@ class _Asker:
 
     async def by_engine(self, question: TimedQuestion) -> list[Answer]:
         if self.given.inside:
-            asked = VideoQuestion(question.text, streams=(question.video,), limit=LIMIT_INSIDE)
+            asked = StreamQuery(question.text, streams=(question.video,), limit=LIMIT_INSIDE)
         else:
-            asked = VideoQuestion(question.text, limit=LIMIT_OF_ALL)
+            asked = StreamQuery(question.text, limit=LIMIT_OF_ALL)
         found = await self.engine.find_moments(asked)
         return [Answer(each.stream.name, each.start, each.end) for each in found.moments]
 

@@ -19,7 +19,7 @@ from conspectus.evals.datasets import (
     read_retrieval_set,
 )
 from conspectus.evals.metrics import ndcg, percent, recall
-from conspectus.model.graph import GraphAsk
+from conspectus.model.graph import GraphExpansion
 from conspectus.model.query import Arm, Budget, Query
 from conspectus.model.records import NewDocument
 from conspectus.model.results import Hit
@@ -52,7 +52,7 @@ ConversationReport = TypedDict(
 async def retrieval(
     directory: str | Path,
     *,
-    graph: GraphAsk | None = None,
+    graph: GraphExpansion | None = None,
     settings: Settings | None = None,
     progress: Progress | None = None,
 ) -> dict[str, RetrievalReport]:
@@ -82,7 +82,7 @@ async def conversation(
     *,
     budget: int = 2048,
     profile: str | None = None,
-    graph: GraphAsk | None = None,
+    graph: GraphExpansion | None = None,
     settings: Settings | None = None,
     progress: Progress | None = None,
 ) -> ConversationReport:
@@ -178,7 +178,7 @@ async def _names_known(engine: Engine, progress: Progress | None) -> None:
 
 
 async def _judge(
-    run: _Run, given: RetrievalSet, name: str, *, graph: GraphAsk | None = None, deep: bool = False
+    run: _Run, given: RetrievalSet, name: str, *, graph: GraphExpansion | None = None, deep: bool = False
 ) -> RetrievalReport:
     rankings = []
     for done, judged in enumerate(given.queries, start=1):

@@ -13,12 +13,12 @@ from conspectus.engine.search import FLOOR
 from conspectus.errors import InvalidInput
 from conspectus.model.channels import (
     REPLY_TO,
-    Chain,
-    ChannelQuestion,
+    ChannelMessage,
+    ChannelQuery,
     ChannelWindow,
     ImportReport,
     NewMessage,
-    Said,
+    ReplyChain,
 )
 from conspectus.model.query import Budget
 from conspectus.model.records import Document, Receipt, Source, Written
@@ -43,15 +43,15 @@ class Engine(Protocol):
         """The document of a key in a source."""
         ...
 
-    async def latest(self, *, channel: str, collection: str = ..., limit: int = ...) -> list[Said]:
+    async def latest(self, *, channel: str, collection: str = ..., limit: int = ...) -> list[ChannelMessage]:
         """What was said last in a channel."""
         ...
 
-    async def chain(self, document: str, *, limit: int = ...) -> Chain:
+    async def chain(self, document: str, *, limit: int = ...) -> ReplyChain:
         """A message with what it takes to understand it."""
         ...
 
-    async def channel_window(self, question: ChannelQuestion, budget: int | Budget) -> ChannelWindow:
+    async def channel_window(self, question: ChannelQuery, budget: int | Budget) -> ChannelWindow:
         """Context for a question asked in a channel."""
         ...
 
@@ -130,11 +130,11 @@ class Conversations:
         """Take in an export of Slack, Discord, IRC, or of one message a line."""
         return await self._engine.import_chat(path, collection=self._collection, wait=wait)
 
-    async def latest(self, channel: str, *, limit: int = 50) -> list[Said]:
+    async def latest(self, channel: str, *, limit: int = 50) -> list[ChannelMessage]:
         """What was said last, oldest first."""
         return await self._engine.latest(channel=channel, collection=self._collection, limit=limit)
 
-    async def get_context_chain(self, channel: str, message: str, *, limit: int = 20) -> Chain:
+    async def get_context_chain(self, channel: str, message: str, *, limit: int = 20) -> ReplyChain:
         """A message with what it answers, up to the root, and with what follows from it. Raises NotFound."""
         return await self._engine.chain(await self._id(channel, message), limit=limit)
 
@@ -159,7 +159,7 @@ class Conversations:
             if "floor" in asked:
                 raise InvalidInput("floor", "is given beside min_score; give one of the two")
             asked["floor"] = similarity_of(min_score)
-        question = ChannelQuestion(
+        question = ChannelQuery(
             prompt, channel_id, collection=self._collection, related=include_related_channels, **asked
         )
         found = await self._engine.channel_window(question, max_tokens)

@@ -37,7 +37,7 @@ from conspectus.model.ids import LOCAL
 from conspectus.model.jobs import Job
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import NewDocument, Receipt
-from conspectus.model.results import Hit, Judged
+from conspectus.model.results import Hit, RankedHit
 
 LIST_LIMIT = 1_000
 DIMENSIONS = (256, 384, 512, 768, 1024, 1536)
@@ -279,7 +279,7 @@ class KnowledgeBase:
             hits = [hit for hit in hits if hit.chunk.id in kept]
         if len(hits) < RERANK_FROM:
             few = f"not reranked: fewer than {RERANK_FROM} candidates"
-            return await _ranked(engine, [Judged(hit, None) for hit in hits], few)
+            return await _ranked(engine, [RankedHit(hit, None) for hit in hits], few)
         judged = await engine.rerank(query, hits, top_n=RERANK_FROM)
         return await _ranked(engine, judged.results, judged.notice)
 
@@ -330,7 +330,7 @@ def _joined(contents: Sequence[str]) -> tuple[str, tuple[tuple[int, int], ...]]:
     return "".join(contents), tuple(spans)
 
 
-async def _ranked(engine: Engine, judged: Sequence[Judged], notice: str | None) -> list[RankedResult]:
+async def _ranked(engine: Engine, judged: Sequence[RankedHit], notice: str | None) -> list[RankedResult]:
     sources = await _sources(engine, [each.hit for each in judged])
     return [to_ranked(each, notice, sources.get(each.hit.document.source)) for each in judged]
 

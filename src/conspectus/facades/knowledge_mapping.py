@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from conspectus.model import records
-from conspectus.model.results import Hit, Judged
+from conspectus.model.results import Hit, RankedHit
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def to_result(hit: Hit, source: Source | None) -> SearchResult:
     return SearchResult(to_chunk(hit.chunk), to_document(hit.document, source), distance, hit)
 
 
-def to_ranked(judged: Judged, notice: str | None, source: Source | None) -> RankedResult:
+def to_ranked(judged: RankedHit, notice: str | None, source: Source | None) -> RankedResult:
     """A hit that a reranker was asked about."""
     hit = judged.hit
     return RankedResult(to_chunk(hit.chunk), to_document(hit.document, source), judged.relevance, notice)

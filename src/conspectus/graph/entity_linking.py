@@ -7,7 +7,7 @@ from typing import Final, Literal
 from conspectus.graph.entity_uris import BASE, uri_of
 from conspectus.graph.name_keys import key_of
 from conspectus.graph.name_similarity import INFLECTED, SURNAME, contradict, fit, is_person
-from conspectus.model.graph import Found, LinkCandidate, Linking, Node
+from conspectus.model.graph import EntityLink, LinkCandidate, Mention, Node
 
 SAME: Final = 0.9
 """From so much on, a mention and a node are the same; below they are related."""
@@ -42,13 +42,13 @@ class Surroundings:
 
 
 def link(
-    mention: Found,
+    mention: Mention,
     nodes: Iterable[Node],
     around: Surroundings = Surroundings(),
     *,
     threshold: float = THRESHOLD,
     base: str = BASE,
-) -> Linking:
+) -> EntityLink:
     """The candidates for a mention, best first, and the one that it means, if one is likely enough.
 
     Two candidates that are equally likely are none. People are never taken for one because the name of one
@@ -60,7 +60,7 @@ def link(
     ranked = sorted((_candidate(node, parts, base) for node, parts in fitting if parts), key=_order)[
         :_MOST_CANDIDATES
     ]
-    return Linking(mention, _decided(ranked, threshold), tuple(ranked))
+    return EntityLink(mention, _decided(ranked, threshold), tuple(ranked))
 
 
 def relation(score: float) -> Literal["same", "related"]:
@@ -68,7 +68,7 @@ def relation(score: float) -> Literal["same", "related"]:
     return "same" if score >= SAME else "related"
 
 
-def rivals_of(mention: Found, nodes: Sequence[Node]) -> list[Node]:
+def rivals_of(mention: Mention, nodes: Sequence[Node]) -> list[Node]:
     """The nodes that a mention's name fits whole; none where that is one at most."""
     whole = [
         node
@@ -90,7 +90,7 @@ def description_of(node: Node, beside: Iterable[str] = ()) -> str:
     return "; ".join(said)[:_LONGEST_DESCRIPTION]
 
 
-def _parts(mention: Found, node: Node, around: Surroundings) -> dict[str, float]:
+def _parts(mention: Mention, node: Node, around: Surroundings) -> dict[str, float]:
     """What speaks for a node and against it; nothing where the names have nothing in common."""
     person = is_person(node.type) or mention.type == "person"
     way, much = fit(mention.key, node.name, node.aliases, person=person)

@@ -7,11 +7,11 @@ from itertools import chain
 from typing import Final
 
 from conspectus.graph.capitals import Capitals
-from conspectus.graph.gazetteer import Known
+from conspectus.graph.gazetteer import Gazetteer
 from conspectus.graph.name_keys import key_of
 from conspectus.graph.patterns import Span, fenced, forms, numbers, quoted
 from conspectus.graph.word_lists import FUNCTION_WORDS
-from conspectus.model.graph import Found
+from conspectus.model.graph import Mention
 
 RULES: Final = "rules"
 LONGEST_PHRASE: Final = 5
@@ -27,7 +27,7 @@ class RuleExtractor:
         with_numbers: plain numbers count, too, not amounts of something alone.
     """
 
-    def __init__(self, known: Known | None = None, *, with_numbers: bool = False) -> None:
+    def __init__(self, known: Gazetteer | None = None, *, with_numbers: bool = False) -> None:
         self._known = known
         self._with_numbers = with_numbers
 
@@ -36,11 +36,11 @@ class RuleExtractor:
         """What it is called in settings and reports."""
         return RULES
 
-    async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Found]]:
+    async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Mention]]:
         """For each text its names, in order and without overlaps."""
         return await asyncio.to_thread(self.found, texts)
 
-    def found(self, texts: Sequence[str]) -> list[list[Found]]:
+    def found(self, texts: Sequence[str]) -> list[list[Mention]]:
         """What `extract` does, at once."""
         return [names_in(text, self._known, with_numbers=self._with_numbers) for text in texts]
 
@@ -48,7 +48,7 @@ class RuleExtractor:
         """Nothing to do: it holds nothing."""
 
 
-def names_in(text: str, known: Known | None = None, *, with_numbers: bool = False) -> list[Found]:
+def names_in(text: str, known: Gazetteer | None = None, *, with_numbers: bool = False) -> list[Mention]:
     """The names of a text, in order and without overlaps."""
     exact = chain(fenced(text), forms(text))
     by_hand = _known_spans(text, known) if known is not None else ()
@@ -58,7 +58,7 @@ def names_in(text: str, known: Known | None = None, *, with_numbers: bool = Fals
     return _named(text, chosen)
 
 
-def with_known(text: str, found: Iterable[Found], known: Known) -> list[Found]:
+def with_known(text: str, found: Iterable[Mention], known: Gazetteer) -> list[Mention]:
     """The names that were found, and the known ones of the text; of those that overlap the longest."""
     before = [Span(each.start, each.end, each.type, each.score) for each in found]
     return _named(text, _without_overlaps(_known_spans(text, known), before))
@@ -76,7 +76,7 @@ def phrases(text: str, *, most: int = LONGEST_PHRASE) -> list[str]:
     return [key for key in keys if key]
 
 
-def _known_spans(text: str, known: Known) -> Iterator[Span]:
+def _known_spans(text: str, known: Gazetteer) -> Iterator[Span]:
     for each in known.find(text):
         kind = each.spelling.type
         yield Span(each.start, each.end, kind, 0.95)
@@ -95,8 +95,10 @@ def _without_overlaps(*ranks: Iterable[Span]) -> list[Span]:
     return chosen
 
 
-def _named(text: str, spans: Iterable[Span]) -> list[Found]:
+def _named(text: str, spans: Iterable[Span]) -> list[Mention]:
     """Spans as names, without those of nothing that could be compared."""
     written = ((span, text[span.start : span.end]) for span in spans)
     keyed = ((span, said, key_of(said)) for span, said in written)
-    return [Found(span.start, span.end, said, key, span.type, span.score) for span, said, key in keyed if key]
+    return [
+        Mention(span.start, span.end, said, key, span.type, span.score) for span, said, key in keyed if key
+    ]

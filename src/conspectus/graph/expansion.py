@@ -13,8 +13,8 @@ from math import ceil, sqrt
 from typing import Final, TypeVar
 
 from conspectus.graph.name_keys import key_of, keys_of
-from conspectus.model.graph import Neighbour, Node
-from conspectus.ports.graphs import Mentioned, Passage
+from conspectus.model.graph import Neighbor, Node
+from conspectus.ports.graphs import Mentioned, TextPassage
 from conspectus.text.stopwords import STOP_WORDS
 
 MOST_SEEDS: Final = 10
@@ -106,7 +106,7 @@ def named(said: Sequence[Phrase], known: Iterable[str]) -> dict[str, Way]:
     return found
 
 
-def names_in(ways: Mapping[int, Way], passages: Sequence[Passage]) -> dict[str, Way]:
+def names_in(ways: Mapping[int, Way], passages: Sequence[TextPassage]) -> dict[str, Way]:
     """The names in passages that were reached, each by the best way."""
     steps = (
         (key, ways[passage.chunk].on(STEP, spelt))
@@ -135,7 +135,7 @@ def starts(names: Mapping[str, Way], called: Sequence[tuple[str, Node]]) -> dict
 
 
 def names_beyond(
-    nodes: Mapping[str, Way], called: Sequence[tuple[str, Node]], walked: Sequence[Neighbour]
+    nodes: Mapping[str, Way], called: Sequence[tuple[str, Node]], walked: Sequence[Neighbor]
 ) -> dict[str, Way]:
     """What the nodes are called besides, and what those are called that edges lead to from them."""
     steps = [

@@ -54,7 +54,7 @@ class _Words:
     spans: Sequence[tuple[int, int]]
 
 
-class Known:
+class Gazetteer:
     """Finds known names and aliases.
 
     A spelling in lower case stands for a common thing: it is found in any case, and in the plural, but not

@@ -5,7 +5,7 @@ from typing import Final
 
 import regex
 
-from conspectus.model.graph import Found
+from conspectus.model.graph import Mention
 
 _OWN: Final = regex.compile(
     r"(?<!\w)my(?:\s+(?:own|all[- ]?time|very|absolute|most|personal))*+"
@@ -27,8 +27,8 @@ def own(text: str) -> list[tuple[int, int]]:
 
 
 def meant_by(
-    text: str, reference: tuple[int, int], said: Sequence[Found], earlier: Sequence[Found] = ()
-) -> Found | None:
+    text: str, reference: tuple[int, int], said: Sequence[Mention], earlier: Sequence[Mention] = ()
+) -> Mention | None:
     """The name that a reference stands for.
 
     That is the one it is said to be ("my city is London"), else the nearest before it in the text, else the

@@ -19,7 +19,7 @@ AWAY_SECONDS = 2.0
 
 
 @dataclass(slots=True)
-class Work:
+class PendingWork:
     """One collection's worker: how far it is, and whether there came more while it ran."""
 
     task: asyncio.Task[None] | None = None
@@ -59,11 +59,11 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class Chore:
+class BackgroundTask:
     """What a worker does: whether anything waits, and all of it; more gathers up to `gathers` times."""
 
     waits: Callable[[], Awaitable[object]]
-    do: Callable[[Work], Awaitable[None]]
+    do: Callable[[PendingWork], Awaitable[None]]
     gathers: int = 1
 
 
@@ -73,13 +73,13 @@ class Workers:
     def __init__(self, turn: Turn, what: str) -> None:
         self._turn = turn
         self._what = what
-        self._works: dict[str, Work] = {}
+        self._works: dict[str, PendingWork] = {}
 
-    def of(self, collection: CollectionId) -> Work:
+    def of(self, collection: CollectionId) -> PendingWork:
         """The worker of a collection, which need not have begun."""
-        return self._works.setdefault(collection, Work())
+        return self._works.setdefault(collection, PendingWork())
 
-    def wake(self, collection: CollectionId, chore: Chore) -> Work:
+    def wake(self, collection: CollectionId, chore: BackgroundTask) -> PendingWork:
         """Make sure that a worker is running that will see everything committed before this call."""
         work = self.of(collection)
         work.again, work.error = True, None
@@ -89,7 +89,9 @@ class Workers:
             work.task = asyncio.create_task(self._run(work, chore))
         return work
 
-    async def settle(self, work: Work, total: Callable[[], Awaitable[int]], progress: Progress | None) -> int:
+    async def settle(
+        self, work: PendingWork, total: Callable[[], Awaitable[int]], progress: Progress | None
+    ) -> int:
         """Wait until a worker that was just woken is done; how much it did. Raises what stopped it."""
         work.wanted.set()
         before, most = work.done, await total()
@@ -112,13 +114,13 @@ class Workers:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _run(self, work: Work, chore: Chore) -> None:
+    async def _run(self, work: PendingWork, chore: BackgroundTask) -> None:
         try:
             await self._attempts(work, chore)
         finally:
             work.ended = time.monotonic()
 
-    async def _attempts(self, work: Work, chore: Chore) -> None:
+    async def _attempts(self, work: PendingWork, chore: BackgroundTask) -> None:
         failures = 0
         while work.again:
             await work.gathering(chore.gathers)
@@ -143,14 +145,14 @@ class Workers:
                 work.error = StorageError(f"{self._what} stopped: {fault}")
                 return
 
-    async def _drain(self, work: Work, chore: Chore) -> None:
+    async def _drain(self, work: PendingWork, chore: BackgroundTask) -> None:
         while await chore.waits():
             with suppress(TurnLost):
                 if await self._done_in_turn(work, chore):
                     return
             await asyncio.sleep(POLL_SECONDS)
 
-    async def _done_in_turn(self, work: Work, chore: Chore) -> bool:
+    async def _done_in_turn(self, work: PendingWork, chore: BackgroundTask) -> bool:
         async with self._turn() as mine:
             if mine:
                 await chore.do(work)

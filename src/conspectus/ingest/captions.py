@@ -30,7 +30,7 @@ VIDEO: Final = "video"
 """Metadata of a caption in a file of many videos: which one it is of."""
 
 
-class Taking(TypedDict, total=False):
+class CaptionImportOptions(TypedDict, total=False):
     """How files of captions are taken in.
 
     With `sentences` (the default) cues are put together to sentences; without `replace` a caption that
@@ -44,7 +44,7 @@ class Taking(TypedDict, total=False):
 
 
 @dataclass(slots=True)
-class Taken:
+class CaptionCounts:
     """What an import came to so far."""
 
     streams: dict[str, int] = field(default_factory=dict)

@@ -21,7 +21,7 @@ LONGEST_FILE_NAME = 200
 """In bytes; file systems take 255."""
 
 
-class Posting(TypedDict, total=False):
+class MessageImportOptions(TypedDict, total=False):
     """How messages are stored.
 
     `link` (true unless given) finds what a message seems to answer where nobody says; `wait` returns when

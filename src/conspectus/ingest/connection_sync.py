@@ -18,7 +18,7 @@ from typing import Protocol, TypeVar
 
 from conspectus.errors import Conflict, FetchFailed, InvalidInput, NotFound, UnreadableFile
 from conspectus.ingest.pipeline import BATCH_CHARACTERS, BATCH_DOCUMENTS
-from conspectus.model.connections import Connection, Entry, Listing, SyncReport
+from conspectus.model.connections import Connection, ConnectorEntry, Listing, SyncReport
 from conspectus.model.ids import DocumentId
 from conspectus.model.records import Document, NewDocument, Source, Written
 from conspectus.ports import Progress
@@ -89,7 +89,7 @@ class _Run:
     connector: Connector
     shelf: WikiShelf
     progress: Progress | None
-    retry: dict[str, Entry]
+    retry: dict[str, ConnectorEntry]
     listed: set[str] = field(default_factory=set)
     spaces: set[str] = field(default_factory=set)
     counts: Counter[str] = field(default_factory=Counter)
@@ -136,7 +136,7 @@ class _Run:
         for space in sorted(spaces_gone):
             await self._remove_space(space)
 
-    async def _take_pages(self, entries: Iterable[Entry]) -> None:
+    async def _take_pages(self, entries: Iterable[ConnectorEntry]) -> None:
         """Parents before children, space by space; where they go round in a circle, without parents."""
         waiting = {each.key: each for each in map(_rooted, entries)}
         while waiting:
@@ -150,11 +150,11 @@ class _Run:
                 for some in _slices([each for each in ready if each.space == space], BATCH_DOCUMENTS):
                     await self._take_batch(source, some)
 
-    async def _take_batch(self, source: Source, entries: Sequence[Entry]) -> None:
+    async def _take_batch(self, source: Source, entries: Sequence[ConnectorEntry]) -> None:
         known = await _Known.of(self.shelf, source, entries)
         changed = [each for each in entries if not known.has(each)]
         await self._settled(known, [each for each in entries if known.has(each)], "unchanged")
-        batch: list[tuple[Entry, NewDocument]] = []
+        batch: list[tuple[ConnectorEntry, NewDocument]] = []
         size = 0
         for entry in changed:
             page = await self._fetch(entry)
@@ -167,7 +167,7 @@ class _Run:
                 batch, size = [], 0
         await self._write(known, batch)
 
-    async def _fetch(self, entry: Entry) -> NewDocument | None:
+    async def _fetch(self, entry: ConnectorEntry) -> NewDocument | None:
         """The page, or nothing where it failed or is gone; gone is not a failure."""
         try:
             page = await self.connector.fetch(entry)
@@ -184,7 +184,7 @@ class _Run:
         self.in_vain = 0
         return page
 
-    def _document(self, entry: Entry, page: NewDocument, known: "_Known") -> NewDocument:
+    def _document(self, entry: ConnectorEntry, page: NewDocument, known: "_Known") -> NewDocument:
         facts = {"wiki": self.connection.id, "space": entry.space, "revision": entry.revision}
         parent = None if entry.parent is None else known.here.get(entry.parent)
         return replace(
@@ -195,7 +195,7 @@ class _Run:
             metadata={**page.metadata, **facts},
         )
 
-    async def _write(self, known: "_Known", batch: Sequence[tuple[Entry, NewDocument]]) -> None:
+    async def _write(self, known: "_Known", batch: Sequence[tuple[ConnectorEntry, NewDocument]]) -> None:
         if not batch:
             return
         try:
@@ -210,7 +210,7 @@ class _Run:
         for (entry, _), result in zip(batch, written, strict=True):
             await self._settled(known, [entry], result.outcome)
 
-    async def _settled(self, known: "_Known", entries: Sequence[Entry], outcome: str) -> None:
+    async def _settled(self, known: "_Known", entries: Sequence[ConnectorEntry], outcome: str) -> None:
         """These pages are stored as listed; what they were in another space goes."""
         moved = [each.id for entry in entries for each in known.elsewhere.get(entry.key, ())]
         await self._delete(moved)
@@ -220,7 +220,7 @@ class _Run:
         if self.progress is not None and entries:
             self.progress("syncing", self.counts.total() - self.counts["deleted"], 0)
 
-    def _fail(self, entry: Entry, fault: Exception) -> None:
+    def _fail(self, entry: ConnectorEntry, fault: Exception) -> None:
         name = f"{entry.title} ({entry.key})" if entry.title else entry.key
         self.failures.append((name, str(fault)[:MESSAGE_LENGTH]))
         self.retry[entry.key] = entry
@@ -262,7 +262,7 @@ class _Known:
     elsewhere: dict[str, list[Document]]
 
     @classmethod
-    async def of(cls, shelf: WikiShelf, source: Source, entries: Sequence[Entry]) -> "_Known":
+    async def of(cls, shelf: WikiShelf, source: Source, entries: Sequence[ConnectorEntry]) -> "_Known":
         parents = {each.parent for each in entries if each.parent is not None}
         stored = await shelf.find(sorted({each.key for each in entries} | parents))
         elsewhere: dict[str, list[Document]] = {}
@@ -271,24 +271,24 @@ class _Known:
                 elsewhere.setdefault(each.key, []).append(each)
         return cls(source, {each.key: each for each in stored if each.source == source.id}, elsewhere)
 
-    def has(self, entry: Entry) -> bool:
+    def has(self, entry: ConnectorEntry) -> bool:
         """Whether the page is stored as it is listed."""
         stored = self.here.get(entry.key)
         return stored is not None and stored.metadata.get("revision") == entry.revision
 
 
-def _opened(cursor: str | None) -> tuple[str | None, dict[str, Entry]]:
+def _opened(cursor: str | None) -> tuple[str | None, dict[str, ConnectorEntry]]:
     """The connector's own cursor, and the pages that failed before."""
     if cursor is None:
         return None, {}
     try:
         envelope = json.loads(cursor)
-        return envelope["cursor"], {each["key"]: Entry(**each) for each in envelope["retry"]}
+        return envelope["cursor"], {each["key"]: ConnectorEntry(**each) for each in envelope["retry"]}
     except (ValueError, KeyError, TypeError):
         return None, {}
 
 
-def _rooted(entry: Entry) -> Entry:
+def _rooted(entry: ConnectorEntry) -> ConnectorEntry:
     return replace(entry, parent=None) if entry.parent == entry.key else entry
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from conspectus.errors import ProviderError, ProviderUnavailable
 from conspectus.model.records import EmbeddingSpace
-from conspectus.model.retry_policy import Patience
+from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports import Vectors
 from conspectus.ports.jobs import ASKING, asking
 
@@ -40,7 +40,7 @@ class BatchEmbedder(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Sharing:
+class BatchSharing:
     """How batches are shared: `texts` at most in one, sent after `wait` seconds even if it is not full.
 
     `at_once` batches of one input type may be under way; what comes meanwhile waits and shares the next.
@@ -92,10 +92,14 @@ class EmbedQueue:
     """
 
     def __init__(
-        self, inner: BatchEmbedder, *, sharing: Sharing | None = None, patience: Patience | None = None
+        self,
+        inner: BatchEmbedder,
+        *,
+        sharing: BatchSharing | None = None,
+        patience: RetryPolicy | None = None,
     ) -> None:
         self._inner = inner
-        chosen, patience = sharing or Sharing(), patience or Patience()
+        chosen, patience = sharing or BatchSharing(), patience or RetryPolicy()
         chosen = replace(chosen, texts=min(chosen.texts, inner.most))
         self._documents = _Lane(inner, "document", chosen, patience)
         self._queries = _Lane(inner, "query", chosen, patience)
@@ -129,8 +133,8 @@ class _Lane:
 
     inner: BatchEmbedder
     kind: InputType
-    sharing: Sharing
-    patience: Patience
+    sharing: BatchSharing
+    patience: RetryPolicy
     waiting: deque[_Text] = field(default_factory=deque)
     running: dict[asyncio.Task[None], Sequence[_Text]] = field(default_factory=dict)
     timer: asyncio.Task[None] | None = None

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from conspectus.errors import ConspectusError, ProviderError
-from conspectus.ingest.background_workers import POLL_SECONDS, Chore, Work, Workers
+from conspectus.ingest.background_workers import POLL_SECONDS, BackgroundTask, PendingWork, Workers
 from conspectus.model.ids import ChunkId, CollectionId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Collection
@@ -111,10 +111,12 @@ class Backfill:
         self._workers = Workers(turn, "embedding")
         self._follow = follow
 
-    def wake(self, collection: Collection, embedder: Embedder) -> Work:
+    def wake(self, collection: Collection, embedder: Embedder) -> PendingWork:
         """Make sure that a worker is running that will see everything committed before this call."""
         waits = partial(self._records.count_unembedded, collection.id, embedder.space)
-        return self._workers.wake(collection.id, Chore(waits, partial(self._embed_all, collection, embedder)))
+        return self._workers.wake(
+            collection.id, BackgroundTask(waits, partial(self._embed_all, collection, embedder))
+        )
 
     def problem(self, collection: Collection) -> ConspectusError | None:
         """Why the last worker of the collection gave up, if it did."""
@@ -136,7 +138,7 @@ class Backfill:
         """Stop all workers; what they did not finish is found again at the next start."""
         await self._workers.close()
 
-    async def _embed_all(self, collection: Collection, embedder: Embedder, work: Work) -> None:
+    async def _embed_all(self, collection: Collection, embedder: Embedder, work: PendingWork) -> None:
         """Portion by portion, until no chunk lacks a vector, those included that other processes embed."""
         start = 0
         while True:
@@ -153,7 +155,7 @@ class Backfill:
                 return
 
     async def _embed_portion(
-        self, portion: range, collection: Collection, embedder: Embedder, *, work: Work
+        self, portion: range, collection: Collection, embedder: Embedder, *, work: PendingWork
     ) -> bool:
         """Embed what waits of the documents that end in a portion; False if another process does."""
 

@@ -9,11 +9,11 @@ from functools import partial
 
 from conspectus.errors import ConspectusError, ProviderError, ProviderUnavailable
 from conspectus.graph.name_keys import key_of
-from conspectus.ingest.background_workers import Chore, Work, Workers
-from conspectus.model.graph import Found
+from conspectus.ingest.background_workers import BackgroundTask, PendingWork, Workers
+from conspectus.model.graph import Mention
 from conspectus.model.ids import CollectionId
 from conspectus.ports import Progress
-from conspectus.ports.graphs import SUBJECT, Extractor, Names, Unread
+from conspectus.ports.graphs import SUBJECT, EntityExtractor, MentionStore, Unread
 from conspectus.ports.locks import Turn
 
 BATCH = 100
@@ -28,37 +28,39 @@ _ASIDE = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*$")
 _ENDS = re.compile(r"[?!\n]")
 
 
-def title_names(title: str) -> list[Found]:
+def title_names(title: str) -> list[Mention]:
     """The name that a title is, with and without what is said in brackets after it."""
     if not title.strip() or len(title.split()) > LONGEST_TITLE or _ENDS.search(title):
         return []
     bare = _ASIDE.sub("", title)
     spelt = {key_of(each): each for each in (title, bare) if each.strip()}
-    return [Found(0, 0, name.strip(), key, SUBJECT) for key, name in spelt.items() if key]
+    return [Mention(0, 0, name.strip(), key, SUBJECT) for key, name in spelt.items() if key]
 
 
 class NameReader:
     """Starts, watches and stops the readers of one engine."""
 
-    def __init__(self, names: Names, turn: Turn, extractor: Callable[[], Extractor]) -> None:
+    def __init__(self, names: MentionStore, turn: Turn, extractor: Callable[[], EntityExtractor]) -> None:
         self._names = names
         self._workers = Workers(turn, "looking for names")
         self._make = extractor
-        self._extractor: Extractor | None = None
+        self._extractor: EntityExtractor | None = None
         self._refused: dict[str, ProviderError] = {}
 
-    def extractor(self) -> Extractor:
+    def extractor(self) -> EntityExtractor:
         """What finds names here, made when it is first needed."""
         if self._extractor is None:
             self._extractor = self._make()
         return self._extractor
 
-    def wake(self, collection: CollectionId) -> Work:
+    def wake(self, collection: CollectionId) -> PendingWork:
         """Make sure that a reader is running that will see everything committed before this call."""
         if not self._workers.of(collection).runs:
             self._refused.pop(collection, None)
         waits = partial(self._names.unread, collection, limit=1)
-        return self._workers.wake(collection, Chore(waits, partial(self._read, collection), MOST_GATHERINGS))
+        return self._workers.wake(
+            collection, BackgroundTask(waits, partial(self._read, collection), MOST_GATHERINGS)
+        )
 
     def problem(self, collection: CollectionId) -> ConspectusError | None:
         """Why the last reader of the collection gave up, or a passage that could not be looked through."""
@@ -78,7 +80,7 @@ class NameReader:
         if self._extractor is not None:
             await self._extractor.close()
 
-    async def _read(self, collection: CollectionId, work: Work) -> None:
+    async def _read(self, collection: CollectionId, work: PendingWork) -> None:
         while batch := await self._names.unread(collection, limit=BATCH):
             found = await self._found(collection, batch)
             await self._names.put({each.chunk: names for each, names in zip(batch, found, strict=True)})
@@ -86,7 +88,7 @@ class NameReader:
             if len(batch) < BATCH:
                 await work.gathering(MOST_GATHERINGS)
 
-    async def _found(self, collection: CollectionId, batch: Sequence[Unread]) -> list[list[Found]]:
+    async def _found(self, collection: CollectionId, batch: Sequence[Unread]) -> list[list[Mention]]:
         """The names of each; one whose text is refused has those of its title, and that is told."""
         try:
             texts = await self.extractor().extract([each.text for each in batch])
@@ -102,10 +104,10 @@ class NameReader:
         return [_kept(each, names) for each, names in zip(batch, texts, strict=True)]
 
 
-def _kept(unread: Unread, found: Sequence[Found]) -> list[Found]:
-    first: dict[str, Found] = {}
-    about = [Found(0, 0, name, key_of(name), SUBJECT) for name in unread.about]
-    told = [Found(0, 0, name, key_of(name), "entity") for name in unread.told]
+def _kept(unread: Unread, found: Sequence[Mention]) -> list[Mention]:
+    first: dict[str, Mention] = {}
+    about = [Mention(0, 0, name, key_of(name), SUBJECT) for name in unread.about]
+    told = [Mention(0, 0, name, key_of(name), "entity") for name in unread.told]
     for each in (*title_names(unread.title), *about, *found, *told):
         if each.key:
             first.setdefault(each.key, each)

@@ -25,7 +25,7 @@ class Pages(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class KnownFile:
     """What is stored already: how to list it and how to delete from it."""
 
     pages: Pages
@@ -135,7 +135,7 @@ def placed(path: str | Path, source: str | None) -> tuple[Path, str, str]:
     return whole, source, f"{folder.name}/" if whole.is_dir() else ""
 
 
-async def take_in(intake: Intake, roots: Sequence[Root], kept: Kept, *, prune: bool) -> FilesReport:
+async def take_in(intake: Intake, roots: Sequence[Root], kept: KnownFile, *, prune: bool) -> FilesReport:
     """Take in every file below the roots, then delete what their files no longer hold.
 
     With `prune`, the documents of files that are gone are deleted too. A path that does not exist raises
@@ -158,7 +158,7 @@ async def take_in(intake: Intake, roots: Sequence[Root], kept: Kept, *, prune: b
     return intake.report
 
 
-async def _gone(kept: Kept, roots: Sequence[Root], *, prune: bool) -> AsyncIterator[Document]:
+async def _gone(kept: KnownFile, roots: Sequence[Root], *, prune: bool) -> AsyncIterator[Document]:
     """The stored documents of one source that are no longer in their files, or whose files are gone."""
     keys: dict[str, set[str]] = {}
     for root in roots:
@@ -181,7 +181,7 @@ async def _gone(kept: Kept, roots: Sequence[Root], *, prune: bool) -> AsyncItera
                 yield document
 
 
-async def _documents(kept: Kept, where: Filter) -> AsyncIterator[Document]:
+async def _documents(kept: KnownFile, where: Filter) -> AsyncIterator[Document]:
     cursor: str | None = None
     while True:
         page = await kept.pages(where=where, after=cursor)

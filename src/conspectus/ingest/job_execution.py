@@ -25,9 +25,9 @@ from conspectus.errors import (
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import FINISHED, Job, JobState
 from conspectus.model.records import Metadata
-from conspectus.model.retry_policy import Patience
+from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports import Clock
-from conspectus.ports.jobs import JobTurn, Ledger
+from conspectus.ports.jobs import JobStore, JobTurn
 
 logger = logging.getLogger(__name__)
 
@@ -89,11 +89,11 @@ class Runner:
     told so by the ledger: the number of attempts there is no longer the one that it began.
     """
 
-    ledger: Ledger
+    ledger: JobStore
     work: Work
     clean_up: Callable[[JobId], Awaitable[None]]
     clock: Clock
-    patience: Patience
+    patience: RetryPolicy
     alone: JobTurn
 
     async def __call__(self, job_id: JobId) -> None:

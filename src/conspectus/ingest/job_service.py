@@ -16,7 +16,7 @@ from conspectus.errors import StorageError
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import FINISHED
 from conspectus.ports import Clock
-from conspectus.ports.jobs import JobFiles, Jobs, JobScope, Ledger, Run
+from conspectus.ports.jobs import JobFiles, Jobs, JobScope, JobStore, Run
 from conspectus.ports.locks import Turn
 
 logger = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ class JobService:
     """Starts with the first job or when told to; may be closed without having been started."""
 
     def __init__(
-        self, ledger: Ledger, files: JobFiles, *, turn: Turn, open_jobs: OpenJobs, clock: Clock
+        self, ledger: JobStore, files: JobFiles, *, turn: Turn, open_jobs: OpenJobs, clock: Clock
     ) -> None:
         self._ledger = ledger
         self._files = files

@@ -7,7 +7,7 @@ from typing import Final
 from conspectus.errors import CollectionGone, NotFound
 from conspectus.ingest.client_vectors import GivenVectors
 from conspectus.ingest.embedding_worker import embed_pending
-from conspectus.ingest.open_indexes import Shelves
+from conspectus.ingest.open_indexes import OpenIndexes
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection
 from conspectus.model.reports import CheckReport, CollectionStatus
@@ -17,7 +17,9 @@ from conspectus.ports import Embedder, Progress, Records
 ATTEMPTS: Final = 5
 
 
-async def collection_status(records: Records, shelves: Shelves, collection: Collection) -> CollectionStatus:
+async def collection_status(
+    records: Records, shelves: OpenIndexes, collection: Collection
+) -> CollectionStatus:
     """One collection in numbers, its index brought up to the records."""
     space = collection.space
     counts = await records.counts(collection.id)
@@ -37,7 +39,7 @@ async def collection_status(records: Records, shelves: Shelves, collection: Coll
     )
 
 
-async def check(records: Records, shelves: Shelves) -> CheckReport:
+async def check(records: Records, shelves: OpenIndexes) -> CheckReport:
     """Compare the records with every index, and let the database check itself; repairs nothing."""
     found = {}
     for each in await records.collections():
@@ -45,7 +47,7 @@ async def check(records: Records, shelves: Shelves) -> CheckReport:
     return CheckReport(records=tuple(await records.check()), index=found)
 
 
-async def purge(records: Records, shelves: Shelves, *, sweep: Callable[[], Awaitable[None]]) -> None:
+async def purge(records: Records, shelves: OpenIndexes, *, sweep: Callable[[], Awaitable[None]]) -> None:
     """Return only when no file holds anything that a purge was begun for.
 
     `sweep` deletes the indexes of collections that are gone. Raises StorageBusy.
@@ -58,7 +60,7 @@ async def purge(records: Records, shelves: Shelves, *, sweep: Callable[[], Await
     await records.purge(tuple(begun))
 
 
-async def _purge_index(shelves: Shelves, collection: CollectionId) -> None:
+async def _purge_index(shelves: OpenIndexes, collection: CollectionId) -> None:
     """Again where the index is deleted or replaced meanwhile. Raises NotFound for the collection."""
     for attempt in range(ATTEMPTS):
         try:
@@ -72,7 +74,7 @@ async def _purge_index(shelves: Shelves, collection: CollectionId) -> None:
 
 async def move(
     records: Records,
-    shelves: Shelves,
+    shelves: OpenIndexes,
     collection: Collection,
     embedder: Embedder,
     *,
@@ -93,7 +95,7 @@ async def move(
 
 async def _made(
     records: Records,
-    shelves: Shelves,
+    shelves: OpenIndexes,
     collection: Collection,
     embedder: Embedder,
     progress: Progress | None,

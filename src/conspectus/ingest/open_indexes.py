@@ -11,13 +11,13 @@ from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader, Records
 
-OpenIndex = Callable[[Collection, EmbeddingSpace | None, Reader], Awaitable[Index]]
+IndexOpener = Callable[[Collection, EmbeddingSpace | None, Reader], Awaitable[Index]]
 
 WORTH_WRITING = 1_000
 
 
 @dataclass(slots=True)
-class Shelf:
+class OpenIndex:
     """One collection's index in the space that answers now."""
 
     collection: Collection
@@ -31,18 +31,18 @@ class Shelf:
         return (self.collection.created, self.space) == (collection.created, collection.space)
 
 
-class Shelves:
+class OpenIndexes:
     """Opens indexes when they are first needed, and anew when a collection moves to another space."""
 
-    def __init__(self, records: Records, open_index: OpenIndex) -> None:
+    def __init__(self, records: Records, open_index: IndexOpener) -> None:
         self._records = records
         self._open_index = open_index
-        self._shelves: dict[str, Shelf] = {}
+        self._shelves: dict[str, OpenIndex] = {}
         self._behind: dict[str, asyncio.Task[None]] = {}
         self._away: set[str] = set()
         self._opening = asyncio.Lock()
 
-    async def current(self, collection: Collection) -> Shelf:
+    async def current(self, collection: Collection) -> OpenIndex:
         """The collection's shelf, holding every change committed before the collection was read."""
         shelf = self._shelves.get(collection.id)
         if shelf is None or not shelf.fits(collection):
@@ -53,7 +53,7 @@ class Shelves:
         self._away.discard(collection.id)
         return shelf
 
-    async def newest(self, collection: CollectionId) -> Shelf:
+    async def newest(self, collection: CollectionId) -> OpenIndex:
         """The collection's shelf, holding every change committed before this call. Raises NotFound."""
         return await self.current(await self._found(collection))
 
@@ -83,10 +83,10 @@ class Shelves:
         """Wait until no index follows any more."""
         await asyncio.gather(*self._behind.values())
 
-    async def another(self, collection: Collection, space: EmbeddingSpace | None) -> Shelf:
+    async def another(self, collection: Collection, space: EmbeddingSpace | None) -> OpenIndex:
         """A shelf in a space that does not answer yet; the caller closes its index."""
         reader = self._records.reader(collection.id, space)
-        return Shelf(collection, space, reader, await self._open_index(collection, space, reader))
+        return OpenIndex(collection, space, reader, await self._open_index(collection, space, reader))
 
     async def drop(self, collection: Collection) -> None:
         """Close the collection's index; the next call to `current` opens it anew."""
@@ -122,7 +122,7 @@ class Shelves:
             raise NotFound("collection", collection)
         return found
 
-    async def _open(self, collection: Collection) -> Shelf:
+    async def _open(self, collection: Collection) -> OpenIndex:
         async with self._opening:
             held = self._shelves.get(collection.id)
             if held is not None and held.fits(collection):

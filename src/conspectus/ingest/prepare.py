@@ -16,10 +16,10 @@ from conspectus.model.records import (
     Metadata,
     NewDocument,
     Period,
-    Place,
     PreparedChunk,
     PreparedDocument,
     Source,
+    TextPosition,
 )
 from conspectus.ports import CountTokens
 from conspectus.settings import Settings
@@ -29,7 +29,7 @@ from conspectus.text.hashing import content_hash, stable_id
 from conspectus.text.key_lengths import KEY_BYTES, NAME_BYTES, fitting
 from conspectus.text.positions import checked, combined, headings_in, path_of, place_at
 from conspectus.text.sections import sections_of
-from conspectus.text.splitter import Piece, SplitOptions, split
+from conspectus.text.splitter import SplitOptions, TextSpan, split
 from conspectus.text.times import canonical, parse_instant
 from conspectus.text.vectors import unit
 
@@ -38,7 +38,7 @@ SECTIONS = "cut at sections"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class DocumentLimits:
     """What one document may hold; sizes in characters, metadata in bytes of JSON and levels."""
 
     characters: int
@@ -51,7 +51,7 @@ class Preparation:
     """Everything that preparing a document depends on besides the document."""
 
     source: Source
-    limits: Limits
+    limits: DocumentLimits
     chunk_size: int
     chunk_overlap: int
     count: CountTokens
@@ -62,7 +62,7 @@ class Preparation:
         """As the settings say."""
         return cls(
             source=source,
-            limits=Limits(
+            limits=DocumentLimits(
                 characters=settings.max_document_characters,
                 metadata_bytes=settings.max_metadata_bytes,
                 metadata_depth=settings.max_metadata_depth,
@@ -136,30 +136,30 @@ def own_spans(chunks: Sequence[Chunk], new: NewDocument, by: Preparation) -> tup
     return () if stored == split_anew else stored
 
 
-def _places(new: NewDocument, text: str) -> tuple[Place, ...]:
+def _places(new: NewDocument, text: str) -> tuple[TextPosition, ...]:
     return combined(checked(new.places, new.text), tuple(headings_in(text, new.syntax)))
 
 
-def _pieces(new: NewDocument, text: str, places: Sequence[Place], by: Preparation) -> list[Piece]:
+def _pieces(new: NewDocument, text: str, places: Sequence[TextPosition], by: Preparation) -> list[TextSpan]:
     """The pieces that the caller asks for, else those that the splitter finds."""
     if new.spans and len(text) != len(new.text):
         raise InvalidInput("spans", "refer to a text that cannot be stored as it is")
     if new.spans:
         return [
-            Piece(position, start, end, text[start:end]) for position, (start, end) in enumerate(new.spans)
+            TextSpan(position, start, end, text[start:end]) for position, (start, end) in enumerate(new.spans)
         ]
     options = SplitOptions(size=by.chunk_size, overlap=by.chunk_overlap, syntax=new.syntax)
     sections = definitions(text) if new.syntax == "code" else sections_of(places)
     return split(text, options, sections=sections) if text.strip() else []
 
 
-def _first_visible(text: str, piece: Piece, after: int) -> int:
+def _first_visible(text: str, piece: TextSpan, after: int) -> int:
     """Where what a piece adds to those before it begins to be seen."""
     start = max(piece.start, after)
     return piece.end - len(text[start : piece.end].lstrip())
 
 
-def _chunk(piece: Piece, place: Place, count: CountTokens) -> PreparedChunk:
+def _chunk(piece: TextSpan, place: TextPosition, count: CountTokens) -> PreparedChunk:
     return PreparedChunk(
         position=piece.position,
         text=piece.text,
@@ -208,7 +208,7 @@ def period(value: datetime | Period | str | float | None) -> Period | None:
     return Period(start, end)
 
 
-def storable(metadata: Mapping[str, object], limits: Limits) -> Metadata:
+def storable(metadata: Mapping[str, object], limits: DocumentLimits) -> Metadata:
     """Metadata as plain JSON with instants as canonical strings. Raises InvalidInput or TooLarge."""
     if not metadata:
         return {}

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.integrations.engine_protocol import AdapterEngine
-from conspectus.model.memory import MEMORY, ConversationSummary, Forgetting, Memory, NewMemory, Scope
+from conspectus.model.memory import MEMORY, ConversationSummary, Memory, MemorySelection, NewMemory, Scope
 from conspectus.text.clean import clean
 
 Item: TypeAlias = dict[str, Any]
@@ -93,7 +93,7 @@ class Turns:
         """Forget these turns, and return how many there were."""
         gone = 0
         for start in range(0, len(memories), PAGE):
-            what = Forgetting(ids=tuple(memory.id for memory in memories[start : start + PAGE]))
+            what = MemorySelection(ids=tuple(memory.id for memory in memories[start : start + PAGE]))
             gone += (await engine.forget(what, scope=self.scope, collection=self.collection)).memories
         return gone
 

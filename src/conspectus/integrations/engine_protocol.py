@@ -6,14 +6,14 @@ from typing import Any, Protocol
 from conspectus.model.filter import Filter
 from conspectus.model.memory import (
     ConversationSummary,
-    ForgetReceipt,
-    Forgetting,
     MemoryClass,
     MemoryPage,
-    MemoryQuestion,
+    MemoryQuery,
+    MemoryReceipt,
+    MemorySelection,
     MemoryWindow,
+    MemoryWritten,
     NewMemory,
-    Remembered,
     Scope,
 )
 from conspectus.model.query import Budget, Query
@@ -76,7 +76,7 @@ class AdapterEngine(Protocol):
 
     async def remember(
         self, memories: Iterable[NewMemory], *, scope: Scope, collection: str = ...
-    ) -> list[Remembered]:
+    ) -> list[MemoryWritten]:
         """Keep memories."""
         ...
 
@@ -93,7 +93,7 @@ class AdapterEngine(Protocol):
         """A page of memories in the order of time."""
         ...
 
-    async def memory_window(self, question: MemoryQuestion, budget: int | Budget) -> MemoryWindow:
+    async def memory_window(self, question: MemoryQuery, budget: int | Budget) -> MemoryWindow:
         """Context from memory."""
         ...
 
@@ -103,7 +103,7 @@ class AdapterEngine(Protocol):
         """Change fields of a memory."""
         ...
 
-    async def forget(self, what: Forgetting, *, scope: Scope, collection: str = ...) -> ForgetReceipt:
+    async def forget(self, what: MemorySelection, *, scope: Scope, collection: str = ...) -> MemoryReceipt:
         """Delete memories."""
         ...
 

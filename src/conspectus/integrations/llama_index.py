@@ -15,8 +15,8 @@ from conspectus.errors import MissingExtra
 from conspectus.integrations.chat_messages import Turns, nothing_yet
 from conspectus.integrations.engine_protocol import AdapterEngine
 from conspectus.integrations.event_loop import Calls, Given, Work, calls_to
-from conspectus.integrations.passages import Ask, Passage
-from conspectus.model.memory import MEMORY, MemoryQuestion, Scope
+from conspectus.integrations.passages import Ask, RetrievedPassage
+from conspectus.model.memory import MEMORY, MemoryQuery, Scope
 
 try:
     from llama_index.core.base.base_retriever import BaseRetriever
@@ -63,7 +63,7 @@ class ConspectusRetriever(BaseRetriever):
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return [_node(each) for each in await self._calls.run(self._passages(query_bundle))]
 
-    def _passages(self, query_bundle: QueryBundle) -> Work[list[Passage]]:
+    def _passages(self, query_bundle: QueryBundle) -> Work[list[RetrievedPassage]]:
         return lambda engine: self._ask.passages(engine, query_bundle.query_str)
 
     def close(self) -> None:
@@ -96,7 +96,7 @@ class ConspectusMemoryBlock(BaseMemoryBlock[str]):
         text = messages[-1].content if messages else None
         if not text:
             return ""
-        question = MemoryQuestion(text, Scope(self.user, self.agent), self.collection, recent=0)
+        question = MemoryQuery(text, Scope(self.user, self.agent), self.collection, recent=0)
 
         async def work(engine: AdapterEngine) -> str:
             with nothing_yet():
@@ -116,7 +116,7 @@ class ConspectusMemoryBlock(BaseMemoryBlock[str]):
         self._calls.close()
 
 
-def _node(passage: Passage) -> NodeWithScore:
+def _node(passage: RetrievedPassage) -> NodeWithScore:
     metadata = passage.metadata
     hidden = sorted(metadata)
     node = TextNode(

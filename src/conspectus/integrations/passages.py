@@ -32,7 +32,7 @@ class Ask:
     tokenizer: str = "o200k_base"
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    async def passages(self, engine: AdapterEngine, question: str) -> list["Passage"]:
+    async def passages(self, engine: AdapterEngine, question: str) -> list["RetrievedPassage"]:
         """The best passages, best first; within a budget in the order in which they read."""
         if self.limit == 0:
             return []
@@ -46,8 +46,8 @@ class Ask:
         return await _named(engine, self._fitting(engine, shown, self.budget))
 
     def _fitting(
-        self, engine: AdapterEngine, passages: Sequence["Passage"], budget: int
-    ) -> Sequence["Passage"]:
+        self, engine: AdapterEngine, passages: Sequence["RetrievedPassage"], budget: int
+    ) -> Sequence["RetrievedPassage"]:
         """Nearly always all: a window that fits holds the same texts and more."""
         count = engine.counter(self.tokenizer)
         while passages and count(BETWEEN.join(each.text for each in passages)) > budget:
@@ -56,7 +56,7 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class RetrievedPassage:
     """A passage as it is found, with the parts of its score."""
 
     text: str
@@ -99,7 +99,7 @@ class Passage:
         return {"document": str(cited.document), "start": cited.start, "end": cited.end, **known}
 
 
-def _of_hit(hit: Hit) -> Passage:
+def _of_hit(hit: Hit) -> RetrievedPassage:
     chunk, document = hit.chunk, hit.document
     cited = Citation(
         number=0,
@@ -114,10 +114,10 @@ def _of_hit(hit: Hit) -> Passage:
         heading=chunk.heading,
         location=document.location,
     )
-    return Passage(chunk.text, document, cited, hit.score, hit.parts, hit.similarity)
+    return RetrievedPassage(chunk.text, document, cited, hit.score, hit.parts, hit.similarity)
 
 
-async def _shown(engine: AdapterEngine, window: ContextWindow) -> list[Passage]:
+async def _shown(engine: AdapterEngine, window: ContextWindow) -> list[RetrievedPassage]:
     """What a window shows, each place with the score of its best chunk; what is gone by now is out."""
     ids = list(dict.fromkeys(str(cited.document) for cited in window.citations))
     texts = await engine.texts(ids) if ids else {}
@@ -131,11 +131,11 @@ async def _shown(engine: AdapterEngine, window: ContextWindow) -> list[Passage]:
         if cited.document in documents:
             best = min((ranked[chunk] for chunk in cited.chunks), key=lambda entry: entry.rank)
             text = texts[cited.document][cited.start : cited.end]
-            passages.append(Passage(text, documents[cited.document], cited, best.score, best.parts))
+            passages.append(RetrievedPassage(text, documents[cited.document], cited, best.score, best.parts))
     return passages
 
 
-async def _named(engine: AdapterEngine, passages: Iterable[Passage]) -> list[Passage]:
+async def _named(engine: AdapterEngine, passages: Iterable[RetrievedPassage]) -> list[RetrievedPassage]:
     """The passages with the names of their sources; the id, where one was deleted meanwhile."""
     found, names = list(passages), dict[str, str]()
     for source in {str(each.document.source) for each in found}:

@@ -20,13 +20,13 @@ Instant = Annotated[str, StringConstraints(min_length=1, max_length=INSTANT)]
 ISO = "ISO 8601, with a zone"
 
 
-class Part(BaseModel):
+class ArgumentModel(BaseModel):
     """A part of the arguments of a tool: no unknown names, and values of the type that the schema names."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class Arguments(Part):
+class Arguments(ArgumentModel):
     """The arguments of a tool."""
 
     max_tokens: int | None = Field(

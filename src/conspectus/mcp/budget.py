@@ -20,7 +20,7 @@ def left_out(number: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class ToolBudget:
     """So many tokens, and who counts them."""
 
     tokens: int
@@ -45,7 +45,7 @@ class Room:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ResultPage:
     """Items between what stands above and below them.
 
     With `upwards` the first item stands last, as the newest of a conversation does.
@@ -66,7 +66,7 @@ class Page:
         return self.between.join(filter(None, (self.head, *inner, self.foot)))
 
 
-def filled(page: Page, room: Room) -> tuple[str, int]:
+def filled(page: ResultPage, room: ToolBudget) -> tuple[str, int]:
     """The page with as many of its first items as fit, and how many those are; one alone may be cut."""
     low, high = 0, len(page.items)
     while low < high:
@@ -76,7 +76,7 @@ def filled(page: Page, room: Room) -> tuple[str, int]:
         return room.cut(page.shown(page.items[:low])), low
     spare = room.tokens - room.count(page.shown([""]))
     while spare >= WORTH_CUTTING:
-        first = page.shown([Room(spare, room.count).cut(page.items[0])])
+        first = page.shown([ToolBudget(spare, room.count).cut(page.items[0])])
         if room.holds(first):
             return first, 1
         spare -= WORTH_CUTTING // 2

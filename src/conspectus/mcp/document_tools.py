@@ -8,9 +8,9 @@ from pydantic import BaseModel, Field
 
 from conspectus.errors import InvalidInput
 from conspectus.mcp.arguments import Arguments, Identifier, Name
-from conspectus.mcp.budget import LONGEST_TOKEN, Room
+from conspectus.mcp.budget import LONGEST_TOKEN, ToolBudget
 from conspectus.mcp.formatting import content, named
-from conspectus.mcp.tool import Answer, Call, Offer, is_of_memory
+from conspectus.mcp.tool import ToolCall, ToolResult, ToolSpec, is_of_memory
 from conspectus.memory.scopes import GRAPHS
 from conspectus.model.records import Document, Source
 from conspectus.text.graphemes import last_border
@@ -56,16 +56,16 @@ class Listed(BaseModel):
     left_out: int
 
 
-async def read_document(call: Call, given: ReadArguments) -> Answer:
+async def read_document(call: ToolCall, given: ReadArguments) -> ToolResult:
     """A piece of a document's text, as long as there is room for."""
     document = await known_document(call, given.document)
     text = await call.engine.text(document.id)
     if given.start > len(text):
         raise InvalidInput("start", f"the document has {len(text)} characters")
-    return Answer(piece(heading(document, text), text, given.start, call.room))
+    return ToolResult(piece(heading(document, text), text, given.start, call.room))
 
 
-async def known_document(call: Call, name: str) -> Document:
+async def known_document(call: ToolCall, name: str) -> Document:
     """The document of that id, if what the server fixes lets the caller see it. Raises NotFound."""
     found = await call.engine.get(name)
     if call.walled and found.kind in REMEMBERED:
@@ -78,9 +78,9 @@ def heading(document: Document, text: str) -> str:
     return f"{named(document)} (document {document.id}, {document.kind}, {len(text)} characters)"
 
 
-def piece(head: str, text: str, start: int, room: Room) -> str:
+def piece(head: str, text: str, start: int, room: ToolBudget) -> str:
     """What of a text fits under a heading, and where to go on."""
-    above = Room(room.tokens // 3, room.count).cut(head)
+    above = ToolBudget(room.tokens // 3, room.count).cut(head)
     low, high = start, min(len(text), start + room.tokens * LONGEST_TOKEN)
     while low < high:
         middle = (low + high + 1) // 2
@@ -98,7 +98,7 @@ def _piece(head: str, text: str, start: int, end: int) -> str:
     return f"{head}{from_}\n\n{content(text[start:end])}{rest}"
 
 
-async def list_collections(call: Call, given: ListArguments) -> Answer:
+async def list_collections(call: ToolCall, given: ListArguments) -> ToolResult:
     """What can be asked; sources of memories are not told of."""
     found = await call.engine.collections()
     rows: list[CollectionRow | SourceRow] = []
@@ -122,8 +122,8 @@ def _called(source: Source) -> str:
     return unquote(source.name.removeprefix(f"{GRAPHS}/")) if source.kind == GRAPHS else source.name
 
 
-OFFERS: tuple[Offer[Any], ...] = (
-    Offer(
+OFFERS: tuple[ToolSpec[Any], ...] = (
+    ToolSpec(
         name="read_document",
         title="Read a document",
         description=(
@@ -133,7 +133,7 @@ OFFERS: tuple[Offer[Any], ...] = (
         arguments=ReadArguments,
         run=read_document,
     ),
-    Offer(
+    ToolSpec(
         name="list_collections",
         title="List collections",
         description=(

@@ -7,12 +7,12 @@ from pydantic import Field
 from conspectus.facades.tasks.api import Tasks
 from conspectus.facades.tasks.mapping import Priority, TaskResult, TaskStatus
 from conspectus.mcp.arguments import ISO, Arguments, Instant, Name, Question
-from conspectus.mcp.budget import Page
+from conspectus.mcp.budget import ResultPage
 from conspectus.mcp.formatting import content, notices, short, sources
-from conspectus.mcp.tool import Answer, Call, Offer
-from conspectus.model.channels import ChannelQuestion
+from conspectus.mcp.tool import ToolCall, ToolResult, ToolSpec
+from conspectus.model.channels import ChannelQuery
 from conspectus.model.query import Budget
-from conspectus.model.streams import CaptionRange, Moment, VideoQuestion
+from conspectus.model.streams import CaptionRange, Moment, StreamQuery
 from conspectus.streams.caption_format import shown
 from conspectus.text.clocks import clock_of
 from conspectus.text.times import parse_instant
@@ -57,11 +57,11 @@ class TaskArguments(Arguments):
     limit: int = Field(5, ge=1, le=MOST_FOUND, description="Most tasks.")
 
 
-async def find_moments(call: Call, given: MomentArguments) -> Answer:
+async def find_moments(call: ToolCall, given: MomentArguments) -> ToolResult:
     """The best moments, each with its stream, its times and its captions."""
     for stream in given.streams:
         call.require_inside(await call.engine.find_source(stream, collection=given.collection))
-    asked = VideoQuestion(
+    asked = StreamQuery(
         given.query,
         streams=tuple(given.streams),
         collection=given.collection,
@@ -70,27 +70,27 @@ async def find_moments(call: Call, given: MomentArguments) -> Answer:
     )
     found = await call.engine.find_moments(asked)
     head = "" if found.moments else NOTHING
-    return call.page(Page(list(map(_moment, found.moments)), head, notices(found.notices)))
+    return call.page(ResultPage(list(map(_moment, found.moments)), head, notices(found.notices)))
 
 
-async def channel_context(call: Call, given: ChannelArguments) -> Answer:
+async def channel_context(call: ToolCall, given: ChannelArguments) -> ToolResult:
     """The right messages for a question in a channel, and the documents that they are."""
     call.require_inside(await call.engine.find_source(given.channel, collection=given.collection))
     told = min(call.room.tokens // NAMING_SHARE, NAMING_MOST)
     at = None if given.at is None else parse_instant(given.at)
-    asked = ChannelQuestion(given.query, given.channel, given.collection, thread=given.thread, at=at)
+    asked = ChannelQuery(given.query, given.channel, given.collection, thread=given.thread, at=at)
     budget = Budget(call.room.tokens - told, call.options.tokenizer)
     window = (await call.engine.channel_window(asked, budget)).window
     return call.page(
-        Page(sources(window.citations), window.text or NOTHING, notices(window.notices), between="\n")
+        ResultPage(sources(window.citations), window.text or NOTHING, notices(window.notices), between="\n")
     )
 
 
-async def find_tasks(call: Call, given: TaskArguments) -> Answer:
+async def find_tasks(call: ToolCall, given: TaskArguments) -> ToolResult:
     """The tasks and attachments that are most similar to the query."""
     tasks = Tasks(call.engine, collection=given.collection)
     found = await tasks.search(given.query, given.limit, status=given.status, priority=given.priority)
-    return call.page(Page(list(map(_task, found)), "" if found else NOTHING))
+    return call.page(ResultPage(list(map(_task, found)), "" if found else NOTHING))
 
 
 def _moment(moment: Moment) -> str:
@@ -107,22 +107,22 @@ def _task(found: TaskResult) -> str:
     return f"{head}\n{content(found.document)}"
 
 
-OFFERS: tuple[Offer[Any], ...] = (
-    Offer(
+OFFERS: tuple[ToolSpec[Any], ...] = (
+    ToolSpec(
         name="find_moments",
         title="Find moments in streams",
         description="Find the moments of videos and streams that answer a question, with their captions.",
         arguments=MomentArguments,
         run=find_moments,
     ),
-    Offer(
+    ToolSpec(
         name="channel_context",
         title="Build context from a channel",
         description="Build the context for a question asked in a channel: messages, reply chains, threads.",
         arguments=ChannelArguments,
         run=channel_context,
     ),
-    Offer(
+    ToolSpec(
         name="find_tasks",
         title="Find tasks",
         description="Find the tasks, and their attachments, that are about something, with status.",

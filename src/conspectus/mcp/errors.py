@@ -4,7 +4,7 @@ from mcp_types import CallToolResult, TextContent
 from pydantic import ValidationError
 
 from conspectus.errors import CollectionGone, ConspectusError, InvalidInput, StorageBusy, StorageError
-from conspectus.mcp.budget import LEAST, Room
+from conspectus.mcp.budget import LEAST, ToolBudget
 from conspectus.ports import CountTokens
 from conspectus.window.line_text import on_one_line
 
@@ -16,7 +16,7 @@ def refusal(error: ConspectusError, count: CountTokens) -> CallToolResult:
     """The result of a call that failed on purpose, of at most LEAST tokens."""
     hidden = isinstance(error, StorageError) and not isinstance(error, StorageBusy | CollectionGone)
     told = HIDDEN if hidden else on_one_line(str(error))
-    text = Room(LEAST, count).cut(f"{error.code}: {told}")
+    text = ToolBudget(LEAST, count).cut(f"{error.code}: {told}")
     return CallToolResult(content=[TextContent(text=text)], is_error=True)
 
 

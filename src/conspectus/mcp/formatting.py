@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 
-from conspectus.model.graph import Neighbour, Node, Step
-from conspectus.model.memory import Memory, Recalled
+from conspectus.model.graph import EdgeStep, Neighbor, Node
+from conspectus.model.memory import Memory, MemoryHit
 from conspectus.model.records import Document
 from conspectus.model.results import Citation, Hit, TraceEntry
 from conspectus.window.line_text import on_one_line
@@ -94,7 +94,7 @@ def memory_lines(memory: Memory, about: Iterable[str] = ()) -> str:
     return f"{head}{known}: {content(memory.text)}"
 
 
-def recalled_lines(recalled: Recalled) -> str:
+def recalled_lines(recalled: MemoryHit) -> str:
     """A memory that answers, with why."""
     through = [f"found through {way(recalled.through)}"] if recalled.through else []
     why = [on_one_line(each)[:LONGEST_NOTICE] for each in recalled.why]
@@ -111,13 +111,13 @@ def node_line(node: Node, score: float | None = None) -> str:
     return f"{short(node.id)}{name} ({'; '.join(told)})"
 
 
-def neighbour_line(neighbour: Neighbour) -> str:
+def neighbour_line(neighbour: Neighbor) -> str:
     """A node that was reached, and the way there."""
     steps = ", ".join(map(_step, neighbour.steps))
     return f"hop {neighbour.hop}, decay {neighbour.decay:.3g}: {node_line(neighbour.node)} by {steps}"
 
 
-def _step(step: Step) -> str:
+def _step(step: EdgeStep) -> str:
     source, target = short(step.source), short(step.target)
     if step.backwards:
         return f"{source} ←{short(step.type)}— {target}"

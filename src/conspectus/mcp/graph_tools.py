@@ -10,27 +10,27 @@ from conspectus.errors import DanglingEdges, InvalidInput, NotFound
 from conspectus.graph.name_keys import key_of
 from conspectus.mcp.arguments import (
     ISO,
+    ArgumentModel,
     Arguments,
     Identifier,
     Instant,
     Name,
-    Part,
     Question,
     ScopedArguments,
 )
-from conspectus.mcp.budget import Page
+from conspectus.mcp.budget import ResultPage
 from conspectus.mcp.formatting import neighbour_line, node_line, short
-from conspectus.mcp.tool import Answer, Call, Offer, is_of_memory
+from conspectus.mcp.tool import ToolCall, ToolResult, ToolSpec, is_of_memory
 from conspectus.memory.scopes import GRAPHS, MEMORIES, holds, scope_of
 from conspectus.model.graph import (
     ENTITY,
     Direction,
+    EntityCount,
     GraphWritten,
-    NameCount,
-    Neighbour,
+    Neighbor,
     NewEdge,
     NewNode,
-    Walk,
+    Traversal,
 )
 from conspectus.model.memory import MEMORY
 from conspectus.model.records import Source
@@ -53,7 +53,7 @@ class GraphArguments(ScopedArguments):
     collection: Name = Field("default", description="The collection that the graph is in.")
     graph: Name = Field("default", description="Name of the graph.")
 
-    async def places(self, call: Call) -> list[dict[str, str]]:
+    async def places(self, call: ToolCall) -> list[dict[str, str]]:
         """The graphs, as the engine is told of them. Raises NotFound, or InvalidInput for too many."""
         if not self.of_memory:
             if call.walled:
@@ -67,7 +67,7 @@ class GraphArguments(ScopedArguments):
             raise InvalidInput("conversation", f"has to be named: facts stand in {len(names)} conversations")
         return [{"graph": name, "collection": MEMORY} for name in names]
 
-    async def _source(self, call: Call) -> Source:
+    async def _source(self, call: ToolCall) -> Source:
         """What the graph is stored as, whether its name or its id was given. Raises NotFound."""
         for name in (f"{GRAPHS}/{quote(self.graph, safe='')}", self.graph):
             try:
@@ -98,13 +98,13 @@ class NeighbourArguments(GraphArguments):
     at: Instant | None = Field(None, description=f"As true at this time ({ISO}).")
     limit: int = Field(50, ge=1, le=MOST_NODES, description="Most nodes.")
 
-    def walk(self) -> Walk:
+    def walk(self) -> Traversal:
         """As the engine takes it."""
         at = None if self.at is None else parse_instant(self.at)
-        return Walk(self.hops, tuple(self.types), self.min_weight, self.direction, at, limit=self.limit)
+        return Traversal(self.hops, tuple(self.types), self.min_weight, self.direction, at, limit=self.limit)
 
 
-class FactToAdd(Part):
+class FactToAdd(ArgumentModel):
     """Two things and how they are related."""
 
     subject: Name = Field(description="Id of a node: the usual name; created if new.")
@@ -157,7 +157,7 @@ class FactsAnswer(BaseModel):
     left_out: int
 
 
-async def find_entities(call: Call, given: FindArguments) -> Answer:
+async def find_entities(call: ToolCall, given: FindArguments) -> ToolResult:
     """Nodes of the graph, and names in the passages of the collection."""
     found = [
         hit
@@ -169,10 +169,10 @@ async def find_entities(call: Call, given: FindArguments) -> Answer:
     if await _may_tell_names(call, given):
         named = await call.engine.names(collection=given.collection, begins=given.query, limit=given.limit)
         lines += map(_name_line, named)
-    return call.page(Page(lines, "" if lines else NO_NODES, between="\n"))
+    return call.page(ResultPage(lines, "" if lines else NO_NODES, between="\n"))
 
 
-async def neighbours(call: Call, given: NeighbourArguments) -> Answer:
+async def neighbours(call: ToolCall, given: NeighbourArguments) -> ToolResult:
     """What is connected with a node, nearest first, with the way there."""
     around = [await _around(call, given, place) for place in await given.places(call)]
     if all(each is None for each in around):
@@ -181,10 +181,10 @@ async def neighbours(call: Call, given: NeighbourArguments) -> Answer:
     nearest = sorted(found, key=lambda each: (each.hop, -each.decay))[: given.limit]
     lines = list(map(neighbour_line, nearest))
     count = "1 node" if len(lines) == 1 else f"{len(lines)} nodes"
-    return call.page(Page(lines, f"{count} around {short(given.node)}", between="\n"))
+    return call.page(ResultPage(lines, f"{count} around {short(given.node)}", between="\n"))
 
 
-async def add_facts(call: Call, given: AddArguments) -> Answer:
+async def add_facts(call: ToolCall, given: AddArguments) -> ToolResult:
     """Write them as edges, with the nodes that are new."""
     if "/" in given.graph.removeprefix(f"{GRAPHS}/"):
         raise InvalidInput("graph", "must be a name without a slash; facts of memories are given to remember")
@@ -206,7 +206,7 @@ async def add_facts(call: Call, given: AddArguments) -> Answer:
     return call.data(written, shown)
 
 
-async def _around(call: Call, given: NeighbourArguments, place: dict[str, str]) -> list[Neighbour] | None:
+async def _around(call: ToolCall, given: NeighbourArguments, place: dict[str, str]) -> list[Neighbor] | None:
     """What is around the node of that id, or of that name as a memory's fact has it; None where it is not."""
     for name in filter(None, dict.fromkeys((given.node, key_of(given.node)))):
         try:
@@ -217,7 +217,7 @@ async def _around(call: Call, given: NeighbourArguments, place: dict[str, str]) 
     return None
 
 
-async def _may_tell_names(call: Call, given: GraphArguments) -> bool:
+async def _may_tell_names(call: ToolCall, given: GraphArguments) -> bool:
     """Names are those of all passages of a collection: not told where a wall goes through it."""
     if given.of_memory:
         return False
@@ -233,12 +233,12 @@ def _nodes(facts: Sequence[FactToAdd], missing: Sequence[str]) -> list[NewNode]:
     return [NewNode(each, types.get(each, ENTITY)) for each in missing]
 
 
-def _name_line(named: NameCount) -> str:
+def _name_line(named: EntityCount) -> str:
     return f"“{short(named.name)}” ({short(named.type)}) is mentioned in {named.passages} passages"
 
 
-OFFERS: tuple[Offer[Any], ...] = (
-    Offer(
+OFFERS: tuple[ToolSpec[Any], ...] = (
+    ToolSpec(
         name="find_entities",
         title="Find entities",
         description=(
@@ -248,7 +248,7 @@ OFFERS: tuple[Offer[Any], ...] = (
         arguments=FindArguments,
         run=find_entities,
     ),
-    Offer(
+    ToolSpec(
         name="neighbours",
         title="Look around a node",
         description=(
@@ -257,7 +257,7 @@ OFFERS: tuple[Offer[Any], ...] = (
         arguments=NeighbourArguments,
         run=neighbours,
     ),
-    Offer(
+    ToolSpec(
         name="add_facts",
         title="Add facts to a graph",
         description=(

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from conspectus.engine import Engine
 from conspectus.mcp.server import Context, build_server
-from conspectus.mcp.tool import Options
+from conspectus.mcp.tool import ToolOptions
 
 PATH = "/mcp"
 
@@ -25,7 +25,7 @@ class Endpoint:
 
     path = PATH
 
-    def __init__(self, options: Options, *, most_bytes: int) -> None:
+    def __init__(self, options: ToolOptions, *, most_bytes: int) -> None:
         self._messages = StreamableHTTPSessionManager(
             build_server(_engine_of, options),
             json_response=True,

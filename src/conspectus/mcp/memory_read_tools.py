@@ -5,11 +5,11 @@ from typing import Any
 from pydantic import Field
 
 from conspectus.mcp.arguments import ISO, Instant, Question, ScopedArguments
-from conspectus.mcp.budget import Page, filled
+from conspectus.mcp.budget import ResultPage, filled
 from conspectus.mcp.formatting import memory_lines, notices, recalled_lines
-from conspectus.mcp.tool import Answer, Call, Offer
-from conspectus.model.graph import GraphAsk
-from conspectus.model.memory import MemoryClass, MemoryPage, MemoryQuestion, Recollection
+from conspectus.mcp.tool import ToolCall, ToolResult, ToolSpec
+from conspectus.model.graph import GraphExpansion
+from conspectus.model.memory import MemoryClass, MemoryPage, MemoryQuery, MemoryRetrieval
 from conspectus.model.query import Budget
 from conspectus.text.times import parse_instant
 
@@ -34,12 +34,12 @@ class RecallArguments(ScopedArguments):
         description="Weight of the graph of remembered facts.",
     )
 
-    def question(self, call: Call) -> MemoryQuestion:
+    def question(self, call: ToolCall) -> MemoryQuery:
         """As the engine takes it."""
         as_of = None if self.as_of is None else parse_instant(self.as_of)
-        graph = GraphAsk(self.graph_weight) if self.graph_weight else None
+        graph = GraphExpansion(self.graph_weight) if self.graph_weight else None
         scope = self.scope(call.options.scope)
-        return MemoryQuestion(self.query, scope, limit=self.limit, as_of=as_of, graph=graph)
+        return MemoryQuery(self.query, scope, limit=self.limit, as_of=as_of, graph=graph)
 
 
 class WindowArguments(RecallArguments):
@@ -53,10 +53,10 @@ class WindowArguments(RecallArguments):
     )
     notes_share: float = Field(0.25, ge=0.0, le=1.0, description="Largest share of the budget for notes.")
 
-    def question(self, call: Call) -> MemoryQuestion:
+    def question(self, call: ToolCall) -> MemoryQuery:
         """As the engine takes it."""
         asked = super().question(call)
-        return MemoryQuestion(
+        return MemoryQuery(
             asked.text,
             asked.scope,
             limit=asked.limit,
@@ -80,27 +80,27 @@ class HistoryArguments(ScopedArguments):
     )
 
 
-async def recall(call: Call, given: RecallArguments) -> Answer:
+async def recall(call: ToolCall, given: RecallArguments) -> ToolResult:
     """The memories that answer, best first."""
-    nothing = Recollection("nothing_relevant", ())
+    nothing = MemoryRetrieval("nothing_relevant", ())
     found = await call.remembered(call.engine.recall(given.question(call)), nothing)
     head = NOTHING if found.outcome == "nothing_relevant" else ""
     foot = "\n".join(filter(None, (notices(found.notices), _since(found))))
-    return call.page(Page(list(map(recalled_lines, found.memories)), head, foot, between="\n"))
+    return call.page(ResultPage(list(map(recalled_lines, found.memories)), head, foot, between="\n"))
 
 
-async def memory_context(call: Call, given: WindowArguments) -> Answer:
+async def memory_context(call: ToolCall, given: WindowArguments) -> ToolResult:
     """Standing notes, what is recalled and the last turns, within the budget."""
     told = min(call.room.tokens // FOOT_SHARE, FOOT_MOST)
     budget = Budget(call.room.tokens - told, call.options.tokenizer)
     asked = call.engine.memory_window(given.question(call), budget)
     made = await call.remembered(asked, None)
     if made is None or not made.text:
-        return Answer(NOTHING)
-    return call.page(Page((), made.text, notices(made.window.notices)))
+        return ToolResult(NOTHING)
+    return call.page(ResultPage((), made.text, notices(made.window.notices)))
 
 
-async def history(call: Call, given: HistoryArguments) -> Answer:
+async def history(call: ToolCall, given: HistoryArguments) -> ToolResult:
     """The newest memories in the order of time, and the cursor of those before them."""
     fields: dict[str, Any] = {"scope": given.scope(call.options.scope), "kind": given.kind}
     limit = given.limit
@@ -111,15 +111,15 @@ async def history(call: Call, given: HistoryArguments) -> Answer:
         lines = list(map(memory_lines, page.memories))
         text, kept = filled(_turns(lines, older), call.room)
         if kept >= len(lines) or kept == 0:
-            return Answer(text)
+            return ToolResult(text)
         limit = kept
 
 
-def _turns(lines: list[str], older: str) -> Page:
-    return Page(lines, older or ("" if lines else "Nothing is remembered."), between="\n", upwards=True)
+def _turns(lines: list[str], older: str) -> ResultPage:
+    return ResultPage(lines, older or ("" if lines else "Nothing is remembered."), between="\n", upwards=True)
 
 
-def _since(found: Recollection) -> str:
+def _since(found: MemoryRetrieval) -> str:
     """What became of the memories after the time that was asked for."""
     if found.since is None:
         return ""
@@ -127,8 +127,8 @@ def _since(found: Recollection) -> str:
     return f"Since then: {since.recorded} recorded, {since.changed} changed, {since.deleted} deleted."
 
 
-OFFERS: tuple[Offer[Any], ...] = (
-    Offer(
+OFFERS: tuple[ToolSpec[Any], ...] = (
+    ToolSpec(
         name="recall",
         title="Recall memories",
         description=(
@@ -138,7 +138,7 @@ OFFERS: tuple[Offer[Any], ...] = (
         arguments=RecallArguments,
         run=recall,
     ),
-    Offer(
+    ToolSpec(
         name="memory_context",
         title="Build context from memory",
         description=(
@@ -148,7 +148,7 @@ OFFERS: tuple[Offer[Any], ...] = (
         arguments=WindowArguments,
         run=memory_context,
     ),
-    Offer(
+    ToolSpec(
         name="history",
         title="Conversation history",
         description=(

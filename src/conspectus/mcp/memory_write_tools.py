@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field, StringConstraints
 
 from conspectus.errors import InvalidInput
-from conspectus.mcp.arguments import ISO, Identifier, Instant, Name, Part, ScopedArguments
-from conspectus.mcp.tool import Answer, Call, Offer
+from conspectus.mcp.arguments import ISO, ArgumentModel, Identifier, Instant, Name, ScopedArguments
+from conspectus.mcp.tool import ToolCall, ToolResult, ToolSpec
 from conspectus.model.graph import Fact
-from conspectus.model.memory import ForgetReceipt, Forgetting, MemoryClass, NewMemory, Remembered
+from conspectus.model.memory import MemoryClass, MemoryReceipt, MemorySelection, MemoryWritten, NewMemory
 from conspectus.text.times import parse_instant
 
 MOST_AT_ONCE = 50
@@ -20,7 +20,7 @@ MOST_ENTITIES = 50
 Said = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST)]
 
 
-class FactPart(Part):
+class FactPart(ArgumentModel):
     """What a memory states, as an edge of the graph."""
 
     subject: Name
@@ -29,7 +29,7 @@ class FactPart(Part):
     single: bool = Field(True, description="Whether a newer object ends this one.")
 
 
-class MemoryPart(Part):
+class MemoryPart(ArgumentModel):
     """Something to remember."""
 
     text: Said = Field(description="Word for word, understandable by itself.")
@@ -99,10 +99,10 @@ class ForgetArguments(ScopedArguments):
     pinned: bool = Field(False, description="Delete pinned ones, too.")
     confirm: bool = Field(False, description="Delete for good; else only say what would be deleted.")
 
-    def what(self) -> Forgetting:
+    def what(self) -> MemorySelection:
         """As the engine takes it."""
         before = None if self.before is None else parse_instant(self.before)
-        return Forgetting(tuple(self.ids), before, self.older_than_days, self.everything, self.pinned)
+        return MemorySelection(tuple(self.ids), before, self.older_than_days, self.everything, self.pinned)
 
 
 class RememberedRow(BaseModel):
@@ -143,30 +143,30 @@ class ForgottenAnswer(BaseModel):
     next: str | None = None
 
 
-async def remember(call: Call, given: RememberArguments) -> Answer:
+async def remember(call: ToolCall, given: RememberArguments) -> ToolResult:
     """Store them, and say under which ids."""
     scope = given.scope(call.options.scope)
     stored = await call.engine.remember([each.memory() for each in given.memories], scope=scope)
 
-    def made(kept: Sequence[Remembered], left: int) -> RememberedAnswer:
+    def made(kept: Sequence[MemoryWritten], left: int) -> RememberedAnswer:
         return RememberedAnswer(stored=len(stored), memories=[_row(each) for each in kept], left_out=left)
 
     return call.data(stored, made)
 
 
-async def update_memory(call: Call, given: UpdateArguments) -> Answer:
+async def update_memory(call: ToolCall, given: UpdateArguments) -> ToolResult:
     """Change what is given."""
     scope = given.scope(call.options.scope)
     written = await call.engine.update_memory(given.memory, scope=scope, **given.changes())
     return call.data((), lambda *_: UpdatedAnswer(id=str(written.id), outcome=written.outcome))
 
 
-async def forget(call: Call, given: ForgetArguments) -> Answer:
+async def forget(call: ToolCall, given: ForgetArguments) -> ToolResult:
     """Delete what is meant, or only count it."""
     scope = given.scope(call.options.scope)
     preview = not given.confirm
     asked = call.engine.forget(given.what(), scope=scope, preview=preview)
-    receipt = await call.remembered(asked, ForgetReceipt(0, preview=preview))
+    receipt = await call.remembered(asked, MemoryReceipt(0, preview=preview))
     return call.data(receipt.ids, lambda ids, left: _receipt(receipt, ids, left))
 
 
@@ -175,7 +175,7 @@ def fact_of(part: FactPart | None) -> Fact | None:
     return None if part is None else Fact(part.subject, part.predicate, part.object, part.single)
 
 
-def _row(stored: Remembered) -> RememberedRow:
+def _row(stored: MemoryWritten) -> RememberedRow:
     return RememberedRow(
         id=stored.id,
         outcome=stored.outcome,
@@ -184,7 +184,7 @@ def _row(stored: Remembered) -> RememberedRow:
     )
 
 
-def _receipt(receipt: ForgetReceipt, ids: Sequence[str], left: int) -> ForgottenAnswer:
+def _receipt(receipt: MemoryReceipt, ids: Sequence[str], left: int) -> ForgottenAnswer:
     counts = {name: getattr(receipt, name) for name in ("memories", "versions", "chunks", "vectors", "edges")}
     following = (
         "call again with confirm=true to delete them" if receipt.preview and receipt.memories else None
@@ -194,8 +194,8 @@ def _receipt(receipt: ForgetReceipt, ids: Sequence[str], left: int) -> Forgotten
     )
 
 
-OFFERS: tuple[Offer[Any], ...] = (
-    Offer(
+OFFERS: tuple[ToolSpec[Any], ...] = (
+    ToolSpec(
         name="remember",
         title="Remember",
         description=(
@@ -208,7 +208,7 @@ OFFERS: tuple[Offer[Any], ...] = (
         gives=RememberedAnswer,
         repeatable=False,
     ),
-    Offer(
+    ToolSpec(
         name="update_memory",
         title="Update a memory",
         description=(
@@ -220,7 +220,7 @@ OFFERS: tuple[Offer[Any], ...] = (
         effect="changes",
         gives=UpdatedAnswer,
     ),
-    Offer(
+    ToolSpec(
         name="forget",
         title="Forget",
         description=(

@@ -6,13 +6,13 @@ from pydantic import Field, StringConstraints
 
 from conspectus.errors import InvalidInput
 from conspectus.mcp.arguments import ISO, Arguments, Identifier, Instant, Name, Question
-from conspectus.mcp.budget import Page
+from conspectus.mcp.budget import ResultPage
 from conspectus.mcp.document_tools import REMEMBERED, known_document
 from conspectus.mcp.formatting import hit_lines, notices, sources, trace_line
-from conspectus.mcp.tool import Answer, Call, Offer, is_of_memory
+from conspectus.mcp.tool import ToolCall, ToolResult, ToolSpec, is_of_memory
 from conspectus.model.filter import And, Eq, Filter, In, Not, Overlaps
 from conspectus.model.filter_json import parse_filters
-from conspectus.model.graph import GraphAsk
+from conspectus.model.graph import GraphExpansion
 from conspectus.model.query import EVERYWHERE, Budget
 from conspectus.model.results import ContextWindow, Retrieval
 from conspectus.text.times import parse_instant
@@ -28,7 +28,7 @@ NOTHING = "Nothing relevant was found."
 Condition = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_FILTER)]
 
 
-class Asked(Arguments):
+class QueryArguments(Arguments):
     """A question to documents."""
 
     query: Question = Field(description="The question; names, numbers and codes as they are written.")
@@ -49,16 +49,16 @@ class Asked(Arguments):
         description="Weight of names that connect passages of several documents.",
     )
 
-    async def asked(self, call: Call) -> dict[str, Any]:
+    async def asked(self, call: ToolCall) -> dict[str, Any]:
         """What the engine is asked, beside the question itself."""
         fields: dict[str, Any] = {"collection": self.collection, "where": await self._where(call)}
         if self.as_of is not None:
             fields["as_of"] = parse_instant(self.as_of)
         if self.graph_weight is not None:
-            fields["graph"] = GraphAsk(self.graph_weight, graphs=await self._graphs(call))
+            fields["graph"] = GraphExpansion(self.graph_weight, graphs=await self._graphs(call))
         return fields
 
-    async def _graphs(self, call: Call) -> tuple[str, ...] | None:
+    async def _graphs(self, call: ToolCall) -> tuple[str, ...] | None:
         """The graphs that may be walked: all, or where there is a wall none of memories."""
         if not call.walled:
             return None
@@ -67,7 +67,7 @@ class Asked(Arguments):
         inside = await call.engine.sources(collection=self.collection)
         return tuple(str(each.id) for each in inside if each.kind == "graph" and not is_of_memory(each))
 
-    async def _where(self, call: Call) -> Filter:
+    async def _where(self, call: ToolCall) -> Filter:
         parts: list[Filter] = [Not(In("kind", REMEMBERED)), parse_filters(self.where)]
         if self.source is not None:
             if self.collection == EVERYWHERE:
@@ -80,13 +80,13 @@ class Asked(Arguments):
         return And(tuple(parts))
 
 
-class SearchArguments(Asked):
+class SearchArguments(QueryArguments):
     """The arguments of search."""
 
     limit: int = Field(10, ge=1, le=MOST_HITS, description="Most passages.")
 
 
-class ContextArguments(Asked):
+class ContextArguments(QueryArguments):
     """The arguments of context."""
 
     form: Literal["text", "xml", "guarded"] = Field(
@@ -95,7 +95,7 @@ class ContextArguments(Asked):
     )
 
 
-class ExplainArguments(Asked):
+class ExplainArguments(QueryArguments):
     """The arguments of explain."""
 
     document: Identifier | None = Field(
@@ -104,24 +104,24 @@ class ExplainArguments(Asked):
     budget: int = Field(EXPLAINED, ge=0, le=100_000, description="Tokens of the explained context.")
 
 
-async def search(call: Call, given: SearchArguments) -> Answer:
+async def search(call: ToolCall, given: SearchArguments) -> ToolResult:
     """The best passages."""
     found = await call.engine.retrieve(given.query, limit=given.limit, **await given.asked(call))
     lines = [hit_lines(number, hit) for number, hit in enumerate(found.hits, 1)]
-    return call.page(Page(lines, head=_head(found), foot=notices(found.notices)))
+    return call.page(ResultPage(lines, head=_head(found), foot=notices(found.notices)))
 
 
-async def context(call: Call, given: ContextArguments) -> Answer:
+async def context(call: ToolCall, given: ContextArguments) -> ToolResult:
     """What fits into the budget, with the ids of what it is from."""
     told = min(call.room.tokens // NAMING_SHARE, NAMING_MOST)
     budget = Budget(call.room.tokens - told, call.options.tokenizer)
     window = await call.engine.window(given.query, budget, renderer=given.form, **await given.asked(call))
     head = window.text or _head(window)
     foot = notices(window.notices)
-    return call.page(Page(sources(window.citations), head, foot, between="\n", rest=_unnamed))
+    return call.page(ResultPage(sources(window.citations), head, foot, between="\n", rest=_unnamed))
 
 
-async def explain(call: Call, given: ExplainArguments) -> Answer:
+async def explain(call: ToolCall, given: ExplainArguments) -> ToolResult:
     """Every candidate with its score and its fate; those of the document in question first."""
     if given.document is not None:
         await known_document(call, given.document)
@@ -132,7 +132,7 @@ async def explain(call: Call, given: ExplainArguments) -> Answer:
     head = f"{window.tokens} of {window.allowed} tokens are used by {len(window.citations)} passages."
     if given.document is not None and all(each.document != given.document for each in window.trace):
         head += f"\nDocument {given.document} is no candidate."
-    return call.page(Page(list(map(trace_line, ordered)), head, notices(window.notices), between="\n"))
+    return call.page(ResultPage(list(map(trace_line, ordered)), head, notices(window.notices), between="\n"))
 
 
 def _head(found: Retrieval | ContextWindow) -> str:
@@ -143,8 +143,8 @@ def _unnamed(number: int) -> str:
     return f"[{number} more documents not named]"
 
 
-OFFERS: tuple[Offer[Any], ...] = (
-    Offer(
+OFFERS: tuple[ToolSpec[Any], ...] = (
+    ToolSpec(
         name="search",
         title="Search documents",
         description=(
@@ -154,7 +154,7 @@ OFFERS: tuple[Offer[Any], ...] = (
         arguments=SearchArguments,
         run=search,
     ),
-    Offer(
+    ToolSpec(
         name="context",
         title="Build context",
         description=(
@@ -164,7 +164,7 @@ OFFERS: tuple[Offer[Any], ...] = (
         arguments=ContextArguments,
         run=context,
     ),
-    Offer(
+    ToolSpec(
         name="explain",
         title="Explain a result",
         description=(

@@ -30,11 +30,11 @@ from pydantic import ValidationError
 
 from conspectus.errors import ConspectusError, InvalidInput, NotFound
 from conspectus.mcp.arguments import fixed_names
-from conspectus.mcp.budget import LEAST, Room
+from conspectus.mcp.budget import LEAST, ToolBudget
 from conspectus.mcp.document_tools import heading, known_document, piece
 from conspectus.mcp.errors import refusal, unfit
 from conspectus.mcp.search_tools import ContextArguments, context
-from conspectus.mcp.tool import Answer, AnyEngine, Call, Offer, Options
+from conspectus.mcp.tool import AnyEngine, ToolCall, ToolOptions, ToolResult, ToolSpec
 from conspectus.mcp.tool_list import ANSWER, DOCUMENT, INSTRUCTIONS, OFFERS, PROMPTS, TEMPLATES, listed
 from conspectus.model.query import EVERYWHERE
 
@@ -49,9 +49,9 @@ PREFACE = (
 log = logging.getLogger("conspectus.mcp")
 
 
-def build_server(engine_of: EngineOf, options: Options) -> Server[Any]:
+def build_server(engine_of: EngineOf, options: ToolOptions) -> Server[Any]:
     """A server whose every request is answered by the engine that `engine_of` names for it."""
-    desk = Desk(engine_of, options)
+    desk = ServerState(engine_of, options)
     return Server(
         "conspectus",
         version=version("conspectus"),
@@ -67,10 +67,10 @@ def build_server(engine_of: EngineOf, options: Options) -> Server[Any]:
     )
 
 
-class Desk:
+class ServerState:
     """Answers requests. Whatever a call raises becomes its result, or an error that says nothing of it."""
 
-    def __init__(self, engine_of: EngineOf, options: Options) -> None:
+    def __init__(self, engine_of: EngineOf, options: ToolOptions) -> None:
         self._engine_of = engine_of
         self._options = options
         self._tools = listed(options)
@@ -95,7 +95,9 @@ class Desk:
             raise MCPError(INTERNAL_ERROR, BROKEN) from error
         return CallToolResult(content=[TextContent(text=answer.text)], structured_content=answer.data)
 
-    async def _answer(self, offer: Offer[Any], engine: AnyEngine, arguments: Mapping[str, Any]) -> Answer:
+    async def _answer(
+        self, offer: ToolSpec[Any], engine: AnyEngine, arguments: Mapping[str, Any]
+    ) -> ToolResult:
         taken = sorted(fixed_names(self._options.scope) & arguments.keys())
         if taken:
             raise InvalidInput(taken[0], "is fixed by this server and cannot be given")
@@ -105,12 +107,12 @@ class Desk:
             raise unfit(error) from None
         return await offer.run(self._call(engine, given.max_tokens), given)
 
-    def _call(self, engine: AnyEngine, tokens: int | None = None) -> Call:
+    def _call(self, engine: AnyEngine, tokens: int | None = None) -> ToolCall:
         most = self._options.most_tokens
         allowed = most if tokens is None else tokens
         if not LEAST <= allowed <= most:
             raise InvalidInput("max_tokens", f"must be from {LEAST} to {most}")
-        return Call(engine, self._options, Room(allowed, engine.counter(self._options.tokenizer)))
+        return ToolCall(engine, self._options, ToolBudget(allowed, engine.counter(self._options.tokenizer)))
 
     async def list_resources(
         self, _context: Context, _params: PaginatedRequestParams | None
@@ -165,7 +167,7 @@ class Desk:
         text = f"{PREFACE}\n\n{found.text}\n\nQuestion: {asked.query}"
         return GetPromptResult(messages=[PromptMessage(role="user", content=TextContent(text=text))])
 
-    def _failed(self, error: ConspectusError, call: Call) -> MCPError:
+    def _failed(self, error: ConspectusError, call: ToolCall) -> MCPError:
         """The error of a request that has no result to tell of it."""
         told = refusal(error, call.room.count).content[0]
         return MCPError(INVALID_PARAMS, told.text if isinstance(told, TextContent) else BROKEN)

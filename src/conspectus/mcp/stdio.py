@@ -12,7 +12,7 @@ import anyio
 from mcp.server.stdio import stdio_server
 
 from conspectus.mcp.server import build_server
-from conspectus.mcp.tool import AnyEngine, Options
+from conspectus.mcp.tool import AnyEngine, ToolOptions
 
 INPUT = 0
 PIECE = 65_536
@@ -20,7 +20,7 @@ WAITING = 64
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-async def serve_stdio(engine: AnyEngine, options: Options) -> None:
+async def serve_stdio(engine: AnyEngine, options: ToolOptions) -> None:
     """Answer until the input ends or the process is asked to stop."""
     engine.counter(options.tokenizer)
     server = build_server(lambda _context: engine, options)

@@ -11,7 +11,7 @@ from conspectus.client.engine import RemoteEngine
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.mcp.arguments import Arguments, fixed_names
-from conspectus.mcp.budget import LEAST, Page, Room, filled
+from conspectus.mcp.budget import LEAST, ResultPage, ToolBudget, filled
 from conspectus.memory.scopes import GRAPHS, MEMORIES, checked, holds, scope_of
 from conspectus.model.memory import MEMORY, Scope
 from conspectus.model.records import Source
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ToolOptions:
     """What a server fixes for all who call it.
 
     A result costs at most `most_tokens`, counted as `tokenizer` does. The names in `scope` are those that no
@@ -45,7 +45,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ToolResult:
     """What a tool gives back: text, and data where it has an output schema."""
 
     text: str
@@ -53,25 +53,25 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     """One call: the engine of whoever makes it, what the server fixes, and the room for the result."""
 
     engine: AnyEngine
-    options: Options
-    room: Room
+    options: ToolOptions
+    room: ToolBudget
 
-    def page(self, page: Page) -> Answer:
+    def page(self, page: ResultPage) -> ToolResult:
         """As many items as there is room for."""
-        return Answer(filled(page, self.room)[0])
+        return ToolResult(filled(page, self.room)[0])
 
-    def data(self, items: Sequence[Any], made: Callable[[Sequence[Any], int], BaseModel]) -> Answer:
+    def data(self, items: Sequence[Any], made: Callable[[Sequence[Any], int], BaseModel]) -> ToolResult:
         """As many items as there is room for twice, as text and as data, and how many are left out."""
         for number in _fewer(len(items)):
             data = made(items[:number], len(items) - number).model_dump(mode="json", exclude_none=True)
             text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
             if number == 0 or 2 * self.room.count(text) <= self.room.tokens:
                 break
-        return Answer(text, data)
+        return ToolResult(text, data)
 
     def require_inside(self, source: Source) -> None:
         """Raise NotFound for memories, and graphs of memories, outside of what the server fixes."""
@@ -94,14 +94,14 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer(Generic[A]):
+class ToolSpec(Generic[A]):
     """A tool: what it is called, what it says of itself, what it takes, gives and does."""
 
     name: str
     title: str
     description: str
     arguments: type[A]
-    run: Callable[[Call, A], Awaitable[Answer]]
+    run: Callable[[ToolCall, A], Awaitable[ToolResult]]
     effect: Effect = "reads"
     gives: type[BaseModel] | None = None
     repeatable: bool = True

@@ -22,9 +22,9 @@ from conspectus.mcp import (
 )
 from conspectus.mcp.arguments import fixed_names, schema_of
 from conspectus.mcp.budget import LEAST
-from conspectus.mcp.tool import Offer, Options
+from conspectus.mcp.tool import ToolOptions, ToolSpec
 
-OFFERS: Mapping[str, Offer[Any]] = {
+OFFERS: Mapping[str, ToolSpec[Any]] = {
     each.name: each
     for group in (search_tools, elsewhere, document_tools, memory_read_tools, memory_write_tools, graph_tools)
     for each in group.OFFERS
@@ -61,12 +61,12 @@ PROMPTS = (
 )
 
 
-def listed(options: Options) -> list[Tool]:
+def listed(options: ToolOptions) -> list[Tool]:
     """Every tool with its schemas."""
     return [_tool(each, options) for each in OFFERS.values()]
 
 
-def input_schema(offer: Offer[Any], options: Options) -> dict[str, Any]:
+def input_schema(offer: ToolSpec[Any], options: ToolOptions) -> dict[str, Any]:
     """What a tool takes on a server with these options."""
     arguments: type[BaseModel] = offer.arguments
     schema = schema_of(arguments)
@@ -78,7 +78,7 @@ def input_schema(offer: Offer[Any], options: Options) -> dict[str, Any]:
     return {**schema, "properties": properties}
 
 
-def _tool(offer: Offer[Any], options: Options) -> Tool:
+def _tool(offer: ToolSpec[Any], options: ToolOptions) -> Tool:
     reads = offer.effect == "reads"
     return Tool(
         name=offer.name,

@@ -9,9 +9,9 @@ from conspectus.errors import InvalidInput
 from conspectus.graph.name_keys import key_of
 from conspectus.ingest.prepare import Preparation, describe, prepare
 from conspectus.memory.jsonl import Line, Reference
-from conspectus.memory.version_merge import Step, current_of, earlier_of, merged
+from conspectus.memory.version_merge import VersionStep, current_of, earlier_of, merged
 from conspectus.model.graph import Fact, NewEdge, NewNode
-from conspectus.model.memory import Memory, Remembered, Scope
+from conspectus.model.memory import Memory, MemoryWritten, Scope
 from conspectus.model.records import NewDocument, PreparedDocument
 from conspectus.text.times import parse_instant
 
@@ -21,17 +21,17 @@ def taken_in(
     stored: Mapping[str, Sequence[Memory]],
     ids: Mapping[Reference, str],
     preparations: Mapping[Scope, Preparation],
-) -> tuple[list[PreparedDocument], list[Remembered]]:
+) -> tuple[list[PreparedDocument], list[MemoryWritten]]:
     """What is to be written of lines, given what is stored of them by id, and what becomes of each."""
     ready: list[PreparedDocument] = []
-    done: list[Remembered] = []
+    done: list[MemoryWritten] = []
     for line in batch:
         name = ids[Reference(line.scope, line.key)]
         before = stored.get(name, ())
         steps = merged(before, line)
         if steps:
             ready += _prepared(line, steps, before, ids, preparations[line.scope])
-        done.append(Remembered(name, _outcome_of(steps, before)))
+        done.append(MemoryWritten(name, _outcome_of(steps, before)))
     return ready, done
 
 
@@ -63,7 +63,7 @@ def edge_of(line: Line, memory: str) -> NewEdge:
 
 def _prepared(
     line: Line,
-    steps: Sequence[Step],
+    steps: Sequence[VersionStep],
     before: Sequence[Memory],
     ids: Mapping[Reference, str],
     by: Preparation,
@@ -85,7 +85,7 @@ def _prepared(
 
 
 def _outcome_of(
-    steps: Sequence[Step], before: Sequence[Memory]
+    steps: Sequence[VersionStep], before: Sequence[Memory]
 ) -> Literal["added", "replaced", "updated", "unchanged"]:
     """What taking in a line does to a memory."""
     if not before:

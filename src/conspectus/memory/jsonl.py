@@ -32,7 +32,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class MemoryVersionLine:
     """What a memory was from an instant on, and which others it is bound to."""
 
     new: NewMemory
@@ -49,7 +49,7 @@ class Line:
     scope: Scope
     key: str
     recorded: datetime
-    states: tuple[State, ...]
+    states: tuple[MemoryVersionLine, ...]
 
 
 def line_of(versions: Sequence[Memory], known: Mapping[str, Reference]) -> str:
@@ -128,7 +128,7 @@ def _told(reference: Reference | None) -> dict[str, object] | None:
     return _brief({"key": reference.key, "agent": scope.agent, "conversation": scope.conversation})
 
 
-def _read_state(fields: Fields, key: str, user: str | None) -> State:
+def _read_state(fields: Fields, key: str, user: str | None) -> MemoryVersionLine:
     kind, known_from = fields.required("kind"), fields.time("known_from")
     if kind not in CLASSES:
         raise InvalidInput("kind", f"must be one of {', '.join(CLASSES)}")
@@ -149,7 +149,7 @@ def _read_state(fields: Fields, key: str, user: str | None) -> State:
         metadata=fields.values("metadata"),
     )
     closed_by = fields.inner("closed_by")
-    state = State(
+    state = MemoryVersionLine(
         new,
         known_from,
         None if closed_by is None else _reference(closed_by, user),

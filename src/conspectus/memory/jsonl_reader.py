@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from conspectus.errors import ConspectusError, InvalidInput, TooLarge
-from conspectus.memory.jsonl import Line, Reference, State, read_line
+from conspectus.memory.jsonl import Line, MemoryVersionLine, Reference, read_line
 from conspectus.memory.scopes import checked
 from conspectus.model.memory import Scope
 
@@ -70,7 +70,7 @@ def moved(line: Line, into: Scope) -> Line:
     def referred(reference: Reference) -> Reference:
         return replace(reference, scope=there(reference.scope))
 
-    def state(each: State) -> State:
+    def state(each: MemoryVersionLine) -> MemoryVersionLine:
         return replace(
             each,
             closed_by=None if each.closed_by is None else referred(each.closed_by),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from conspectus.errors import InvalidInput
 from conspectus.memory.scopes import MEMORIES, beginning, holds, home_name, scope_of
 from conspectus.model.filter import And, Eq, Filter, Not, Overlaps
-from conspectus.model.memory import PINNED, ForgetReceipt, Forgetting, Retention, Scope
+from conspectus.model.memory import PINNED, MemoryReceipt, MemorySelection, Retention, Scope
 from conspectus.model.records import Metadata
 from conspectus.text.times import parse_instant
 
@@ -32,7 +32,7 @@ def checked_retention(retention: Retention) -> Retention:
     return retention
 
 
-def checked_forgetting(what: Forgetting) -> Forgetting:
+def checked_forgetting(what: MemorySelection) -> MemorySelection:
     """What is to be forgotten, said in exactly one way. Raises InvalidInput."""
     ways = (what.ids or None, what.before, what.older_than_days, what.everything or None)
     if sum(each is not None for each in ways) != 1:
@@ -42,7 +42,7 @@ def checked_forgetting(what: Forgetting) -> Forgetting:
     return what
 
 
-def meant(what: Forgetting, now: datetime) -> Filter:
+def meant(what: MemorySelection, now: datetime) -> Filter:
     """The filter of what is to be forgotten, where it is not given by ids."""
     parts: list[Filter] = [] if what.pinned else [Not(Eq((PINNED,), True))]
     if what.before is not None:
@@ -74,9 +74,9 @@ def holding(rules: Iterable[tuple[Scope, Retention]], home: Scope) -> Retention 
     return strictest(found) if found else None
 
 
-def added(one: ForgetReceipt, other: ForgetReceipt) -> ForgetReceipt:
+def added(one: MemoryReceipt, other: MemoryReceipt) -> MemoryReceipt:
     """Two receipts as one."""
-    return ForgetReceipt(
+    return MemoryReceipt(
         one.memories + other.memories,
         one.versions + other.versions,
         one.chunks + other.chunks,

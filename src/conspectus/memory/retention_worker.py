@@ -4,13 +4,13 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from conspectus.ports.locks import Turn
-from conspectus.streams.leadership import Leading
+from conspectus.streams.leadership import Leadership
 
 FAULT_SECONDS: Final = 60.0
 """Seconds after which what could not be done is tried again."""
 
 
-class Keeper(Leading):
+class RetentionWorker(Leadership):
     """Of all processes that have a store open, the one that has the turn looks after what is due."""
 
     def __init__(self, look: Callable[[], Awaitable[None]], *, turn: Turn, pause: float) -> None:

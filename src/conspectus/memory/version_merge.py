@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from conspectus.memory.documents import as_given, beside_of, document_of
-from conspectus.memory.jsonl import Line, Reference, State
+from conspectus.memory.jsonl import Line, MemoryVersionLine, Reference
 from conspectus.model.memory import (
     CLOSED_BY,
     CLOSES,
@@ -22,10 +22,10 @@ from conspectus.text.times import canonical
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class VersionStep:
     """What a memory was from an instant until another (None: it is so still), as stored or as on a line."""
 
-    known: Memory | State
+    known: Memory | MemoryVersionLine
     until: datetime | None
 
     @property
@@ -39,7 +39,7 @@ class Step:
         return _new(self).text
 
 
-def merged(stored: Sequence[Memory], line: Line) -> list[Step]:
+def merged(stored: Sequence[Memory], line: Line) -> list[VersionStep]:
     """All that was ever known of a memory, oldest first; of one time, the line knows better.
 
     Empty where what is stored knows all that is on the line.
@@ -48,19 +48,19 @@ def merged(stored: Sequence[Memory], line: Line) -> list[Step]:
     fresh = [each for each in line.states if (each.known_from, each.new) not in known]
     if stored and not fresh:
         return []
-    everything: list[Memory | State] = sorted([*stored, *fresh], key=lambda each: each.known_from)
+    everything: list[Memory | MemoryVersionLine] = sorted([*stored, *fresh], key=lambda each: each.known_from)
     ends = [*(each.known_from for each in everything[1:]), None]
-    return [Step(each, until) for each, until in zip(everything, ends, strict=True)]
+    return [VersionStep(each, until) for each, until in zip(everything, ends, strict=True)]
 
 
-def current_of(step: Step, scope: Scope, ids: Mapping[Reference, str], *, first: bool) -> NewDocument:
+def current_of(step: VersionStep, scope: Scope, ids: Mapping[Reference, str], *, first: bool) -> NewDocument:
     """The newest step as the memory itself; with the time from when it is known, unless it is the first."""
     since = step.known.known_from
     known: dict[str, Json] = {} if first else {KNOWN_FROM: canonical(since)}
     return document_of(_new(step), scope, now=since, beside={**_beside(step.known, ids), **known})
 
 
-def earlier_of(step: Step, memory: str, scope: Scope, ids: Mapping[Reference, str]) -> NewDocument:
+def earlier_of(step: VersionStep, memory: str, scope: Scope, ids: Mapping[Reference, str]) -> NewDocument:
     """An earlier step as a version that goes with its memory."""
     since = step.known.known_from
     known: dict[str, Json] = {KNOWN_FROM: canonical(since), UNTIL: canonical(step.until or since)}
@@ -71,11 +71,11 @@ def earlier_of(step: Step, memory: str, scope: Scope, ids: Mapping[Reference, st
     return replace(made, kind="version", key=key, parent=memory, thread=None)
 
 
-def _new(step: Step) -> NewMemory:
+def _new(step: VersionStep) -> NewMemory:
     return as_given(step.known) if isinstance(step.known, Memory) else step.known.new
 
 
-def _beside(known: Memory | State, ids: Mapping[Reference, str]) -> dict[str, Json]:
+def _beside(known: Memory | MemoryVersionLine, ids: Mapping[Reference, str]) -> dict[str, Json]:
     """What the store itself says of it; of other memories only those that `ids` names."""
     if isinstance(known, Memory):
         return beside_of(known)

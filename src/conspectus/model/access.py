@@ -78,7 +78,7 @@ class NewKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Grantee(Checked):
+class Principal(Checked):
     """Who is granted a role: the id of a user or of a group."""
 
     kind: GranteeKind
@@ -91,7 +91,7 @@ class Grant:
 
     collection: CollectionId
     source: SourceId | None
-    grantee: Grantee
+    grantee: Principal
     role: Role
     created: datetime
 

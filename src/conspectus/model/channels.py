@@ -74,7 +74,7 @@ class ImportReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ChannelMessage:
     """A stored message with its text."""
 
     document: Document
@@ -82,7 +82,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class ReplyChain:
     """A message and what it takes to understand it, in the order of time.
 
     `root` and `message` are the documents' ids; `messages` holds at most as many as were asked for, the root
@@ -91,12 +91,12 @@ class Chain:
 
     message: str
     root: str
-    messages: tuple[Said, ...]
+    messages: tuple[ChannelMessage, ...]
     left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class ChannelQuestion(Checked):
+class ChannelQuery(Checked):
     """A question asked in a channel, in one of its `thread`s or in none, `at` an instant (None: now).
 
     With `related`, at most three other channels that can be seen and are about the same thing are asked too;

@@ -6,7 +6,7 @@ from typing import Any, Literal, TypeAlias
 
 from conspectus.model.checks import Checked
 from conspectus.model.filter import EVERYTHING, Filter
-from conspectus.model.query import EVERYWHERE, Situation
+from conspectus.model.query import EVERYWHERE, QueryContext
 from conspectus.model.results import Message
 from conspectus.model.validation import Validated
 
@@ -95,7 +95,7 @@ class ChatRequest(Validated):
     instructions: str | None = None
     allocation: Allocation = field(default_factory=Allocation)
     floor: float | None = 0.25
-    situation: Situation | None = None
+    situation: QueryContext | None = None
     form: ContextForm | None = None
     temperature: float | None = None
     keep_in: str | None = None

@@ -11,7 +11,7 @@ SyncState = Literal["idle", "running", "complete", "error"]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ConnectorEntry:
     """One page as a listing shows it.
 
     `key` is its identity, which a move or a new title does not change; `space` names the source it stands
@@ -34,7 +34,7 @@ class Listing:
     the batches of this listing, from its first, name everything that exists.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[ConnectorEntry, ...]
     cursor: str
     gone: tuple[str, ...] = ()
     spaces_gone: tuple[str, ...] = ()

@@ -32,7 +32,7 @@ class Fact(Checked):
 
 
 @dataclass(frozen=True, slots=True)
-class GraphAsk(Checked):
+class GraphExpansion(Checked):
     """How far the graph has a say in a search.
 
     `alpha` (0 to 1) is its weight: 0 is vectors and words alone, 1 the graph alone. `hops` (0 to 5) is how
@@ -129,7 +129,7 @@ class GraphWritten:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class EdgeStep:
     """One edge of a way: from `source` over `type` to `target`, against its direction if `backwards`."""
 
     source: str
@@ -140,18 +140,18 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbour:
+class Neighbor:
     """A node that was reached in `hop` steps; `decay` is the product of the weights on the best way there."""
 
     node: Node
     hop: int
     decay: float
     path: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[EdgeStep, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Walk(Checked):
+class Traversal(Checked):
     """How far to walk, and over which edges; `at` leaves out what was not there at that instant."""
 
     hops: int = 1
@@ -216,7 +216,7 @@ class GraphReceipt:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Mention:
     """A name in a text: characters [start, end), what kind of thing it seems to be, and how sure that is.
 
     `key` is the name as names are compared: the same for every spelling that differs in case, accents, a
@@ -232,7 +232,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class NameCount:
+class EntityCount:
     """A name that passages mention: how it is spelt most, and in how many passages it stands."""
 
     key: str
@@ -252,10 +252,10 @@ class LinkCandidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Linking:
+class EntityLink:
     """What a mention means: the node, if one is likely enough, and all candidates, best first."""
 
-    mention: Found
+    mention: Mention
     node: Node | None
     candidates: tuple[LinkCandidate, ...]
 

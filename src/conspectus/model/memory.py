@@ -7,7 +7,7 @@ from typing import Literal, TypedDict, get_args
 
 from conspectus.model.checks import Checked
 from conspectus.model.filter import Filter
-from conspectus.model.graph import Fact, GraphAsk
+from conspectus.model.graph import Fact, GraphExpansion
 from conspectus.model.records import Document, Metadata
 from conspectus.model.results import ContextWindow, Outcome
 from conspectus.model.streams import ENTITIES
@@ -102,7 +102,7 @@ class Memory:
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class MemoryWritten:
     """What storing did: `near` are memories that say nearly the same, `closed` those whose fact it ended."""
 
     id: str
@@ -122,7 +122,7 @@ class RecentMemory:
 
 
 @dataclass(frozen=True, slots=True)
-class MemoryQuestion(Checked):
+class MemoryQuery(Checked):
     """What is to be recalled, by whom.
 
     `as_of` asks for what was known at that instant (None: now). `recent` turns of the conversation, of at
@@ -141,7 +141,7 @@ class MemoryQuestion(Checked):
     recent: int | None = None
     recent_tokens: int | None = None
     notes_share: float = 0.25
-    graph: GraphAsk | None = field(default_factory=GraphAsk)
+    graph: GraphExpansion | None = field(default_factory=GraphExpansion)
     floor: float | None = None
     everywhere: bool = False
 
@@ -150,7 +150,7 @@ Origin = Literal["recent", "note", "long_term"]
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class MemoryHit:
     """A memory that answers, with the parts that its score is the sum of.
 
     `origins` say where it was found; `through` is the way in the graph that led to it, `why` what else has to
@@ -167,7 +167,7 @@ class Recalled:
 
 
 @dataclass(frozen=True, slots=True)
-class Since:
+class ChangesSince:
     """How many memories of a scope were recorded, changed and deleted after an instant."""
 
     recorded: int = 0
@@ -176,15 +176,15 @@ class Since:
 
 
 @dataclass(frozen=True, slots=True)
-class Recollection:
+class MemoryRetrieval:
     """What was recalled, best first; `since` where it was asked for as of an instant."""
 
     outcome: Outcome
-    memories: tuple[Recalled, ...]
+    memories: tuple[MemoryHit, ...]
     plan: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
-    since: Since | None = None
+    since: ChangesSince | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +219,7 @@ class MemoryPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Forgetting(Checked):
+class MemorySelection(Checked):
     """Which memories of a scope are to go: those of `ids`, or those said before `before`, or all of them.
 
     `older_than_days` is another way of saying `before`. Exactly one of the four is to be given. Pinned
@@ -234,7 +234,7 @@ class Forgetting(Checked):
 
 
 @dataclass(frozen=True, slots=True)
-class ForgetReceipt:
+class MemoryReceipt:
     """What is gone, or with `preview` what would go; `purged` says that no file holds any of it."""
 
     memories: int

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from conspectus.model.checks import Checked
 from conspectus.model.filter import EVERYTHING, Filter
-from conspectus.model.graph import GraphAsk
+from conspectus.model.graph import GraphExpansion
 from conspectus.model.validation import Validated
 
 Arm = Literal["words", "vectors"]
@@ -17,7 +17,7 @@ EVERYWHERE = "*"
 
 
 @dataclass(frozen=True, slots=True)
-class Situation(Checked):
+class QueryContext(Checked):
     """Where and when a question is asked, for what conversations add to scores.
 
     `channel` is the id or name of a source and `thread` the name of a thread in it; `at` is an instant with a
@@ -51,10 +51,10 @@ class Query(Validated):
     arms: tuple[Arm, ...] = ("words", "vectors")
     vector: tuple[float, ...] | None = None
     rerank: bool = True
-    situation: Situation | None = None
+    situation: QueryContext | None = None
     chain: int = 0
     as_of: datetime | None = None
-    graph: GraphAsk | None = None
+    graph: GraphExpansion | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Place(Checked):
+class TextPosition(Checked):
     """From character `start` on, a text stands on this page, under these headings (outermost first)."""
 
     start: int
@@ -172,7 +172,7 @@ class NewDocument(Checked):
     parent: str | None = None
     thread: str | None = None
     syntax: Syntax = "plain"
-    places: tuple[Place, ...] = ()
+    places: tuple[TextPosition, ...] = ()
     spans: tuple[tuple[int, int], ...] = ()
     expected: str | None = None
     vector: tuple[float, ...] | None = None

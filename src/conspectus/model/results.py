@@ -30,7 +30,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class ThreadSketch:
+class ThreadOutline:
     """A thread as far as it was read: how many of its documents stand before each, and how many there are."""
 
     source: str
@@ -68,13 +68,13 @@ class Retrieval:
     plan: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
-    threads: tuple[ThreadSketch, ...] = ()
+    threads: tuple[ThreadOutline, ...] = ()
     terms: Mapping[str, QueryTerms] = field(default_factory=dict, compare=False, repr=False)
     nearest: Mapping[int, tuple[float, ...]] = field(default_factory=dict, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class RankedHit:
     """A hit with how well it answers the question (0 to 1); None where no reranker judged it."""
 
     hit: Hit
@@ -85,7 +85,7 @@ class Judged:
 class Reranking:
     """Hits in the order of a reranker's `model`, or with a notice in the order they had before."""
 
-    results: tuple[Judged, ...]
+    results: tuple[RankedHit, ...]
     model: str | None = None
     notice: str | None = None
 

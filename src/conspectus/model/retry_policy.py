@@ -15,7 +15,7 @@ BUSY: Final = frozenset({429, 503})
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """How often and how long: times in seconds, `attempts` in total; `sleep` and `chance` can be replaced.
 
     Answers with a status of `busy` ask for it.

@@ -136,7 +136,7 @@ class LiveCaption:
 
 
 @dataclass(frozen=True, slots=True)
-class VideoQuestion(Validated):
+class StreamQuery(Validated):
     """A question to one stream, to several, or with no names to all that can be seen.
 
     `range` bounds the time; where it does not, and `read_times`, what the question itself says about time
@@ -182,7 +182,7 @@ class Moments:
 
 
 @dataclass(frozen=True, slots=True)
-class VideoWindow:
+class StreamWindow:
     """Context for a question about streams: what is shown, in the order of the window, and from where."""
 
     captions: tuple[Document, ...]
@@ -202,7 +202,7 @@ class CaptionTrack:
 
 
 @dataclass(frozen=True, slots=True)
-class CaptionFiles:
+class CaptionImport:
     """What an import did: streams by name with the number of their captions, and what became of them."""
 
     streams: Mapping[str, int]

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from conspectus.model.access import Grant, Grantee, Group, Key, User
+from conspectus.model.access import Grant, Group, Key, Principal, User
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 
 
@@ -82,7 +82,7 @@ class Accounts(Protocol):
         """Store it, in place of another role of the same grantee there. Raises NotFound."""
         ...
 
-    async def revoke(self, collection: CollectionId, source: SourceId | None, grantee: Grantee) -> bool:
+    async def revoke(self, collection: CollectionId, source: SourceId | None, grantee: Principal) -> bool:
         """Take a role away; whether there was one."""
         ...
 

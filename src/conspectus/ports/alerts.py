@@ -41,7 +41,7 @@ class Checked:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class AlertMatch:
     """One time that an alert went off, as it is kept: the caption's text stays where it is."""
 
     number: int
@@ -110,7 +110,7 @@ class Alerts(Protocol):
 
     async def events(
         self, owner: UserId, *, alert: str | None = None, after: int = 0, limit: int
-    ) -> Sequence[Told]:
+    ) -> Sequence[AlertMatch]:
         """What the alerts of a person, or one of them, told after a number, in order."""
         ...
 
@@ -122,7 +122,7 @@ class Alerts(Protocol):
         """The alerts with an event whose delivery is due."""
         ...
 
-    async def due(self, alert: str, *, now: datetime) -> Told | None:
+    async def due(self, alert: str, *, now: datetime) -> AlertMatch | None:
         """The first event of an alert whose delivery is due."""
         ...
 

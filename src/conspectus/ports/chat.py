@@ -63,7 +63,7 @@ class Utterance:
 
 
 @dataclass(frozen=True, slots=True)
-class Overheard:
+class RemoteChatEvent:
     """What there is of an answer: frames, how many in all, whether it is over, what it is made from.
 
     `silent` is for how many seconds the process that makes it has not been heard of.
@@ -76,7 +76,7 @@ class Overheard:
     silent: float
 
 
-class SpokenAnswers(Protocol):
+class ChatRegistry(Protocol):
     """Answers of chats while they are made, and for a while after, for all processes of a store."""
 
     async def begin(self, stream: str, person: UserId) -> None:
@@ -91,7 +91,7 @@ class SpokenAnswers(Protocol):
         """Let others know that these are still made; seconds since each was passed on elsewhere."""
         ...
 
-    async def overhear(self, stream: str, person: UserId, first: int) -> Overheard | None:
+    async def overhear(self, stream: str, person: UserId, first: int) -> RemoteChatEvent | None:
         """What there is of an answer of this person from a frame on; None where there is none.
 
         Whoever makes it is told by this that it is still read.

@@ -8,16 +8,16 @@ from typing import Protocol
 from conspectus.model.graph import (
     Edge,
     EdgePage,
-    Found,
+    EntityCount,
     GraphReceipt,
     GraphSummary,
     GraphWritten,
-    NameCount,
-    Neighbour,
+    Mention,
+    Neighbor,
     Node,
     NodeEvent,
     NodePage,
-    Walk,
+    Traversal,
 )
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
 
@@ -97,10 +97,10 @@ class Graphs(Protocol):
         self,
         graphs: Sequence[SourceId],
         starts: Sequence[str],
-        walk: Walk,
+        walk: Traversal,
         *,
         known: datetime | None = None,
-    ) -> Sequence[Neighbour]:
+    ) -> Sequence[Neighbor]:
         """What is reached from any of the starts, nearest first and then by decay; the starts left out.
 
         Each node once, by the way of the fewest steps and of these the one with the highest decay. With
@@ -152,7 +152,7 @@ class Graphs(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class TextPassage:
     """A passage that mentions names, each with how it spells it; `about` are those that are its title."""
 
     chunk: ChunkId
@@ -182,10 +182,10 @@ class Unread:
     told: tuple[str, ...] = ()
 
 
-class Names(Protocol):
+class MentionStore(Protocol):
     """Which names passages mention: rows beside chunks, which go when their chunks go."""
 
-    async def of(self, chunks: Sequence[ChunkId]) -> Sequence[Passage]:
+    async def of(self, chunks: Sequence[ChunkId]) -> Sequence[TextPassage]:
         """The names in these passages; those without any are left out."""
         ...
 
@@ -207,11 +207,11 @@ class Names(Protocol):
 
     async def counts(
         self, sources: Sequence[SourceId] | None, collection: CollectionId, *, begins: str, limit: int
-    ) -> Sequence[NameCount]:
+    ) -> Sequence[EntityCount]:
         """The names that most passages mention, those whose key begins so."""
         ...
 
-    async def put(self, found: Mapping[ChunkId, Sequence[Found]]) -> int:
+    async def put(self, found: Mapping[ChunkId, Sequence[Mention]]) -> int:
         """Store what passages mention in the place of what they did, and say how many names that is.
 
         Of a name the first mention in a passage is kept; those of the type `subject` are what it is about.
@@ -236,7 +236,7 @@ class Names(Protocol):
         ...
 
 
-class Extractor(Protocol):
+class EntityExtractor(Protocol):
     """Finds names in texts."""
 
     @property
@@ -244,7 +244,7 @@ class Extractor(Protocol):
         """What it is called in settings and reports."""
         ...
 
-    async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Found]]:
+    async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Mention]]:
         """For each text its names, in order and without overlaps. Raises ProviderError."""
         ...
 

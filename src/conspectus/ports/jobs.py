@@ -20,7 +20,7 @@ from conspectus.model.jobs import (
     Upload,
 )
 from conspectus.model.records import Metadata
-from conspectus.ports.locks import Hold
+from conspectus.ports.locks import Lock
 
 ASKING: Final[ContextVar[str | None]] = ContextVar("asking", default=None)
 """The id of the user for whom a model provider is called; None for work that nobody waits for."""
@@ -53,7 +53,7 @@ class JobScope:
     states: tuple[JobState, ...] | None = None
 
 
-class Ledger(Protocol):
+class JobStore(Protocol):
     """The rows of jobs and of syncs; every method is one transaction."""
 
     async def add(self, job: Job) -> Job:
@@ -97,7 +97,7 @@ class Ledger(Protocol):
 Run: TypeAlias = Callable[[JobId], Awaitable[None]]
 """Does a job's work from where it stands, and leaves its end in the ledger; raises only to be run again."""
 
-JobTurn: TypeAlias = Callable[[JobId], AbstractAsyncContextManager[Hold]]
+JobTurn: TypeAlias = Callable[[JobId], AbstractAsyncContextManager[Lock]]
 """Opens a block that runs a job alone, as `Turn` does."""
 
 
@@ -176,7 +176,7 @@ class Commits:
     possible: int = 0
 
 
-class Replays(Protocol):
+class IdempotencyStore(Protocol):
     """Answers kept for a while, so that a write that is sent twice with the same key is done once."""
 
     async def begin(

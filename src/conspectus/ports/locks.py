@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from typing import Protocol, TypeAlias
 
 
-class Hold(Protocol):
+class Lock(Protocol):
     """Whether it is this process's turn, for as long as the block of the turn lasts."""
 
     @property
@@ -22,12 +22,12 @@ class Hold(Protocol):
         ...
 
 
-Turn: TypeAlias = Callable[[], AbstractAsyncContextManager[Hold]]
+Turn: TypeAlias = Callable[[], AbstractAsyncContextManager[Lock]]
 """Opens a block that has the turn, or not, and does not wait for it.
 
 What runs in a block whose turn is lost is cancelled, and the block raises TurnLost; where nobody can say
 whose turn it is, opening it raises StorageError.
 """
 
-Turns: TypeAlias = Callable[[str], AbstractAsyncContextManager[Hold]]
+Turns: TypeAlias = Callable[[str], AbstractAsyncContextManager[Lock]]
 """Opens turns by the names of what is done in them."""

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from conspectus.model.filter import Filter
 from conspectus.model.ids import CollectionId, DocumentId, JobId, SourceId
-from conspectus.model.memory import ForgetReceipt, Retention, Since
+from conspectus.model.memory import ChangesSince, MemoryReceipt, Retention
 from conspectus.model.records import Document, Source, SourceKind
 
 
@@ -101,7 +101,7 @@ class Memories(Protocol):
         """The earlier versions of a memory, oldest first, with their texts."""
         ...
 
-    async def since(self, sources: Sequence[SourceId], instant: datetime) -> Since:
+    async def since(self, sources: Sequence[SourceId], instant: datetime) -> ChangesSince:
         """How many memories of these sources were recorded, changed and deleted after an instant."""
         ...
 
@@ -117,7 +117,7 @@ class Memories(Protocol):
         now: datetime,
         preview: bool = False,
         job: JobId | None = None,
-    ) -> ForgetReceipt:
+    ) -> MemoryReceipt:
         """Delete memories with their versions and all that hangs on them; unknown ids count 0.
 
         Pinned ones stay unless `pinned`. A preview says the same and deletes nothing. What went is added to

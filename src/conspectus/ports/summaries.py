@@ -13,7 +13,7 @@ Spot: TypeAlias = tuple[float, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Border:
+class SummaryBounds:
     """Where a batch by time began and ended when it was summarised, and whether it was full then."""
 
     first: Spot
@@ -36,7 +36,7 @@ class NewSummary:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SavedSummary:
     """What a live stream is summarised by, and as whom."""
 
     owner: UserId
@@ -58,11 +58,11 @@ class Summaries(Protocol):
         """
         ...
 
-    async def borders(self, source: SourceId, recipe: str) -> Sequence[Border]:
+    async def borders(self, source: SourceId, recipe: str) -> Sequence[SummaryBounds]:
         """Where the batches of a request were cut, in order."""
         ...
 
-    async def keep_borders(self, source: SourceId, recipe: str, borders: Sequence[Border]) -> None:
+    async def keep_borders(self, source: SourceId, recipe: str, borders: Sequence[SummaryBounds]) -> None:
         """Store them in place of those that there were."""
         ...
 
@@ -76,10 +76,10 @@ class Summaries(Protocol):
         """The vectors of the first chunks of those documents that have one."""
         ...
 
-    async def standing(self, source: SourceId) -> Standing | None:
+    async def standing(self, source: SourceId) -> SavedSummary | None:
         """What a stream is summarised by as it grows."""
         ...
 
-    async def stand(self, source: SourceId, standing: Standing | None) -> None:
+    async def stand(self, source: SourceId, standing: SavedSummary | None) -> None:
         """Summarise a stream by this from now on, or no more. Raises NotFound."""
         ...

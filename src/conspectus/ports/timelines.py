@@ -50,7 +50,7 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class EntityOccurrence:
     """A name that a caption or an event gives: among its entities, or as its speaker."""
 
     document: DocumentId
@@ -87,7 +87,9 @@ class Timelines(Protocol):
         """In how many captions and events of a source each name is given, as it is spelt."""
         ...
 
-    async def mentions(self, source: SourceId, span: Span, *, called: Sequence[str]) -> Sequence[Mention]:
+    async def mentions(
+        self, source: SourceId, span: Span, *, called: Sequence[str]
+    ) -> Sequence[EntityOccurrence]:
         """Where any of these names is given, in no order."""
         ...
 

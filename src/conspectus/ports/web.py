@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
-from conspectus.model.connections import Entry, Listing
+from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
 
 
@@ -72,7 +72,7 @@ class Connector(Protocol):
         """
         ...
 
-    async def fetch(self, entry: Entry) -> NewDocument:
+    async def fetch(self, entry: ConnectorEntry) -> NewDocument:
         """The page as it is now, or as it was listed last; empty text where it was emptied.
 
         For entries of this listing or of one before it, once `changes` was called. Raises NotFound where

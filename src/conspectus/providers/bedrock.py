@@ -14,7 +14,7 @@ TOKENS = "x-amzn-bedrock-input-token-count"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class BedrockResponse:
     """What a model said, and the tokens that Bedrock counted in what it was told."""
 
     body: Any
@@ -33,7 +33,7 @@ class Bedrock:
         self._errors = _library("botocore.exceptions")
         self._client = runtime_client(endpoint_url=endpoint_url, timeout=timeout)
 
-    async def invoke(self, body: Any) -> Answer:
+    async def invoke(self, body: Any) -> BedrockResponse:
         """One request, in a thread of its own. Raises ProviderError, ProviderUnavailable."""
         errors = self._errors
         try:
@@ -58,12 +58,12 @@ class Bedrock:
         """Release the connections."""
         self._client.close()
 
-    def _invoke(self, body: str) -> Answer:
+    def _invoke(self, body: str) -> BedrockResponse:
         answer = self._client.invoke_model(
             modelId=self._model, body=body, contentType="application/json", accept="application/json"
         )
         content = json.loads(answer["body"].read())
-        return Answer(content, number_in(answer, "ResponseMetadata", "HTTPHeaders", TOKENS))
+        return BedrockResponse(content, number_in(answer, "ResponseMetadata", "HTTPHeaders", TOKENS))
 
 
 def runtime_client(*, endpoint_url: str | None = None, timeout: float) -> Any:

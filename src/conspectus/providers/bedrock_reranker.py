@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from conspectus.model.retry_policy import Patience
+from conspectus.model.retry_policy import RetryPolicy
 from conspectus.providers.bedrock import PROVIDER, Bedrock
 from conspectus.providers.request_logging import Calls, Note, drop
-from conspectus.providers.rerank_response import Form, best
+from conspectus.providers.rerank_response import RerankFormat, best
 from conspectus.providers.rerankers import TOKENS_A_DOCUMENT
 from conspectus.providers.vendor_api import sendable
 
@@ -18,13 +18,13 @@ class BedrockReranker:
         model: str,
         *,
         endpoint_url: str | None = None,
-        patience: Patience | None = None,
+        patience: RetryPolicy | None = None,
         timeout: float = 60.0,
         note: Note = drop,
     ) -> None:
         self._name = model
         self._bedrock = Bedrock(model, endpoint_url=endpoint_url, timeout=timeout)
-        self._patience = patience or Patience()
+        self._patience = patience or RetryPolicy()
         self._calls = Calls(note, self.model)
 
     @property
@@ -50,7 +50,7 @@ class BedrockReranker:
                 answer = await self._bedrock.invoke(body)
                 call.tokens = answer.tokens
                 entries = answer.body.get("results") if isinstance(answer.body, dict) else None
-                return Form(PROVIDER, "relevance_score").read(entries, len(texts), least=wanted)
+                return RerankFormat(PROVIDER, "relevance_score").read(entries, len(texts), least=wanted)
 
         return best(await self._patience.retry(ask), top_n)
 

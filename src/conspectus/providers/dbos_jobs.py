@@ -65,7 +65,7 @@ SHARED_LOOK: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Sharing:
+class SharedExecutors:
     """How one of many executors on a server is called, and the turns by which each knows who lives.
 
     Whoever has the turn of an executor's name is that executor, or may do what it left behind.
@@ -76,7 +76,7 @@ class Sharing:
 
 
 def claimed(
-    url: str, *, workers: int, pause: float = PAUSE, sharing: Sharing | None = None
+    url: str, *, workers: int, pause: float = PAUSE, sharing: SharedExecutors | None = None
 ) -> "DbosJobs | None":
     """An executor on the database at a URL; None where this process has an instance of DBOS already.
 
@@ -247,7 +247,9 @@ class SharedDbosJobs(DbosJobs):
 
     alone = False
 
-    def __init__(self, instance: DBOS, pause: float, workers: int, engine: Engine, sharing: Sharing) -> None:
+    def __init__(
+        self, instance: DBOS, pause: float, workers: int, engine: Engine, sharing: SharedExecutors
+    ) -> None:
         super().__init__(instance, pause)
         self._workers = workers
         self._engine = engine

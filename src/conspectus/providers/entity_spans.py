@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from conspectus.model.graph import Found
+from conspectus.model.graph import Mention
 
 KeyOf = Callable[[str], str]
 """What names are compared by."""
@@ -38,7 +38,7 @@ def pieces(text: str, longest: int) -> Iterator[tuple[int, str]]:
         start = end
 
 
-def found_in(text: str, spans: Iterable[Labelled], key_of: KeyOf) -> list[Found]:
+def found_in(text: str, spans: Iterable[Labelled], key_of: KeyOf) -> list[Mention]:
     """Names in order and without overlaps, the longest of those; spans outside of the text are none."""
     inside = [_trimmed(text, each) for each in spans if 0 <= each.start < each.end <= len(text)]
     taken: list[Labelled] = []
@@ -57,8 +57,8 @@ def _trimmed(text: str, span: Labelled) -> Labelled:
     return Labelled(start, start + len(said.strip()), span.label, span.score)
 
 
-def _found(text: str, span: Labelled, key_of: KeyOf) -> Found:
+def _found(text: str, span: Labelled, key_of: KeyOf) -> Mention:
     said = text[span.start : span.end]
     label = span.label.strip().lower()
     score = min(1.0, max(0.0, span.score))
-    return Found(span.start, span.end, said, key_of(said), TYPES.get(label, label or "entity"), score)
+    return Mention(span.start, span.end, said, key_of(said), TYPES.get(label, label or "entity"), score)

@@ -10,7 +10,7 @@ import numpy as np
 
 from conspectus.errors import InvalidInput, MissingExtra, ProviderError, ProviderUnavailable
 from conspectus.model.records import EmbeddingSpace
-from conspectus.model.retry_policy import BUSY, Patience
+from conspectus.model.retry_policy import BUSY, RetryPolicy
 from conspectus.ports import Vectors
 from conspectus.providers.hosted_embedder import HostedEmbedder
 from conspectus.settings import vendor_variable
@@ -21,7 +21,7 @@ MODEL: Final = "gemini-embedding-001"
 BATCH: Final = 100
 PIECE: Final = 2_000
 """Characters of a text that are embedded at once: the model reads 2,048 tokens and forgets the rest."""
-PATIENCE: Final = Patience(busy=BUSY | {500, 502, 504})
+PATIENCE: Final = RetryPolicy(busy=BUSY | {500, 502, 504})
 KEYS: Final = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
 
 Task = Literal["document", "query"]
@@ -45,7 +45,7 @@ class GeminiEmbeddings:
         dimensions: int = 768,
         *,
         base_url: str | None = None,
-        patience: Patience = PATIENCE,
+        patience: RetryPolicy = PATIENCE,
         timeout: float = 60.0,
     ) -> None:
         found = api_key or next(filter(None, map(vendor_variable, KEYS)), None)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from conspectus.errors import InvalidInput, MissingExtra
-from conspectus.model.graph import Found
+from conspectus.model.graph import Mention
 from conspectus.providers.entity_spans import KeyOf, Labelled, found_in, pieces
 
 GLINER: Final = "gliner:"
@@ -56,7 +56,7 @@ class GlinerNames:
         """What it is called in settings and reports."""
         return self._name
 
-    async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Found]]:
+    async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Mention]]:
         """For each text its names, in order and without overlaps."""
         async with self._turn:
             return await asyncio.to_thread(lambda: [self._of(text) for text in texts])
@@ -64,7 +64,7 @@ class GlinerNames:
     async def close(self) -> None:
         """Nothing is held open."""
 
-    def _of(self, text: str) -> list[Found]:
+    def _of(self, text: str) -> list[Mention]:
         spans = [
             Labelled(at + int(each["start"]), at + int(each["end"]), str(each["label"]), float(each["score"]))
             for at, piece in pieces(text, LONGEST)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from conspectus.errors import ChatBadAnswer
 from conspectus.model.chat import Delta
-from conspectus.model.graph import Found
+from conspectus.model.graph import Mention
 from conspectus.model.results import Message
 from conspectus.ports.chat import ChatModel
 from conspectus.providers.entity_spans import KeyOf, Labelled, found_in, pieces
@@ -44,7 +44,7 @@ class ChatNames:
         """What it is called in settings and reports."""
         return f"{CHAT}:{self._model.name}"
 
-    async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Found]]:
+    async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Mention]]:
         """For each text its names, in order and without overlaps.
 
         Raises ChatBadAnswer for what is no list of names, twice, and whatever the model raises.
@@ -60,7 +60,7 @@ class ChatNames:
     async def close(self) -> None:
         """Nothing: the model is closed by whoever made it."""
 
-    async def _of(self, text: str) -> list[Found]:
+    async def _of(self, text: str) -> list[Mention]:
         spans: list[Labelled] = []
         for at, piece in pieces(text, LONGEST):
             if piece.strip():

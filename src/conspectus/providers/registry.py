@@ -3,7 +3,7 @@
 from typing import Final
 
 from conspectus.errors import InvalidInput, ProviderError
-from conspectus.model.retry_policy import Patience
+from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports.web import Reranker
 from conspectus.providers.bedrock_embedder import DEFAULT_DIMENSIONS, BedrockEmbedder
 from conspectus.providers.bedrock_reranker import BedrockReranker
@@ -35,7 +35,7 @@ def embedder_of(setting: str, *, timeout: float, note: Note) -> BedrockEmbedder 
     return HostedEmbedder(model, int(size), timeout=timeout, note=note)
 
 
-def reranker_of(setting: str, *, patience: Patience, timeout: float, note: Note) -> Reranker:
+def reranker_of(setting: str, *, patience: RetryPolicy, timeout: float, note: Note) -> Reranker:
     """The reranker of `cohere:MODEL`, `bedrock:MODEL`, or the URL of a `/rerank`, with #MODEL if it has many.
 
     Raises InvalidInput for another form, ProviderError where the key or the region is not set, MissingExtra

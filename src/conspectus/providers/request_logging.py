@@ -24,7 +24,7 @@ def drop(request: EmbeddingRequest) -> None:
 
 
 @dataclass(slots=True)
-class Call:
+class ProviderRequest:
     """One request under way; `tokens` is set where the vendor counted them."""
 
     tokens: int | None = None
@@ -38,9 +38,9 @@ class Calls:
     model: str
 
     @contextmanager
-    def one(self, kind: RequestKind, texts: Sequence[str], *, query: str = "") -> Iterator[Call]:
+    def one(self, kind: RequestKind, texts: Sequence[str], *, query: str = "") -> Iterator[ProviderRequest]:
         """Note what becomes of the request in the block, however it ends."""
-        call, created, start = Call(), datetime.now(UTC), perf_counter()
+        call, created, start = ProviderRequest(), datetime.now(UTC), perf_counter()
         error: str | None = "failed"
         try:
             yield call

@@ -10,7 +10,7 @@ ROUNDING: Final = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class RerankFormat:
     """The name under which an entry has its relevance, next to its `index`."""
 
     provider: str

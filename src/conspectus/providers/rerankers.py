@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 from conspectus.errors import ProviderError
-from conspectus.model.retry_policy import Patience
+from conspectus.model.retry_policy import RetryPolicy
 from conspectus.providers.json_service import JsonService
 from conspectus.providers.request_logging import Calls, Note, drop
-from conspectus.providers.rerank_response import Form, best
+from conspectus.providers.rerank_response import RerankFormat, best
 from conspectus.providers.vendor_api import number_in, sendable
 
 COHERE: Final = "https://api.cohere.com"
@@ -27,13 +27,13 @@ class CohereReranker:
         key: str,
         *,
         url: str = COHERE,
-        patience: Patience | None = None,
+        patience: RetryPolicy | None = None,
         timeout: float = 60.0,
         note: Note = drop,
     ) -> None:
         self._name = model
         self._service = JsonService("cohere", f"{url.rstrip('/')}/v2/rerank", key=key, timeout=timeout)
-        self._patience = patience or Patience()
+        self._patience = patience or RetryPolicy()
         self._calls = Calls(note, self.model)
 
     @property
@@ -59,7 +59,7 @@ class CohereReranker:
                 answer, _ = await self._service.post(body)
                 call.tokens = number_in(answer, "meta", "tokens", "input_tokens")
                 entries = answer.get("results") if isinstance(answer, dict) else None
-                return Form("cohere", "relevance_score").read(entries, len(texts), least=wanted)
+                return RerankFormat("cohere", "relevance_score").read(entries, len(texts), least=wanted)
 
         return best(await self._patience.retry(ask), top_n)
 
@@ -83,14 +83,14 @@ class HttpReranker:
         *,
         model: str | None = None,
         key: str | None = None,
-        patience: Patience | None = None,
+        patience: RetryPolicy | None = None,
         timeout: float = 60.0,
         note: Note = drop,
     ) -> None:
         self._service = JsonService("reranker", url, key=key, timeout=timeout)
         self._asked = model
         self._dialect: Literal["documents", "texts"] | None = None
-        self._patience = patience or Patience()
+        self._patience = patience or RetryPolicy()
         self._calls = Calls(note, self.model)
 
     @property
@@ -129,7 +129,7 @@ class HttpReranker:
                 answer, _ = await self._service.post(body)
                 call.tokens = number_in(answer, "usage", "total_tokens")
                 entries = answer.get("results") if isinstance(answer, dict) else None
-                return Form("reranker", "relevance_score").read(entries, len(texts), least=wanted)
+                return RerankFormat("reranker", "relevance_score").read(entries, len(texts), least=wanted)
 
         return await self._patience.retry(ask)
 
@@ -147,6 +147,6 @@ class HttpReranker:
             with self._calls.one("rerank", texts, query=query) as call:
                 answer, headers = await self._service.post(body)
                 call.tokens = number_in(dict(headers), "x-compute-tokens")
-                return Form("reranker", "score").read(answer, len(texts), least=len(texts))
+                return RerankFormat("reranker", "score").read(answer, len(texts), least=len(texts))
 
         return await self._patience.retry(ask)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from conspectus.errors import InvalidInput, MissingExtra
-from conspectus.model.graph import Found
+from conspectus.model.graph import Mention
 from conspectus.providers.entity_spans import KeyOf, Labelled, found_in, pieces
 
 SPACY: Final = "spacy:"
@@ -32,7 +32,7 @@ class SpacyNames:
         """What it is called in settings and reports."""
         return self._name
 
-    async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Found]]:
+    async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Mention]]:
         """For each text its names, in order and without overlaps."""
         async with self._turn:
             return await asyncio.to_thread(self._extract, texts)
@@ -40,7 +40,7 @@ class SpacyNames:
     async def close(self) -> None:
         """Nothing is held open."""
 
-    def _extract(self, texts: Sequence[str]) -> list[list[Found]]:
+    def _extract(self, texts: Sequence[str]) -> list[list[Mention]]:
         cut = [
             (number, at, piece) for number, text in enumerate(texts) for at, piece in pieces(text, LONGEST)
         ]

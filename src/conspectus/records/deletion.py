@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, func, insert, select
 from conspectus.errors import NotFound
 from conspectus.model.ids import CollectionId, DocumentId, SourceId
 from conspectus.model.records import Receipt
-from conspectus.records.core.changes import Step, append
+from conspectus.records.core.changes import ChangeRange, append
 from conspectus.records.core.collections import state
 from conspectus.records.core.forgetting import forget_summaries
 from conspectus.records.core.rows import blocks
@@ -51,7 +51,7 @@ def delete_documents(
     connection: Connection, ids: Sequence[DocumentId], *, now: datetime | None = None
 ) -> Receipt:
     """Delete documents with children, chunks and vectors; unknown ids count 0."""
-    steps: list[Step] = []
+    steps: list[ChangeRange] = []
     at = to_microseconds(now or datetime.now(UTC))
     receipt = Receipt()
     for block in blocks(ids):
@@ -63,7 +63,7 @@ def delete_documents(
         for row in rows:
             if row.last_chunk is not None:
                 first = row.last_chunk - row.chunks + 1
-                steps.append(Step(row.collection, "remove", first, row.last_chunk))
+                steps.append(ChangeRange(row.collection, "remove", first, row.last_chunk))
         receipt = Receipt(
             documents=receipt.documents + len(rows),
             chunks=receipt.chunks + sum(row.chunks for row in rows),

@@ -24,7 +24,7 @@ from conspectus.model.records import (
     Written,
 )
 from conspectus.ports import Reader
-from conspectus.ports.timelines import Extent, Mention, Span, Spot, TimelinePage
+from conspectus.ports.timelines import EntityOccurrence, Extent, Span, Spot, TimelinePage
 from conspectus.records import deletion, purging
 from conspectus.records.core import collections, consistency, embeddings, reads, threads, writes
 from conspectus.records.core.collection_reader import CollectionReader
@@ -185,7 +185,9 @@ class SqlRecords:
         """In how many captions and events of a source each name is given."""
         return await self._read(partial(entities.names, source=source, span=span))
 
-    async def mentions(self, source: SourceId, span: Span, *, called: Sequence[str]) -> Sequence[Mention]:
+    async def mentions(
+        self, source: SourceId, span: Span, *, called: Sequence[str]
+    ) -> Sequence[EntityOccurrence]:
         """Where any of these names is given."""
         return await self._read(partial(entities.mentions, source=source, span=span, called=called))
 

@@ -11,7 +11,7 @@ from conspectus.model.filter import Filter
 from conspectus.model.ids import ChunkId
 from conspectus.model.query import Query
 from conspectus.ports import Candidates, Embedder, Ids, Index, Probe, Vectors
-from conspectus.retrieval.query_plan import DEPTH, Plan
+from conspectus.retrieval.query_plan import DEPTH, QueryPlan
 from conspectus.text.analyzer import analyzer_for
 from conspectus.text.vectors import unit
 
@@ -21,7 +21,7 @@ DIGITS = 5
 """An identifier with this many digits is matched exactly in any query."""
 
 
-async def probe(query: Query, plan: Plan, where: Filter, embedder: Embedder | None) -> Probe:
+async def probe(query: Query, plan: QueryPlan, where: Filter, embedder: Embedder | None) -> Probe:
     """The question as an index understands it; the caller's own vector saves embedding it."""
     return Probe(
         where=where,

@@ -9,7 +9,7 @@ from itertools import groupby, islice
 from conspectus.model.filter import Filter, document_row, matches
 from conspectus.model.ids import DocumentId
 from conspectus.model.records import Document, StoredChunk, StoredThread
-from conspectus.model.results import Hit, Retrieval, ThreadSketch
+from conspectus.model.results import Hit, Retrieval, ThreadOutline
 from conspectus.retrieval.answering import Exchange, answered_keys
 from conspectus.text.hashing import stable_id
 
@@ -29,7 +29,7 @@ STEP = 0.01
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ChainReader:
     """How to read what belongs to a hit; all of it only as far as the person may see it.
 
     `thread` reads the thread of a message, of a long one so many messages, among them what stands around the
@@ -62,7 +62,7 @@ class _Member:
         return self.rank + PAUSE * (self.rank + max(self.need - NEAR + 1, 0))
 
 
-async def with_chains(found: Retrieval, reading: Reading, *, most: int) -> Retrieval:
+async def with_chains(found: Retrieval, reading: ChainReader, *, most: int) -> Retrieval:
     """The hits with at most `most` messages for each of the best, right behind it or a few hits later.
 
     No hit loses by it; one that belongs to the chain of a better one comes before others.
@@ -171,7 +171,7 @@ def _find(rows: Sequence[StoredChunk], message: Document) -> int | None:
 
 
 async def _answered_elsewhere(
-    asking: Mapping[int, Hit], stored: Mapping[tuple[str, str], StoredThread], reading: Reading
+    asking: Mapping[int, Hit], stored: Mapping[tuple[str, str], StoredThread], reading: ChainReader
 ) -> dict[int, StoredChunk]:
     """By rank the message of another thread that a hit answers."""
     wanted = {
@@ -185,7 +185,7 @@ async def _answered_elsewhere(
     return {rank: answered[0] for rank, answered in rows.items() if answered}
 
 
-async def _longer(members: Sequence[_Member], reading: Reading) -> dict[DocumentId, list[StoredChunk]]:
+async def _longer(members: Sequence[_Member], reading: ChainReader) -> dict[DocumentId, list[StoredChunk]]:
     """The chunks of long messages behind the first."""
     first = {each.row.document.id: each.row for each in members if each.row.document.chunks > 1}
     ends = {each: min(row.document.chunks, MOST_CHUNKS) for each, row in first.items()}
@@ -267,7 +267,7 @@ def _scored(following: Sequence[Hit], high: float, low: float) -> Iterator[Hit]:
         yield replace(hit, parts=parts, score=min(sum(parts.values()), score))
 
 
-def _sketch(key: tuple[str, str], thread: StoredThread) -> ThreadSketch:
-    return ThreadSketch(
+def _sketch(key: tuple[str, str], thread: StoredThread) -> ThreadOutline:
+    return ThreadOutline(
         *key, {str(document): place for document, place in thread.places.items()}, thread.total
     )

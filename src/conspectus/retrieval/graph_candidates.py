@@ -14,9 +14,9 @@ from conspectus.graph.expansion import (
     seeds,
     starts,
 )
-from conspectus.model.graph import GraphAsk, Neighbour, Node, Walk
+from conspectus.model.graph import GraphExpansion, Neighbor, Node, Traversal
 from conspectus.model.ids import ChunkId
-from conspectus.ports.graphs import Mentioned, Passage
+from conspectus.ports.graphs import Mentioned, TextPassage
 
 MOST_NEIGHBOURS = 200
 FRONTIER = 50
@@ -24,16 +24,16 @@ FRONTIER = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Connections:
+class GraphCandidates:
     """The ways to ask names and graphs, each of which only knows what the person may see.
 
     `lack` says why there is nothing to walk over (None: there is), `notices` what is not known yet.
     """
 
-    names_of: Callable[[Sequence[ChunkId]], Awaitable[Sequence[Passage]]]
+    names_of: Callable[[Sequence[ChunkId]], Awaitable[Sequence[TextPassage]]]
     passages: Callable[[Sequence[str]], Awaitable[Mapping[str, Mentioned]]]
     called: Callable[[Sequence[str]], Awaitable[Sequence[tuple[str, Node]]]]
-    walk: Callable[[Sequence[str], Walk], Awaitable[Sequence[Neighbour]]]
+    walk: Callable[[Sequence[str], Traversal], Awaitable[Sequence[Neighbor]]]
     lack: str | None = None
     notices: tuple[str, ...] = ()
 
@@ -51,7 +51,12 @@ Allowed = Callable[[Sequence[int]], Awaitable[frozenset[int]]]
 
 
 async def reached(
-    question: str, scores: Mapping[int, float], ask: GraphAsk, *, over: Connections, allowed: Allowed
+    question: str,
+    scores: Mapping[int, float],
+    ask: GraphExpansion,
+    *,
+    over: GraphCandidates,
+    allowed: Allowed,
 ) -> Reached:
     """Walk from the names of the question and from the best hits, as many hops as were asked for.
 
@@ -90,13 +95,13 @@ async def _into(ways: dict[int, Way], found: Mapping[int, Way], allowed: Allowed
     return fresh
 
 
-async def _beyond(names: Mapping[str, Way], hops: int, over: Connections) -> Mapping[str, Way]:
+async def _beyond(names: Mapping[str, Way], hops: int, over: GraphCandidates) -> Mapping[str, Way]:
     """What graphs add to the names that were reached: other names of the same, and where edges lead."""
     called = await over.called(list(names)) if names else ()
     nodes = starts(names, called)
     if not nodes:
         return {}
-    walked = await over.walk(list(nodes), Walk(hops=hops, limit=MOST_NEIGHBOURS)) if hops else ()
+    walked = await over.walk(list(nodes), Traversal(hops=hops, limit=MOST_NEIGHBOURS)) if hops else ()
     return names_beyond(nodes, called, walked)
 
 

@@ -13,13 +13,13 @@ from typing import TypeAlias
 import numpy as np
 
 from conspectus.graph.expansion import Way
-from conspectus.model.graph import GraphAsk
+from conspectus.model.graph import GraphExpansion
 from conspectus.model.ids import ChunkId
 from conspectus.model.records import StoredChunk
 from conspectus.ports import Candidates, Floats, Index, Probe
 from conspectus.retrieval.candidates import widened
-from conspectus.retrieval.graph_candidates import Connections, Reached, reached
-from conspectus.retrieval.ranking import EXACT, Keep, Looking, Ranked, rank
+from conspectus.retrieval.graph_candidates import GraphCandidates, Reached, reached
+from conspectus.retrieval.ranking import EXACT, Keep, Ranked, SearchContext, rank
 
 GRAPH = "graph"
 QUESTION_NAMES = "names of the question"
@@ -32,7 +32,7 @@ Hydrate: TypeAlias = Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChun
 
 
 async def spread(
-    looking: Looking, index: Index, asked: Probe, *, union: Candidates, ranked: Ranked, keep: Keep
+    looking: SearchContext, index: Index, asked: Probe, *, union: Candidates, ranked: Ranked, keep: Keep
 ) -> Ranked | None:
     """The ranking with what the graph says for each candidate, and with those that only it reached.
 
@@ -71,7 +71,7 @@ def _knowing(rows: Mapping[int, StoredChunk], read: Hydrate) -> Hydrate:
     return hydrate
 
 
-def _weighed(ranked: Ranked, found: Reached, ask: GraphAsk, over: Connections) -> Ranked:
+def _weighed(ranked: Ranked, found: Reached, ask: GraphExpansion, over: GraphCandidates) -> Ranked:
     ids = ranked.candidates.ids.tolist()
     nowhere = Way(0.0)
     ways = [found.ways.get(each, nowhere) for each in ids]
@@ -93,7 +93,7 @@ def _scores(ranked: Ranked) -> Floats:
     return scores
 
 
-def _described(found: Reached, ask: GraphAsk) -> dict[str, str]:
+def _described(found: Reached, ask: GraphExpansion) -> dict[str, str]:
     """What the graph did, in words."""
     shown = ", ".join(found.named[:SHOWN]) + (", …" if len(found.named) > SHOWN else "")
     return {

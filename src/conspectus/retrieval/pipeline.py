@@ -15,8 +15,8 @@ from conspectus.ports import Embedder, Probe
 from conspectus.retrieval.candidates import look, probe
 from conspectus.retrieval.graph_score import spread
 from conspectus.retrieval.query_context import kept_by_threads
-from conspectus.retrieval.query_plan import Plan, plan
-from conspectus.retrieval.ranking import Keep, Looking, Ranked, rank
+from conspectus.retrieval.query_plan import QueryPlan, plan
+from conspectus.retrieval.ranking import Keep, Ranked, SearchContext, rank
 
 ATTEMPTS = 5
 KEPT = "kept with its thread"
@@ -37,7 +37,7 @@ class Stopwatch:
         self._last = now
 
 
-async def search(query: Query, looking: Looking, *, also: Sequence[ChunkId] = ()) -> Retrieval:
+async def search(query: Query, looking: SearchContext, *, also: Sequence[ChunkId] = ()) -> Retrieval:
     """The hits for a question, best first; the chunks of `also` are ranked even if no arm found them.
 
     Raises StorageBusy when documents were replaced during every one of several attempts.
@@ -68,7 +68,7 @@ async def search(query: Query, looking: Looking, *, also: Sequence[ChunkId] = ()
 
 async def _asked(
     query: Query, where: Filter, embedder: Embedder | None, blind: str | None
-) -> tuple[Plan, Probe]:
+) -> tuple[QueryPlan, Probe]:
     """What to look for; a question that cannot be embedded is still asked by its words, and says so."""
     decided = plan(query, blind=blind)
     try:
@@ -82,10 +82,10 @@ async def _asked(
 
 def _selected(
     query: Query,
-    plan: Plan,
+    plan: QueryPlan,
     ranked: Ranked,
     *,
-    looking: Looking,
+    looking: SearchContext,
     also: Sequence[ChunkId],
     timings: dict[str, float],
 ) -> Retrieval:
@@ -106,7 +106,7 @@ def _selected(
     )
 
 
-def _terms(looking: Looking, asked: Probe, ranked: Ranked) -> QueryTerms:
+def _terms(looking: SearchContext, asked: Probe, ranked: Ranked) -> QueryTerms:
     space = None if isinstance(looking.embedder, str) else looking.embedder.space
     vector = None if asked.vector is None else tuple(asked.vector.tolist())
     idf = {each.term: each.idf for each in ranked.candidates.terms}

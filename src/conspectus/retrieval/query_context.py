@@ -20,7 +20,7 @@ _ASSISTED = frozenset({"user", "assistant"})
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RankingContext:
     """A situation with its names looked up: the sources that are the channel, and the profile.
 
     `channel` is None where no channel was named; several sources share its name only over all collections.
@@ -38,7 +38,7 @@ def weights_for(profile: Sum, documents: Sequence[Document]) -> Weights:
     return profile.assistant if 2 * assisted > len(documents) else profile.people
 
 
-def added(standing: Standing, documents: Sequence[Document], weights: Weights) -> dict[str, Floats]:
+def added(standing: RankingContext, documents: Sequence[Document], weights: Weights) -> dict[str, Floats]:
     """What a sum adds to the scores of candidates for where and when the question is asked.
 
     Without a channel or a thread in the situation there is no part for it.
@@ -53,7 +53,7 @@ def added(standing: Standing, documents: Sequence[Document], weights: Weights) -
     return {"recency": weights.recency * decay} | {name: most[name] * each for name, each in known.items()}
 
 
-def multiplied(standing: Standing, documents: Sequence[Document], base: Floats) -> dict[str, Floats]:
+def multiplied(standing: RankingContext, documents: Sequence[Document], base: Floats) -> dict[str, Floats]:
     """The share of each factor of a product: channel first, then thread, then time, each on what was before.
 
     Added to the base they give the product.
@@ -90,7 +90,7 @@ def _hours_since(at: datetime, occurred: Period | None) -> float:
     return np.nan if occurred is None else max((at - occurred.start).total_seconds(), 0.0) / 3_600
 
 
-def _inside(standing: Standing, documents: Sequence[Document]) -> dict[str, Floats]:
+def _inside(standing: RankingContext, documents: Sequence[Document]) -> dict[str, Floats]:
     """1 for what is in the channel, and in the thread, that the question is asked in."""
     channel, thread = standing.channel, standing.thread
     if channel is None:

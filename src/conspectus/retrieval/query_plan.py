@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from conspectus.errors import InvalidInput, ProviderError, TooLarge
-from conspectus.model.graph import GraphAsk
-from conspectus.model.query import ARMS, Query, Situation
+from conspectus.model.graph import GraphExpansion
+from conspectus.model.query import ARMS, Query, QueryContext
 from conspectus.retrieval.scoring_profiles import profile_named
 from conspectus.settings import Settings
 from conspectus.text.clean import clean
@@ -15,7 +15,7 @@ DEPTH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class QueryPlan:
     """What one search will do: the arms it uses, how deep each looks, how many rows are read whole."""
 
     words: bool
@@ -53,7 +53,7 @@ def asked(query: str | Query, fields: Mapping[str, Any], settings: Settings) -> 
     return replace(whole, text=clean(whole.text))
 
 
-def plan(query: Query, *, blind: str | None) -> Plan:
+def plan(query: Query, *, blind: str | None) -> QueryPlan:
     """Which arms look, and how deep. `blind` says why questions cannot be embedded, None if they can.
 
     What cannot be used is said in a notice; raises ProviderError where nothing else was asked for.
@@ -62,7 +62,7 @@ def plan(query: Query, *, blind: str | None) -> Plan:
     if blind is not None and query.arms == ("vectors",) and not vectors:
         raise ProviderError("embedder", blind)
     notices = () if vectors or blind is None or "vectors" not in query.arms else (f"words only: {blind}",)
-    return Plan(
+    return QueryPlan(
         words="words" in query.arms and bool(query.text.strip()),
         vectors=vectors and (query.vector is not None or bool(query.text.strip())),
         depth=max(DEPTH, 2 * query.limit),
@@ -79,7 +79,7 @@ def _floor(query: Query) -> float | None:
     return profile_named(query.situation.profile).floor
 
 
-def _check_situation(situation: Situation) -> None:
+def _check_situation(situation: QueryContext) -> None:
     profile_named(situation.profile)
     if situation.at is not None and situation.at.utcoffset() is None:
         raise InvalidInput("at", "must have a zone")
@@ -87,7 +87,7 @@ def _check_situation(situation: Situation) -> None:
         raise InvalidInput("thread", "is the name of one in a channel; name the channel too")
 
 
-def _check_graph(ask: GraphAsk, settings: Settings) -> None:
+def _check_graph(ask: GraphExpansion, settings: Settings) -> None:
     if not 0.0 <= ask.alpha <= 1.0:
         raise InvalidInput("graph.alpha", "is a weight, from 0 to 1")
     if not 0 <= ask.hops <= settings.max_hops:

@@ -7,15 +7,15 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from conspectus.model.filter import Filter
-from conspectus.model.graph import GraphAsk
+from conspectus.model.graph import GraphExpansion
 from conspectus.model.ids import ChunkId
 from conspectus.model.records import Collection, StoredChunk
 from conspectus.ports import Candidates, Embedder, Floats, Ids, Index, Probe
 from conspectus.retrieval.boosts import from_identifiers
 from conspectus.retrieval.candidates import widened
 from conspectus.retrieval.fusion import CONVERSATION, LEARNT, Fused, FusionProfile, fuse
-from conspectus.retrieval.graph_candidates import Connections
-from conspectus.retrieval.query_context import Standing, added, multiplied, weights_for
+from conspectus.retrieval.graph_candidates import GraphCandidates
+from conspectus.retrieval.query_context import RankingContext, added, multiplied, weights_for
 from conspectus.retrieval.query_plan import DEPTH
 from conspectus.retrieval.scoring_profiles import PLAIN, Product, Sum, Weights
 from conspectus.retrieval.thread_scores import exchange_parts, thread_parts
@@ -26,7 +26,7 @@ _SAID: Final = frozenset({"message", "memory"})
 
 
 @dataclass(frozen=True, slots=True)
-class Looking:
+class SearchContext:
     """Where a search looks: a collection, an index that holds all its records, how to bring it up to them
     again, the rows behind chunk ids, the embedder of the space that answers (or why there is none), and the
     filter, what the person may see included; `standing` is where and when the question is asked, if anybody
@@ -40,11 +40,11 @@ class Looking:
     hydrate: Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChunk]]]
     embedder: Embedder | str
     where: Filter
-    standing: Standing | None = None
+    standing: RankingContext | None = None
     alone: bool = False
     question: str = ""
-    graph: GraphAsk | None = None
-    connections: Connections | None = None
+    graph: GraphExpansion | None = None
+    connections: GraphCandidates | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Keep:
 
 
 async def rank(
-    looking: Looking, index: Index, asked: Probe, union: Candidates, *, keep: Keep
+    looking: SearchContext, index: Index, asked: Probe, union: Candidates, *, keep: Keep
 ) -> Ranked | None:
     """Fuse, read the rows of the best, and let threads and the situation speak.
 
@@ -109,7 +109,7 @@ async def rank(
 
 
 async def _rank_threads(
-    looking: Looking, index: Index, asked: Probe, union: Candidates, *, rows: _Rows, links: Ids
+    looking: SearchContext, index: Index, asked: Probe, union: Candidates, *, rows: _Rows, links: Ids
 ) -> Ranked | None:
     """The same with the turns before and after the best, and with what their threads say for each."""
     union = await widened(index, asked, union, np.setdiff1d(links, union.ids))
@@ -129,19 +129,19 @@ async def _rank_threads(
     return _added(replace(ranked, parts=ranked.parts | spoken), looking.standing)
 
 
-def _fused(union: Candidates, standing: Standing | None, usual: FusionProfile) -> Fused:
+def _fused(union: Candidates, standing: RankingContext | None, usual: FusionProfile) -> Fused:
     own = standing.profile.fusion if standing is not None else None
     return fuse(union.words, union.cosine, terms=len(union.terms), profile=own or usual)
 
 
-def _weights(standing: Standing | None, ranked: Ranked) -> Weights:
+def _weights(standing: RankingContext | None, ranked: Ranked) -> Weights:
     profile = PLAIN if standing is None else standing.profile
     if not isinstance(profile, Sum):
         return PLAIN.people
     return weights_for(profile, [row.document for row in ranked.in_order])
 
 
-def _added(ranked: Ranked, standing: Standing | None) -> Ranked:
+def _added(ranked: Ranked, standing: RankingContext | None) -> Ranked:
     """With what a sum adds for where and when the question is asked; nothing if nobody said so."""
     if standing is None:
         return ranked
@@ -149,7 +149,7 @@ def _added(ranked: Ranked, standing: Standing | None) -> Ranked:
     return replace(ranked, parts=ranked.parts | added(standing, documents, _weights(standing, ranked)))
 
 
-def _multiplied(ranked: Ranked, standing: Standing) -> Ranked:
+def _multiplied(ranked: Ranked, standing: RankingContext) -> Ranked:
     documents = [row.document for row in ranked.in_order]
     base = ranked.parts["words"] + ranked.parts["vectors"]
     return replace(ranked, parts=ranked.parts | multiplied(standing, documents, base))
@@ -165,7 +165,7 @@ def _ranked(union: Candidates, fused: Fused, rows: _Rows) -> Ranked:
     return Ranked(pool, parts, rows, fused.words_weight)
 
 
-async def _rows(looking: Looking, ids: Ids) -> _Rows:
+async def _rows(looking: SearchContext, ids: Ids) -> _Rows:
     wanted = [ChunkId(int(each)) for each in ids]
     return {int(row.chunk.id): row for row in await looking.hydrate(wanted)} if wanted else {}
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from conspectus.errors import ProviderError
 from conspectus.model.index import passage
-from conspectus.model.results import Hit, Judged, Reranking, Retrieval
+from conspectus.model.results import Hit, RankedHit, Reranking, Retrieval
 from conspectus.ports.web import Reranker
 
 MOST = 50
@@ -27,7 +27,7 @@ async def reranked(query: str, hits: Sequence[Hit], reranker: Reranker | None, *
         judged = await reranker.rerank(query, texts, top_n=top_n)
     except ProviderError as fault:
         return _as_given(hits, top_n, f"not reranked: {fault}")
-    results = tuple(Judged(hits[place], relevance) for place, relevance in judged)
+    results = tuple(RankedHit(hits[place], relevance) for place, relevance in judged)
     return Reranking(results, model=reranker.model)
 
 
@@ -51,11 +51,11 @@ async def reordered(query: str, found: Retrieval, reranker: Reranker | None) -> 
     )
 
 
-def _lifted(judged: Judged) -> Hit:
+def _lifted(judged: RankedHit) -> Hit:
     hit = judged.hit
     parts = {**hit.parts, "reranked": 1.0 + (judged.relevance or 0.0) - hit.score}
     return replace(hit, parts=parts, score=sum(parts.values()))
 
 
 def _as_given(hits: Sequence[Hit], top_n: int, notice: str) -> Reranking:
-    return Reranking(tuple(Judged(hit, None) for hit in hits[:top_n]), notice=notice)
+    return Reranking(tuple(RankedHit(hit, None) for hit in hits[:top_n]), notice=notice)

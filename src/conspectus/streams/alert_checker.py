@@ -17,7 +17,7 @@ from conspectus.model.records import Change, Collection, Document
 from conspectus.model.streams import Alert
 from conspectus.ports import Clock, Reader, Records, Vectors
 from conspectus.ports.alerts import Alerts, Behind, Checked, Match
-from conspectus.streams.alert_matching import Heard, Language, Question, heard, question, reason
+from conspectus.streams.alert_matching import AlertQuery, Heard, Language, heard, question, reason
 
 Shows = Callable[[Document], bool]
 Eyes = Callable[[Alert], Awaitable[Shows | None]]
@@ -159,7 +159,7 @@ def _heard(
     return found
 
 
-def _matches(asked: Question, captions: Sequence[Heard], shows: Shows) -> tuple[Match, ...]:
+def _matches(asked: AlertQuery, captions: Sequence[Heard], shows: Shows) -> tuple[Match, ...]:
     found = []
     for each in captions:
         why = reason(asked, each)

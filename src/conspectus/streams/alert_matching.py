@@ -32,7 +32,7 @@ class Language:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class AlertQuery:
     """What is waited for: all of the `words`, or where there are none the `phrase` as it stands.
 
     `vector` is that of the question in the captions' space, None where there is none to compare.
@@ -62,11 +62,11 @@ class Heard:
 
 def question(
     text: str, where: Filter, language: Language, *, floor: float | None, vector: Vectors | None
-) -> Question:
+) -> AlertQuery:
     """A question ready to be compared."""
     words = frozenset(language.telling(text))
     phrase = () if words else tuple(language.all(text))
-    return Question(where, bool(text.strip()), words, phrase, floor, vector)
+    return AlertQuery(where, bool(text.strip()), words, phrase, floor, vector)
 
 
 def heard(
@@ -76,7 +76,7 @@ def heard(
     return Heard(document, chunk, frozenset(language.telling(text)), language.all(text), vectors)
 
 
-def reason(asked: Question, caption: Heard) -> str | None:
+def reason(asked: AlertQuery, caption: Heard) -> str | None:
     """Why the caption is what is waited for; None if it is not."""
     if not matches(asked.where, document_row(caption.document)):
         return None
@@ -92,7 +92,7 @@ def reason(asked: Question, caption: Heard) -> str | None:
     return f"similarity: {similarity:.2f}"
 
 
-def _similarity(asked: Question, caption: Heard) -> float | None:
+def _similarity(asked: AlertQuery, caption: Heard) -> float | None:
     """The cosine of the question with the piece of the caption that is nearest to it."""
     if asked.vector is None or not caption.vectors:
         return None

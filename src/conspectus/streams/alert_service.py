@@ -1,12 +1,12 @@
 """The alerts of one open store, checked and delivered by one of the processes that have it open."""
 
-from conspectus.ports.locks import Hold, Turn
+from conspectus.ports.locks import Lock, Turn
 from conspectus.streams.alert_checker import Checker
-from conspectus.streams.leadership import Leading
+from conspectus.streams.leadership import Leadership
 from conspectus.streams.webhook_delivery import Deliverer
 
 
-class AlertService(Leading):
+class AlertService(Leadership):
     """Of all processes that have a store open, the one that has the turn checks and delivers for all.
 
     It looks for what is new every `poll` seconds; at the end, what is being sent has `grace` seconds.
@@ -37,7 +37,7 @@ class AlertService(Leading):
             finally:
                 await self._deliverer.stop(grace=self._grace)
 
-    async def _go_on(self, hold: Hold) -> None:
+    async def _go_on(self, hold: Lock) -> None:
         while not self._closing.is_set():
             more = await self._checker.round()
             await self._deliverer.round(hold)

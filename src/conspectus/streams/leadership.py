@@ -14,7 +14,7 @@ TURN_SECONDS: Final = 1.0
 """Seconds between two looks at whether it is this process's turn."""
 
 
-class Leading:
+class Leadership:
     """Begun with `start`, ended with `close`; what the work is, `_lead` says.
 
     `what` is said in the log where it cannot be done; it is tried again `again` seconds later.

@@ -18,7 +18,7 @@ class Unsatisfied(ValueError):
     """An answer is not what the schema asks for; the message says how, for whoever is to answer again."""
 
 
-class Form:
+class JsonSchemaOutput:
     """A JSON Schema, ready to check answers; nothing is fetched for it, and no pattern takes long."""
 
     def __init__(self, schema: Metadata) -> None:

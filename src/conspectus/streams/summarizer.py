@@ -44,7 +44,7 @@ _FORM: Final = "Answer with one JSON object that satisfies this JSON Schema, and
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CaptionText:
     """A summary that is kept, under a name by which later ones say that they are made of it."""
 
     name: str
@@ -52,7 +52,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SummaryPrompt:
     """One call to the model, with the captions and the earlier summaries that go into it."""
 
     messages: tuple[Message, ...]
@@ -61,13 +61,13 @@ class Question:
     parts: tuple[str, ...] = ()
 
 
-Stretch: TypeAlias = tuple[Told, Batch | None]
+Stretch: TypeAlias = tuple[CaptionText, Batch | None]
 """A summary, and the batch that it is of; of several, none."""
-Ask: TypeAlias = Callable[[Question], Awaitable[Told]]
+Ask: TypeAlias = Callable[[SummaryPrompt], Awaitable[CaptionText]]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PromptPiece:
     """A line of what a model is given, what it costs, and what it is made of."""
 
     line: str
@@ -114,7 +114,7 @@ class Style:
         body = f"<{RETRIEVED}>\n{material}\n</{RETRIEVED}>\n\n{USER_MESSAGE}\n{asked}"
         return (Message("system", _RULES), Message("user", body))
 
-    def of_captions(self, captions: Sequence[Caption], room: int) -> list[Piece]:
+    def of_captions(self, captions: Sequence[Caption], room: int) -> list[PromptPiece]:
         """Captions as material, one line each; one that is too long for any question is several."""
         made = []
         for each in captions:
@@ -122,15 +122,15 @@ class Style:
             speaker = each.document.author
             text = f"{' '.join(speaker.split())}: {said}" if speaker else said
             for part in self._fitting(text, room, between(each.start, each.end, self.shown)):
-                made.append(Piece(part, self.count(part) + 1, caption=each.document.id))
+                made.append(PromptPiece(part, self.count(part) + 1, caption=each.document.id))
         return made
 
-    def of_summary(self, told: Told, batch: Batch | None, room: int) -> list[Piece]:
+    def of_summary(self, told: CaptionText, batch: Batch | None, room: int) -> list[PromptPiece]:
         """A summary as material."""
         times = "" if batch is None else between(*batch.times, self.shown)
         text = "\n".join(line for line in told.text.splitlines() if line.strip())
         parts = self._fitting(text, room, times)
-        return [Piece(each, self.count(each) + 1, part=told.name) for each in parts]
+        return [PromptPiece(each, self.count(each) + 1, part=told.name) for each in parts]
 
     def _fitting(self, text: str, room: int, head: str) -> list[str]:
         """The text behind its times, in as many pieces as it takes for each to fit, each one harmless."""
@@ -151,21 +151,21 @@ class Style:
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class Summarizer:
     """Puts the questions that it takes; every answer goes through `ask`."""
 
     style: Style
     ask: Ask
     model: str
 
-    async def batch(self, batch: Batch) -> Told:
+    async def batch(self, batch: Batch) -> CaptionText:
         """What a batch comes to: one question where its captions fit into one."""
         style = self.style
         groups = packed(style.of_captions(batch.captions, style.room), style.room)
         told = await all_of([self._put("captions", group) for group in groups])
         return told[0] if len(told) == 1 else await self.whole([(each, None) for each in told])
 
-    async def whole(self, told: Sequence[Stretch]) -> Told:
+    async def whole(self, told: Sequence[Stretch]) -> CaptionText:
         """One summary of several, in rounds where not all fit into one question; none is left out."""
         style = self.style
         size = 0
@@ -179,7 +179,7 @@ class Writer:
             told = await all_of([self._condensed(group, pieces, known) for group in groups])
         return told[0][0]
 
-    async def refined(self, before: Told | None, batch: Batch) -> Told:
+    async def refined(self, before: CaptionText | None, batch: Batch) -> CaptionText:
         """The summary so far made one with what comes next."""
         half = self.style.room // 2
         told = before
@@ -193,7 +193,7 @@ class Writer:
         return told
 
     async def _condensed(
-        self, group: Sequence[Piece], pieces: Sequence[Piece], known: Mapping[str, Stretch]
+        self, group: Sequence[PromptPiece], pieces: Sequence[PromptPiece], known: Mapping[str, Stretch]
     ) -> Stretch:
         """One summary of a group; a whole one that stands alone goes on to the next round as it is."""
         part = group[0].part
@@ -201,11 +201,11 @@ class Writer:
             return known[part]
         return await self._put("summaries", group), None
 
-    async def _put(self, task: str, group: Sequence[Piece]) -> Told:
+    async def _put(self, task: str, group: Sequence[PromptPiece]) -> CaptionText:
         captions = tuple(dict.fromkeys(each.caption for each in group if each.caption is not None))
         parts = tuple(dict.fromkeys(each.part for each in group if each.part is not None))
         messages = self.style.messages(task, [each.line for each in group])
-        return await self.ask(Question(messages, self.style.most, captions, parts))
+        return await self.ask(SummaryPrompt(messages, self.style.most, captions, parts))
 
 
 def between(start: float | None, end: float | None, shown: Callable[[float], str]) -> str:
@@ -215,9 +215,9 @@ def between(start: float | None, end: float | None, shown: Callable[[float], str
     return f"[{shown(start)} - {shown(start if end is None else end)}] "
 
 
-def packed(pieces: Sequence[Piece], room: int) -> list[list[Piece]]:
+def packed(pieces: Sequence[PromptPiece], room: int) -> list[list[PromptPiece]]:
     """The pieces in their order, as many together as fit into the room, and each of them once."""
-    groups: list[list[Piece]] = []
+    groups: list[list[PromptPiece]] = []
     left = 0
     for piece in pieces:
         if not groups or piece.tokens > left:

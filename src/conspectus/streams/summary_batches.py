@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from conspectus.errors import Conflict
 from conspectus.model.streams import Caption
-from conspectus.ports.summaries import Border, Spot
+from conspectus.ports.summaries import Spot, SummaryBounds
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,10 @@ class Batch:
     full: bool
 
     @property
-    def border(self) -> Border:
+    def border(self) -> SummaryBounds:
         """What to keep of it."""
         spots = [spot(each) for each in self.captions]
-        return Border(min(spots), max(spots), self.full)
+        return SummaryBounds(min(spots), max(spots), self.full)
 
     @property
     def times(self) -> tuple[float | None, float | None]:
@@ -33,7 +33,7 @@ class Batch:
         return min(starts, default=None), max(ends, default=None)
 
 
-def batches(captions: Sequence[Caption], size: int, kept: Sequence[Border] = ()) -> list[Batch]:
+def batches(captions: Sequence[Caption], size: int, kept: Sequence[SummaryBounds] = ()) -> list[Batch]:
     """Captions, given in their order, as batches of `size`.
 
     Where all have an index, by `index // size`; Conflict where two have the same. Otherwise by time: what was
@@ -68,7 +68,7 @@ def _by_index(captions: Sequence[Caption], size: int) -> list[Batch]:
     return [Batch(number, tuple(group), len(group) == size) for number, group in enumerate(groups.values())]
 
 
-def _by_time(captions: Sequence[Caption], size: int, kept: Sequence[Border]) -> list[Batch]:
+def _by_time(captions: Sequence[Caption], size: int, kept: Sequence[SummaryBounds]) -> list[Batch]:
     """The groups between kept borders, then what came after the last of them."""
     place = {each.document.id: number for number, each in enumerate(captions)}
     ordered = sorted(captions, key=spot)

@@ -8,7 +8,7 @@ from typing import Final
 from conspectus.errors import ChatAuthFailed, ChatError, ChatModelUnknown, ChatNotConfigured
 from conspectus.model.streams import BatchSummary
 from conspectus.streams.concurrency import all_of
-from conspectus.streams.summarizer import Told, Writer
+from conspectus.streams.summarizer import CaptionText, Summarizer
 from conspectus.streams.summary_batches import Batch
 
 logger = logging.getLogger(__name__)
@@ -29,14 +29,14 @@ class Finished:
     """What became of each batch, and of all together; `fault` is the first error, if there was one."""
 
     batches: tuple[BatchSummary, ...]
-    whole: Told | None
+    whole: CaptionText | None
     fault: ChatError | NotKept | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
     batch: Batch
-    told: Told | None
+    told: CaptionText | None
     fault: ChatError | NotKept | None = None
 
     def summary(self) -> BatchSummary:
@@ -50,7 +50,7 @@ class _Ended:
 
 
 async def in_batches(
-    writer: Writer, batches: Sequence[Batch], done: Callable[[int], None], *, workers: int, together: bool
+    writer: Summarizer, batches: Sequence[Batch], done: Callable[[int], None], *, workers: int, together: bool
 ) -> Finished:
     """Each batch by itself, as many at once as there are workers; then all of them, if `together`."""
     waiting = iter(batches)
@@ -68,9 +68,9 @@ async def in_batches(
     return _finished(ended, whole)
 
 
-async def in_turn(writer: Writer, batches: Sequence[Batch], done: Callable[[int], None]) -> Finished:
+async def in_turn(writer: Summarizer, batches: Sequence[Batch], done: Callable[[int], None]) -> Finished:
     """One batch after the other, each with the summary of those before it."""
-    told: Told | None = None
+    told: CaptionText | None = None
     ended: list[_Ended] = []
     for batch in batches:
         ended.append(await _attempt(batch, writer.refined(told, batch)))
@@ -79,12 +79,12 @@ async def in_turn(writer: Writer, batches: Sequence[Batch], done: Callable[[int]
     return _finished(ended, told)
 
 
-def _finished(ended: Sequence[_Ended], whole: Told | None) -> Finished:
+def _finished(ended: Sequence[_Ended], whole: CaptionText | None) -> Finished:
     fault = next((each.fault for each in ended if each.fault is not None), None)
     return Finished(tuple(each.summary() for each in ended), whole, fault)
 
 
-async def _attempt(batch: Batch, work: Awaitable[Told]) -> _Ended:
+async def _attempt(batch: Batch, work: Awaitable[CaptionText]) -> _Ended:
     try:
         return _Ended(batch, await work)
     except HOPELESS:

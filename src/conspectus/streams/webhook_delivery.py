@@ -7,15 +7,15 @@ from datetime import timedelta
 from typing import Final
 
 from conspectus.errors import ConspectusError, FetchFailed, InvalidInput
-from conspectus.model.retry_policy import Patience
+from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports import Clock
-from conspectus.ports.alerts import Alerts, Delivery, Poster, Told
-from conspectus.ports.locks import Hold
+from conspectus.ports.alerts import AlertMatch, Alerts, Delivery, Poster
+from conspectus.ports.locks import Lock
 
 logger = logging.getLogger(__name__)
 
 HIDDEN: Final = "its caption can no longer be seen by whom the alert is for"
-Body = Callable[[Told], Awaitable[bytes | None]]
+Body = Callable[[AlertMatch], Awaitable[bytes | None]]
 """What is sent of an event; None if its owner may not see it any more."""
 
 
@@ -23,7 +23,7 @@ class Deliverer:
     """Sends what is due. The events of one alert are sent one after the other, those of others meanwhile."""
 
     def __init__(
-        self, alerts: Alerts, poster: Poster, *, body: Body, patience: Patience, clock: Clock
+        self, alerts: Alerts, poster: Poster, *, body: Body, patience: RetryPolicy, clock: Clock
     ) -> None:
         self._alerts = alerts
         self._poster = poster
@@ -33,7 +33,7 @@ class Deliverer:
         self._sending: dict[str, asyncio.Task[None]] = {}
         self._stopping = False
 
-    async def round(self, hold: Hold) -> None:
+    async def round(self, hold: Lock) -> None:
         """Begin to send for every alert with something due that is not being sent for."""
         self._sending = {alert: task for alert, task in self._sending.items() if not task.done()}
         for alert in await self._alerts.waiting(now=self._clock()):
@@ -52,7 +52,7 @@ class Deliverer:
         self._sending.clear()
         self._stopping = False
 
-    async def _send(self, alert: str, hold: Hold) -> None:
+    async def _send(self, alert: str, hold: Lock) -> None:
         try:
             while not self._stopping:
                 event = await self._alerts.due(alert, now=self._clock())
@@ -62,7 +62,7 @@ class Deliverer:
         except ConspectusError as fault:
             logger.warning("what an alert told cannot be sent now: %s", fault.code)
 
-    async def _sent(self, event: Told, hold: Hold) -> Delivery:
+    async def _sent(self, event: AlertMatch, hold: Lock) -> Delivery:
         """What became of one sending. Raises TurnLost if another process sends by now."""
         body = await self._body(event)
         await hold.confirm()

@@ -9,7 +9,7 @@ from typing import Protocol
 import pytest
 
 from conspectus.errors import NotFound
-from conspectus.model.connections import Entry, Listing
+from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.ports.web import Connector
 
 Change = Callable[["Place"], object]
@@ -46,7 +46,7 @@ class Copy:
 
     place: Place
     cursor: str | None = None
-    pages: dict[str, tuple[Entry, str]] = field(default_factory=dict)
+    pages: dict[str, tuple[ConnectorEntry, str]] = field(default_factory=dict)
     paths: dict[str, object] = field(default_factory=dict)
 
     async def follow(self, *, batches: int = 1_000_000) -> list[Listing]:
@@ -97,7 +97,7 @@ async def connected(place: Place) -> AsyncIterator[Connector]:
         await connector.close()
 
 
-def entries(listings: list[Listing]) -> list[Entry]:
+def entries(listings: list[Listing]) -> list[ConnectorEntry]:
     """All entries of some batches."""
     return [entry for listing in listings for entry in listing.entries]
 

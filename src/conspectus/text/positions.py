@@ -7,7 +7,7 @@ from dataclasses import replace
 from heapq import merge
 
 from conspectus.errors import InvalidInput
-from conspectus.model.records import Chunk, Place, Syntax
+from conspectus.model.records import Chunk, Syntax, TextPosition
 from conspectus.text.clean import PAIR, clean
 
 BETWEEN = " > "
@@ -34,7 +34,7 @@ _ATTRIBUTES = re.compile(r"\s*\{[^{}\n]*\}\s*$")
 _MARKUP = re.compile(r"<[^<>\n]{1,200}>|\*\*|`|\\(?=[^\w\s])")
 
 
-def markdown_headings(text: str) -> Iterator[Place]:
+def markdown_headings(text: str) -> Iterator[TextPosition]:
     """Where each heading of a Markdown text begins, with those it stands under; code has none."""
     front = _FRONT.match(text)
     fence = ""
@@ -48,10 +48,10 @@ def markdown_headings(text: str) -> Iterator[Place]:
             while open_headings and open_headings[-1][0] >= level:
                 open_headings.pop()
             open_headings.append((level, title))
-            yield Place(found.start(), headings=tuple(title for _, title in open_headings))
+            yield TextPosition(found.start(), headings=tuple(title for _, title in open_headings))
 
 
-def rst_headings(text: str) -> Iterator[Place]:
+def rst_headings(text: str) -> Iterator[TextPosition]:
     """Where each heading of a reStructuredText begins; the first kind of underline is the outermost."""
     kinds: list[tuple[str, bool]] = []
     path: list[str] = []
@@ -63,10 +63,10 @@ def rst_headings(text: str) -> Iterator[Place]:
         if kind not in kinds:
             kinds.append(kind)
         path = [*path[: kinds.index(kind)], title[:LONGEST_HEADING]]
-        yield Place(found.start(), headings=tuple(path))
+        yield TextPosition(found.start(), headings=tuple(path))
 
 
-def headings_in(text: str, syntax: Syntax) -> Iterator[Place]:
+def headings_in(text: str, syntax: Syntax) -> Iterator[TextPosition]:
     """Where each heading of a text begins, with those it stands under, as far as its syntax has headings."""
     find = _HEADINGS.get(syntax)
     return iter(()) if find is None else find(text)
@@ -84,7 +84,7 @@ def heading_at(chunk: Chunk, syntax: Syntax, position: int) -> str | None:
     return path_of([*filter(None, [above]), *before[-1]])
 
 
-def checked(places: Sequence[Place], text: str) -> tuple[Place, ...]:
+def checked(places: Sequence[TextPosition], text: str) -> tuple[TextPosition, ...]:
     """Places in a text as it was given, as places in the cleaned text. Raises InvalidInput."""
     if not places:
         return ()
@@ -95,16 +95,18 @@ def checked(places: Sequence[Place], text: str) -> tuple[Place, ...]:
         raise InvalidInput("places", "pages are counted from 1")
     shorter = [pair.end() for pair in PAIR.finditer(text)]
     return tuple(
-        Place(place.start - bisect_right(shorter, place.start), place.page, tuple(map(clean, place.headings)))
+        TextPosition(
+            place.start - bisect_right(shorter, place.start), place.page, tuple(map(clean, place.headings))
+        )
         for place in places
     )
 
 
-def combined(given: Sequence[Place], headings: Sequence[Place]) -> tuple[Place, ...]:
+def combined(given: Sequence[TextPosition], headings: Sequence[TextPosition]) -> tuple[TextPosition, ...]:
     """Given places, under the headings found in the text unless some are given, in order of the text."""
     if not headings or any(place.headings for place in given):
         return tuple(given)
-    places: list[Place] = []
+    places: list[TextPosition] = []
     page: int | None = None
     path: tuple[str, ...] = ()
     for place in merge(given, headings, key=lambda place: place.start):
@@ -112,14 +114,14 @@ def combined(given: Sequence[Place], headings: Sequence[Place]) -> tuple[Place, 
         path = place.headings or path
         if places and places[-1].start == place.start:
             places.pop()
-        places.append(Place(place.start, page, path))
+        places.append(TextPosition(place.start, page, path))
     return tuple(places)
 
 
-def place_at(places: Sequence[Place], start: int) -> Place:
+def place_at(places: Sequence[TextPosition], start: int) -> TextPosition:
     """The place of the character at `start`; the last of several that begin together counts."""
     index = bisect_right(places, start, key=lambda place: place.start) - 1
-    return replace(places[index], start=start) if index >= 0 else Place(start)
+    return replace(places[index], start=start) if index >= 0 else TextPosition(start)
 
 
 def path_of(headings: Sequence[str]) -> str | None:
@@ -130,7 +132,7 @@ def path_of(headings: Sequence[str]) -> str | None:
     return BETWEEN.join(kept)[:LONGEST_PATH].rstrip() or None
 
 
-_HEADINGS: Mapping[Syntax, Callable[[str], Iterator[Place]]] = {
+_HEADINGS: Mapping[Syntax, Callable[[str], Iterator[TextPosition]]] = {
     "markdown": markdown_headings,
     "rst": rst_headings,
 }

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from conspectus.model.records import Place
+from conspectus.model.records import TextPosition
 
 _LEAST_SHARE = 8
 
@@ -16,7 +16,7 @@ class Section:
     depth: int
 
 
-def sections_of(places: Sequence[Place]) -> list[Section]:
+def sections_of(places: Sequence[TextPosition]) -> list[Section]:
     """A section begins wherever the headings change."""
     before = ((), *(place.headings for place in places))
     changed = (place for place, above in zip(places, before, strict=False) if place.headings != above)

@@ -53,7 +53,7 @@ class SplitOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TextSpan:
     """One piece; `text == source[start:end]`, in code points, always."""
 
     position: int
@@ -68,7 +68,7 @@ def split(
     count: Callable[[str], int] | None = None,
     *,
     sections: Sequence[Section] = (),
-) -> list[Piece]:
+) -> list[TextSpan]:
     """Cuts a text into pieces no larger than the size, overlap included.
 
     It is cut at the sections first: short ones are joined up to half the size, long ones are split on their
@@ -95,7 +95,7 @@ def split(
         for start, end in stretches(text, sections, lambda a, b: b - a <= longest and ruler.fits(a, b))
         for first, last in _Splitter(text[start:end], options, count).spans()
     )
-    return [Piece(position, start, end, text[start:end]) for position, (start, end) in enumerate(spans)]
+    return [TextSpan(position, start, end, text[start:end]) for position, (start, end) in enumerate(spans)]
 
 
 class _Ruler(Protocol):

@@ -1,6 +1,6 @@
 """What a question says about time, by rule: "what happens before 12:30" names a range of a stream."""
 
 from conspectus.time_expressions.clock import ClockFace
-from conspectus.time_expressions.parser import TimeSaid, described, time_said
+from conspectus.time_expressions.parser import TimeExpression, described, time_said
 
-__all__ = ["ClockFace", "TimeSaid", "described", "time_said"]
+__all__ = ["ClockFace", "TimeExpression", "described", "time_said"]

@@ -5,7 +5,7 @@ from datetime import date, datetime
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class TimeRange:
     """A phrase, tokens [first, last), and its range, where None is open; `day` is the one that it names."""
 
     first: int

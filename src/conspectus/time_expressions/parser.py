@@ -8,7 +8,7 @@ from typing import Final
 
 from conspectus.text.clocks import timecode
 from conspectus.time_expressions.clock import ClockFace, bounded
-from conspectus.time_expressions.found import Found
+from conspectus.time_expressions.found import TimeRange
 from conspectus.time_expressions.language import ENGLISH, Language
 from conspectus.time_expressions.phrases import PhraseReader
 from conspectus.time_expressions.points import PointReader
@@ -21,7 +21,7 @@ _BRACKETS: Final = {"()", "[]"}
 
 
 @dataclass(frozen=True, slots=True)
-class TimeSaid:
+class TimeExpression:
     """A range of a stream, [start, end) where None is open, as a question says it.
 
     Args:
@@ -41,7 +41,7 @@ class TimeSaid:
     unused: tuple[str, ...] = ()
 
 
-def time_said(question: str, face: ClockFace) -> TimeSaid | None:
+def time_said(question: str, face: ClockFace) -> TimeExpression | None:
     """The range of a stream that a question names, or None: what happened "before the explosion" is no time.
 
     The rules, where there is a choice:
@@ -63,14 +63,14 @@ def time_said(question: str, face: ClockFace) -> TimeSaid | None:
     return _together(question, words, found, ENGLISH) if found else None
 
 
-def described(said: TimeSaid, face: ClockFace) -> str:
+def described(said: TimeExpression, face: ClockFace) -> str:
     """The range for people, with the words that it was read from: `00:12:00 to 00:13:01 (around 12:30)`."""
     zone = f" {face.clock.zone}" if face.wall else ""
     unused = f", but not {', '.join(said.unused)}" if said.unused else ""
     return f"{_range_shown(said, face, zone)} ({said.phrase}{unused})"
 
 
-def _range_shown(said: TimeSaid, face: ClockFace, zone: str) -> str:
+def _range_shown(said: TimeExpression, face: ClockFace, zone: str) -> str:
     start = None if said.start is None else _shown(said.start, face)
     end = None if said.end is None else _shown(said.end, face)
     if end is None:
@@ -81,9 +81,9 @@ def _range_shown(said: TimeSaid, face: ClockFace, zone: str) -> str:
     return f"{start} to {time if between and start.startswith(day) else end}{zone}"
 
 
-def _phrases(words: Words, face: ClockFace, language: Language, day: date | None) -> list[Found]:
+def _phrases(words: Words, face: ClockFace, language: Language, day: date | None) -> list[TimeRange]:
     reader = PhraseReader(words, language, PointReader(words, language, face, day), face)
-    found: list[Found] = []
+    found: list[TimeRange] = []
     behind = 0
     for index in islice(filter(reader.may_begin, range(len(words))), _MOST_ATTEMPTS):
         read = reader.read(index) if index >= behind and len(found) < _MOST_PHRASES else None
@@ -93,7 +93,7 @@ def _phrases(words: Words, face: ClockFace, language: Language, day: date | None
     return found
 
 
-def _together(question: str, words: Words, found: Sequence[Found], language: Language) -> TimeSaid:
+def _together(question: str, words: Words, found: Sequence[TimeRange], language: Language) -> TimeExpression:
     """The ranges that hold together with the first."""
     range_, used, unused = found[0], [found[0]], []
     for each in found[1:]:
@@ -107,14 +107,14 @@ def _together(question: str, words: Words, found: Sequence[Found], language: Lan
     phrase = ", ".join(_text(question, words, each) for each in used)
     relation = ", ".join(each.relation for each in used)
     rest = _without(question, words, found, language)
-    return TimeSaid(range_.start, range_.end, phrase, rest, relation, tuple(unused))
+    return TimeExpression(range_.start, range_.end, phrase, rest, relation, tuple(unused))
 
 
-def _text(question: str, words: Words, found: Found) -> str:
+def _text(question: str, words: Words, found: TimeRange) -> str:
     return " ".join(question[words[found.first].start : words[found.last - 1].end].split())
 
 
-def _without(question: str, words: Words, found: Sequence[Found], language: Language) -> str:
+def _without(question: str, words: Words, found: Sequence[TimeRange], language: Language) -> str:
     """The question without the phrases; empty where only words are left that say nothing."""
     gone = [(words[each.first].start, words[each.last - 1].end) for each in found]
     for before, after in pairwise(found):

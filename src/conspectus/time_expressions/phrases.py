@@ -8,7 +8,7 @@ from typing import Final
 from conspectus.time_expressions.amounts import Amount
 from conspectus.time_expressions.bounds import bounds, next_to, shortly, within
 from conspectus.time_expressions.clock import ClockFace
-from conspectus.time_expressions.found import Found
+from conspectus.time_expressions.found import TimeRange
 from conspectus.time_expressions.fractions import PartReader
 from conspectus.time_expressions.language import MINUTE, Language, Relation
 from conspectus.time_expressions.points import Kind, Point, PointReader, Read
@@ -56,7 +56,7 @@ class PhraseReader:
             or self._words.text(index) in self._openers
         )
 
-    def read(self, index: int) -> Found | None:
+    def read(self, index: int) -> TimeRange | None:
         """The phrase that begins there, with the `of the video` behind it."""
         soon = self._words.text(index) in self._language.soon
         relation, after = self._relation(index + soon) or (None, index + soon)
@@ -81,7 +81,7 @@ class PhraseReader:
                 return relation, index + length
         return None
 
-    def _related(self, index: int, after: int, relation: Relation) -> Found | None:
+    def _related(self, index: int, after: int, relation: Relation) -> TimeRange | None:
         """A word such as `before`, and a point."""
         hedge = self._language.relations.get((self._words.text(after),))
         hedged = self._words.text(after) in self._language.hedges
@@ -95,7 +95,7 @@ class PhraseReader:
             start, end = shortly(relation, point)
         else:
             start, end = bounds("since" if onwards else relation, point)
-        return Found(index, last + onwards, start, end, _PLAIN.get(relation, relation), point.day)
+        return TimeRange(index, last + onwards, start, end, _PLAIN.get(relation, relation), point.day)
 
     def _onwards(self, index: int) -> bool:
         """Whether an `on` says that it goes on, and not on which day."""
@@ -130,7 +130,7 @@ class PhraseReader:
         marked = read is not None and self._words.text(read[1]) in self._language.marks
         return (read[0], read[1] + 1) if read is not None and marked else None
 
-    def _alone(self, index: int) -> Found | None:
+    def _alone(self, index: int) -> TimeRange | None:
         """What is a time without a word before it."""
         readers = (
             self._bare_part,
@@ -144,7 +144,7 @@ class PhraseReader:
         if read is None:
             return None
         point, last = read
-        return Found(
+        return TimeRange(
             index,
             last,
             point.start,
@@ -179,7 +179,7 @@ class PhraseReader:
         whole = all(map(self._words.over, others))
         return read if exact or named or whole else None
 
-    def _beside(self, index: int, after: int, relation: Relation | None) -> Found | None:
+    def _beside(self, index: int, after: int, relation: Relation | None) -> TimeRange | None:
         """`within 2 minutes of 12:30`, `in the minute before noon`, `5 minutes before the end`."""
         article = self._words.text(after) in self._language.articles
         read = self._amount(after + article, named=article) if relation in _BESIDE else None
@@ -194,10 +194,10 @@ class PhraseReader:
         point, last = anchor
         if both:
             start, end = within(point, amount)
-            return Found(index, last, start, end, "around", point.day)
+            return TimeRange(index, last, start, end, "around", point.day)
         earlier = side == "before" or (side == "from" and point.end is None)
         start, end = next_to(point, amount, earlier=earlier, all_of_it=article or relation == "in")
-        return Found(index, last, start, end, "before" if earlier else "after", point.day)
+        return TimeRange(index, last, start, end, "before" if earlier else "after", point.day)
 
     def _amount(self, index: int, *, named: bool) -> tuple[Amount, int] | None:
         one = self._points.amounts.one(index) if named else None

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Final
 
-from conspectus.time_expressions.found import Found
+from conspectus.time_expressions.found import TimeRange
 from conspectus.time_expressions.fractions import PartReader
 from conspectus.time_expressions.language import HOUR, Language, Relation
 from conspectus.time_expressions.points import Kind, Point, PointReader, Read
@@ -22,7 +22,7 @@ class RangeReader:
         self._points = points
         self._parts = parts
 
-    def between(self, index: int, after: int, relation: Relation | None) -> Found | None:
+    def between(self, index: int, after: int, relation: Relation | None) -> TimeRange | None:
         """The range that begins at `after`; `index` is where the phrase does."""
         if relation not in _RANGED:
             return None
@@ -33,7 +33,7 @@ class RangeReader:
             return None
         first, last = self._points.spread(two[0], two[1])
         start, end = _span(first, last)
-        return Found(index, two[2], start, end, "between", first.day or last.day)
+        return TimeRange(index, two[2], start, end, "between", first.day or last.day)
 
     def _meant(self, index: int, two: _Two, relation: Relation | None) -> bool:
         """Whether it is a range of the stream; amounts may as well say how long something takes."""

@@ -21,16 +21,16 @@ from conspectus.engine import Engine
 from conspectus.errors import ConspectusError
 from conspectus.mcp.http import PATH as MODELS
 from conspectus.mcp.http import Endpoint
-from conspectus.mcp.tool import Options
+from conspectus.mcp.tool import ToolOptions
 from conspectus.settings import Settings
 from conspectus.web.auth import Authentication, origins
-from conspectus.web.chat_handover import Sharing
+from conspectus.web.chat_handover import ChatHandover
 from conspectus.web.chat_registry import ChatStreams
-from conspectus.web.error_middleware import Border
+from conspectus.web.error_middleware import ErrorMiddleware
 from conspectus.web.health import Readiness
 from conspectus.web.idempotency import HEADER, Idempotency
-from conspectus.web.idempotency_outbox import Endings
-from conspectus.web.limits import Limits
+from conspectus.web.idempotency_outbox import IdempotencyOutbox
+from conspectus.web.limits import ConcurrencyLimits
 from conspectus.web.logs import REQUEST_ID, RequestLog, logger
 from conspectus.web.metrics import Metrics
 from conspectus.web.openapi import Application, operation
@@ -83,7 +83,7 @@ def application(
     settings: Settings,
     *,
     log: FilteringBoundLogger | None = None,
-    only_models: Options | None = None,
+    only_models: ToolOptions | None = None,
     counted: Path | None = None,
 ) -> FastAPI:
     """An application that answers with this engine, which has to be that of the store's owner.
@@ -95,10 +95,10 @@ def application(
     chosen_log = log or logger(settings.log_level)
     readiness = Readiness(engine, chosen_log)
     metrics = Metrics(version("conspectus"), counted)
-    sharing = None if engine.spoken is None else Sharing(engine.spoken, chosen_log)
+    sharing = None if engine.spoken is None else ChatHandover(engine.spoken, chosen_log)
     chats = ChatStreams(settings, chosen_log, told=metrics.chats.set, sharing=sharing)
-    listeners, endings = Listeners(settings, chosen_log), Endings(engine.replays)
-    options = Options(settings.mcp_max_tokens) if only_models is None else only_models
+    listeners, endings = Listeners(settings, chosen_log), IdempotencyOutbox(engine.replays)
+    options = ToolOptions(settings.mcp_max_tokens) if only_models is None else only_models
     models = Endpoint(options, most_bytes=settings.max_request_bytes)
     for each in (chats, listeners):
         readiness.when_stopping(each.stop)
@@ -135,8 +135,8 @@ def _surround(app: Application, engine: Engine, settings: Settings, log: Filteri
     app.add_middleware(Rates, allowances=engine.allowances, most=settings.key_requests_per_minute)
     app.add_middleware(Shares, settings=settings, metrics=metrics)
     app.add_middleware(Authentication, engine=engine, settings=settings)
-    app.add_middleware(Limits, settings=settings)
-    app.add_middleware(Border, log=log)
+    app.add_middleware(ConcurrencyLimits, settings=settings)
+    app.add_middleware(ErrorMiddleware, log=log)
     _allow_origins(app, settings)
     app.add_middleware(RequestLog, log=log, metrics=metrics)
 
@@ -150,7 +150,7 @@ class Running:
     streams: ChatStreams
     settings: Settings
     models: Endpoint
-    endings: Endings
+    endings: IdempotencyOutbox
 
     async def begin(self) -> None:
         """Free the keys of writes that a process which ended left unanswered."""

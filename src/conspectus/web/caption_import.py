@@ -19,7 +19,7 @@ from conspectus.web.problem_details import Problem, Refused, invalid, problem_of
 from conspectus.web.schemas.streams import CaptionBody, CaptionsWrittenAnswer, counted
 
 
-class Taken:
+class ImportedCaptions:
     """What is written so far, and the lines that wait to be."""
 
     def __init__(self, engine: Engine, source: Source, **where: Any) -> None:
@@ -73,7 +73,7 @@ async def take_lines(
     written of those before them.
     """
     source = await _source(engine, stream, collection)
-    taken = Taken(engine, source, stream=stream, collection=collection, replace=replacing)
+    taken = ImportedCaptions(engine, source, stream=stream, collection=collection, replace=replacing)
     try:
         async for number, line in lines_in(pieces):
             await taken.take(number, line)

@@ -17,7 +17,7 @@ from structlog.typing import FilteringBoundLogger
 from conspectus.errors import NotFound, StorageError
 from conspectus.model.chat import Failure
 from conspectus.model.ids import UserId
-from conspectus.ports.chat import Overheard, SpokenAnswers, Utterance
+from conspectus.ports.chat import ChatRegistry, RemoteChatEvent, Utterance
 from conspectus.web.chat_stream import ChatStream, Reader
 from conspectus.web.logs import fault_facts
 from conspectus.web.sse import HEADERS, HEARTBEAT, MEDIA_TYPE, STREAM, Frames
@@ -66,10 +66,10 @@ class Shared:
         return Utterance(stream.id, first, tuple(frames), over, documents)
 
 
-class Sharing:
+class ChatHandover:
     """Makes the answers of this process known to others."""
 
-    def __init__(self, spoken: SpokenAnswers, log: FilteringBoundLogger) -> None:
+    def __init__(self, spoken: ChatRegistry, log: FilteringBoundLogger) -> None:
         self._spoken = spoken
         self._log = log
         self._shared: dict[str, Shared] = {}
@@ -129,7 +129,7 @@ class Sharing:
             shared.stream.tell()
 
 
-async def overheard(spoken: SpokenAnswers, stream: str, person: UserId, first: int) -> Overheard:
+async def overheard(spoken: ChatRegistry, stream: str, person: UserId, first: int) -> RemoteChatEvent:
     """An answer that another process makes, as soon as it says what it is made from. Raises NotFound."""
     for _ in range(TRIES if first <= MOST_EVENTS else 0):
         found = await spoken.overhear(stream, person, first)
@@ -145,7 +145,7 @@ async def overheard(spoken: SpokenAnswers, stream: str, person: UserId, first: i
 class Elsewhere:
     """An answer that another process makes, which is taken for gone after `patience` seconds of silence."""
 
-    spoken: SpokenAnswers
+    spoken: ChatRegistry
     stream: str
     person: UserId
     patience: float

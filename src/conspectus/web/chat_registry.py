@@ -11,7 +11,7 @@ from conspectus.model.access import Person
 from conspectus.model.chat import ChatEvent, Failure
 from conspectus.model.ids import UserId
 from conspectus.settings import Settings
-from conspectus.web.chat_handover import CHAT, Sharing
+from conspectus.web.chat_handover import CHAT, ChatHandover
 from conspectus.web.chat_stream import ChatStream, Terms
 from conspectus.web.problem_details import refuse
 
@@ -34,7 +34,7 @@ class ChatStreams:
         log: FilteringBoundLogger,
         *,
         told: Callable[[int], None] = lambda _: None,
-        sharing: Sharing | None = None,
+        sharing: ChatHandover | None = None,
     ) -> None:
         self.settings = settings
         self._log = log

@@ -17,7 +17,7 @@ HEADERS = {
 }
 
 
-class Border:
+class ErrorMiddleware:
     """Answers for whatever is raised before an answer began, and puts the headers on every answer."""
 
     def __init__(self, app: ASGIApp, log: FilteringBoundLogger) -> None:

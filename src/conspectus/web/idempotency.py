@@ -14,8 +14,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from conspectus.errors import Conflict, InvalidInput
 from conspectus.ports import Clock
-from conspectus.ports.jobs import Replays
-from conspectus.web.idempotency_outbox import Endings
+from conspectus.ports.jobs import IdempotencyStore
+from conspectus.web.idempotency_outbox import IdempotencyOutbox
 from conspectus.web.methods import answers
 from conspectus.web.problem_details import MEDIA_TYPE, may_be_done, problem_of, refuse
 
@@ -42,7 +42,13 @@ class Idempotency:
     """Keeps the answers of writes, and gives them again."""
 
     def __init__(
-        self, app: ASGIApp, replays: Replays, endings: Endings, *, routes: Sequence[BaseRoute], clock: Clock
+        self,
+        app: ASGIApp,
+        replays: IdempotencyStore,
+        endings: IdempotencyOutbox,
+        *,
+        routes: Sequence[BaseRoute],
+        clock: Clock,
     ) -> None:
         self._app = app
         self._routes = routes
@@ -72,7 +78,7 @@ class Idempotency:
             if kept is not None:
                 await again(kept)(scope, receive, send)
                 return
-            answer = Kept(send)
+            answer = StoredResponse(send)
             scope["state"]["claim"] = (*claim, at)
             try:
                 await self._watched(scope, body.receive, answer.send)
@@ -136,7 +142,7 @@ class Spooled:
         return {"type": "http.request", "body": piece, "more_body": more}
 
 
-class Kept:
+class StoredResponse:
     """An answer that is sent, and kept while it is small."""
 
     def __init__(self, send: Send) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
 from conspectus.errors import StorageError
-from conspectus.ports.jobs import Replays
+from conspectus.ports.jobs import IdempotencyStore
 
 logger = logging.getLogger(__name__)
 
@@ -17,10 +17,10 @@ Claim: TypeAlias = tuple[str, str]
 """A person and a key."""
 
 
-class Endings:
+class IdempotencyOutbox:
     """Ends the claims of keys, so that whoever was told to ask again is answered once the store is back."""
 
-    def __init__(self, replays: Replays) -> None:
+    def __init__(self, replays: IdempotencyStore) -> None:
         self._replays = replays
         self._owed: dict[Claim, Mapping[str, Any] | None] = {}
         self._is_owed = asyncio.Event()

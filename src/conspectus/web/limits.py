@@ -20,7 +20,7 @@ def is_limited(scope: Scope) -> bool:
     return path.startswith(LIMITED) or path == MODELS
 
 
-class Limits:
+class ConcurrencyLimits:
     """Turns away what is too large, and ends what takes too long."""
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:

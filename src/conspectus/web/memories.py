@@ -18,7 +18,7 @@ MemoryId = Annotated[str, Path(min_length=1, max_length=IDENTIFIER, description=
 InMemory = Annotated[str, Query(min_length=1, max_length=NAME, description="The collection.")]
 
 
-class Told(TypedDict):
+class MemoryBodyFields(TypedDict):
     """A scope as the engine is asked for it."""
 
     scope: Scope
@@ -26,7 +26,7 @@ class Told(TypedDict):
 
 
 @dataclass(frozen=True, slots=True)
-class Whose:
+class MemoryScopeQuery:
     """The memories of a scope in a collection."""
 
     user: Annotated[str | None, Query(min_length=1, max_length=NAME, description=OF_USER)] = None
@@ -40,12 +40,12 @@ class Whose:
         return Scope(self.user, self.agent, self.conversation)
 
     @property
-    def told(self) -> Told:
+    def told(self) -> MemoryBodyFields:
         """As the engine is asked."""
         return {"scope": self.scope, "collection": self.collection}
 
 
-OfScope = Annotated[Whose, Depends()]
+OfScope = Annotated[MemoryScopeQuery, Depends()]
 """The scope of the parameters user, agent and conversation, in the collection of the parameter collection."""
 
 

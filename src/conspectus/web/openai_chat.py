@@ -18,7 +18,7 @@ from conspectus.web.sse import DONE, frame
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CompletionRequest:
     """What an answer is called, how many tokens it may have, what ends it, and whether to tell its usage."""
 
     id: str
@@ -60,10 +60,10 @@ class Until:
         return said
 
 
-class Told:
+class CompletionState:
     """What was told of an answer so far."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: CompletionRequest) -> None:
         self.sources = Sources("off")
         self.citations = Citations(())
         self.failure: Failure | None = None
@@ -111,10 +111,10 @@ class Told:
 class Chunks:
     """A streamed answer, chunk by chunk; the first one has what the model is given."""
 
-    def __init__(self, wanted: Wanted) -> None:
+    def __init__(self, wanted: CompletionRequest) -> None:
         self.headers: Mapping[str, str] = {}
         self._wanted = wanted
-        self._told = Told(wanted)
+        self._told = CompletionState(wanted)
         self._created = int(time.time())
 
     @property
@@ -159,9 +159,9 @@ class Chunks:
         return frame(json.dumps({**named, "model": self._wanted.model, **more}))
 
 
-async def completion(stream: ChatStream, wanted: Wanted, receive: Receive) -> CompletionAnswer:
+async def completion(stream: ChatStream, wanted: CompletionRequest, receive: Receive) -> CompletionAnswer:
     """The whole answer. Raises Refused where there is none."""
-    told = Told(wanted)
+    told = CompletionState(wanted)
     said: list[str] = []
     async with stream.read_by(receive) as reader:
         while not told.until.found and (events := await reader.more()):

@@ -9,7 +9,7 @@ from typing import Final
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from conspectus.errors import TooManyRequests
-from conspectus.ports.rate_counters import Allowances
+from conspectus.ports.rate_counters import RateCounters
 
 PORTIONS: Final = 20
 """About so many times in a minute a process asks for more of what a key may have."""
@@ -36,7 +36,7 @@ class Portion:
 class Rates:
     """Turns away requests of keys that had as many as they may have. `most` of 0: nobody is counted."""
 
-    def __init__(self, app: ASGIApp, allowances: Allowances, most: int) -> None:
+    def __init__(self, app: ASGIApp, allowances: RateCounters, most: int) -> None:
         self._app = app
         self._allowances = allowances
         self._most = most

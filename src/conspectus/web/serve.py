@@ -19,7 +19,7 @@ from conspectus import bootstrap
 from conspectus.engine import Engine
 from conspectus.engine.background import start_work, watch_work
 from conspectus.errors import InvalidInput
-from conspectus.mcp.tool import Options
+from conspectus.mcp.tool import ToolOptions
 from conspectus.model.query import EVERYWHERE
 from conspectus.settings import Settings
 from conspectus.web.app import application
@@ -48,7 +48,7 @@ async def serve(
     path: str | Path | None = None,
     keyless: bool = False,
     announce: Callable[[Opened], None],
-    only_models: Options | None = None,
+    only_models: ToolOptions | None = None,
 ) -> None:
     """Serve the store at `path` until the process is asked to stop, then finish what is being answered.
 

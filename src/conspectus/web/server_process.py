@@ -14,7 +14,7 @@ from conspectus.errors import ConspectusError
 from conspectus.web.app import application
 from conspectus.web.logs import fault_facts, forwarded, logger
 from conspectus.web.serve import Listening, Server, at_work
-from conspectus.web.worker_messages import ALIVE, LEAVE, READY, SERVING, Order
+from conspectus.web.worker_messages import ALIVE, LEAVE, READY, SERVING, WorkerMessage
 
 PULSE: Final = 1.0
 FAILED: Final = 1
@@ -30,7 +30,7 @@ def main() -> None:
         line = unbuffered.readline()
     if not line:
         return
-    order = Order.read(line)
+    order = WorkerMessage.read(line)
     log = logger(order.settings.log_level).bind(worker=os.getpid())
     with forwarded(log), ExitStack() as ending:
         try:
@@ -40,7 +40,7 @@ def main() -> None:
             sys.exit(FAILED)
 
 
-async def _work(order: Order, ending: ExitStack) -> None:
+async def _work(order: WorkerMessage, ending: ExitStack) -> None:
     settings = order.settings
     log = logger(settings.log_level).bind(worker=os.getpid())
     async with bootstrap.open(order.path, settings=settings) as engine:
@@ -62,7 +62,7 @@ async def _work(order: Order, ending: ExitStack) -> None:
             await asyncio.gather(*beside, return_exceptions=True)
 
 
-async def _obey(server: Server, order: Order, ending: ExitStack) -> None:
+async def _obey(server: Server, order: WorkerMessage, ending: ExitStack) -> None:
     """Do what standard input says, and stop where it ends, as whoever wrote it is gone then.
 
     Nobody else clears away what that one left.

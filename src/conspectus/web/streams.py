@@ -22,14 +22,14 @@ StreamName = Annotated[
 InCollection = Annotated[str, Query(min_length=1, max_length=NAME)]
 
 
-class Found(TypedDict):
+class ResolvedStream(TypedDict):
     """A stream as the engine is asked for it."""
 
     stream: SourceId
     collection: CollectionId
 
 
-def found_by(stream: Stream) -> Found:
+def found_by(stream: Stream) -> ResolvedStream:
     """By its id, in its collection."""
     return {"stream": stream.source.id, "collection": stream.source.collection}
 

@@ -23,7 +23,7 @@ from conspectus.settings import Settings
 from conspectus.web.logs import fault_facts, forwarded, logger
 from conspectus.web.metrics import FOLDER, forget_process
 from conspectus.web.serve import Opened, address_of, bound, first_key
-from conspectus.web.worker_messages import ALIVE, LEAVE, READY, SERVING, STOP, Order, command
+from conspectus.web.worker_messages import ALIVE, LEAVE, READY, SERVING, STOP, WorkerMessage, command
 
 MOST: Final = 256
 """Their pipes fit into the 1,024 files that a process may usually have open."""
@@ -55,8 +55,8 @@ async def serve_many(
         listener.listen()
         opened = Opened(address_of(listener, settings.host), key)
         with TemporaryDirectory(prefix="conspectus-", ignore_cleanup_errors=True) as counted:
-            order = Order(settings, None if path is None else str(path), listener.fileno(), counted)
-            await Crew(order, log).run(partial(announce, opened))
+            order = WorkerMessage(settings, None if path is None else str(path), listener.fileno(), counted)
+            await Supervisor(order, log).run(partial(announce, opened))
 
 
 class Worker:
@@ -71,7 +71,7 @@ class Worker:
         self._listening = asyncio.create_task(self._listen())
 
     @classmethod
-    async def start(cls, order: Order) -> "Worker":
+    async def start(cls, order: WorkerMessage) -> "Worker":
         """Start one. Raises StorageError where the system has no room for it, or has lost the program."""
         try:
             process = await asyncio.create_subprocess_exec(
@@ -141,10 +141,10 @@ class Worker:
             self._heard.set()
 
 
-class Crew:
+class Supervisor:
     """The workers of one server."""
 
-    def __init__(self, order: Order, log: FilteringBoundLogger) -> None:
+    def __init__(self, order: WorkerMessage, log: FilteringBoundLogger) -> None:
         self._order = order
         self._log = log
         self._present: list[Worker] = []

@@ -30,7 +30,7 @@ main()
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class WorkerMessage:
     """What a worker is to serve: a store, at a socket that it inherits, with its numbers in a folder.
 
     It `joins` others that are ready.
@@ -47,7 +47,7 @@ class Order:
         return json.dumps(asdict(self)).encode() + b"\n"
 
     @classmethod
-    def read(cls, line: bytes) -> "Order":
+    def read(cls, line: bytes) -> "WorkerMessage":
         """What `written` gave."""
         given = json.loads(line)
         return cls(**{**given, "settings": Settings(**given["settings"])})

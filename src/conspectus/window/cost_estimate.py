@@ -9,7 +9,7 @@ from conspectus.model.results import Hit
 from conspectus.text.clean import graphemes_prefix, sentence_end_before
 from conspectus.text.graphemes import next_border
 from conspectus.window.focus import Focus, Sentence, run_around_best
-from conspectus.window.passages import Passage
+from conspectus.window.passages import WindowPassage
 from conspectus.window.render import CUT, CUT_BEFORE, Renderer
 from conspectus.window.thread_gaps import Threads
 
@@ -162,13 +162,13 @@ class Estimator:
             guess = guess * tokens // max(used, 1) if probe < _GUESSES else (low + high + 1) // 2
         return low
 
-    def _cost(self, *layout: tuple[Passage, ...]) -> int:
+    def _cost(self, *layout: tuple[WindowPassage, ...]) -> int:
         return self._renderer.render(layout).tokens(self._count)
 
-    def _empty(self, hit: Hit, number: int) -> Passage:
+    def _empty(self, hit: Hit, number: int) -> WindowPassage:
         chunk, document = hit.chunk, hit.document
         answers = self._threads.answers(document)
-        passage = Passage(number, document, 0, 0, "", (), page=chunk.page, heading=chunk.heading)
+        passage = WindowPassage(number, document, 0, 0, "", (), page=chunk.page, heading=chunk.heading)
         stream, zone = self._threads.stream(document), self._threads.zone(document)
         return replace(passage, answers=answers, stream=stream, zone=zone)
 

@@ -6,7 +6,7 @@ from conspectus.window.caption_passages import is_streamed, stretch
 _MOST_COMPARED = 32
 
 
-class Shown:
+class SeenTexts:
     """Finds the shown text that makes another one superfluous.
 
     A text is superfluous if it is equal to a shown one, or if its words stand in one in the same order

@@ -7,7 +7,7 @@ from conspectus.model.results import Hit
 from conspectus.window.cost_estimate import Estimator
 from conspectus.window.passages import Layout, arrange
 from conspectus.window.render import Rendered, Renderer
-from conspectus.window.selection import WORTH_FILLING, Plan, Planner, Refusal, Swap
+from conspectus.window.selection import WORTH_FILLING, Planner, Refusal, Swap, WindowPlan
 from conspectus.window.thread_gaps import Gaps, Threads
 
 _MOST_RENDERS = 8
@@ -20,7 +20,7 @@ _LEAST_TO_FILL = 200
 class Packed:
     """A plan that fits, arranged, rendered and counted."""
 
-    plan: Plan
+    plan: WindowPlan
     layout: Layout
     rendered: Rendered
     tokens: int
@@ -115,4 +115,4 @@ class _Packer:
 
 
 def _nothing(hits: Sequence[Hit]) -> Packed:
-    return Packed(Plan(refused=dict.fromkeys(range(len(hits)), Refusal())), (), Rendered(), 0)
+    return Packed(WindowPlan(refused=dict.fromkeys(range(len(hits)), Refusal())), (), Rendered(), 0)

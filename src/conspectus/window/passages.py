@@ -16,7 +16,7 @@ _LATEST = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SelectedChunk:
     """A candidate that goes into the window, with the characters [start, stop) of its chunk's text."""
 
     rank: int
@@ -36,7 +36,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class WindowPassage:
     """An unbroken stretch of a document: its characters [start, end), from chunks that touch or overlap.
 
     `number` is what citations call it, from 1 on in reading order; `cut` says that the text goes on in
@@ -66,16 +66,16 @@ class Passage:
     zone: tzinfo = UTC
 
 
-Layout = tuple[tuple[Passage, ...], ...]
+Layout = tuple[tuple[WindowPassage, ...], ...]
 """Groups in order of their best hit; within a group the order of time, within a document that of its text."""
 
 
-def arrange(pieces: Iterable[Piece], threads: Threads) -> Layout:
+def arrange(pieces: Iterable[SelectedChunk], threads: Threads) -> Layout:
     """Passages in reading order. Messages of one thread, captions and events of one stream are one group."""
-    groups: dict[tuple[str, ...], list[Piece]] = {}
+    groups: dict[tuple[str, ...], list[SelectedChunk]] = {}
     for piece in sorted(pieces, key=lambda piece: piece.rank):
         groups.setdefault(group_key(piece.hit.document), []).append(piece)
-    layout: list[tuple[Passage, ...]] = []
+    layout: list[tuple[WindowPassage, ...]] = []
     number = 1
     for members in groups.values():
         passages = _passages(members, number, threads)
@@ -93,8 +93,8 @@ def group_key(document: Document) -> tuple[str, ...]:
     return ("document", document.id)
 
 
-def _passages(pieces: Sequence[Piece], number: int, threads: Threads) -> tuple[Passage, ...]:
-    passages: list[Passage] = []
+def _passages(pieces: Sequence[SelectedChunk], number: int, threads: Threads) -> tuple[WindowPassage, ...]:
+    passages: list[WindowPassage] = []
     order = _time_order if is_streamed(pieces[0].hit.document) else _reading_order
     for stretch in _stretches(sorted(pieces, key=order)):
         follows = (
@@ -106,7 +106,7 @@ def _passages(pieces: Sequence[Piece], number: int, threads: Threads) -> tuple[P
     return _with_gaps(passages, threads)
 
 
-def _with_gaps(passages: Sequence[Passage], threads: Threads) -> tuple[Passage, ...]:
+def _with_gaps(passages: Sequence[WindowPassage], threads: Threads) -> tuple[WindowPassage, ...]:
     """Passages that know how many messages of their thread are left out before them, and behind the last.
 
     Where the order of the thread is another than that of time, or where one of them is not known, none does.
@@ -124,21 +124,21 @@ def _with_gaps(passages: Sequence[Passage], threads: Threads) -> tuple[Passage, 
     return (*known[:-1], replace(known[-1], rest=max(rest, 0)))
 
 
-def _reading_order(piece: Piece) -> tuple[object, ...]:
+def _reading_order(piece: SelectedChunk) -> tuple[object, ...]:
     document, chunk = piece.hit.document, piece.hit.chunk
     sequence = (document.sequence is None, document.sequence or 0)
     occurred = document.occurred.start if document.occurred else _LATEST
     return (*sequence, occurred, document.id, piece.begins, chunk.position, chunk.id)
 
 
-def _time_order(piece: Piece) -> tuple[object, ...]:
+def _time_order(piece: SelectedChunk) -> tuple[object, ...]:
     document = piece.hit.document
     occurred = (document.occurred.start, document.occurred.end) if document.occurred else (_LATEST, _LATEST)
     return (*occurred, *_reading_order(piece))
 
 
 class _Stretch:
-    def __init__(self, piece: Piece) -> None:
+    def __init__(self, piece: SelectedChunk) -> None:
         self.document = piece.hit.document
         self._first = piece
         self.start = self.end = piece.begins
@@ -147,10 +147,10 @@ class _Stretch:
         self._cut = False
         self.extend(piece)
 
-    def continues_with(self, piece: Piece) -> bool:
+    def continues_with(self, piece: SelectedChunk) -> bool:
         return piece.hit.document.id == self.document.id and piece.begins <= self.end
 
-    def extend(self, piece: Piece) -> None:
+    def extend(self, piece: SelectedChunk) -> None:
         chunk = piece.hit.chunk
         self._chunks.append(chunk.id)
         end = chunk.start + piece.stop
@@ -159,13 +159,13 @@ class _Stretch:
             self.end = end
             self._cut = piece.stop < len(chunk.text)
 
-    def passage(self, number: int, follows: int | None) -> Passage:
+    def passage(self, number: int, follows: int | None) -> WindowPassage:
         text = "".join(self._texts)
         blank = _BLANK_LINES.match(text)
         shown = text.rstrip()
         lead = min(blank.end() if blank else 0, len(shown))
         start, end = self.start + lead, self.start + len(shown)
-        return Passage(
+        return WindowPassage(
             number,
             self.document,
             start,
@@ -180,7 +180,7 @@ class _Stretch:
         )
 
 
-def _stretches(pieces: Sequence[Piece]) -> list[_Stretch]:
+def _stretches(pieces: Sequence[SelectedChunk]) -> list[_Stretch]:
     stretches: list[_Stretch] = []
     for piece in pieces:
         if stretches and stretches[-1].continues_with(piece):

@@ -24,7 +24,7 @@ from conspectus.text.tokens import TOKENS_PER_MESSAGE
 from conspectus.window import chat_passages
 from conspectus.window.caption_passages import apart, event_type, is_streamed, stretch
 from conspectus.window.line_text import on_one_line, printable, unbracketed, unlike_headers
-from conspectus.window.passages import Layout, Passage
+from conspectus.window.passages import Layout, WindowPassage
 
 CUT = " […]"
 CUT_BEFORE = "[…] "
@@ -92,18 +92,18 @@ class TextRenderer:
         """The groups with a blank line between them."""
         return Rendered("\n\n".join(map(self._group, layout)))
 
-    def _group(self, passages: Sequence[Passage]) -> str:
-        before: tuple[Passage | None, ...] = (None, *passages)
+    def _group(self, passages: Sequence[WindowPassage]) -> str:
+        before: tuple[WindowPassage | None, ...] = (None, *passages)
         return "\n".join(line for pair in zip(passages, before, strict=False) for line in self._lines(*pair))
 
-    def _lines(self, passage: Passage, before: Passage | None) -> Iterator[str]:
+    def _lines(self, passage: WindowPassage, before: WindowPassage | None) -> Iterator[str]:
         if passage.left_out:
             yield _left_out(passage.left_out)
         yield self._passage(passage, before)
         if passage.rest:
             yield _left_out(passage.rest)
 
-    def _passage(self, passage: Passage, before: Passage | None) -> str:
+    def _passage(self, passage: WindowPassage, before: WindowPassage | None) -> str:
         text = _marked(passage, self.show(passage.text))
         if passage.follows is not None:
             return " ".join(filter(None, (f"[{passage.number}] […]", _where(passage)))) + "\n" + text
@@ -139,7 +139,7 @@ class XmlRenderer:
         passages = _with_marks(layout, self._element, _left_out_element)
         return Rendered("\n".join(("<context>", *passages, "</context>")) if passages else "")
 
-    def _element(self, passage: Passage) -> str:
+    def _element(self, passage: WindowPassage) -> str:
         attributes = "".join(f" {name}={quoteattr(str(value))}" for name, value in _fields(passage).items())
         text = _marked(passage, self.show(passage.text))
         return f"<document{attributes}>\n{text}\n</document>"
@@ -163,7 +163,7 @@ class JsonRenderer:
         passages = _with_marks(layout, self._object, lambda fields: {"left_out": fields})
         return Rendered(_json({"documents": passages}) if passages else "")
 
-    def _object(self, passage: Passage) -> Mapping[str, str | int]:
+    def _object(self, passage: WindowPassage) -> Mapping[str, str | int]:
         text = _marked(passage, _SURROGATES.sub("\ufffd", passage.text))
         return {**_fields(passage), "text": text}
 
@@ -195,7 +195,7 @@ class GuardedRenderer:
         """One element for each passage."""
         return Rendered(chat_passages.framed(_with_marks(layout, self._element, _left_out_element)))
 
-    def _element(self, passage: Passage) -> str:
+    def _element(self, passage: WindowPassage) -> str:
         fields = _fields(passage)
         key = {"key": _location(passage.document)} if passage.follows is None else {}
         named = {"number": fields.pop("index"), **fields, **_known(key)}
@@ -214,13 +214,13 @@ _RENDERERS: Mapping[str, Renderer] = MappingProxyType(
 )
 
 
-def _marked(passage: Passage, shown: str) -> str:
+def _marked(passage: WindowPassage, shown: str) -> str:
     """The text with a mark on each side where it was cut."""
     return (CUT_BEFORE if passage.cut_before else "") + shown + (CUT if passage.cut else "")
 
 
 def _with_marks(
-    layout: Layout, shown: Callable[[Passage], Shape], mark: Callable[[dict[str, int]], Shape]
+    layout: Layout, shown: Callable[[WindowPassage], Shape], mark: Callable[[dict[str, int]], Shape]
 ) -> list[Shape]:
     """All passages, and a mark where messages are left out."""
     made: list[Shape] = []
@@ -242,7 +242,7 @@ def _left_out(number: int) -> str:
     return f"[… {number} {'message' if number == 1 else 'messages'} left out]"
 
 
-def _answering(passage: Passage, line: str) -> str:
+def _answering(passage: WindowPassage, line: str) -> str:
     """A reply is marked; what only looks like one gets a backslash."""
     if passage.answers is None:
         return line
@@ -251,7 +251,7 @@ def _answering(passage: Passage, line: str) -> str:
     return f"\\{line}" if line.lstrip().startswith(REPLY) else line
 
 
-def _fields(passage: Passage) -> dict[str, str | int]:
+def _fields(passage: WindowPassage) -> dict[str, str | int]:
     place = {"page": passage.page, "heading": _section(passage)}
     if passage.follows is not None:
         return {"index": passage.number, "continues": passage.follows, **_known(place)}
@@ -271,12 +271,12 @@ def _known(fields: Mapping[str, str | int | None]) -> dict[str, str | int]:
     return {name: value for name, value in fields.items() if value}
 
 
-def _where(passage: Passage) -> str:
+def _where(passage: WindowPassage) -> str:
     page = "" if passage.page is None else f"p. {passage.page}"
     return ", ".join(filter(None, (page, _section(passage))))
 
 
-def _section(passage: Passage) -> str:
+def _section(passage: WindowPassage) -> str:
     """The heading, without the title of the document where it begins with that."""
     heading, title = on_one_line(passage.heading or ""), on_one_line(passage.document.title)
     return "" if heading == title else heading.removeprefix(title + BETWEEN)
@@ -292,7 +292,7 @@ def _location(document: Document) -> str:
     return "" if _UUID.fullmatch(document.location) else on_one_line(document.location)
 
 
-def _streamed(passage: Passage, before: Passage | None) -> Iterator[str]:
+def _streamed(passage: WindowPassage, before: WindowPassage | None) -> Iterator[str]:
     """What stands before a caption or an event: the stream, unless the line before is of it, and the time.
 
     Where there is no time the stream is always named, so that no speaker can pass for one.
@@ -313,7 +313,7 @@ def _streamed(passage: Passage, before: Passage | None) -> Iterator[str]:
         yield f"{unbracketed(who)}:"
 
 
-def _stream(passage: Passage) -> str:
+def _stream(passage: WindowPassage) -> str:
     return on_one_line(passage.document.title) or on_one_line(passage.stream)
 
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 from conspectus.model.results import Hit
 from conspectus.window.cost_estimate import LEAST_TEXT, Estimator
-from conspectus.window.duplicates import Shown
-from conspectus.window.passages import Piece, group_key
+from conspectus.window.duplicates import SeenTexts
+from conspectus.window.passages import SelectedChunk, group_key
 from conspectus.window.spans import Spans
 from conspectus.window.thread_gaps import Gaps
 
@@ -35,10 +35,10 @@ class Refusal:
 
 
 @dataclass(slots=True)
-class Plan:
+class WindowPlan:
     """What goes in, by rank; what each of it costs, as far as can be said; and why the rest is out."""
 
-    pieces: dict[int, Piece] = field(default_factory=dict)
+    pieces: dict[int, SelectedChunk] = field(default_factory=dict)
     costs: dict[int, int] = field(default_factory=dict)
     refused: dict[int, Refusal] = field(default_factory=dict)
 
@@ -69,12 +69,12 @@ class Planner:
         self._room = room
         self._worth = worth
         self._spare = spare
-        self._plan = Plan()
+        self._plan = WindowPlan()
         self._spans: dict[str, Spans] = {}
         self._beside: set[tuple[object, ...]] = set()
-        self._shown = Shown()
+        self._shown = SeenTexts()
 
-    def plan(self, hits: Sequence[Hit], swap: Swap | None = None) -> Plan:
+    def plan(self, hits: Sequence[Hit], swap: Swap | None = None) -> WindowPlan:
         """Take each hit that fits, then cut one that did not to the room that is left."""
         reserved = self._reserve(hits[0])
         self._room -= reserved
@@ -111,10 +111,10 @@ class Planner:
         if closed or price > self._room:
             self._plan.refused[rank] = Refusal(needs=price, left=0 if closed else self._room)
             return
-        self._take(Piece(rank, hit, 0, len(hit.chunk.text)), price)
+        self._take(SelectedChunk(rank, hit, 0, len(hit.chunk.text)), price)
         self._shown.add(rank, hit)
 
-    def _take(self, piece: Piece, price: int) -> None:
+    def _take(self, piece: SelectedChunk, price: int) -> None:
         document, chunk = piece.hit.document, piece.hit.chunk
         self._plan.pieces[piece.rank] = piece
         self._plan.costs[piece.rank] = price
@@ -159,7 +159,7 @@ class Planner:
         start, stop = self._costs.part(hit, covered, tokens=tokens, spare=self._spare)
         if not chunk.text[start:stop].strip():
             return False
-        piece = Piece(rank, hit, start if start > covered else 0, stop)
+        piece = SelectedChunk(rank, hit, start if start > covered else 0, stop)
         self._take(piece, self._room if piece.cut else min(self._room, self._price(hit)))
         return True
 

@@ -6,7 +6,7 @@ from datetime import UTC, tzinfo
 
 from conspectus.model.channels import REPLY_TO
 from conspectus.model.records import Document
-from conspectus.model.results import ThreadSketch
+from conspectus.model.results import ThreadOutline
 from conspectus.window.caption_passages import is_streamed
 
 
@@ -15,7 +15,7 @@ class Threads:
 
     def __init__(
         self,
-        sketches: Iterable[ThreadSketch] = (),
+        sketches: Iterable[ThreadOutline] = (),
         streams: Mapping[str, str] | None = None,
         zones: Mapping[str, tzinfo] | None = None,
     ) -> None:
@@ -58,7 +58,7 @@ class Threads:
         told = document.metadata.get(REPLY_TO)
         return isinstance(told, str) and told not in {"", document.key}
 
-    def _of(self, document: Document) -> ThreadSketch | None:
+    def _of(self, document: Document) -> ThreadOutline | None:
         return self._sketches.get((document.source, document.thread or "")) if self._sketches else None
 
 

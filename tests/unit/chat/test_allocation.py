@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.chat.request import drafted
-from conspectus.chat.token_allocation import Room, room
+from conspectus.chat.token_allocation import TokenAllowance, room
 from conspectus.errors import InvalidInput, TooLarge
 from conspectus.model.chat import Allocation, ChatRequest
 from conspectus.model.results import Message
@@ -28,7 +28,7 @@ TURNS = st.lists(
 
 
 def test_in_a_large_window_everything_has_its_share() -> None:
-    assert room(DEFAULT, window=8_192, system=300, question=150) == Room(2_000, 1_500)
+    assert room(DEFAULT, window=8_192, system=300, question=150) == TokenAllowance(2_000, 1_500)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_in_a_large_window_everything_has_its_share() -> None:
 def test_a_long_question_takes_from_the_history_then_from_the_context(
     question: int, left: tuple[int, int]
 ) -> None:
-    assert room(DEFAULT, window=8_192, system=0, question=question) == Room(*left)
+    assert room(DEFAULT, window=8_192, system=0, question=question) == TokenAllowance(*left)
 
 
 @pytest.mark.parametrize(("window", "left"), [(4_000, (1_500, 1_500)), (2_000, (0, 1_000)), (1_000, (0, 0))])
@@ -64,7 +64,7 @@ def test_what_cannot_fit_is_refused_with_figures() -> None:
 
 def test_nothing_is_none() -> None:
     nothing = Allocation(system=0, context=0, question=0, answer=0, history=0)
-    assert room(nothing, window=100, system=0, question=50) == Room(0, 0)
+    assert room(nothing, window=100, system=0, question=50) == TokenAllowance(0, 0)
     draft = drafted(ChatRequest("hi", allocation=nothing), Settings(), window=100, count=len)
     assert draft.prompt.with_context("") == (Message("user", "hi"),)
     assert draft.question == ""

@@ -5,7 +5,7 @@ import pytest
 
 from conspectus import bootstrap
 from conspectus.errors import Conflict, InvalidInput, NotAllowed, NotFound, TooLarge
-from conspectus.model.access import Grantee
+from conspectus.model.access import Principal
 from conspectus.model.graph import NewEdge, NewNode
 from conspectus.settings import Settings
 
@@ -122,7 +122,7 @@ async def test_only_who_may_write_merges_and_who_sees_nothing_links_nothing(engi
     for refused in (bob.merge_nodes("uk", ["ca"]), bob.split_node(1), bob.node_history(), bob.link("London")):
         with pytest.raises(NotFound):
             await refused
-    await engine.grant("default", Grantee("user", "bob"), "viewer")
+    await engine.grant("default", Principal("user", "bob"), "viewer")
     assert ids(await bob.link("art"))["art"] == "art"
     for refused in (bob.merge_nodes("uk", ["ca"]), bob.split_node(1)):
         with pytest.raises(NotAllowed):

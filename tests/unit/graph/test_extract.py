@@ -1,7 +1,7 @@
 import pytest
 
 from conspectus.graph.entity_rules import RuleExtractor, names_in, phrases, with_known
-from conspectus.graph.gazetteer import Known
+from conspectus.graph.gazetteer import Gazetteer
 
 
 def said(text, **options):
@@ -108,7 +108,7 @@ def test_plain_numbers_are_names_only_where_they_are_asked_for():
 
 
 def test_known_names_are_found_beside_the_others_and_the_longest_wins():
-    known = Known({"sea": ["dead sea scrolls"], "paris": ["Paris"]}, {"paris": "place"})
+    known = Gazetteer({"sea": ["dead sea scrolls"], "paris": ["Paris"]}, {"paris": "place"})
     assert said("the dead sea scrolls in Paris Texas", known=known) == ["dead sea scrolls", "Paris Texas"]
     assert names_in("to Paris", known)[0].type == "place"
 
@@ -116,7 +116,7 @@ def test_known_names_are_found_beside_the_others_and_the_longest_wins():
 def test_known_names_join_what_another_extractor_found():
     found = names_in("Ann likes ice hockey")
     assert [
-        each.text for each in with_known("Ann likes ice hockey", found, Known({"h": ["ice hockey"]}))
+        each.text for each in with_known("Ann likes ice hockey", found, Gazetteer({"h": ["ice hockey"]}))
     ] == [
         "Ann",
         "ice hockey",

@@ -4,9 +4,9 @@ from itertools import pairwise
 import pytest
 
 from conspectus.graph.entity_rules import names_in, phrases
-from conspectus.graph.gazetteer import Known
+from conspectus.graph.gazetteer import Gazetteer
 
-KNOWN = Known({"a": ["a a", "a", "A.", "C++"], "the": ["The Who"], "x": ["x" * 150]})
+KNOWN = Gazetteer({"a": ["a a", "a", "A.", "C++"], "the": ["The Who"], "x": ["x" * 150]})
 HOSTILE = {
     "capital words": "Capital " * 10_000,
     "distinct capital words": " ".join(f"Word{number}" for number in range(10_000)),

@@ -1,6 +1,6 @@
 import pytest
 
-from conspectus.graph.gazetteer import Known, acronyms
+from conspectus.graph.gazetteer import Gazetteer, acronyms
 
 
 def found(known, text):
@@ -8,27 +8,27 @@ def found(known, text):
 
 
 def test_nothing_known_is_nothing_found():
-    assert Known({}).find("Ann") == []
-    assert len(Known({"x": ["", "  ", "!?", "a" * 500]})) == 0
+    assert Gazetteer({}).find("Ann") == []
+    assert len(Gazetteer({"x": ["", "  ", "!?", "a" * 500]})) == 0
 
 
 @pytest.mark.parametrize("text", ["start", "arty", "cart", "art_gallery", "smart-ish", "\u03b1art"])
 def test_a_name_is_never_part_of_a_word(text):
-    assert found(Known({"art": ["art"]}), text) == []
+    assert found(Gazetteer({"art": ["art"]}), text) == []
 
 
 @pytest.mark.parametrize("text", ["art", "Art", "ART", "(art)", "art-house", "arts"])
 def test_a_common_thing_is_found_in_any_case_and_in_the_plural(text):
-    assert len(found(Known({"art": ["art"]}), text)) == 1
+    assert len(found(Gazetteer({"art": ["art"]}), text)) == 1
 
 
 def test_a_name_that_is_also_a_common_word_needs_its_capital():
-    known = Known({"hope": ["Hope"]})
+    known = Gazetteer({"hope": ["Hope"]})
     assert [name for name, _ in found(known, "I hope that Hope is here. HOPE!")] == ["Hope", "HOPE"]
 
 
 def test_an_acronym_needs_its_capitals():
-    known = Known({"who": ["WHO"]})
+    known = Gazetteer({"who": ["WHO"]})
     assert [name for name, _ in found(known, "who said WHO or Who?")] == ["WHO"]
 
 
@@ -36,7 +36,7 @@ def test_an_acronym_needs_its_capitals():
     "written", ["New York City", "new york city", "NEW YORK CITY", "New York\nCity", "New-York City"]
 )
 def test_names_of_several_words_are_found_however_they_are_joined(written):
-    assert found(Known({"nyc": ["New York City"]}), f"in {written}, then") == [(written, ("nyc",))]
+    assert found(Gazetteer({"nyc": ["New York City"]}), f"in {written}, then") == [(written, ("nyc",))]
 
 
 @pytest.mark.parametrize(
@@ -51,31 +51,31 @@ def test_names_of_several_words_are_found_however_they_are_joined(written):
     ],
 )
 def test_a_name_does_not_go_over_other_marks(text):
-    assert found(Known({"nyc": ["New York City"]}), text) == []
+    assert found(Gazetteer({"nyc": ["New York City"]}), text) == []
 
 
 def test_the_longest_name_wins_and_the_next_begins_after_it():
-    known = Known({"ny": ["New York"], "nyc": ["New York City"], "city": ["city hall"]})
+    known = Gazetteer({"ny": ["New York"], "nyc": ["New York City"], "city": ["city hall"]})
     assert [names for _, names in found(known, "new york city hall")] == [("nyc",)]
 
 
 def test_an_article_is_no_part_of_a_name_unless_the_rest_is_a_common_word():
-    known = Known({"beatles": ["The Beatles"], "voice": ["The Voice"]})
+    known = Gazetteer({"beatles": ["The Beatles"], "voice": ["The Voice"]})
     assert [name for name, _ in found(known, "the Beatles, a voice, The Voice")] == ["Beatles", "The Voice"]
 
 
 @pytest.mark.parametrize("text", ["McDonald's", "mcdonald\u2019s", "McDonalds"])
 def test_apostrophes_may_be_left_out(text):
-    assert found(Known({"mc": ["McDonald's"]}), f"at {text} now")[0][1] == ("mc",)
+    assert found(Gazetteer({"mc": ["McDonald's"]}), f"at {text} now")[0][1] == ("mc",)
 
 
 def test_marks_that_tell_names_apart_have_to_be_there():
-    known = Known({"c": ["C"], "c++": ["C++"], "att": ["AT&T"]})
+    known = Gazetteer({"c": ["C"], "c++": ["C++"], "att": ["AT&T"]})
     assert found(known, "C++ and C, AT&T not AT T") == [("C++", ("c++",)), ("C", ("c",)), ("AT&T", ("att",))]
 
 
 def test_a_thing_is_not_found_where_it_is_a_verb():
-    known = Known({"love": ["love"], "cook": ["cook"]})
+    known = Gazetteer({"love": ["love"], "cook": ["cook"]})
     assert [name for name, _ in found(known, "I love to cook. Love is all; the cook agrees")] == [
         "Love",
         "cook",
@@ -83,11 +83,11 @@ def test_a_thing_is_not_found_where_it_is_a_verb():
 
 
 def test_one_spelling_of_several_names_gives_them_all():
-    assert found(Known({"uk": ["London"], "ca": ["London"]}), "London") == [("London", ("uk", "ca"))]
+    assert found(Gazetteer({"uk": ["London"], "ca": ["London"]}), "London") == [("London", ("uk", "ca"))]
 
 
 def test_words_that_are_to_be_skipped_are():
-    assert found(Known({"it": ["it"], "food": ["food"]}, skip={"it", "food"}), "it is food") == []
+    assert found(Gazetteer({"it": ["it"], "food": ["food"]}, skip={"it", "food"}), "it is food") == []
 
 
 def test_initials_are_those_of_one_name_only():

@@ -14,7 +14,7 @@ from conspectus.graph.entity_linking import (
 )
 from conspectus.graph.entity_uris import BASE, uri_of
 from conspectus.graph.name_keys import key_of
-from conspectus.model.graph import Found, Node
+from conspectus.model.graph import Mention, Node
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Source
 
@@ -27,7 +27,7 @@ def node(id, name=None, type="person", aliases=(), **properties):
 
 
 def mention(text, type="entity"):
-    return Found(0, len(text), text, key_of(text), type)
+    return Mention(0, len(text), text, key_of(text), type)
 
 
 def meant(text, *nodes, **around):
@@ -105,7 +105,7 @@ def test_two_of_one_name_are_told_by_the_words_around_or_not_at_all():
 
 
 def test_a_mention_of_another_kind_is_less_likely():
-    place = link(Found(0, 7, "Jackson", "jackson", "person"), [node("j", "Jackson", "place")]).candidates[0]
+    place = link(Mention(0, 7, "Jackson", "jackson", "person"), [node("j", "Jackson", "place")]).candidates[0]
     assert place.parts["another kind"] < 0
 
 

@@ -10,13 +10,13 @@ import pytest
 import conspectus
 from conspectus import Engine, Hit, NewDocument, Settings
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.model.access import Grantee, Person
-from conspectus.model.query import EVERYWHERE, Situation
+from conspectus.model.access import Person, Principal
+from conspectus.model.query import EVERYWHERE, QueryContext
 from conspectus.testing.embedders import StatedEmbedder
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 QUESTION = "zzz"
-HERE = Situation(channel="here", at=NOW)
+HERE = QueryContext(channel="here", at=NOW)
 PRODUCT = replace(HERE, profile="multiplicative")
 
 
@@ -45,7 +45,7 @@ def message(
     )
 
 
-async def hits(engine: Engine, situation: Situation | None = HERE, **fields: object) -> list[Hit]:
+async def hits(engine: Engine, situation: QueryContext | None = HERE, **fields: object) -> list[Hit]:
     return list((await engine.retrieve(QUESTION, situation=situation, **fields)).hits)
 
 
@@ -76,7 +76,7 @@ async def test_a_score_is_the_sum_of_its_parts(engine: Engine) -> None:
 
 @pytest.mark.parametrize("situation", [HERE, PRODUCT])
 async def test_a_message_is_kept_with_its_thread_and_the_trace_says_so(
-    engine: Engine, situation: Situation
+    engine: Engine, situation: QueryContext
 ) -> None:
     await say(
         engine,
@@ -144,7 +144,7 @@ async def test_now_is_the_time_of_a_question_that_has_none(engine: Engine) -> No
     await engine.add(
         NewDocument("said, cosine 0.9", kind="message", occurred=datetime.now(UTC)), source="here", wait=True
     )
-    found = await hits(engine, Situation(channel="here"))
+    found = await hits(engine, QueryContext(channel="here"))
     assert found[0].parts["recency"] > 0.14
 
 
@@ -166,12 +166,12 @@ async def test_a_channel_that_is_not_there_or_not_to_be_seen_is_not_found(engine
     await say(engine, "here", message("a", 0.9))
     await say(engine, "secret", message("b", 0.9))
     ann = await engine.create_user("ann")
-    await engine.grant("default", Grantee("user", ann.id), "viewer", source="here")
+    await engine.grant("default", Principal("user", ann.id), "viewer", source="here")
     view = engine.answering(Person("ann", id=ann.id))
     assert (await view.retrieve(QUESTION, situation=HERE)).hits[0].document.key == "a"
     for asker, channel in ((engine, "nowhere"), (view, "nowhere"), (view, "secret")):
         with pytest.raises(NotFound, match=f"channel '{channel}'"):
-            await asker.retrieve(QUESTION, situation=Situation(channel=channel))
+            await asker.retrieve(QUESTION, situation=QueryContext(channel=channel))
 
 
 async def test_a_channel_is_looked_up_in_every_collection_that_is_asked(engine: Engine) -> None:
@@ -183,19 +183,19 @@ async def test_a_channel_is_looked_up_in_every_collection_that_is_asked(engine: 
         assert keys(found) == ["a", "b"]
         assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in found)
     with pytest.raises(NotFound, match="nowhere"):
-        await hits(engine, Situation(channel="nowhere"), collection=EVERYWHERE)
+        await hits(engine, QueryContext(channel="nowhere"), collection=EVERYWHERE)
 
 
 @pytest.mark.parametrize(
     ("situation", "said"),
     [
-        (Situation(at=NOW.replace(tzinfo=None)), "zone"),
-        (Situation(thread="t"), "name the channel"),
-        (Situation(profile="best"), "there are default and multiplicative"),
+        (QueryContext(at=NOW.replace(tzinfo=None)), "zone"),
+        (QueryContext(thread="t"), "name the channel"),
+        (QueryContext(profile="best"), "there are default and multiplicative"),
     ],
 )
 async def test_a_situation_that_makes_no_sense_is_refused(
-    engine: Engine, situation: Situation, said: str
+    engine: Engine, situation: QueryContext, said: str
 ) -> None:
     with pytest.raises(InvalidInput, match=said):
         await engine.retrieve(QUESTION, situation=situation)

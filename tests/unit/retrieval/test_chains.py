@@ -19,7 +19,7 @@ from conspectus.retrieval.chains import (
     LEAST_OF_THREAD,
     MOST_CHUNKS,
     MOST_HITS,
-    Reading,
+    ChainReader,
     chain_of,
     with_chains,
 )
@@ -69,7 +69,7 @@ class Channel:
 
     def chained(self, scores: Mapping[int, float], *, most: int = 8, where: Filter = EVERYTHING) -> Retrieval:
         hits = tuple(self.hit(number, score) for number, score in scores.items())
-        reading = Reading(self.thread, self.messages, self.chunks, where, 500)
+        reading = ChainReader(self.thread, self.messages, self.chunks, where, 500)
         return asyncio.run(with_chains(Retrieval("found", hits), reading, most=most))
 
 
@@ -189,7 +189,7 @@ def test_what_the_floor_kept_out_is_not_listed_when_it_comes_along() -> None:
         (channel.hit(3, 0.9),),
         (channel.hit(2, 0.1), replace(channel.hit(3, 0.0), chunk=row(said(9), 9).chunk)),
     )
-    reading = Reading(channel.thread, channel.messages, channel.chunks, EVERYTHING, 500)
+    reading = ChainReader(channel.thread, channel.messages, channel.chunks, EVERYTHING, 500)
     found = asyncio.run(with_chains(Retrieval("found", hits, below_floor=below), reading, most=1))
     assert (numbers(found), [hit.chunk.id for hit in found.below_floor]) == ([3, 2], [9])
 
@@ -213,7 +213,10 @@ def test_each_thread_is_read_once_and_only_those_of_the_best() -> None:
 @pytest.mark.parametrize("most, threads, share", [(500, 1, 500), (500, 4, 125), (500, 20, 50), (9, 3, 9)])
 def test_threads_share_what_may_be_read(most: int, threads: int, share: int) -> None:
     channel = Channel()
-    assert Reading(channel.thread, channel.messages, channel.chunks, EVERYTHING, most).share(threads) == share
+    assert (
+        ChainReader(channel.thread, channel.messages, channel.chunks, EVERYTHING, most).share(threads)
+        == share
+    )
 
 
 def test_sketches_tell_where_each_message_stands() -> None:
@@ -227,7 +230,7 @@ def test_a_message_that_is_gone_meanwhile_brings_nothing() -> None:
     channel = key_setup()
     hit = channel.hit(3, 0.9)
     channel.rows.pop()
-    reading = Reading(channel.thread, channel.messages, channel.chunks, EVERYTHING, 500)
+    reading = ChainReader(channel.thread, channel.messages, channel.chunks, EVERYTHING, 500)
     assert numbers(asyncio.run(with_chains(Retrieval("found", (hit,)), reading, most=8))) == [3]
 
 

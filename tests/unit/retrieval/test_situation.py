@@ -12,7 +12,7 @@ from tests.support.samples import NOON, prepared
 
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Document, Period
-from conspectus.retrieval.query_context import Standing, added, kept_by_threads, multiplied, weights_for
+from conspectus.retrieval.query_context import RankingContext, added, kept_by_threads, multiplied, weights_for
 from conspectus.retrieval.scoring_profiles import DEFAULT, MULTIPLICATIVE, Profile, Sum, Weights
 
 HERE, ELSEWHERE = SourceId("here"), SourceId("elsewhere")
@@ -31,17 +31,17 @@ def said(
     return replace(plain, source=source)
 
 
-def standing(profile: Profile = DEFAULT, *, thread: str | None = None, at: datetime = NOON) -> Standing:
-    return Standing(profile, at, frozenset({HERE}), thread)
+def standing(profile: Profile = DEFAULT, *, thread: str | None = None, at: datetime = NOON) -> RankingContext:
+    return RankingContext(profile, at, frozenset({HERE}), thread)
 
 
-def sums(documents: Sequence[Document], cosines: Sequence[float], asked: Standing) -> list[float]:
+def sums(documents: Sequence[Document], cosines: Sequence[float], asked: RankingContext) -> list[float]:
     assert isinstance(asked.profile, Sum)
     parts = added(asked, documents, asked.profile.people)
     return list(np.array(cosines) + sum(parts.values()))
 
 
-def products(documents: Sequence[Document], cosines: Sequence[float], asked: Standing) -> list[float]:
+def products(documents: Sequence[Document], cosines: Sequence[float], asked: RankingContext) -> list[float]:
     base = np.array(cosines)
     return list(base + sum(multiplied(asked, documents, base).values()))
 
@@ -85,7 +85,7 @@ def test_a_thread_of_another_channel_with_the_same_name_is_another_thread() -> N
 
 
 def test_without_a_channel_there_is_only_time() -> None:
-    nowhere = Standing(DEFAULT, NOON)
+    nowhere = RankingContext(DEFAULT, NOON)
     assert list(added(nowhere, [said()], DEFAULT.people)) == ["recency"]
 
 

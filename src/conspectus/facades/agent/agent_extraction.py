@@ -8,7 +8,7 @@ from typing import Any, Final
 from conspectus.facades.agent.graph import Graph
 from conspectus.facades.agent.mapping import said_at
 from conspectus.facades.agent.relations import Mention, relations
-from conspectus.model.graph import MENTIONED_WITH, Linking
+from conspectus.model.graph import MENTIONED_WITH, EntityLink
 from conspectus.model.memory import Memory
 
 EXTRACTED: Final = "extracted"
@@ -78,7 +78,7 @@ async def disconnect(graph: Graph, names: Iterable[str]) -> int:
     return await graph.remove_nodes(alone) if alone else 0
 
 
-async def _linked(graph: Graph, piece: str) -> list[Linking]:
+async def _linked(graph: Graph, piece: str) -> list[EntityLink]:
     return await graph.run(
         lambda engine: engine.link(piece, graph=graph.name, collection=graph.desk.collection)
     )

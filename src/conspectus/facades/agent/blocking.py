@@ -10,7 +10,7 @@ from conspectus.facades.agent.linker import THRESHOLD, AsyncEntityLinker
 from conspectus.facades.agent.mapping import Beside, Document, MemoryItem
 from conspectus.facades.agent.memory import AsyncAgentMemory, MemoryOptions
 from conspectus.facades.agent.retriever import AsyncContextRetriever, Expansion
-from conspectus.facades.agent.session import Place, Placed, desk_of, is_new
+from conspectus.facades.agent.session import AgentStorage, Placed, desk_of, is_new
 from conspectus.graph.entity_uris import BASE
 from conspectus.model.memory import MEMORY
 
@@ -24,13 +24,13 @@ class Blocking(Placed):
     _inner: Any
 
     @classmethod
-    def _around(cls, inner: Any, place: Place) -> Self:
+    def _around(cls, inner: Any, place: AgentStorage) -> Self:
         made = cls.__new__(cls)
         made.desk, made._inner = place, inner
         return made
 
     @property
-    def place(self) -> Place:
+    def place(self) -> AgentStorage:
         """The engine that this works with, and all that were made of it."""
         return self.desk.home
 
@@ -122,7 +122,7 @@ class ContextGraph(Blocking):
     _known: dict[Any, "ContextGraph"]
 
     @classmethod
-    def _around(cls, inner: Any, place: Place) -> Self:
+    def _around(cls, inner: Any, place: AgentStorage) -> Self:
         made = super()._around(inner, place)
         made._known = {}
         return made
@@ -183,7 +183,7 @@ class ContextGraph(Blocking):
         self._known |= {each._inner: each for each in named.values()}
         return self.place.wait(lambda: self._inner.resolve_links(inner))
 
-    def _beside(self, place: Place) -> None:
+    def _beside(self, place: AgentStorage) -> None:
         """Be where an agent's memory is from now on."""
         if self._inner.desk.home is not place:
             self._inner.move(place.inside)

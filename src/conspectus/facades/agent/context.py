@@ -6,28 +6,28 @@ from typing import Any, Final, Unpack, overload
 from conspectus.errors import InvalidInput
 from conspectus.facades.agent.agent_extraction import connect, disconnect, mentions
 from conspectus.facades.agent.cross_graph import AsyncContextGraph
-from conspectus.facades.agent.graph import Graph, Walking
+from conspectus.facades.agent.graph import Graph, GraphTraversal
 from conspectus.facades.agent.linker import AsyncEntityLinker
 from conspectus.facades.agent.mapping import (
+    AgentScope,
     Beside,
     Document,
     MemoryItem,
     Told,
-    Whose,
     divided,
     known,
     scope_of,
     worded,
 )
 from conspectus.facades.agent.memory import AsyncAgentMemory, MemoryOptions
-from conspectus.facades.agent.query import Asking
+from conspectus.facades.agent.query import AgentQuery
 from conspectus.facades.agent.relations import Mention
 from conspectus.facades.agent.retriever import AsyncContextRetriever, Expansion
-from conspectus.facades.agent.session import Desk, desk_of, is_new
+from conspectus.facades.agent.session import AgentSession, desk_of, is_new
 from conspectus.graph.name_keys import key_of
 from conspectus.memory.scopes import graph_name, holds
 from conspectus.model.filter import And, Exists, Filter, In
-from conspectus.model.memory import MEMORY, ForgetReceipt, Forgetting, Remembered, Scope
+from conspectus.model.memory import MEMORY, MemoryReceipt, MemorySelection, MemoryWritten, Scope
 from conspectus.model.streams import ENTITIES
 
 BATCH: Final = 500
@@ -91,14 +91,14 @@ class AsyncAgentContext(AsyncAgentMemory):
             "ids": [each.id for each in done],
         }
 
-    async def retrieve(self, query: str, max_results: int = 5, **asking: Unpack[Asking]) -> Told:
+    async def retrieve(self, query: str, max_results: int = 5, **asking: Unpack[AgentQuery]) -> Told:
         """What answers a question, best first: short term, long term and graph under one score.
 
         Each has its `content`, `score`, `source` and `parts`, and where the graph led to it, `through` what.
         """
         return await self.retriever.retrieve(query, max_results, **asking)
 
-    async def query_with_context(self, query: str, **asking: Unpack[Asking]) -> dict[str, Any]:
+    async def query_with_context(self, query: str, **asking: Unpack[AgentQuery]) -> dict[str, Any]:
         """The context for a model's next answer as one text, of at most `max_tokens` (or the token limit)."""
         found = await self.retriever.window(query, **asking)
         return {
@@ -112,7 +112,7 @@ class AsyncAgentContext(AsyncAgentMemory):
         }
 
     async def get_neighbors(
-        self, node_id: str, hops: int = 1, **walking: Unpack[Walking]
+        self, node_id: str, hops: int = 1, **walking: Unpack[GraphTraversal]
     ) -> list[dict[str, Any]]:
         """What is reached in the graph from a node. Raises NotFound."""
         return await self.graph.get_neighbors(node_id, hops, **walking)
@@ -125,7 +125,7 @@ class AsyncAgentContext(AsyncAgentMemory):
         self,
         entities: Iterable[Mapping[str, Any]] | None = None,
         relationships: Iterable[Mapping[str, Any]] = (),
-        **whose: Unpack[Whose],
+        **whose: Unpack[AgentScope],
     ) -> dict[str, int]:
         """Put nodes and edges into the graph; without any, the names in all memories of the scope."""
         if entities is not None:
@@ -145,7 +145,7 @@ class AsyncAgentContext(AsyncAgentMemory):
             return self.graph
         return AsyncContextGraph(self.desk, name=graph_name(scope))
 
-    async def _store(self, items: list[tuple[str, dict[str, Any]]]) -> list[Remembered]:
+    async def _store(self, items: list[tuple[str, dict[str, Any]]]) -> list[MemoryWritten]:
         named = [await self._named(*each) for each in items]
         done = await super()._store([each[0] for each in named])
         for stored, (item, found) in zip(done, named, strict=True):
@@ -168,7 +168,7 @@ class AsyncAgentContext(AsyncAgentMemory):
         given = {**given, "entities": [*(beside.get("entities") or ()), *(each.name for each in found)]}
         return (content, given), found
 
-    async def _forget(self, what: Forgetting, scope: Scope, *, preview: bool = False) -> ForgetReceipt:
+    async def _forget(self, what: MemorySelection, scope: Scope, *, preview: bool = False) -> MemoryReceipt:
         """Names that only forgotten memories mention leave the graph with them."""
         if preview:
             return await super()._forget(what, scope, preview=True)
@@ -182,7 +182,7 @@ class AsyncAgentContext(AsyncAgentMemory):
                 await disconnect(graph, gone)
         return receipt
 
-    async def _names_in(self, what: Forgetting, scope: Scope) -> dict[Scope, set[str]]:
+    async def _names_in(self, what: MemorySelection, scope: Scope) -> dict[Scope, set[str]]:
         """By scope the names of memories that are to be forgotten."""
         named: dict[Scope, set[str]] = {}
         parts: list[Filter] = [And()]
@@ -200,6 +200,6 @@ def _those(words: type, given: Mapping[str, Any]) -> Any:
     return {name: given[name] for name in words.__annotations__ if name in given}
 
 
-def desk_beside(store: Any, graph: Graph | None, collection: str) -> Desk:
+def desk_beside(store: Any, graph: Graph | None, collection: str) -> AgentSession:
     """Where a context is: with its store, or with its graph."""
     return graph.desk if store is None and graph is not None else desk_of(store, collection)

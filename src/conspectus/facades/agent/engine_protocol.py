@@ -7,38 +7,38 @@ from typing import Any, Protocol, Unpack
 from conspectus.model.filter import Filter
 from conspectus.model.graph import (
     EdgePage,
-    Found,
+    EntityLink,
     GraphForm,
     GraphReceipt,
     GraphState,
     GraphSummary,
     GraphWritten,
-    Linking,
-    Neighbour,
+    Mention,
+    Neighbor,
     NewEdge,
     NewNode,
     Node,
     NodeEvent,
     NodeHit,
     NodePage,
-    Walk,
+    Traversal,
 )
 from conspectus.model.memory import (
     ConversationSummary,
-    ForgetReceipt,
-    Forgetting,
     Memory,
     MemoryClass,
     MemoryExport,
     MemoryPage,
-    MemoryQuestion,
+    MemoryQuery,
+    MemoryReceipt,
+    MemoryRetrieval,
+    MemorySelection,
     MemoryStats,
     MemoryWindow,
+    MemoryWritten,
     NewMemory,
     Paging,
     RecentMemory,
-    Recollection,
-    Remembered,
     Retention,
     Scope,
 )
@@ -115,8 +115,8 @@ class GraphEngine(Protocol):
         ...
 
     async def neighbours(
-        self, node: str, walk: Walk = ..., *, graph: str = ..., collection: str = ...
-    ) -> list[Neighbour]:
+        self, node: str, walk: Traversal = ..., *, graph: str = ..., collection: str = ...
+    ) -> list[Neighbor]:
         """What is reached from a node."""
         ...
 
@@ -136,7 +136,7 @@ class GraphEngine(Protocol):
         """A graph as a text."""
         ...
 
-    async def find_names(self, text: str, *, collection: str = ...) -> list[Found]:
+    async def find_names(self, text: str, *, collection: str = ...) -> list[Mention]:
         """The names in a text."""
         ...
 
@@ -148,7 +148,7 @@ class GraphEngine(Protocol):
         collection: str = ...,
         mention: tuple[int, int] | None = ...,
         threshold: float | None = ...,
-    ) -> list[Linking]:
+    ) -> list[EntityLink]:
         """What the names in a text mean."""
         ...
 
@@ -196,15 +196,15 @@ class AgentEngine(GraphEngine, Protocol):
 
     async def remember(
         self, memories: Iterable[NewMemory], *, scope: Scope, collection: str = ..., wait: bool = ...
-    ) -> list[Remembered]:
+    ) -> list[MemoryWritten]:
         """Keep memories."""
         ...
 
-    async def recall(self, question: MemoryQuestion) -> Recollection:
+    async def recall(self, question: MemoryQuery) -> MemoryRetrieval:
         """The memories that answer a question."""
         ...
 
-    async def memory_window(self, question: MemoryQuestion, budget: int | Budget) -> MemoryWindow:
+    async def memory_window(self, question: MemoryQuery, budget: int | Budget) -> MemoryWindow:
         """Context from memory."""
         ...
 
@@ -251,8 +251,14 @@ class AgentEngine(GraphEngine, Protocol):
         ...
 
     async def forget(
-        self, what: Forgetting, *, scope: Scope, collection: str = ..., preview: bool = ..., purge: bool = ...
-    ) -> ForgetReceipt:
+        self,
+        what: MemorySelection,
+        *,
+        scope: Scope,
+        collection: str = ...,
+        preview: bool = ...,
+        purge: bool = ...,
+    ) -> MemoryReceipt:
         """Delete memories."""
         ...
 
@@ -262,7 +268,7 @@ class AgentEngine(GraphEngine, Protocol):
 
     async def apply_retention(
         self, *, collection: str = ..., scope: Scope | None = ..., preview: bool = ...
-    ) -> ForgetReceipt:
+    ) -> MemoryReceipt:
         """Delete what retentions say."""
         ...
 
@@ -282,7 +288,7 @@ class AgentEngine(GraphEngine, Protocol):
 
     async def import_memories(
         self, lines: str | Iterable[str], *, collection: str = ..., scope: Scope | None = ...
-    ) -> list[Remembered]:
+    ) -> list[MemoryWritten]:
         """Take in such lines."""
         ...
 

@@ -19,9 +19,9 @@ from conspectus.facades.agent.graph_mapping import (
     shown_node,
 )
 from conspectus.facades.agent.mapping import Instant, instant_of, known
-from conspectus.facades.agent.session import Awaited, Desk, Work, desk_of, is_new
+from conspectus.facades.agent.session import AgentSession, Awaited, Work, desk_of, is_new
 from conspectus.facades.agent.transfer import read_json, write_whole
-from conspectus.model.graph import Direction, Edge, GraphForm, NewEdge, NewNode, Node, Walk
+from conspectus.model.graph import Direction, Edge, GraphForm, NewEdge, NewNode, Node, Traversal
 from conspectus.model.memory import MEMORY
 
 T = TypeVar("T")
@@ -30,7 +30,7 @@ AT_ONCE: Final = 10_000
 PAGE: Final = 1_000
 
 
-class Walking(TypedDict, total=False):
+class GraphTraversal(TypedDict, total=False):
     """How neighbours are looked for: over which edges, which way, how many, and as of what time."""
 
     relationship_types: Sequence[str] | None
@@ -52,11 +52,11 @@ class Graph(Awaited):
     def __init__(
         self, vector_store: Any = None, *, name: str | None = None, collection: str = MEMORY
     ) -> None:
-        self.desk: Desk = desk_of(vector_store, collection)
+        self.desk: AgentSession = desk_of(vector_store, collection)
         self.owns = is_new(vector_store)
         self.named = name is not None or vector_store is not None
         self.name = name or (NAME if self.named else f"{NAME} {uuid4().hex}")
-        self._left: Desk | None = None
+        self._left: AgentSession | None = None
         self._was = self.name
         self._source: str | None = None
 
@@ -80,11 +80,11 @@ class Graph(Awaited):
         return changed
 
     async def get_neighbors(
-        self, node_id: str, hops: int = 1, **walking: Unpack[Walking]
+        self, node_id: str, hops: int = 1, **walking: Unpack[GraphTraversal]
     ) -> list[dict[str, Any]]:
         """What is reached in so many hops, nearest first, with decay and path. Raises NotFound."""
-        known(walking, frozenset(Walking.__annotations__))
-        walk = Walk(
+        known(walking, frozenset(GraphTraversal.__annotations__))
+        walk = Traversal(
             hops=hops,
             types=tuple(walking.get("relationship_types") or ()),
             min_weight=walking.get("min_weight", 0.0),
@@ -225,7 +225,7 @@ class Graph(Awaited):
         except NotFound:
             return None
 
-    def move(self, desk: Desk) -> None:
+    def move(self, desk: AgentSession) -> None:
         """Be at another desk from now on; what there is in another store moves along with the next use.
 
         Raises InvalidInput for one that is to stay where it is.

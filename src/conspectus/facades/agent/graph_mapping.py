@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from conspectus.errors import InvalidInput
-from conspectus.model.graph import ENTITY, RELATED, Edge, Neighbour, NewEdge, NewNode, Node
+from conspectus.model.graph import ENTITY, RELATED, Edge, Neighbor, NewEdge, NewNode, Node
 from conspectus.text.times import canonical
 
 CONTENT: Final = "content"
@@ -97,7 +97,7 @@ def shown_edge(edge: Edge) -> dict[str, Any]:
     return told | _span(edge.valid_from, edge.valid_until)
 
 
-def shown_neighbour(neighbour: Neighbour) -> dict[str, Any]:
+def shown_neighbour(neighbour: Neighbor) -> dict[str, Any]:
     """A node that was reached, with the way there: `decay` is the product of the weights on it."""
     last = neighbour.steps[-1]
     return {

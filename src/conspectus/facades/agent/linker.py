@@ -9,7 +9,7 @@ from conspectus.facades.agent.graph import Graph
 from conspectus.facades.agent.graph_mapping import shown_node
 from conspectus.facades.agent.session import Awaited, is_new
 from conspectus.graph.entity_uris import BASE, uri_of
-from conspectus.model.graph import ENTITY, LinkCandidate, Linking, NodeEvent
+from conspectus.model.graph import ENTITY, EntityLink, LinkCandidate, NodeEvent
 
 THRESHOLD: Final = 0.8
 URI: Final = "uri"
@@ -122,7 +122,7 @@ class AsyncEntityLinker(Awaited):
         )
         return [_event(each) for each in found]
 
-    def _linked(self, linking: Linking) -> dict[str, Any]:
+    def _linked(self, linking: EntityLink) -> dict[str, Any]:
         mention = linking.mention
         node = None if linking.node is None else shown_node(linking.node)
         meant = next((each for each in linking.candidates if each.node == linking.node), None)

@@ -9,7 +9,16 @@ from typing import Any, Final, TypeAlias, TypedDict
 from conspectus.errors import InvalidInput
 from conspectus.graph.name_keys import key_of
 from conspectus.model.graph import Fact
-from conspectus.model.memory import AGENT, CONVERSATION, USER, Memory, MemoryClass, NewMemory, Recalled, Scope
+from conspectus.model.memory import (
+    AGENT,
+    CONVERSATION,
+    USER,
+    Memory,
+    MemoryClass,
+    MemoryHit,
+    NewMemory,
+    Scope,
+)
 from conspectus.text.times import parse_instant
 
 Instant: TypeAlias = datetime | str | float
@@ -26,13 +35,13 @@ class Owner(TypedDict, total=False):
     agent_id: str | None
 
 
-class Whose(Owner, total=False):
+class AgentScope(Owner, total=False):
     """The same, and of which conversation."""
 
     conversation_id: str | None
 
 
-class Beside(Whose, total=False):
+class Beside(AgentScope, total=False):
     """What a memory is stored with.
 
     `key` is the caller's own name for it. A `fact` is (subject, relation, object), true from `valid_from`
@@ -57,7 +66,7 @@ class Beside(Whose, total=False):
     extract_relationships: bool
 
 
-WHOSE: Final = frozenset(Whose.__annotations__)
+WHOSE: Final = frozenset(AgentScope.__annotations__)
 OF_A_MEMORY: Final = frozenset(Beside.__annotations__)
 
 
@@ -242,7 +251,7 @@ def shown(memory: Memory) -> dict[str, Any]:
     return told
 
 
-def recalled(found: Recalled) -> dict[str, Any]:
+def recalled(found: MemoryHit) -> dict[str, Any]:
     """A memory that answers, with where it was found and what its score is made of."""
     sources = [each for each in found.origins if each != "recent"]
     return {

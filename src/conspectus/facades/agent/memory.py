@@ -6,12 +6,12 @@ from typing import Any, Final, Unpack
 
 from conspectus.bootstrap import local_counter
 from conspectus.errors import InvalidInput, ProviderError
-from conspectus.facades.agent.mapping import WHOSE, Told, Whose, known, recalled, scope_of
+from conspectus.facades.agent.mapping import WHOSE, AgentScope, Told, known, recalled, scope_of
 from conspectus.facades.agent.memory_reads import TURN
-from conspectus.facades.agent.query import MOST_ASKED, Asking, number, question_of
+from conspectus.facades.agent.query import MOST_ASKED, AgentQuery, number, question_of
 from conspectus.facades.agent.session import desk_of, is_new
 from conspectus.facades.agent.transfer import Carrying
-from conspectus.model.memory import MEMORY, MemoryQuestion, Retention, Scope
+from conspectus.model.memory import MEMORY, MemoryQuery, Retention, Scope
 from conspectus.settings import Settings, context_token_limit
 
 SHORT_TERM: Final = 10
@@ -19,7 +19,7 @@ SHORT: Final = "short_term"
 TOKENIZER: Final = "o200k_base"
 
 
-class MemoryOptions(Whose, total=False):
+class MemoryOptions(AgentScope, total=False):
     """How an agent's memory is made.
 
     The short term are the last `short_term_limit` turns of at most `token_limit` tokens, as the `tokenizer`
@@ -55,7 +55,7 @@ class AsyncAgentMemory(Carrying):
         self._count = local_counter(self.tokenizer)
         self.retention = _retention(options.get("retention_days"), options.get("max_memories"))
 
-    async def retrieve(self, query: str, max_results: int = 5, **asking: Unpack[Asking]) -> Told:
+    async def retrieve(self, query: str, max_results: int = 5, **asking: Unpack[AgentQuery]) -> Told:
         """The memories that answer a question, best first, with what their scores are made of.
 
         They cost at most `max_tokens` together (None: any number), by default the token limit; only the best
@@ -64,11 +64,11 @@ class AsyncAgentMemory(Carrying):
         question = question_of(query, max_results, asking, self.scope)
         return self.within(await self.recalled(question), asking)
 
-    async def search(self, query: str, limit: int = 10, **asking: Unpack[Asking]) -> Told:
+    async def search(self, query: str, limit: int = 10, **asking: Unpack[AgentQuery]) -> Told:
         """The same under another name."""
         return await self.retrieve(query, limit, **asking)
 
-    async def find_similar(self, content: str, limit: int = 5, **whose: Unpack[Whose]) -> Told:
+    async def find_similar(self, content: str, limit: int = 5, **whose: Unpack[AgentScope]) -> Told:
         """Memories that are like a text, or like the memory of that id, which is left out."""
         scope = scope_of(self.scope, whose)
         stored = await self._find(content, scope)
@@ -76,7 +76,7 @@ class AsyncAgentMemory(Carrying):
         found = await self.recalled(question_of(text[:MOST_ASKED], limit + 1, {}, scope))
         return [each for each in found if stored is None or each["id"] != stored.id][:limit]
 
-    async def recalled(self, question: MemoryQuestion) -> Told:
+    async def recalled(self, question: MemoryQuery) -> Told:
         """What answers a question."""
         if not question.limit:
             return []
@@ -100,7 +100,7 @@ class AsyncAgentMemory(Carrying):
                 await self.flush()
             place.settled = max(place.settled, written)
 
-    def within(self, found: Told, asking: Asking) -> Told:
+    def within(self, found: Told, asking: AgentQuery) -> Told:
         """Those that fit into so many tokens together, whole, the first ones first."""
         allowed = asking.get("max_tokens", self.token_limit)
         if allowed is None:
@@ -113,12 +113,12 @@ class AsyncAgentMemory(Carrying):
                 left -= cost
         return kept
 
-    async def apply_retention(self, *, preview: bool = False, **whose: Unpack[Whose]) -> dict[str, Any]:
+    async def apply_retention(self, *, preview: bool = False, **whose: Unpack[AgentScope]) -> dict[str, Any]:
         """Carry out the retention of this context now, and say what went; with `preview`, what would."""
         gone = await self.prune(preview=preview, **whose)
         return {"deleted": 0 if preview else len(gone), "ids": gone, "preview": preview}
 
-    async def retain(self, **whose: Unpack[Whose]) -> None:
+    async def retain(self, **whose: Unpack[AgentScope]) -> None:
         """Have the store itself keep to this retention from now on, on its own schedule.
 
         There `max_memories` counts for each conversation. Without a retention, one that it keeps ends.
@@ -136,7 +136,7 @@ class AsyncAgentMemory(Carrying):
         numbers = await self._numbers(self.scope)
         return {"status": "ok", "memories": numbers["memories"], "pending": numbers["pending"]}
 
-    async def _prune_short_term_memory(self, **whose: Unpack[Whose]) -> int:
+    async def _prune_short_term_memory(self, **whose: Unpack[AgentScope]) -> int:
         """How many turns stand behind the short term now; they stay in the long term.
 
         Which turns these are follows from the two limits at every look: there is nothing to carry out.

@@ -6,17 +6,17 @@ from typing import Any, Final, Unpack
 
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.facades.agent.mapping import (
+    AgentScope,
     Instant,
     MemoryItem,
     Owner,
     Told,
-    Whose,
     instant_of,
     item_of,
     scope_of,
     shown,
 )
-from conspectus.facades.agent.session import Awaited, Desk
+from conspectus.facades.agent.session import AgentSession, Awaited
 from conspectus.graph.name_keys import key_of
 from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, In, Not, Overlaps
 from conspectus.model.memory import CLASS, OWN, Memory, MemoryClass, Scope
@@ -26,11 +26,11 @@ PAGE: Final = 500
 TURN: Final[Filter] = Eq((CLASS,), "turn")
 
 
-class Reading(Awaited):
+class MemoryReads(Awaited):
     """Memories of a scope: what a call does not say of whose they are is what this was made with."""
 
     def __init__(
-        self, desk: Desk, scope: Scope, *, token_limit: int, short_term_limit: int, tokenizer: str
+        self, desk: AgentSession, scope: Scope, *, token_limit: int, short_term_limit: int, tokenizer: str
     ) -> None:
         self.desk = desk
         self.scope = scope
@@ -38,7 +38,7 @@ class Reading(Awaited):
         self.short_term_limit = short_term_limit
         self.tokenizer = tokenizer
 
-    async def short_term(self, **whose: Unpack[Whose]) -> Sequence[MemoryItem]:
+    async def short_term(self, **whose: Unpack[AgentScope]) -> Sequence[MemoryItem]:
         """The last turns, oldest first: so many as the two limits allow.
 
         Of one that is larger than all tokens there is the whole text; only a window shows it cut.
@@ -57,16 +57,16 @@ class Reading(Awaited):
         )
         return [item_of(each.memory) for each in found]
 
-    async def get(self, memory_id: str, **whose: Unpack[Whose]) -> dict[str, Any] | None:
+    async def get(self, memory_id: str, **whose: Unpack[AgentScope]) -> dict[str, Any] | None:
         """A memory; None where the scope has none of that id."""
         found = await self._find(memory_id, scope_of(self.scope, whose))
         return None if found is None else shown(found)
 
-    async def exists(self, memory_id: str, **whose: Unpack[Whose]) -> bool:
+    async def exists(self, memory_id: str, **whose: Unpack[AgentScope]) -> bool:
         """Whether the scope has a memory of that id."""
         return await self._find(memory_id, scope_of(self.scope, whose)) is not None
 
-    async def versions(self, memory_id: str, **whose: Unpack[Whose]) -> Told:
+    async def versions(self, memory_id: str, **whose: Unpack[AgentScope]) -> Told:
         """What a memory was before it was changed, oldest first, and what it is; none for an unknown id."""
         scope = scope_of(self.scope, whose)
         if await self._find(memory_id, scope) is None:
@@ -78,7 +78,7 @@ class Reading(Awaited):
             {**shown(each), "known_from": each.known_from, "known_until": each.known_until} for each in found
         ]
 
-    async def count(self, metadata: Mapping[str, Any] | None = None, **whose: Unpack[Whose]) -> int:
+    async def count(self, metadata: Mapping[str, Any] | None = None, **whose: Unpack[AgentScope]) -> int:
         """How many memories there are, or how many have these values in their metadata."""
         return await self._count_where(scope_of(self.scope, whose), tagged(metadata))
 
@@ -89,18 +89,18 @@ class Reading(Awaited):
         *,
         metadata: Mapping[str, Any] | None = None,
         newest_first: bool = False,
-        **whose: Unpack[Whose],
+        **whose: Unpack[AgentScope],
     ) -> Told:
         """Memories in the order of time, those with these metadata; `limit` None is all of them."""
         walk = self._walk(scope_of(self.scope, whose), tagged(metadata), newest_first=newest_first)
         return [shown(each) async for each in _part(walk, limit, offset)]
 
-    async def get_recent(self, limit: int = 10, **whose: Unpack[Whose]) -> Told:
+    async def get_recent(self, limit: int = 10, **whose: Unpack[AgentScope]) -> Told:
         """What was said last, the latest first."""
         return await self.list(limit, newest_first=True, **whose)
 
     async def get_by_date(
-        self, start: Instant | None = None, end: Instant | None = None, **whose: Unpack[Whose]
+        self, start: Instant | None = None, end: Instant | None = None, **whose: Unpack[AgentScope]
     ) -> Told:
         """What was said from `start` until before `end`. A time without a zone is in UTC."""
         between = Overlaps(instant_of(start), instant_of(end))
@@ -108,7 +108,7 @@ class Reading(Awaited):
             raise InvalidInput("end", "is before start")
         return [shown(each) async for each in self._walk(scope_of(self.scope, whose), between)]
 
-    async def find_by_entity(self, entity: str, **whose: Unpack[Whose]) -> Told:
+    async def find_by_entity(self, entity: str, **whose: Unpack[AgentScope]) -> Told:
         """Memories that were stored with that name among their entities, however it is spelt."""
         where = In((ENTITIES,), (entity, key_of(entity)))
         return [shown(each) async for each in self._walk(scope_of(self.scope, whose), where)]
@@ -143,7 +143,7 @@ class Reading(Awaited):
         told = await self.list(max_items, newest_first=True, conversation_id=scope, **owner)
         return told[::-1]
 
-    async def list_conversations(self, **whose: Unpack[Whose]) -> Told:
+    async def list_conversations(self, **whose: Unpack[AgentScope]) -> Told:
         """The conversations, with how many memories each has, and when it began and went on last."""
         scope = scope_of(self.scope, whose)
         found = await self.desk.run(
@@ -171,7 +171,7 @@ class Reading(Awaited):
             speakers[name] = speakers.get(name, 0) + 1
         return {"conversation_id": conversation_id, **numbers, "speakers": speakers}
 
-    async def stats(self, **whose: Unpack[Whose]) -> dict[str, Any]:
+    async def stats(self, **whose: Unpack[AgentScope]) -> dict[str, Any]:
         """A scope in numbers."""
         scope = scope_of(self.scope, whose)
         return {

@@ -7,11 +7,11 @@ from typing import Any, Final, TypeVar, Unpack
 
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.facades.agent.mapping import (
+    AgentScope,
     Beside,
     Document,
     MemoryItem,
     Owner,
-    Whose,
     divided,
     fact_of,
     instant_of,
@@ -20,9 +20,17 @@ from conspectus.facades.agent.mapping import (
     scope_of,
     worded,
 )
-from conspectus.facades.agent.memory_reads import TURN, Reading
+from conspectus.facades.agent.memory_reads import TURN, MemoryReads
 from conspectus.model.filter import And, Eq, Filter, Not
-from conspectus.model.memory import PINNED, ForgetReceipt, Forgetting, NewMemory, Remembered, Retention, Scope
+from conspectus.model.memory import (
+    PINNED,
+    MemoryReceipt,
+    MemorySelection,
+    MemoryWritten,
+    NewMemory,
+    Retention,
+    Scope,
+)
 
 T = TypeVar("T")
 CHANGES: Final = {
@@ -39,7 +47,7 @@ COUNTED: Final[Filter] = And((TURN, Not(Eq((PINNED,), True))))
 """What retention is about."""
 
 
-class Writing(Reading):
+class Writing(MemoryReads):
     """Memories are written through to the long term in one transaction, word for word."""
 
     retention = Retention()
@@ -52,7 +60,7 @@ class Writing(Reading):
         """Remember many, texts or dictionaries with a `content`; their ids in the order given."""
         return [each.id for each in await self._store([worded(each, given) for each in items])]
 
-    async def store_vectors(self, items: Iterable[MemoryItem], **whose: Unpack[Whose]) -> list[str]:
+    async def store_vectors(self, items: Iterable[MemoryItem], **whose: Unpack[AgentScope]) -> list[str]:
         """Remember items with the vectors that they have; those without one are embedded.
 
         Raises InvalidInput for vectors that are not of the collection's space.
@@ -92,7 +100,7 @@ class Writing(Reading):
             return False
         return True
 
-    async def batch_update(self, changes: Iterable[Mapping[str, Any]], **whose: Unpack[Whose]) -> int:
+    async def batch_update(self, changes: Iterable[Mapping[str, Any]], **whose: Unpack[AgentScope]) -> int:
         """Change many: dictionaries with an `id` and what `update` takes; how many there were."""
         done = 0
         for each in changes:
@@ -101,11 +109,11 @@ class Writing(Reading):
             done += await self.update(each["id"], **{**whose, **{k: v for k, v in each.items() if k != "id"}})
         return done
 
-    async def batch_delete(self, memory_ids: Iterable[str], **whose: Unpack[Whose]) -> int:
+    async def batch_delete(self, memory_ids: Iterable[str], **whose: Unpack[AgentScope]) -> int:
         """Delete many, pinned ones too, and say how many there were."""
         ids = tuple(memory_ids)
         scope = scope_of(self.scope, whose)
-        return (await self._forget(Forgetting(ids=ids), scope)).memories if ids else 0
+        return (await self._forget(MemorySelection(ids=ids), scope)).memories if ids else 0
 
     async def forget(
         self,
@@ -114,7 +122,7 @@ class Writing(Reading):
         days_old: float | EllipsisType = ...,
         before: datetime | str | EllipsisType = ...,
         pinned: bool = False,
-        **whose: Unpack[Whose],
+        **whose: Unpack[AgentScope],
     ) -> int:
         """Delete one memory, or those older than so many days, or all of a conversation or user.
 
@@ -124,13 +132,13 @@ class Writing(Reading):
         """
         scope = scope_of(self.scope, whose)
         if memory_id is not ...:
-            what = Forgetting(ids=(_said("memory_id", memory_id),))
+            what = MemorySelection(ids=(_said("memory_id", memory_id),))
         elif days_old is not ...:
-            what = Forgetting(older_than_days=_age(days_old), pinned=pinned)
+            what = MemorySelection(older_than_days=_age(days_old), pinned=pinned)
         elif before is not ...:
-            what = Forgetting(before=instant_of(_said("before", before)), pinned=pinned)
+            what = MemorySelection(before=instant_of(_said("before", before)), pinned=pinned)
         elif any(each is not None for each in whose.values()):
-            what = Forgetting(everything=True, pinned=True)
+            what = MemorySelection(everything=True, pinned=True)
         else:
             raise InvalidInput("forget", "say what: an id, a conversation, a user or an age; clear() is all")
         return (await self._forget(what, scope)).memories
@@ -139,12 +147,12 @@ class Writing(Reading):
         """Delete a conversation with everything in it, and say how many memories there were."""
         return await self.forget(conversation_id=_said("conversation_id", conversation_id), **owner)
 
-    async def clear(self, **whose: Unpack[Whose]) -> int:
+    async def clear(self, **whose: Unpack[AgentScope]) -> int:
         """Delete everything of the scope, and nothing else; how many memories there were."""
-        what = Forgetting(everything=True, pinned=True)
+        what = MemorySelection(everything=True, pinned=True)
         return (await self._forget(what, scope_of(self.scope, whose))).memories
 
-    async def prune(self, *, preview: bool = False, **whose: Unpack[Whose]) -> list[str]:
+    async def prune(self, *, preview: bool = False, **whose: Unpack[AgentScope]) -> list[str]:
         """Delete what the retention of this context does not keep, and say which; pinned ones stay.
 
         With `preview` nothing is deleted. `retention_days` is an age, `max_memories` a number for all
@@ -153,12 +161,12 @@ class Writing(Reading):
         scope = scope_of(self.scope, whose)
         gone: list[str] = []
         if self.retention.days is not None:
-            what = Forgetting(older_than_days=self.retention.days)
+            what = MemorySelection(older_than_days=self.retention.days)
             gone += (await self._forget(what, scope, preview=preview)).ids
         if self.retention.most is not None:
             over = await self._beyond(scope, self.retention.most, frozenset(gone if preview else ()))
             if over and not preview:
-                await self._forget(Forgetting(ids=tuple(over)), scope)
+                await self._forget(MemorySelection(ids=tuple(over)), scope)
             gone += over
         return gone
 
@@ -175,20 +183,20 @@ class Writing(Reading):
                 break
         return over
 
-    async def _forget(self, what: Forgetting, scope: Scope, *, preview: bool = False) -> ForgetReceipt:
+    async def _forget(self, what: MemorySelection, scope: Scope, *, preview: bool = False) -> MemoryReceipt:
         return await self.desk.run(
             lambda engine: engine.forget(what, scope=scope, collection=self.desk.collection, preview=preview)
         )
 
-    async def _store(self, items: list[tuple[str, dict[str, Any]]]) -> list[Remembered]:
+    async def _store(self, items: list[tuple[str, dict[str, Any]]]) -> list[MemoryWritten]:
         """Store in order; neighbours of one scope go together."""
-        done: list[Remembered] = []
+        done: list[MemoryWritten] = []
         for scope, batch in _runs(self.scope, items):
             done += await self._remember(batch, scope)
             await self._keep_to_retention(scope)
         return done
 
-    async def _remember(self, batch: list[NewMemory], scope: Scope) -> list[Remembered]:
+    async def _remember(self, batch: list[NewMemory], scope: Scope) -> list[MemoryWritten]:
         self.desk.home.written += 1
         return await self.desk.run(
             lambda engine: engine.remember(batch, scope=scope, collection=self.desk.collection)

@@ -4,15 +4,15 @@ from dataclasses import replace
 from typing import Final
 
 from conspectus.errors import InvalidInput
-from conspectus.facades.agent.mapping import WHOSE, Instant, Whose, instant_of, known, scope_of
-from conspectus.model.graph import GraphAsk
-from conspectus.model.memory import MemoryQuestion, Scope
+from conspectus.facades.agent.mapping import WHOSE, AgentScope, Instant, instant_of, known, scope_of
+from conspectus.model.graph import GraphExpansion
+from conspectus.model.memory import MemoryQuery, Scope
 
 MOST_ASKED: Final = 10_000
 """Characters of a question."""
 
 
-class Asking(Whose, total=False):
+class AgentQuery(AgentScope, total=False):
     """What a question is asked with.
 
     `as_of` asks for what was known at that time, `max_tokens` is the most that all answers cost together,
@@ -29,14 +29,14 @@ class Asking(Whose, total=False):
     max_hops: int
 
 
-_ASKING: Final = frozenset(Asking.__annotations__)
+_ASKING: Final = frozenset(AgentQuery.__annotations__)
 
 
-def question_of(query: str, max_results: int, asking: Asking, default: Scope) -> MemoryQuestion:
+def question_of(query: str, max_results: int, asking: AgentQuery, default: Scope) -> MemoryQuery:
     """What is asked, without the graph. Raises TypeError for a word that is none of a question."""
     known(asking, _ASKING)
     whose = {name: value for name, value in asking.items() if name in WHOSE}
-    return MemoryQuestion(
+    return MemoryQuery(
         text=query,
         scope=scope_of(default, whose),
         limit=number("max_results", max_results, 0),
@@ -46,7 +46,7 @@ def question_of(query: str, max_results: int, asking: Asking, default: Scope) ->
     )
 
 
-def graph_of(asking: Asking, usual: GraphAsk, *, expands: bool) -> GraphAsk | None:
+def graph_of(asking: AgentQuery, usual: GraphExpansion, *, expands: bool) -> GraphExpansion | None:
     """How far the graph has a say in a question; `usual` is what it has where the question says nothing."""
     if not asking.get("use_graph", expands):
         return None

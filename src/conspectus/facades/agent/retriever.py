@@ -9,11 +9,11 @@ from conspectus.facades.agent.graph import Graph
 from conspectus.facades.agent.graph_mapping import CONTENT
 from conspectus.facades.agent.mapping import Instant, Told, instant_of
 from conspectus.facades.agent.memory import AsyncAgentMemory
-from conspectus.facades.agent.query import Asking, graph_of, number, question_of, weight
+from conspectus.facades.agent.query import AgentQuery, graph_of, number, question_of, weight
 from conspectus.facades.agent.session import Awaited, is_new
 from conspectus.memory.scopes import GRAPHS, holds
-from conspectus.model.graph import GraphAsk
-from conspectus.model.memory import MemoryQuestion, MemoryWindow
+from conspectus.model.graph import GraphExpansion
+from conspectus.model.memory import MemoryQuery, MemoryWindow
 from conspectus.model.query import Budget
 
 GRAPH: Final = "graph"
@@ -53,11 +53,11 @@ class AsyncContextRetriever(Awaited):
         if knowledge_graph is not None and knowledge_graph.desk.home is not self.desk.home:
             knowledge_graph.move(self.desk)
         hops = number("max_expansion_hops", expansion.get("max_expansion_hops"), 2)
-        self.expansion = GraphAsk(weight("hybrid_alpha", expansion.get("hybrid_alpha", 0.5)), hops)
+        self.expansion = GraphExpansion(weight("hybrid_alpha", expansion.get("hybrid_alpha", 0.5)), hops)
         self.expands = expansion.get("use_graph_expansion", True)
         self.as_of = instant_of(expansion.get("as_of"))
 
-    async def retrieve(self, query: str, max_results: int = 5, **asking: Unpack[Asking]) -> Told:
+    async def retrieve(self, query: str, max_results: int = 5, **asking: Unpack[AgentQuery]) -> Told:
         """What answers a question, best first, of at most `max_tokens` (or the token limit) together."""
         question = await self.question(query, max_results, asking)
         found = await self.memory.recalled(question)
@@ -69,7 +69,7 @@ class AsyncContextRetriever(Awaited):
             found.sort(key=lambda each: -float(each["score"]))
         return self.memory.within(found[:max_results], asking)
 
-    async def window(self, query: str, **asking: Unpack[Asking]) -> MemoryWindow:
+    async def window(self, query: str, **asking: Unpack[AgentQuery]) -> MemoryWindow:
         """Standing notes, the last turns and what answers a question, as one text that costs no more."""
         question = await self.question(query, REACHED, asking)
         allowed = number("max_tokens", asking.get("max_tokens"), self.memory.token_limit)
@@ -77,7 +77,7 @@ class AsyncContextRetriever(Awaited):
         await self.memory.settled()
         return await self.desk.run(lambda engine: engine.memory_window(question, budget))
 
-    async def question(self, query: str, max_results: int, asking: Asking) -> MemoryQuestion:
+    async def question(self, query: str, max_results: int, asking: AgentQuery) -> MemoryQuery:
         """The question that is meant."""
         plain = question_of(query, max_results, asking, self.memory.scope)
         if "as_of" not in asking:
@@ -93,7 +93,7 @@ class AsyncContextRetriever(Awaited):
             recent_tokens=self.memory.token_limit,
         )
 
-    async def _graphs(self, question: MemoryQuestion) -> tuple[str, ...]:
+    async def _graphs(self, question: MemoryQuery) -> tuple[str, ...]:
         """The graph, if it has nodes, and not that of memories which the question does not reach."""
         if self.graph is None:
             return ()
@@ -102,7 +102,7 @@ class AsyncContextRetriever(Awaited):
         source = await self.graph.filled()
         return () if source is None else (source,)
 
-    async def _said(self, question: MemoryQuestion, ask: GraphAsk) -> Told:
+    async def _said(self, question: MemoryQuery, ask: GraphExpansion) -> Told:
         """What nodes say that the question names, or that are reached from those, each once."""
         if self.graph is None or not question.text.strip():
             return []

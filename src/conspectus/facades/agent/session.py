@@ -21,11 +21,11 @@ _NO_STORE = (
 )
 
 
-class Desk(Protocol):
+class AgentSession(Protocol):
     """Where work with an engine is done."""
 
     @property
-    def home(self) -> "Place":
+    def home(self) -> "AgentStorage":
         """The place that it is at."""
         ...
 
@@ -39,7 +39,7 @@ class Desk(Protocol):
         ...
 
 
-class Place:
+class AgentStorage:
     """An engine and a collection in it, with a way to them from any event loop and from none."""
 
     def __init__(self, calls: Any, collection: str, *, origin: object = None) -> None:
@@ -73,12 +73,12 @@ class Place:
         return self._calls.wait(done)
 
     @property
-    def inside(self) -> Desk:
+    def inside(self) -> AgentSession:
         """The desk of work that runs on the engine's own loop already."""
         return self._inside
 
     @property
-    def home(self) -> "Place":
+    def home(self) -> "AgentStorage":
         """The place itself."""
         return self
 
@@ -87,7 +87,7 @@ class Place:
         """Whether it is gone when it is closed."""
         return self._origin is None
 
-    def is_same(self, other: "Place") -> bool:
+    def is_same(self, other: "AgentStorage") -> bool:
         """Whether both lead to the same store and collection."""
         there = other._origin is not None and self._origin == other._origin
         return self is other or (there and self.collection == other.collection)
@@ -109,7 +109,7 @@ class Place:
 
 
 class _Inside:
-    def __init__(self, home: Place) -> None:
+    def __init__(self, home: AgentStorage) -> None:
         self.home = home
         self.engine: AgentEngine | None = None
 
@@ -126,7 +126,7 @@ class _Inside:
 class Placed:
     """Whatever is kept at a desk, and may share its place with others; who `owns` a place closes it."""
 
-    desk: Desk
+    desk: AgentSession
     owns = False
 
 
@@ -149,30 +149,30 @@ class Awaited(Placed):
 
 def is_new(store: object) -> bool:
     """Whether what is made of this has a place of its own."""
-    return not isinstance(store, Placed | Place | _Inside)
+    return not isinstance(store, Placed | AgentStorage | _Inside)
 
 
-def desk_of(store: object, collection: str = MEMORY) -> Desk:
+def desk_of(store: object, collection: str = MEMORY) -> AgentSession:
     """The desk that is meant: that of another part, or one of a path, an engine, or a store of a while.
 
     Raises InvalidInput for anything else.
     """
     if isinstance(store, Placed):
         return store.desk
-    return store if isinstance(store, Place | _Inside) else place_of(store, collection)
+    return store if isinstance(store, AgentStorage | _Inside) else place_of(store, collection)
 
 
-def place_of(store: object, collection: str = MEMORY) -> Place:
+def place_of(store: object, collection: str = MEMORY) -> AgentStorage:
     """A place of its own. Raises InvalidInput."""
     if store is None:
-        return Place(_Temporary(), collection)
+        return AgentStorage(_Temporary(), collection)
     given: Any = store
     if isinstance(store, str | Path):
-        return Place(calls_to(given), collection, origin=bootstrap.absolute(store))
+        return AgentStorage(calls_to(given), collection, origin=bootstrap.absolute(store))
     if isinstance(store, Blocking):
-        return Place(calls_to(given), collection, origin=store.asynchronous)
+        return AgentStorage(calls_to(given), collection, origin=store.asynchronous)
     if callable(getattr(store, "recall", None)):
-        return Place(calls_to(given), collection, origin=store)
+        return AgentStorage(calls_to(given), collection, origin=store)
     raise InvalidInput("vector_store", _NO_STORE)
 
 

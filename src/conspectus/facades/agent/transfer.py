@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, Unpack
 
 from conspectus.errors import InvalidInput
-from conspectus.facades.agent.mapping import Whose, scope_of
+from conspectus.facades.agent.mapping import AgentScope, scope_of
 from conspectus.facades.agent.memory_writes import Writing
 from conspectus.model.memory import Scope
 
@@ -21,15 +21,15 @@ _NO_PICKLE: Final = "is a pickle, which can run programs and is never read; only
 class Carrying(Writing):
     """Files are complete: every memory of the scope with its times, its names and what it was before."""
 
-    async def export(self, **whose: Unpack[Whose]) -> list[str]:
+    async def export(self, **whose: Unpack[AgentScope]) -> list[str]:
         """All memories as lines of JSON."""
         return [each async for each in self._lines(scope_of(self.scope, whose))]
 
-    async def export_to(self, path: str | Path, **whose: Unpack[Whose]) -> int:
+    async def export_to(self, path: str | Path, **whose: Unpack[AgentScope]) -> int:
         """Write all memories into a file, and say how many they are."""
         return await _written(Path(path), self._lines(scope_of(self.scope, whose)))
 
-    async def import_memories(self, given: str | Path | Iterable[str], **whose: Unpack[Whose]) -> int:
+    async def import_memories(self, given: str | Path | Iterable[str], **whose: Unpack[AgentScope]) -> int:
         """Take in such a file, or such lines, and say how many memories came or changed.
 
         They become memories of this scope, whosever they were, and a memory that is there already is not
@@ -43,17 +43,17 @@ class Carrying(Writing):
         )
         return sum(each.outcome != "unchanged" for each in done)
 
-    async def save(self, folder: str | Path, **whose: Unpack[Whose]) -> int:
+    async def save(self, folder: str | Path, **whose: Unpack[AgentScope]) -> int:
         """Write all memories into a folder, which is made, and say how many they are."""
         place = Path(folder)
         await to_thread(place.mkdir, parents=True, exist_ok=True)
         return await self.export_to(place / MEMORIES, **whose)
 
-    async def load(self, folder: str | Path, **whose: Unpack[Whose]) -> int:
+    async def load(self, folder: str | Path, **whose: Unpack[AgentScope]) -> int:
         """Take in what `save` wrote, and say how many memories came or changed."""
         return await self.import_memories(Path(folder) / MEMORIES, **whose)
 
-    async def backup(self, folder: str | Path, **whose: Unpack[Whose]) -> Path:
+    async def backup(self, folder: str | Path, **whose: Unpack[AgentScope]) -> Path:
         """Save into a new folder below this one, named after the time, and say where that is."""
         place = Path(folder) / f"memory-{datetime.now(UTC):%Y%m%dT%H%M%S%f}Z"
         await self.save(place, **whose)

@@ -34,8 +34,8 @@ from conspectus.facades.tasks.mapping import (
     named_priority,
     named_status,
 )
-from conspectus.facades.tasks.search import Question, nearest
-from conspectus.facades.tasks.source import TaskShelf, place_of
+from conspectus.facades.tasks.search import TaskQuery, nearest
+from conspectus.facades.tasks.source import TaskSource, place_of
 from conspectus.model.filter import And, Eq, Exists, Filter, In, Not
 from conspectus.model.ids import DocumentId
 from conspectus.model.records import NewDocument, Receipt, Source
@@ -57,7 +57,7 @@ class Tasks:
         tokenizer: str = "o200k_base",
     ) -> None:
         self._engine = engine
-        self._shelf = TaskShelf(engine, collection=collection, source=source)
+        self._shelf = TaskSource(engine, collection=collection, source=source)
         self._tokenizer = tokenizer
 
     async def put(self, task: Task, *, wait: bool = True) -> TaskWritten:
@@ -177,7 +177,7 @@ class Tasks:
         if source is None:
             return []
         within = And((Eq("source", source.id), where))
-        return await nearest(self._engine, Question(q, source, within, n, min_similarity))
+        return await nearest(self._engine, TaskQuery(q, source, within, n, min_similarity))
 
     async def build_context(
         self,

@@ -20,7 +20,7 @@ MOST_ALIKE = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class TaskQuery:
     """What is looked for in a source: `number` results that match `where`, at least so similar."""
 
     text: str
@@ -30,7 +30,7 @@ class Question:
     least: float
 
 
-async def nearest(engine: TaskEngine, question: Question) -> list[TaskResult]:
+async def nearest(engine: TaskEngine, question: TaskQuery) -> list[TaskResult]:
     """The nearest tasks and attachments, nearest first, those equally near by the ids of their tasks.
 
     Raises ProviderError where they cannot be compared: the question cannot be embedded, or none of what
@@ -51,7 +51,7 @@ async def nearest(engine: TaskEngine, question: Question) -> list[TaskResult]:
     return [each for each in found if each is not None]
 
 
-async def _best_pieces(engine: TaskEngine, question: Question) -> Mapping[str, Hit]:
+async def _best_pieces(engine: TaskEngine, question: TaskQuery) -> Mapping[str, Hit]:
     """The nearest piece of each document, of as many documents as it takes."""
     best: dict[str, Hit] = {}
     while True:
@@ -62,7 +62,7 @@ async def _best_pieces(engine: TaskEngine, question: Question) -> Mapping[str, H
             return best
 
 
-async def _look(engine: TaskEngine, question: Question, known: tuple[str, ...]) -> Retrieval:
+async def _look(engine: TaskEngine, question: TaskQuery, known: tuple[str, ...]) -> Retrieval:
     others = (Not(In("document", known)),) if known else ()
     return await engine.retrieve(
         question.text,
@@ -74,11 +74,11 @@ async def _look(engine: TaskEngine, question: Question, known: tuple[str, ...]) 
     )
 
 
-def _pieces(question: Question) -> int:
+def _pieces(question: TaskQuery) -> int:
     return max(FEWEST_PIECES, PIECES * question.number)
 
 
-def _is_enough(best: Mapping[str, Hit], found: Retrieval, question: Question) -> bool:
+def _is_enough(best: Mapping[str, Hit], found: Retrieval, question: TaskQuery) -> bool:
     """Whether nothing that was not looked at can be among the results."""
     farthest = min(nearness(hit) for hit in found.hits)
     if farthest < question.least or len(best) >= MOST_ALIKE:
@@ -97,7 +97,7 @@ async def _result(engine: TaskEngine, hit: Hit) -> TaskResult | None:
         return None
 
 
-async def _require_nothing(engine: TaskEngine, question: Question) -> None:
+async def _require_nothing(engine: TaskEngine, question: TaskQuery) -> None:
     """Raise ProviderUnavailable if there is something that could not be found."""
     home = question.source.collection
     there = await engine.count(collection=home, where=question.where)

@@ -22,7 +22,7 @@ PAGE = 1_000
 READINGS = 20
 
 
-class TaskShelf:
+class TaskSource:
     """One source of tasks."""
 
     def __init__(self, engine: TaskEngine, *, collection: str, source: str) -> None:

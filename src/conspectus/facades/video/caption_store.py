@@ -57,7 +57,7 @@ class Home:
         return Document(stored.id, text, None, metadata, stored.recorded)
 
 
-class Shelf:
+class CaptionStore:
     """One collection. Nothing is made by reading; the first write makes it.
 
     Its vectors are handed in, and of the size of the first one, unless `dimensions` say; or where

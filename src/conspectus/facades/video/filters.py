@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final
 
-from conspectus.ingest.prepare import Limits, storable
+from conspectus.ingest.prepare import DocumentLimits, storable
 from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, Not, Or
 from conspectus.model.records import Json
 from conspectus.text.clean import clean
@@ -19,7 +19,7 @@ UNNAMED: Final = "unnamed"
 WHOLE: Final = "whole values"
 """Beside lists and objects their text is kept, so that they can be looked for as they are: a filter on a
 list would match any of its elements."""
-_LIMITS: Final = Limits(sys.maxsize, sys.maxsize, 100)
+_LIMITS: Final = DocumentLimits(sys.maxsize, sys.maxsize, 100)
 _CAPTIONS: Final = Eq("kind", "caption")
 _NOTHING: Final = Not(EVERYTHING)
 

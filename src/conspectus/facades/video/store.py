@@ -6,17 +6,17 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from conspectus import bootstrap
-from conspectus.facades.video.caption_store import Item, Shelf
+from conspectus.facades.video.caption_store import CaptionStore, Item
 from conspectus.facades.video.engine_protocol import VideoEngine
 from conspectus.facades.video.mapping import ClosableStore, Document
 from conspectus.integrations.engine_thread import OwnEngine, temporary_folder
-from conspectus.model.query import Query, Situation
+from conspectus.model.query import Query, QueryContext
 from conspectus.model.streams import CaptionRange, Summary, SummaryRequest
 from conspectus.settings import Settings
 
 T = TypeVar("T")
 COLLECTION = "video"
-SIMILARITY = Situation(profile="multiplicative without recency, same channel, same thread, floor")
+SIMILARITY = QueryContext(profile="multiplicative without recency, same channel, same thread, floor")
 """Scores that are the cosine, and nothing else: no caption is better for those beside it."""
 
 
@@ -55,7 +55,7 @@ class EngineContextStore(ClosableStore):
         engine_embeds: bool = False,
     ) -> None:
         self._runner: _Runner = _Given(engine)
-        self._shelf = Shelf(collection, dimensions=embedding_dim, engine_embeds=engine_embeds)
+        self._shelf = CaptionStore(collection, dimensions=embedding_dim, engine_embeds=engine_embeds)
 
     async def add_documents(
         self,
@@ -137,7 +137,7 @@ class InMemoryContextStore(EngineContextStore):
         settings = replace(Settings.from_environment(), embedder="none", index="segments", reranker="none")
         opening = partial(bootstrap.open, folder, settings=settings)
         self._runner = OwnEngine(opening, folder=folder)
-        self._shelf = Shelf(COLLECTION)
+        self._shelf = CaptionStore(COLLECTION)
         self._count = 0
 
     def __len__(self) -> int:

@@ -6,10 +6,10 @@ from uuid import uuid4
 
 from conspectus.index.bm25 import Analyse, occurrences
 from conspectus.index.milvus.lock import my_turn
-from conspectus.index.milvus.reads import Place
+from conspectus.index.milvus.reads import MilvusLocation
 from conspectus.index.milvus.rows import NOTES
-from conspectus.index.milvus.state import Notes, State
-from conspectus.index.milvus.writes import CHANGES, Writer
+from conspectus.index.milvus.state import MilvusState, Notes
+from conspectus.index.milvus.writes import CHANGES, MilvusWriter
 from conspectus.model.index import IndexedChunk
 from conspectus.ports import Progress, Reader
 
@@ -20,7 +20,7 @@ _MOST_VOID = 200
 _USUAL_LENGTH = 50.0
 
 
-def needs_building(state: State) -> bool:
+def needs_building(state: MilvusState) -> bool:
     """Whether there is nothing yet, the mean length has moved far from that of the weights, or much failed.
 
     Questions would have to look ever deeper. It is looked at whenever the index has doubled, so that the
@@ -36,7 +36,7 @@ class Building:
     """Builds generations, one at a time among all processes."""
 
     def __init__(
-        self, place: Place, notes: Notes, writer: Writer, *, reader: Reader, analyse: Analyse
+        self, place: MilvusLocation, notes: Notes, writer: MilvusWriter, *, reader: Reader, analyse: Analyse
     ) -> None:
         self._place = place
         self._notes = notes
@@ -44,7 +44,9 @@ class Building:
         self._reader = reader
         self._analyse = analyse
 
-    async def build(self, identity: str, progress: Progress | None, *, only_if_needed: bool = False) -> State:
+    async def build(
+        self, identity: str, progress: Progress | None, *, only_if_needed: bool = False
+    ) -> MilvusState:
         """Build everything anew; with `only_if_needed` not if another process has done so meanwhile."""
         async with my_turn(self._place.turn, "build"):
             before = await self._notes.read()
@@ -52,7 +54,7 @@ class Building:
                 return before
             await self._drop_all_but_current()
             lite = await self._place.server.is_lite()
-            state = State(identity, uuid4().hex[:12], facts_as_text=lite)
+            state = MilvusState(identity, uuid4().hex[:12], facts_as_text=lite)
             state = await self._filled(state, progress)
             async with my_turn(self._place.turn, "write"):
                 state = await self._caught_up(state)
@@ -63,7 +65,7 @@ class Building:
             progress("index", state.total, state.total)
         return state
 
-    async def _filled(self, state: State, progress: Progress | None) -> State:
+    async def _filled(self, state: MilvusState, progress: Progress | None) -> MilvusState:
         """All chunks of the records, and the sequence from which changes may be missing."""
         state = replace(state, applied=await self._reader.last_sequence())
         draft = None
@@ -84,7 +86,7 @@ class Building:
         state = await self._writer.folded(draft)
         return replace(state, built=state.total, replaced=0)
 
-    async def _caught_up(self, state: State) -> State:
+    async def _caught_up(self, state: MilvusState) -> MilvusState:
         """With what changed meanwhile."""
         while changes := await self._reader.changes_since(state.applied, limit=CHANGES):
             draft = self._writer.draft(state)
@@ -93,7 +95,7 @@ class Building:
         await self._writer.flush(state)
         return state
 
-    async def _switch(self, state: State) -> None:
+    async def _switch(self, state: MilvusState) -> None:
         """Let the name of the index mean this generation, all of it in one step."""
         name, server = self._place.name, self._place.server
         if name in await server.collections():
@@ -110,7 +112,7 @@ class Building:
                 await self._place.server.drop(name)
 
 
-async def forget(place: Place) -> None:
+async def forget(place: MilvusLocation) -> None:
     """Delete an index with all its collections, when nobody builds it any more."""
     async with my_turn(place.turn, "build"):
         await place.server.point(place.name, None)

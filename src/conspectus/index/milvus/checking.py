@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from conspectus.index.changes import Range, untouched_since
 from conspectus.index.milvus.rows import VECTORS, WORDS, signed_checksum
-from conspectus.index.milvus.search import View
+from conspectus.index.milvus.search import MilvusSnapshot
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import Disagreement, IndexedChunk
 from conspectus.ports import Reader
@@ -13,7 +13,9 @@ _AT_ONCE = 2_000
 _BEYOND = 2**63 - 1
 
 
-async def differences(view: View, where: str, reader: Reader, *, vectors: bool) -> list[Disagreement]:
+async def differences(
+    view: MilvusSnapshot, where: str, reader: Reader, *, vectors: bool
+) -> list[Disagreement]:
     """Every visible row against the records; what changed after the version is left out.
 
     More rows than Milvus lists at once between two chunks of the records are named in part.
@@ -31,7 +33,7 @@ async def differences(view: View, where: str, reader: Reader, *, vectors: bool) 
 
 
 async def _between(
-    view: View, where: str, span: Range, chunks: Sequence[IndexedChunk], *, vectors: bool
+    view: MilvusSnapshot, where: str, span: Range, chunks: Sequence[IndexedChunk], *, vectors: bool
 ) -> list[Disagreement]:
     words = await _checksums(view, WORDS, where, span)
     with_vector = await _checksums(view, VECTORS, where, span) if vectors else {}
@@ -50,7 +52,7 @@ async def _between(
     return found + [Disagreement(ChunkId(number), "ghost", "not in the records") for number in ghosts]
 
 
-async def _checksums(view: View, what: str, where: str, span: Range) -> dict[int, int]:
+async def _checksums(view: MilvusSnapshot, what: str, where: str, span: Range) -> dict[int, int]:
     expression = f"{where} and chunk >= {span[0]} and chunk <= {span[1]}"
     rows = await view.server.query(view.collection(what), expression, ["chunk", "checksum"])
     return {row["chunk"]: row["checksum"] for row in rows}

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 from conspectus.index.milvus.filters import Known
 from conspectus.index.milvus.row_terms import Value, path_key
-from conspectus.index.milvus.state import VERSION_STEP, Note, Notes, State
+from conspectus.index.milvus.state import VERSION_STEP, MilvusState, Note, Notes
 from conspectus.model.filter import Field
 
 _KIND = "values"
@@ -23,7 +23,7 @@ class Distinct:
         self._read: dict[str, tuple[int, Found]] = {}
         self._written: set[int] = set()
 
-    async def known(self, state: State, fields: Iterable[Field]) -> Known:
+    async def known(self, state: MilvusState, fields: Iterable[Field]) -> Known:
         """For each field its distinct values, of removed rows too."""
         self._turn_to(state.generation)
         return {field: list((await self._of(path_key(field), state)).items()) for field in fields}
@@ -52,7 +52,7 @@ class Distinct:
             self._read.clear()
             self._written.clear()
 
-    async def _of(self, path: str, state: State) -> Found:
+    async def _of(self, path: str, state: MilvusState) -> Found:
         first, held = self._read.get(path, (0, {}))
         found = dict(held)
         for start in range(first, state.version + 1, _VERSIONS_AT_ONCE):

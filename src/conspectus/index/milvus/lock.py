@@ -5,17 +5,17 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Literal, TypeAlias
 
-from conspectus.ports.locks import Hold
+from conspectus.ports.locks import Lock
 
 Work: TypeAlias = Literal["write", "build"]
-Turn: TypeAlias = Callable[[Work], AbstractAsyncContextManager[Hold]]
+Turn: TypeAlias = Callable[[Work], AbstractAsyncContextManager[Lock]]
 """Whether this process has the turn for a kind of work, until the block ends or the turn is lost."""
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.02, 0.25
 
 
 @asynccontextmanager
-async def my_turn(turn: Turn, work: Work) -> AsyncIterator[Hold]:
+async def my_turn(turn: Turn, work: Work) -> AsyncIterator[Lock]:
     """Wait until it is this process's turn, and hold it for the block."""
     pause = _FIRST_WAIT
     while True:

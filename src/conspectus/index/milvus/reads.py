@@ -13,19 +13,19 @@ from conspectus.index.milvus.filters import EVERY, Compiler, either, ranged
 from conspectus.index.milvus.lock import Turn
 from conspectus.index.milvus.partitions import within
 from conspectus.index.milvus.rows import WORDS
-from conspectus.index.milvus.search import Question, View
-from conspectus.index.milvus.state import Notes, State
+from conspectus.index.milvus.search import MilvusQuery, MilvusSnapshot
+from conspectus.index.milvus.state import MilvusState, Notes
 from conspectus.index.milvus.term_counts import Terms
 from conspectus.model.filter import Filter, matches
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import IndexedChunk
 from conspectus.ports import Candidates, Reader, Vectors
 
-Ask: TypeAlias = Callable[[Question], Awaitable[Candidates | None]]
+Ask: TypeAlias = Callable[[MilvusQuery], Awaitable[Candidates | None]]
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class MilvusLocation:
     """Where an index lies: the connection, its name there, whose turn it is, its vectors' size (0: none)."""
 
     server: MilvusServer
@@ -34,44 +34,44 @@ class Place:
     dimensions: int = 0
     bm25: Bm25 = field(default_factory=Bm25)
 
-    def view(self, state: State) -> View:
+    def view(self, state: MilvusState) -> MilvusSnapshot:
         """A version of the index, without the statistics of its terms."""
-        return View(self.server, self.name, state, (), self.bm25)
+        return MilvusSnapshot(self.server, self.name, state, (), self.bm25)
 
 
-class Asking:
+class MilvusReader:
     """Puts questions to a version; what it reads for them it keeps for the next question."""
 
-    def __init__(self, place: Place, notes: Notes, reader: Reader) -> None:
+    def __init__(self, place: MilvusLocation, notes: Notes, reader: Reader) -> None:
         self._place = place
         self._notes = notes
         self._reader = reader
         self._terms = Terms(notes)
         self._distinct = Distinct(notes)
-        self._odd: tuple[State | None, Sequence[IndexedChunk]] = (None, ())
+        self._odd: tuple[MilvusState | None, Sequence[IndexedChunk]] = (None, ())
 
     async def answer(
-        self, state: State, where: Filter, terms: Sequence[str], *, vector: Vectors | None, ask: Ask
+        self, state: MilvusState, where: Filter, terms: Sequence[str], *, vector: Vectors | None, ask: Ask
     ) -> Candidates | None:
         """What a version answers; None if it is no longer the current one."""
         view, still = self._place.view(state), partial(self.still, state)
         if not state.generation:
-            answer = Question(view, EVERY, terms, None, still=still).candidates({}, {})
+            answer = MilvusQuery(view, EVERY, terms, None, still=still).candidates({}, {})
             return answer if await still() else None
         try:
             expression = await self._expression(state, where)
             blocks = await self._terms.blocks(state)
             if expression is None or blocks is None:
                 return None
-            return await ask(Question(view.with_blocks(blocks), expression, terms, vector, still=still))
+            return await ask(MilvusQuery(view.with_blocks(blocks), expression, terms, vector, still=still))
         except CollectionGone:
             return None
 
-    async def still(self, state: State) -> bool:
+    async def still(self, state: MilvusState) -> bool:
         """Whether the rows of this state are those to be seen now."""
         return (await self._notes.read()).same_rows(state)
 
-    async def _expression(self, state: State, where: Filter) -> str | None:
+    async def _expression(self, state: MilvusState, where: Filter) -> str | None:
         """Which rows may be seen: those of the version that satisfy the filter."""
         visible = await self._notes.visible(state)
         if visible is None:
@@ -84,7 +84,7 @@ class Asking:
         parts = [within(where), visible, None if condition == EVERY else f"({condition})"]
         return " and ".join(part for part in parts if part)
 
-    async def _odd_chunks(self, state: State, visible: str) -> Sequence[IndexedChunk]:
+    async def _odd_chunks(self, state: MilvusState, visible: str) -> Sequence[IndexedChunk]:
         """The chunks of which Milvus cannot hold all that filters may ask."""
         held, found = self._odd
         if held is None or not held.same_rows(state):

@@ -12,7 +12,7 @@ from conspectus.index.milvus.connection import MOST_RESULTS, MilvusServer, Row
 from conspectus.index.milvus.filters import either, one_of
 from conspectus.index.milvus.rows import VECTORS, WORDS, collection_name, dense
 from conspectus.index.milvus.sparse_weights import Weights, dimension
-from conspectus.index.milvus.state import State
+from conspectus.index.milvus.state import MilvusState
 from conspectus.index.milvus.term_counts import Block
 from conspectus.model.index import TermStatistic
 from conspectus.ports import Candidates, Floats, Ids, Vectors
@@ -34,12 +34,12 @@ _IDS_AT_ONCE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class MilvusSnapshot:
     """One version of the index, and where it lies."""
 
     server: MilvusServer
     name: str
-    state: State
+    state: MilvusState
     blocks: Sequence[Block]
     bm25: Bm25
 
@@ -47,19 +47,19 @@ class View:
         """The name of a collection of rows."""
         return collection_name(self.name, self.state.generation, what)
 
-    def with_blocks(self, blocks: Sequence[Block]) -> "View":
+    def with_blocks(self, blocks: Sequence[Block]) -> "MilvusSnapshot":
         """The view with the statistics of its terms."""
         return replace(self, blocks=blocks)
 
 
-class Question:
+class MilvusQuery:
     """What is asked of a view, under an expression that says which rows may be seen.
 
     Answers are None where the view was no longer the current one when the last of its rows had been read.
     """
 
     def __init__(
-        self, view: View, where: str, terms: Sequence[str], vector: Vectors | None, *, still: Still
+        self, view: MilvusSnapshot, where: str, terms: Sequence[str], vector: Vectors | None, *, still: Still
     ) -> None:
         self._view = view
         self._where = where

@@ -28,7 +28,7 @@ VERSION_STEP = 1 << _RANDOM_BITS
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class MilvusState:
     """A version of the index, which describes all that can be seen.
 
     `generation` names the collections of rows (none yet: empty). Rows of all versions up to this one count
@@ -65,7 +65,7 @@ class State:
             return f"version <= {self.version}"
         return f"(version <= {self.version} and not ({versions(self.void)}))"
 
-    def same_rows(self, other: "State") -> bool:
+    def same_rows(self, other: "MilvusState") -> bool:
         """Whether both show the same rows."""
         return (self.generation, self.version) == (other.generation, other.version)
 
@@ -74,7 +74,7 @@ class State:
 class Attempt:
     """The next version, announced: the state that it starts from, and the attempts before it that failed."""
 
-    before: State
+    before: MilvusState
     version: int
     void: tuple[int, ...] = ()
 
@@ -129,25 +129,25 @@ class Notes:
         self.server = server
         self.name = name
         self._identity = identity
-        self._visible: tuple[State | None, str] = (None, EVERY)
+        self._visible: tuple[MilvusState | None, str] = (None, EVERY)
 
     def collection(self, generation: str) -> str:
         """The collection of the notes of a generation."""
         return collection_name(self.name, generation, NOTES)
 
-    async def read(self) -> State:
+    async def read(self) -> MilvusState:
         """The state as it is now; an empty one where there is none, or one of another analysis."""
         try:
             return self._latest(await self._states(self.name))
         except CollectionGone:
-            return State(self._identity)
+            return MilvusState(self._identity)
 
-    async def write(self, state: State) -> None:
+    async def write(self, state: MilvusState) -> None:
         """Add the state, or replace it by one that shows the same; everything that it names must be there."""
         body = json.dumps({"format": FORMAT, **asdict(state)})
         await self.put(state.generation, [Note(_STATE, state.generation, state.version, "", body)])
 
-    async def begin(self, state: State) -> Attempt:
+    async def begin(self, state: MilvusState) -> Attempt:
         """Announce the next version of a generation. Raises StorageBusy if others always come in between."""
         generation, version = state.generation, version_after(state.version)
         for _ in range(_ATTEMPTS):
@@ -162,7 +162,7 @@ class Notes:
             version = version_after(last)
         raise StorageBusy("the index is being changed by others; ask again")
 
-    async def is_latest(self, state: State) -> bool:
+    async def is_latest(self, state: MilvusState) -> bool:
         """Whether nobody has begun another version since, so that what this one replaced may go."""
         rows = await self._states(self.collection(state.generation))
         versions = sorted(row["version"] for row in rows)
@@ -203,7 +203,7 @@ class Notes:
         if keys:
             await self.server.delete(self.collection(generation), one_of(keys))
 
-    async def bury(self, state: State, chunks: Sequence[int]) -> State:
+    async def bury(self, state: MilvusState, chunks: Sequence[int]) -> MilvusState:
         """The state with the list of chunks whose older rows are dead, which is written first."""
         pieces = [chunks[start : start + _IDS_IN_A_NOTE] for start in range(0, len(chunks), _IDS_IN_A_NOTE)]
         notes = [
@@ -213,7 +213,7 @@ class Notes:
         await self.put(state.generation, notes)
         return replace(state, dead=len(pieces))
 
-    async def visible(self, state: State) -> str | None:
+    async def visible(self, state: MilvusState) -> str | None:
         """The expression of the rows that a state shows; None if it is no longer the current one."""
         if self._visible[0] != state:
             dead = await self.dead(state)
@@ -223,7 +223,7 @@ class Notes:
             self._visible = state, f"{state.shown}{hidden}"
         return self._visible[1]
 
-    async def dead(self, state: State) -> list[int] | None:
+    async def dead(self, state: MilvusState) -> list[int] | None:
         """The chunks whose rows of older versions are dead; None if the list is gone."""
         bodies = await self.bodies(state.generation, dead_keys(state))
         return None if bodies is None else [number for body in bodies for number in json.loads(body)]
@@ -231,18 +231,18 @@ class Notes:
     async def _states(self, collection: str) -> list[Row]:
         return await self.server.query(collection, f'kind == "{_STATE}"', ["version", "body"])
 
-    def _latest(self, rows: Sequence[Row]) -> State:
+    def _latest(self, rows: Sequence[Row]) -> MilvusState:
         written = [(row["version"], row["body"]) for row in rows if row["body"]]
         content = json.loads(max(written)[1]) if written else {}
         if content.pop("format", FORMAT) > FORMAT:
             raise StorageTooNew(f"{self.server.address}/{self.name}", "a later format")
         if content.get("identity") != self._identity:
-            return State(self._identity)
+            return MilvusState(self._identity)
         content["void"] = tuple(content["void"])
         content["blocks"] = tuple((version, parts) for version, parts in content["blocks"])
-        return State(**content)
+        return MilvusState(**content)
 
 
-def dead_keys(state: State) -> list[str]:
+def dead_keys(state: MilvusState) -> list[str]:
     """The keys of the notes that list dead rows."""
     return [note_key("dead", state.version, str(number)) for number in range(state.dead)]

@@ -11,10 +11,10 @@ from conspectus.index.bm25 import Analyse, question_terms
 from conspectus.index.milvus.build import Building, forget, needs_building
 from conspectus.index.milvus.checking import differences
 from conspectus.index.milvus.lock import my_turn
-from conspectus.index.milvus.reads import Ask, Asking, Place
-from conspectus.index.milvus.state import FORMAT, Notes, State
+from conspectus.index.milvus.reads import Ask, MilvusLocation, MilvusReader
+from conspectus.index.milvus.state import FORMAT, MilvusState, Notes
 from conspectus.index.milvus.term_counts import Terms
-from conspectus.index.milvus.writes import CHANGES, Writer
+from conspectus.index.milvus.writes import CHANGES, MilvusWriter
 from conspectus.model.index import Disagreement, IndexStatus
 from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
@@ -32,18 +32,18 @@ _SAMPLE = (
 class MilvusIndex:
     """An index in Milvus. Any number of processes that share the records may have it open."""
 
-    def __init__(self, place: Place, reader: Reader, analyse: Analyse) -> None:
+    def __init__(self, place: MilvusLocation, reader: Reader, analyse: Analyse) -> None:
         self._place = place
         self._reader = reader
         self._analyse = analyse
         self._identity = identity_of(analyse, place)
         self._notes = Notes(place.server, place.name, self._identity)
-        self._asking = Asking(place, self._notes, reader)
+        self._asking = MilvusReader(place, self._notes, reader)
         self._writer = self._new_writer()
-        self._state = State(self._identity)
+        self._state = MilvusState(self._identity)
 
     @classmethod
-    async def open(cls, place: Place, reader: Reader, analyse: Analyse) -> "MilvusIndex":
+    async def open(cls, place: MilvusLocation, reader: Reader, analyse: Analyse) -> "MilvusIndex":
         """See what is there; nothing is an empty index at sequence 0.
 
         Raises:
@@ -125,9 +125,9 @@ class MilvusIndex:
     async def close(self) -> None:
         """Nothing to do: the connection belongs to all indexes of an engine."""
 
-    def _new_writer(self) -> Writer:
+    def _new_writer(self) -> MilvusWriter:
         place = self._place
-        return Writer(
+        return MilvusWriter(
             self._notes,
             Terms(self._notes),
             self._reader,
@@ -136,7 +136,7 @@ class MilvusIndex:
             bm25=place.bm25,
         )
 
-    async def _build(self, progress: Progress | None = None, *, only_if_needed: bool = False) -> State:
+    async def _build(self, progress: Progress | None = None, *, only_if_needed: bool = False) -> MilvusState:
         """Build, again if another one who had the turn meanwhile has cleared away what was half built."""
         for _ in range(_BUILDS):
             writer = self._new_writer()
@@ -152,14 +152,14 @@ class MilvusIndex:
                 await asyncio.sleep(random.uniform(0.0, _LONGEST_PAUSE))
         raise StorageBusy("others build this index over and over; ask again")
 
-    async def _taken_in(self, changes: Sequence[Change]) -> State:
+    async def _taken_in(self, changes: Sequence[Change]) -> MilvusState:
         if needs_building(await self._notes.read()):
             self._state = await self._build(only_if_needed=True)
         async with my_turn(self._place.turn, "write"):
             state = await self._notes.read()
             return state if state.applied >= changes[-1].sequence else await self._advanced(state, changes)
 
-    async def _advanced(self, state: State, changes: Sequence[Change]) -> State:
+    async def _advanced(self, state: MilvusState, changes: Sequence[Change]) -> MilvusState:
         """The state after these changes, and after those before them that it lacks."""
         given, target = self._state.applied, changes[-1].sequence
         while state.applied < target:
@@ -198,7 +198,7 @@ class MilvusIndex:
         raise StorageBusy("the index changed faster than it could be asked; ask again")
 
 
-def identity_of(analyse: Analyse, place: Place) -> str:
+def identity_of(analyse: Analyse, place: MilvusLocation) -> str:
     """What rows are made with; the analysis is told by what it does to a text, not by its name."""
     sample = hashlib.sha256(repr(list(analyse(_SAMPLE))).encode("utf-8", "surrogatepass")).hexdigest()
     return f"{FORMAT} {sample[:16]} {place.dimensions} {place.bm25.k1} {place.bm25.b}"

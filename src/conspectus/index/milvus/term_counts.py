@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from conspectus.index.milvus.state import Note, Notes, State, note_key
+from conspectus.index.milvus.state import MilvusState, Note, Notes, note_key
 
 _KIND = "terms"
 _IN_A_NOTE = 5_000
@@ -61,7 +61,7 @@ class Terms:
         self._notes = notes
         self._held: Mapping[tuple[str, int], Block] = {}
 
-    async def blocks(self, state: State) -> list[Block] | None:
+    async def blocks(self, state: MilvusState) -> list[Block] | None:
         """All blocks of a state; None if it is no longer the current one."""
         found: dict[tuple[str, int], Block] = {}
         for version, parts in state.blocks:
@@ -77,7 +77,9 @@ class Terms:
         self._held = found
         return list(found.values())
 
-    async def add(self, state: State, change: Block, before: Sequence[Block]) -> tuple[State, list[str]]:
+    async def add(
+        self, state: MilvusState, change: Block, before: Sequence[Block]
+    ) -> tuple[MilvusState, list[str]]:
         """The state with a change to the statistics, written, and the keys of the notes it does without."""
         kept = list(zip(state.blocks, before, strict=True))
         merged: list[tuple[tuple[int, int], Block]] = []

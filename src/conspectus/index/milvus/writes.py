@@ -27,7 +27,7 @@ from conspectus.index.milvus.rows import (
     words_layout,
 )
 from conspectus.index.milvus.sparse_weights import Weights
-from conspectus.index.milvus.state import Notes, State, dead_keys, version_after, versions
+from conspectus.index.milvus.state import MilvusState, Notes, dead_keys, version_after, versions
 from conspectus.index.milvus.term_counts import Block, Terms
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Change
@@ -57,10 +57,10 @@ class _Added:
 
 
 @dataclass(slots=True)
-class Draft:
+class MilvusDraft:
     """A version of the index that is being written: the state it starts from, and what it adds."""
 
-    before: State
+    before: MilvusState
     weights: Weights
     applied: int
     version: int
@@ -77,7 +77,7 @@ class Draft:
         )
 
 
-class Writer:
+class MilvusWriter:
     """Writes versions of one index, one at a time: whoever calls has the turn among all processes."""
 
     def __init__(
@@ -93,13 +93,13 @@ class Writer:
         self._dimensions = dimensions
         self._bm25 = bm25
         self._waiting = 0
-        self._last = State("")
+        self._last = MilvusState("")
 
-    def collection(self, state: State, what: str) -> str:
+    def collection(self, state: MilvusState, what: str) -> str:
         """The name of a collection of rows."""
         return collection_name(self._notes.name, state.generation, what)
 
-    async def create(self, state: State) -> None:
+    async def create(self, state: MilvusState) -> None:
         """Make the collections of a generation."""
         lite = state.facts_as_text
         await self._server.create(self.collection(state, NOTES), *notes_layout())
@@ -108,12 +108,12 @@ class Writer:
             layout = vectors_layout(self._dimensions, lite=lite)
             await self._server.create(self.collection(state, VECTORS), *layout)
 
-    def draft(self, before: State) -> Draft:
+    def draft(self, before: MilvusState) -> MilvusDraft:
         """The beginning of the next version of a generation that nobody else knows of."""
         weights = Weights(self._bm25, before.average)
-        return Draft(before, weights, before.applied, version_after(before.version))
+        return MilvusDraft(before, weights, before.applied, version_after(before.version))
 
-    async def begin(self, state: State) -> Draft:
+    async def begin(self, state: MilvusState) -> MilvusDraft:
         """The beginning of the next version, announced, with all gone that the last one replaced."""
         for _ in range(ATTEMPTS):
             attempt = await self._notes.begin(state)
@@ -127,10 +127,10 @@ class Writer:
             if attempt.void or not before.same_rows(self._last):
                 self._distinct.forget_written()
             weights = Weights(self._bm25, before.average)
-            return Draft(before, weights, before.applied, attempt.version, attempt.void)
+            return MilvusDraft(before, weights, before.applied, attempt.version, attempt.void)
         raise IndexDamaged(self._notes.name, "the list of replaced rows is missing")
 
-    async def sweep(self, state: State) -> State | None:
+    async def sweep(self, state: MilvusState) -> MilvusState | None:
         """Delete what a state has replaced; None if another writer has done so."""
         dead = await self._notes.dead(state)
         if dead is None:
@@ -141,14 +141,14 @@ class Writer:
                 await self._server.delete(name, f"version < {state.version} and {chunks}")
         return await self._swept(state)
 
-    async def _swept(self, state: State) -> State:
+    async def _swept(self, state: MilvusState) -> MilvusState:
         """The state without the list of what it replaced, all of which is gone."""
         cleaned = replace(state, dead=0)
         await self._notes.write(cleaned)
         await self._notes.drop(state.generation, dead_keys(state))
         return cleaned
 
-    async def take_in(self, draft: Draft, changes: Sequence[Change]) -> None:
+    async def take_in(self, draft: MilvusDraft, changes: Sequence[Change]) -> None:
         """Write the rows of changes, and of what replaced them while they were read.
 
         Rows are read as they are now, so a removed one may have successors in later changes only.
@@ -164,7 +164,7 @@ class Writer:
             if len(changes) >= CHANGES or not any(change.operation == "remove" for change in changes):
                 return
 
-    async def write(self, draft: Draft, chunks: Sequence[IndexedChunk]) -> None:
+    async def write(self, draft: MilvusDraft, chunks: Sequence[IndexedChunk]) -> None:
         """Write rows that are not visible yet."""
         rows = await asyncio.to_thread(self._prepared, draft, chunks)
         values = [value for row in rows for value in row.facts.values]
@@ -179,12 +179,12 @@ class Writer:
                 draft.note(row)
             await self._flush_if_due(draft.before, len(batch))
 
-    def _prepared(self, draft: Draft, chunks: Sequence[IndexedChunk]) -> list[Prepared]:
+    def _prepared(self, draft: MilvusDraft, chunks: Sequence[IndexedChunk]) -> list[Prepared]:
         as_text = draft.before.facts_as_text
         preparing = Preparing(self._analyse, draft.weights, draft.version, facts_as_text=as_text)
         return [preparing.prepared(self._fitting(chunk)) for chunk in chunks]
 
-    async def folded(self, draft: Draft) -> State:
+    async def folded(self, draft: MilvusDraft) -> MilvusState:
         """The draft as a state of its own that nobody knows of yet, nor of what it replaced."""
         counted = await self._counted(draft)
         if counted is None:
@@ -194,7 +194,7 @@ class Writer:
         await self._notes.drop(state.generation, gone)
         return state
 
-    async def commit(self, draft: Draft) -> State:
+    async def commit(self, draft: MilvusDraft) -> MilvusState:
         """Make the draft the state, then delete what it replaced; what the state is then.
 
         Not even that is sure if this process was stopped for long: another one may have gone on without it.
@@ -219,7 +219,7 @@ class Writer:
         await self._delete(state, _keys(superseded))
         return await self._swept(state)
 
-    async def _counted(self, draft: Draft) -> tuple[State, list[Row], list[str]] | None:
+    async def _counted(self, draft: MilvusDraft) -> tuple[MilvusState, list[Row], list[str]] | None:
         """The new state, the older rows that it replaces, and the notes it does without.
 
         None if what the draft starts from is gone: another writer has gone on from it.
@@ -233,7 +233,7 @@ class Writer:
         state, gone = await self._terms.add(counted, _change(draft, superseded), blocks)
         return state, superseded, gone
 
-    async def flush(self, state: State) -> None:
+    async def flush(self, state: MilvusState) -> None:
         """Have Milvus Lite write down and index all; it searches what is in memory row by row.
 
         Servers do so when they think best, and refuse to be asked often.
@@ -242,12 +242,12 @@ class Writer:
             await self._server.flush(name)
         self._waiting = 0
 
-    async def _flush_if_due(self, state: State, rows: int) -> None:
+    async def _flush_if_due(self, state: MilvusState, rows: int) -> None:
         self._waiting += rows
         if self._waiting >= self.flush_from:
             await self.flush(state)
 
-    async def _withdraw(self, draft: Draft, ranges: Sequence[Range]) -> None:
+    async def _withdraw(self, draft: MilvusDraft, ranges: Sequence[Range]) -> None:
         """Take back new rows that were removed, or replaced, while the draft was written."""
         ids = np.array(list(draft.added), np.int64)
         bounds = np.array([(-1, -2), *ranges], np.int64)
@@ -256,13 +256,13 @@ class Writer:
             del draft.added[number]
         await self._delete(draft.before, [key_of(number, draft.version) for number in again])
 
-    async def _delete(self, state: State, keys: Sequence[str]) -> None:
+    async def _delete(self, state: MilvusState, keys: Sequence[str]) -> None:
         """Delete rows by their keys: by anything else Milvus would first have to look for them."""
         for start in range(0, len(keys), LONGEST_STEP):
             for name in self._collections(state):
                 await self._server.delete(name, one_of(keys[start : start + LONGEST_STEP]))
 
-    async def _superseded(self, before: State, touched: Iterable[Range]) -> list[Row]:
+    async def _superseded(self, before: MilvusState, touched: Iterable[Range]) -> list[Row]:
         """The visible rows of the chunks in these ranges."""
         found: dict[int, Row] = {}
         if before.total:
@@ -273,7 +273,7 @@ class Writer:
                 found |= {row["chunk"]: row for row in rows}
         return list(found.values())
 
-    def _collections(self, state: State) -> list[str]:
+    def _collections(self, state: MilvusState) -> list[str]:
         if not state.generation:
             return []
         return [self.collection(state, what) for what in (WORDS, VECTORS)[: 2 if self._dimensions else 1]]
@@ -287,7 +287,7 @@ class Writer:
         return chunk
 
 
-def _counted(draft: Draft, superseded: Sequence[Row]) -> State:
+def _counted(draft: MilvusDraft, superseded: Sequence[Row]) -> MilvusState:
     """The numbers of the new state."""
     before, added = draft.before, draft.added.values()
     return replace(
@@ -315,7 +315,7 @@ def _count(rows: Sequence[Row], name: str) -> int:
     return sum(bool(row[name]) for row in rows)
 
 
-def _change(draft: Draft, superseded: Sequence[Row]) -> Block:
+def _change(draft: MilvusDraft, superseded: Sequence[Row]) -> Block:
     added = [row.terms for row in draft.added.values()]
     removed = [_terms(row["terms"]) for row in superseded]
     ones = [np.ones(len(terms), np.int32) for terms in added]

@@ -14,11 +14,11 @@ from typing import TypeAlias
 from sqlalchemy import Connection
 
 from conspectus.index.pgvector.database import Run, require_vectors, rows_of
-from conspectus.index.pgvector.drafts import CHANGES, Drafting, Taking
-from conspectus.index.pgvector.options import Place
+from conspectus.index.pgvector.drafts import CHANGES, Drafting, PgvectorDrafting
+from conspectus.index.pgvector.options import PgvectorOptions
 from conspectus.index.pgvector.state import (
     STATES,
-    State,
+    PgvectorState,
     is_free,
     lock,
     make_states,
@@ -27,11 +27,11 @@ from conspectus.index.pgvector.state import (
     write_state,
 )
 from conspectus.index.pgvector.tables import Tables, drop_all_but
-from conspectus.index.pgvector.writes import Draft, merge, write
+from conspectus.index.pgvector.writes import PgvectorDraft, merge, write
 from conspectus.model.index import IndexedChunk
 from conspectus.ports import Progress, Reader
 
-Unless: TypeAlias = Callable[[State], bool]
+Unless: TypeAlias = Callable[[PgvectorState], bool]
 
 _AT_ONCE = 10_000
 _GENERATION_BITS = 40
@@ -44,22 +44,22 @@ _PATIENT = (
 class Building:
     """Builds generations, one at a time among all processes."""
 
-    def __init__(self, place: Place, drafting: Drafting, reader: Reader) -> None:
+    def __init__(self, place: PgvectorOptions, drafting: Drafting, reader: Reader) -> None:
         self._place = place
         self._drafting = drafting
-        self._taking = Taking(reader, drafting)
+        self._taking = PgvectorDrafting(reader, drafting)
         self._reader = reader
 
     async def build(
         self, identity: str, progress: Progress | None = None, *, unless: Unless | None = None
-    ) -> State:
+    ) -> PgvectorState:
         """Build everything anew, unless what is there by then, as others build too, is as it should be."""
         await self._place.database.write(self._prepared)
         async with self._place.database.lasting() as run:
-            before: State = await run(lambda connection: self._begun(connection, identity))
+            before: PgvectorState = await run(lambda connection: self._begun(connection, identity))
             if unless is not None and unless(before):
                 return before
-            state = State(identity, secrets.randbits(_GENERATION_BITS) + 1)
+            state = PgvectorState(identity, secrets.randbits(_GENERATION_BITS) + 1)
             tables = self._place.tables(state)
             await run(lambda connection: tables.create(rows_of(connection)))
             state = await self._filled(run, tables, state, progress)
@@ -74,13 +74,13 @@ class Building:
             progress("index", state.total, state.total)
         return state
 
-    async def link(self, identity: str, *, unless: Unless) -> State:
+    async def link(self, identity: str, *, unless: Unless) -> PgvectorState:
         """Link all vectors to a graph, unless what is there by then is as it should be.
 
         They are copied for it, so that nobody who writes meanwhile waits, but for the last moment.
         """
         async with self._place.database.lasting() as run:
-            state: State = await run(lambda connection: self._begun(connection, identity))
+            state: PgvectorState = await run(lambda connection: self._begun(connection, identity))
             if not state.generation or unless(state):
                 return state
             before, after = self._place.tables(state), self._place.tables(replace(state, graph=state.version))
@@ -89,7 +89,7 @@ class Building:
         await self._place.database.write(self._swept)
         return state
 
-    def _linked(self, before: Tables, after: Tables, identity: str, connection: Connection) -> State:
+    def _linked(self, before: Tables, after: Tables, identity: str, connection: Connection) -> PgvectorState:
         """The state with the graph, and with what was written while it was made."""
         cursor = rows_of(connection)
         lock(cursor, f"write {self._place.name}")
@@ -107,14 +107,16 @@ class Building:
             require_vectors(cursor)
         make_states(cursor)
 
-    def _begun(self, connection: Connection, identity: str) -> State:
+    def _begun(self, connection: Connection, identity: str) -> PgvectorState:
         """The state once no one else builds."""
         cursor = rows_of(connection)
         cursor.execute(_PATIENT, (f"{self._place.idle_seconds}s",))
         lock(cursor, f"build {self._place.name}")
         return read_state(cursor, self._place.name, identity)
 
-    async def _filled(self, run: Run, tables: Tables, state: State, progress: Progress | None) -> State:
+    async def _filled(
+        self, run: Run, tables: Tables, state: PgvectorState, progress: Progress | None
+    ) -> PgvectorState:
         """All chunks of the records, and the sequence from which changes may be missing."""
         state = replace(state, applied=await self._reader.last_sequence())
         waiting: list[IndexedChunk] = []
@@ -127,12 +129,16 @@ class Building:
                     progress("index", state.total, 0)
         return await self._written(run, tables, state, waiting)
 
-    async def _written(self, run: Run, tables: Tables, state: State, chunks: list[IndexedChunk]) -> State:
+    async def _written(
+        self, run: Run, tables: Tables, state: PgvectorState, chunks: list[IndexedChunk]
+    ) -> PgvectorState:
         rows = await asyncio.to_thread(self._drafting.prepared, chunks)
-        written: State = await run(partial(_written, tables, state, Draft(state.applied, (), rows)))
+        written: PgvectorState = await run(
+            partial(_written, tables, state, PgvectorDraft(state.applied, (), rows))
+        )
         return written
 
-    async def _caught_up(self, run: Run, tables: Tables, state: State) -> State:
+    async def _caught_up(self, run: Run, tables: Tables, state: PgvectorState) -> PgvectorState:
         """With what changed meanwhile. Raises NotFound if the collection was deleted."""
         while changes := await self._reader.changes_since(state.applied, limit=CHANGES):
             draft = await self._taking.draft(changes)
@@ -147,7 +153,7 @@ class Building:
         cursor.execute(f"SELECT generation, graph FROM {STATES} WHERE name = %s", (self._place.name,))
         if found := cursor.fetchone():
             generation, graph = found
-            tables = self._place.tables(State("", generation, graph=graph))
+            tables = self._place.tables(PgvectorState("", generation, graph=graph))
             drop_all_but(cursor, self._place.name, tables.names)
 
 
@@ -168,7 +174,9 @@ def forget_unless_built(connection: Connection, name: str) -> None:
         forget(connection, name)
 
 
-def _written(tables: Tables, state: State, draft: Draft, connection: Connection) -> State:
+def _written(
+    tables: Tables, state: PgvectorState, draft: PgvectorDraft, connection: Connection
+) -> PgvectorState:
     cursor = rows_of(connection)
     after = write(cursor, tables, state, draft)
     merge(cursor, tables)

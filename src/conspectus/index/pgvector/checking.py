@@ -9,9 +9,9 @@ from sqlalchemy import Connection
 
 from conspectus.index.changes import untouched_since
 from conspectus.index.pgvector.database import rows_of
-from conspectus.index.pgvector.options import Place
+from conspectus.index.pgvector.options import PgvectorOptions
 from conspectus.index.pgvector.rows import signed_checksum
-from conspectus.index.pgvector.state import State, read_state
+from conspectus.index.pgvector.state import PgvectorState, read_state
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import Disagreement, IndexedChunk
 from conspectus.ports import Ids, Reader
@@ -21,13 +21,13 @@ from conspectus.ports import Ids, Reader
 class Stored:
     """What is in the index in one state, by chunk; `sound` says that the vector is there if it should be."""
 
-    state: State
+    state: PgvectorState
     chunks: Ids
     checksums: Ids
     sound: NDArray[np.bool_]
 
 
-def stored(connection: Connection, place: Place, identity: str) -> Stored:
+def stored(connection: Connection, place: PgvectorOptions, identity: str) -> Stored:
     """Read what is to be compared, all of one moment."""
     cursor = rows_of(connection)
     state = read_state(cursor, place.name, identity)

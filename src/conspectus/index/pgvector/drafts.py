@@ -8,7 +8,7 @@ from conspectus.errors import InvalidInput
 from conspectus.index.bm25 import Analyse
 from conspectus.index.changes import merged, put_ranges, read, touched_ranges
 from conspectus.index.pgvector.rows import Prepared, Preparing
-from conspectus.index.pgvector.writes import Draft
+from conspectus.index.pgvector.writes import PgvectorDraft
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Change
 from conspectus.ports import Reader
@@ -29,9 +29,9 @@ class Drafting:
         preparing = Preparing(self._analyse)
         return {chunk.chunk.id: preparing.prepared(self._fitting(chunk)) for chunk in chunks}
 
-    def draft(self, changes: Sequence[Change], chunks: Iterable[IndexedChunk]) -> Draft:
+    def draft(self, changes: Sequence[Change], chunks: Iterable[IndexedChunk]) -> PgvectorDraft:
         """A draft from chunks that were read together with the changes."""
-        return Draft(changes[-1].sequence, touched_ranges(changes), self.prepared(chunks))
+        return PgvectorDraft(changes[-1].sequence, touched_ranges(changes), self.prepared(chunks))
 
     def _fitting(self, chunk: IndexedChunk) -> IndexedChunk:
         if not self._dimensions:
@@ -42,14 +42,14 @@ class Drafting:
         return chunk
 
 
-class Taking:
+class PgvectorDrafting:
     """Has a reader tell what drafts are made of."""
 
     def __init__(self, reader: Reader, drafting: Drafting) -> None:
         self._reader = reader
         self._drafting = drafting
 
-    async def draft(self, changes: Sequence[Change]) -> Draft:
+    async def draft(self, changes: Sequence[Change]) -> PgvectorDraft:
         """All that these changes ask for.
 
         Rows are read as they are now. What was replaced meanwhile they lack, and what came in its place: so
@@ -64,16 +64,16 @@ class Taking:
             draft = followed_by(draft, await self._read(later))
         return draft
 
-    async def _read(self, changes: Sequence[Change]) -> Draft:
+    async def _read(self, changes: Sequence[Change]) -> PgvectorDraft:
         chunks = [each async for some in read(self._reader, put_ranges(changes)) for each in some]
         return await asyncio.to_thread(self._drafting.draft, changes, chunks)
 
 
-def followed_by(draft: Draft, later: Draft) -> Draft:
+def followed_by(draft: PgvectorDraft, later: PgvectorDraft) -> PgvectorDraft:
     """Both drafts as one."""
     kept = {
         number: row
         for number, row in draft.rows.items()
         if not any(first <= number <= last for first, last in later.ranges)
     }
-    return Draft(later.applied, merged([*draft.ranges, *later.ranges]), {**kept, **later.rows})
+    return PgvectorDraft(later.applied, merged([*draft.ranges, *later.ranges]), {**kept, **later.rows})

@@ -8,8 +8,8 @@ from typing import Any
 
 from conspectus.errors import ConspectusError
 from conspectus.index.pgvector.build import Building
-from conspectus.index.pgvector.options import Place
-from conspectus.index.pgvector.state import State
+from conspectus.index.pgvector.options import PgvectorOptions
+from conspectus.index.pgvector.state import PgvectorState
 
 MANY = 500
 """Whoever writes so many rows at once is likely to write more."""
@@ -17,10 +17,10 @@ QUIET_SECONDS = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 60.0, 3600.0
 
 
-class Renewing:
+class PgvectorMaintenance:
     """At most one task of this process; among processes, `Building` sees to it that one does the work."""
 
-    def __init__(self, place: Place, building: Building, identity: str) -> None:
+    def __init__(self, place: PgvectorOptions, building: Building, identity: str) -> None:
         self._place = place
         self._building = building
         self._identity = identity
@@ -40,7 +40,7 @@ class Renewing:
         if rows >= MANY:
             self._quiet_from = time.monotonic() + QUIET_SECONDS
 
-    def look(self, state: State) -> None:
+    def look(self, state: PgvectorState) -> None:
         """Begin with what a state has need of."""
         now = time.monotonic()
         is_linked = partial(self._place.is_linked, quiet=now >= self._quiet_from)
@@ -60,7 +60,7 @@ class Renewing:
             self._task.cancel()
             await asyncio.wait([self._task])
 
-    async def _done(self, work: Coroutine[Any, Any, State]) -> None:
+    async def _done(self, work: Coroutine[Any, Any, PgvectorState]) -> None:
         try:
             await work
         except ConspectusError as fault:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from conspectus.index.bm25 import Bm25
 from conspectus.index.pgvector.database import Database
-from conspectus.index.pgvector.state import State
+from conspectus.index.pgvector.state import PgvectorState
 from conspectus.index.pgvector.tables import DEEPEST_GRAPH, Tables
 
 _DEAD_ALLOWED = 10_000
@@ -12,7 +12,7 @@ _LOOSE_SHARE = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PgvectorOptions:
     """The database, the index's name there, its vectors' size (0: none).
 
     From `graph_from` vectors on they are linked to a graph; fewer are sooner looked at one by one. Of a
@@ -32,11 +32,11 @@ class Place:
         """Whether so many vectors are to be linked."""
         return 0 < self.dimensions <= DEEPEST_GRAPH and vectors >= self.graph_from
 
-    def is_sound(self, state: State) -> bool:
+    def is_sound(self, state: PgvectorState) -> bool:
         """Whether a state is fit to go on with: there is one, and not most of it is dead."""
         return bool(state.generation and state.rows <= 2 * state.total + _DEAD_ALLOWED)
 
-    def is_linked(self, state: State, *, quiet: bool) -> bool:
+    def is_linked(self, state: PgvectorState, *, quiet: bool) -> bool:
         """Whether so few vectors are loose that looking at each is sooner done than linking all anew.
 
         While many are written (not `quiet`) there may be as many as are linked: a graph at every doubling.
@@ -45,6 +45,6 @@ class Place:
         allowed = max(self.graph_from - 1, linked // _LOOSE_SHARE if quiet else linked)
         return not self.has_graph(state.vectors) or state.loose <= allowed
 
-    def tables(self, state: State) -> Tables:
+    def tables(self, state: PgvectorState) -> Tables:
         """The tables of a state."""
         return Tables(self.name, state.generation, self.dimensions, state.graph)

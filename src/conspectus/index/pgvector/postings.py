@@ -25,19 +25,19 @@ ORDER BY wanted.number, p.first
 
 
 @dataclass(frozen=True, slots=True)
-class Posting:
+class PgvectorPosting:
     """The sorted numbers of the rows that have a term, dead ones too, with how often; up to row `end`."""
 
     rows: NDArray[np.uint32]
     counts: NDArray[np.uint16]
     end: int
 
-    def up_to(self, end: int) -> "Posting":
+    def up_to(self, end: int) -> "PgvectorPosting":
         """As it was when there were only so many rows."""
         if end >= self.end:
             return self
         place = int(np.searchsorted(self.rows, end))
-        return Posting(self.rows[:place], self.counts[:place], end)
+        return PgvectorPosting(self.rows[:place], self.counts[:place], end)
 
     @property
     def size(self) -> int:
@@ -45,7 +45,7 @@ class Posting:
         return 200 + self.rows.nbytes + self.counts.nbytes
 
 
-EMPTY: Final = Posting(np.zeros(0, np.uint32), np.zeros(0, np.uint16), 0)
+EMPTY: Final = PgvectorPosting(np.zeros(0, np.uint32), np.zeros(0, np.uint16), 0)
 
 
 class Postings:
@@ -53,11 +53,13 @@ class Postings:
 
     def __init__(self, most: int = MOST_BYTES) -> None:
         self._most = most
-        self._held: OrderedDict[tuple[int, bytes], Posting] = OrderedDict()
+        self._held: OrderedDict[tuple[int, bytes], PgvectorPosting] = OrderedDict()
         self._size = 0
         self._lock = Lock()
 
-    def of(self, cursor: Rows, tables: Tables, terms: Sequence[bytes], end: int) -> dict[bytes, Posting]:
+    def of(
+        self, cursor: Rows, tables: Tables, terms: Sequence[bytes], end: int
+    ) -> dict[bytes, PgvectorPosting]:
         """For each term its rows before `end`."""
         found = {term: self._known(tables.generation, term) for term in terms}
         stale = [term for term, posting in found.items() if posting.end < end]
@@ -68,14 +70,14 @@ class Postings:
                 self._keep(tables.generation, term, found[term])
         return {term: posting.up_to(end) for term, posting in found.items()}
 
-    def _known(self, generation: int, term: bytes) -> Posting:
+    def _known(self, generation: int, term: bytes) -> PgvectorPosting:
         with self._lock:
             if (generation, term) not in self._held:
                 return EMPTY
             self._held.move_to_end((generation, term))
             return self._held[generation, term]
 
-    def _keep(self, generation: int, term: bytes, posting: Posting) -> None:
+    def _keep(self, generation: int, term: bytes, posting: PgvectorPosting) -> None:
         with self._lock:
             before = self._held.pop((generation, term), None)
             self._held[generation, term] = posting
@@ -105,12 +107,12 @@ def _read(cursor: Rows, tables: Tables, since: Mapping[bytes, int]) -> dict[byte
     return found
 
 
-def _continued(before: Posting, pieces: Sequence[tuple[bytes, bytes]], end: int) -> Posting:
+def _continued(before: PgvectorPosting, pieces: Sequence[tuple[bytes, bytes]], end: int) -> PgvectorPosting:
     """With what came since; a piece may begin with rows that are there already."""
     rows = np.concatenate([np.zeros(0, np.uint32), *(np.frombuffer(piece, "<u4") for piece, _ in pieces)])
     counts = np.concatenate([np.zeros(0, np.uint16), *(np.frombuffer(piece, "<u2") for _, piece in pieces)])
     fresh = slice(int(np.searchsorted(rows, before.end)), int(np.searchsorted(rows, end)))
-    return Posting(
+    return PgvectorPosting(
         np.concatenate([before.rows, rows[fresh].astype(np.uint32, copy=False)]),
         np.concatenate([before.counts, counts[fresh].astype(np.uint16, copy=False)]),
         end,

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from conspectus.index.pgvector.database import Rows
 from conspectus.index.pgvector.filters import EVERY, Compiler
 from conspectus.index.pgvector.rows import odd_row
-from conspectus.index.pgvector.snapshot import View, packed_rows
-from conspectus.index.pgvector.state import State
+from conspectus.index.pgvector.snapshot import PgvectorSnapshot, packed_rows
+from conspectus.index.pgvector.state import PgvectorState
 from conspectus.index.pgvector.tables import Tables
 from conspectus.model.filter import Filter, matches
 from conspectus.ports import Ids
@@ -50,10 +50,10 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    state: State
+    state: PgvectorState
     rows: RowNumbers | None
 
-    def serves(self, state: State) -> bool:
+    def serves(self, state: PgvectorState) -> bool:
         """Whether it is what it would be in this state; of many rows nothing is said but that."""
         if self.state.generation != state.generation:
             return False
@@ -70,7 +70,9 @@ class Listings:
         self._held: OrderedDict[str, _Listing] = OrderedDict()
         self._lock = Lock()
 
-    def of(self, state: State, where: Filter, count: Callable[[], RowNumbers | None]) -> RowNumbers | None:
+    def of(
+        self, state: PgvectorState, where: Filter, count: Callable[[], RowNumbers | None]
+    ) -> RowNumbers | None:
         """The rows that a filter admits in a state; None if they are many."""
         # Filters of equal values but unequal types, as of 1 and True, are equal to Python: their text is not.
         name = repr(where)
@@ -90,7 +92,7 @@ class Allowed:
     """What a filter admits of a view. `listed` are the admitted rows if it is not all of them, and few."""
 
     def __init__(
-        self, cursor: Rows, tables: Tables, view: View, where: Filter, *, listings: "Listings"
+        self, cursor: Rows, tables: Tables, view: PgvectorSnapshot, where: Filter, *, listings: "Listings"
     ) -> None:
         self._cursor = cursor
         self._tables = tables

@@ -8,10 +8,10 @@ import numpy as np
 from conspectus.index.bm25 import Bm25, Corpus, best, cosines
 from conspectus.index.pgvector.database import Rows
 from conspectus.index.pgvector.nearest import Near
-from conspectus.index.pgvector.postings import EMPTY, Posting
+from conspectus.index.pgvector.postings import EMPTY, PgvectorPosting
 from conspectus.index.pgvector.row_filter import Allowed, RowNumbers
 from conspectus.index.pgvector.row_terms import encoded
-from conspectus.index.pgvector.snapshot import View
+from conspectus.index.pgvector.snapshot import PgvectorSnapshot
 from conspectus.index.pgvector.tables import Tables
 from conspectus.model.index import TermStatistic
 from conspectus.ports import Candidates, Floats, Ids, Vectors
@@ -21,13 +21,15 @@ from conspectus.ports import Candidates, Floats, Ids, Vectors
 class Words:
     """The terms of a question in a view, with their rows."""
 
-    view: View
+    view: PgvectorSnapshot
     bm25: Bm25
     terms: tuple[TermStatistic, ...]
-    postings: Mapping[str, Posting]
+    postings: Mapping[str, PgvectorPosting]
 
     @classmethod
-    def of(cls, view: View, bm25: Bm25, terms: Sequence[str], found: Mapping[bytes, Posting]) -> "Words":
+    def of(
+        cls, view: PgvectorSnapshot, bm25: Bm25, terms: Sequence[str], found: Mapping[bytes, PgvectorPosting]
+    ) -> "Words":
         """Count in how many live rows each term occurs."""
         postings = {term: found.get(encoded(term), EMPTY) for term in terms}
         corpus = view.corpus
@@ -65,12 +67,12 @@ class Words:
     def _corpus(self) -> Corpus:
         return self.view.corpus
 
-    def _ordered(self) -> list[tuple[TermStatistic, Posting]]:
+    def _ordered(self) -> list[tuple[TermStatistic, PgvectorPosting]]:
         ordered = sorted(self.terms, key=_name)
         return [(term, self.postings[term.term]) for term in ordered if len(self.postings[term.term].rows)]
 
 
-class Question:
+class PgvectorQuery:
     """A question to a view, asked over a cursor whose transaction sees what the view was read from."""
 
     def __init__(self, cursor: Rows, tables: Tables, words: Words, allowed: Allowed) -> None:
@@ -158,7 +160,7 @@ def _cosine(rows: RowNumbers, vectors: Mapping[int, bytes], query: Vectors) -> F
     return scores
 
 
-def _alive(view: View, posting: Posting) -> int:
+def _alive(view: PgvectorSnapshot, posting: PgvectorPosting) -> int:
     if view.all_alive:
         return len(posting.rows)
     return int(np.count_nonzero(view.alive[posting.rows]))

@@ -8,16 +8,16 @@ from numpy.typing import NDArray
 
 from conspectus.index.bm25 import Corpus
 from conspectus.index.pgvector.database import Rows
-from conspectus.index.pgvector.state import State
+from conspectus.index.pgvector.state import PgvectorState
 from conspectus.index.pgvector.tables import Tables
 from conspectus.ports import Ids
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class PgvectorSnapshot:
     """Arrays by row number. They never change; another version has others."""
 
-    state: State
+    state: PgvectorState
     chunks: Ids
     lengths: NDArray[np.uint32]
     alive: NDArray[np.bool_]
@@ -37,10 +37,10 @@ class Views:
     """Reads what came since it last looked."""
 
     def __init__(self) -> None:
-        self._newest: View | None = None
+        self._newest: PgvectorSnapshot | None = None
         self._lock = Lock()
 
-    def of(self, cursor: Rows, tables: Tables, state: State) -> View:
+    def of(self, cursor: Rows, tables: Tables, state: PgvectorState) -> PgvectorSnapshot:
         """The rows as they are in this state, of which the cursor's transaction sees the tables."""
         before = self._newest
         if before is not None and _same(before.state, state):
@@ -54,21 +54,21 @@ class Views:
         return view
 
 
-def _same(one: State, other: State) -> bool:
+def _same(one: PgvectorState, other: PgvectorState) -> bool:
     return (one.generation, one.version) == (other.generation, other.version)
 
 
-def _follows(before: State, state: State) -> bool:
+def _follows(before: PgvectorState, state: PgvectorState) -> bool:
     return before.generation == state.generation and before.version < state.version
 
 
-def empty_view(state: State) -> View:
+def empty_view(state: PgvectorState) -> PgvectorSnapshot:
     """No rows at all."""
-    none = State(state.identity, state.generation)
-    return View(none, np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.bool_))
+    none = PgvectorState(state.identity, state.generation)
+    return PgvectorSnapshot(none, np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.bool_))
 
 
-def _read(cursor: Rows, tables: Tables, state: State, before: View) -> View:
+def _read(cursor: Rows, tables: Tables, state: PgvectorState, before: PgvectorSnapshot) -> PgvectorSnapshot:
     known = before.state.rows
     chunks, lengths = [before.chunks], [before.lengths]
     if state.rows > known:
@@ -86,7 +86,7 @@ def _read(cursor: Rows, tables: Tables, state: State, before: View) -> View:
         (before.state.version,),
     )
     alive[packed_rows(cursor)] = False
-    return View(state, np.concatenate(chunks), np.concatenate(lengths), alive)
+    return PgvectorSnapshot(state, np.concatenate(chunks), np.concatenate(lengths), alive)
 
 
 def packed_rows(cursor: Rows) -> NDArray[np.int64]:

@@ -20,7 +20,7 @@ AND (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended(%s, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class PgvectorState:
     """Numbers that describe all that can be seen.
 
     `generation` names the tables (0: none yet), `version` grows with each change, `rows` is how many row
@@ -44,7 +44,7 @@ class State:
     loose: int = 0
 
 
-_NAMES = tuple(each.name for each in fields(State))
+_NAMES = tuple(each.name for each in fields(PgvectorState))
 _CREATE = (
     f"CREATE TABLE IF NOT EXISTS {STATES} (name text PRIMARY KEY, format bigint NOT NULL,"
     f" identity text NOT NULL, {', '.join(f'{name} bigint NOT NULL' for name in _NAMES[1:])})"
@@ -62,20 +62,20 @@ _WRITE = (
 )
 
 
-def read_state(cursor: Rows, index: str, identity: str) -> State:
+def read_state(cursor: Rows, index: str, identity: str) -> PgvectorState:
     """The state as it is; an empty one where there is none, or one of another analysis or an older format."""
     row = None
     if cursor.execute(_IS_THERE, (STATES,)).fetchone() is not None:
         row = cursor.execute(_READ, (index,)).fetchone()
     if row is None:
-        return State(identity)
+        return PgvectorState(identity)
     if row[0] > FORMAT:
         raise StorageTooNew(f"the index {index}", str(row[0]))
-    state = State(*row[1:])
-    return state if row[0] == FORMAT and state.identity == identity else State(identity)
+    state = PgvectorState(*row[1:])
+    return state if row[0] == FORMAT and state.identity == identity else PgvectorState(identity)
 
 
-def write_state(cursor: Rows, index: str, state: State) -> None:
+def write_state(cursor: Rows, index: str, state: PgvectorState) -> None:
     """Replace the state in the transaction that makes what it describes."""
     cursor.execute(_WRITE, {"index": index, **{name: getattr(state, name) for name in _NAMES}})
 

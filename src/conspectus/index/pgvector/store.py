@@ -15,16 +15,16 @@ from conspectus.index.bm25 import Analyse, question_terms
 from conspectus.index.pgvector.build import Building
 from conspectus.index.pgvector.checking import differences, stored
 from conspectus.index.pgvector.database import Result, Rows, rows_of
-from conspectus.index.pgvector.drafts import CHANGES, Drafting, Taking
-from conspectus.index.pgvector.maintenance import Renewing
-from conspectus.index.pgvector.options import Place
-from conspectus.index.pgvector.postings import Posting, Postings
+from conspectus.index.pgvector.drafts import CHANGES, Drafting, PgvectorDrafting
+from conspectus.index.pgvector.maintenance import PgvectorMaintenance
+from conspectus.index.pgvector.options import PgvectorOptions
+from conspectus.index.pgvector.postings import PgvectorPosting, Postings
 from conspectus.index.pgvector.row_filter import Allowed, Listings
 from conspectus.index.pgvector.row_terms import encoded
-from conspectus.index.pgvector.search import Question, Words
+from conspectus.index.pgvector.search import PgvectorQuery, Words
 from conspectus.index.pgvector.snapshot import Views, empty_view
-from conspectus.index.pgvector.state import State, lock, read_state, write_state
-from conspectus.index.pgvector.writes import MERGED_FROM, Draft, merge, write
+from conspectus.index.pgvector.state import PgvectorState, lock, read_state, write_state
+from conspectus.index.pgvector.writes import MERGED_FROM, PgvectorDraft, merge, write
 from conspectus.model.index import Disagreement, IndexStatus
 from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
@@ -35,28 +35,28 @@ _SAMPLE = (
     "The 1st naïve café's HTTP_404 parseURL v2.3.1 a@b.example running ΣΊΣΥΦΟΣ Straße 東京都 ไทย don't C++"
     " 👩‍👩‍👧 1,000.5 __init__ re-open"
 )
-_Ask: TypeAlias = Callable[[Question], Candidates]
+_Ask: TypeAlias = Callable[[PgvectorQuery], Candidates]
 
 
 class PgvectorIndex:
     """An index in the database of the records. Any number of processes may have it open."""
 
-    def __init__(self, place: Place, reader: Reader, analyse: Analyse) -> None:
+    def __init__(self, place: PgvectorOptions, reader: Reader, analyse: Analyse) -> None:
         self._place = place
         self._reader = reader
         self._analyse = analyse
         self._identity = identity_of(analyse, place)
         drafting = Drafting(analyse, place.dimensions)
-        self._taking = Taking(reader, drafting)
+        self._taking = PgvectorDrafting(reader, drafting)
         self._building = Building(place, drafting, reader)
-        self._renewing = Renewing(place, self._building, self._identity)
+        self._renewing = PgvectorMaintenance(place, self._building, self._identity)
         self._postings = Postings()
         self._views = Views()
         self._listings = Listings(place.most_listed)
-        self._state = State(self._identity)
+        self._state = PgvectorState(self._identity)
 
     @classmethod
-    async def open(cls, place: Place, reader: Reader, analyse: Analyse) -> "PgvectorIndex":
+    async def open(cls, place: PgvectorOptions, reader: Reader, analyse: Analyse) -> "PgvectorIndex":
         """See what is there; nothing is an empty index at sequence 0.
 
         Raises:
@@ -135,7 +135,7 @@ class PgvectorIndex:
         """Stop building; the connections belong to the records."""
         await self._renewing.close()
 
-    async def _look(self) -> State:
+    async def _look(self) -> PgvectorState:
         """The state as it is now."""
         self._state = await self._place.database.read(
             lambda connection: read_state(rows_of(connection), self._place.name, self._identity)
@@ -185,13 +185,13 @@ class PgvectorIndex:
         cursor = rows_of(connection)
         self._state = state = read_state(cursor, self._place.name, self._identity)
         tables = self._place.tables(state)
-        view, found = empty_view(state), dict[bytes, Posting]()
+        view, found = empty_view(state), dict[bytes, PgvectorPosting]()
         if state.generation:
             view = self._views.of(cursor, tables, state)
             found = self._postings.of(cursor, tables, [encoded(term) for term in terms], state.rows)
         words = Words.of(view, self._place.bm25, terms, found)
         allowed = Allowed(cursor, tables, view, probe.where, listings=self._listings)
-        question = Question(cursor, tables, words, allowed)
+        question = PgvectorQuery(cursor, tables, words, allowed)
         return ask(question) if state.generation else question.score(np.zeros(0, np.int64), None)
 
     async def _read(self, work: Callable[[Connection], Result]) -> Result:
@@ -217,7 +217,9 @@ def _of_one_state(work: Callable[[Connection], Result], connection: Connection) 
         raise CollectionGone(str(fault)) from fault
 
 
-def _commit_draft(place: Place, seen: State, connection: Connection, *, draft: Draft, base: int) -> State:
+def _commit_draft(
+    place: PgvectorOptions, seen: PgvectorState, connection: Connection, *, draft: PgvectorDraft, base: int
+) -> PgvectorState:
     """The state with a draft, which has all changes after `base`; without it where that is out of date."""
     cursor = rows_of(connection)
     lock(cursor, f"write {place.name}")
@@ -227,31 +229,35 @@ def _commit_draft(place: Place, seen: State, connection: Connection, *, draft: D
     return write_draft(cursor, place, state, draft)
 
 
-def write_draft(cursor: Rows, place: Place, state: State, draft: Draft) -> State:
+def write_draft(
+    cursor: Rows, place: PgvectorOptions, state: PgvectorState, draft: PgvectorDraft
+) -> PgvectorState:
     """The state with a draft that follows it; nobody else may write meanwhile."""
     state = write(cursor, place.tables(state), state, draft)
     write_state(cursor, place.name, state)
     return state
 
 
-def _commit_and_merge(place: Place, seen: State, connection: Connection, *, draft: Draft, base: int) -> State:
+def _commit_and_merge(
+    place: PgvectorOptions, seen: PgvectorState, connection: Connection, *, draft: PgvectorDraft, base: int
+) -> PgvectorState:
     state = _commit_draft(place, seen, connection, draft=draft, base=base)
     _merge(place, state, connection)
     return state
 
 
-def _merge(place: Place, seen: State, connection: Connection) -> None:
+def _merge(place: PgvectorOptions, seen: PgvectorState, connection: Connection) -> None:
     cursor = rows_of(connection)
     lock(cursor, f"write {place.name}")
     if seen.generation == read_state(cursor, place.name, seen.identity).generation > 0:
         merge(cursor, place.tables(seen))
 
 
-def _is_there(state: State) -> bool:
+def _is_there(state: PgvectorState) -> bool:
     return state.generation > 0
 
 
-def identity_of(analyse: Analyse, place: Place) -> str:
+def identity_of(analyse: Analyse, place: PgvectorOptions) -> str:
     """What rows are made with; the analysis is told by what it does to a text, not by its name."""
     sample = hashlib.sha256(repr(list(analyse(_SAMPLE))).encode("utf-8", "surrogatepass")).hexdigest()
     return f"{sample[:16]} {place.dimensions} {place.bm25.k1} {place.bm25.b}"

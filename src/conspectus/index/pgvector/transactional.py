@@ -9,8 +9,8 @@ from conspectus.index.bm25 import Analyse
 from conspectus.index.changes import Range, put_ranges
 from conspectus.index.pgvector.database import rows_of
 from conspectus.index.pgvector.drafts import Drafting
-from conspectus.index.pgvector.options import Place
-from conspectus.index.pgvector.state import State, is_free, read_state
+from conspectus.index.pgvector.options import PgvectorOptions
+from conspectus.index.pgvector.state import PgvectorState, is_free, read_state
 from conspectus.index.pgvector.store import identity_of, write_draft
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Change
@@ -19,12 +19,12 @@ from conspectus.model.records import Change
 class AtOnce:
     """An index as those see it who write the records."""
 
-    def __init__(self, place: Place, analyse: Analyse) -> None:
+    def __init__(self, place: PgvectorOptions, analyse: Analyse) -> None:
         self._place = place
         self._identity = identity_of(analyse, place)
         self._drafting = Drafting(analyse, place.dimensions)
 
-    def state(self, connection: Connection) -> State | None:
+    def state(self, connection: Connection) -> PgvectorState | None:
         """Where the index is until this transaction writes it; None if there is none, or others write it."""
         cursor = rows_of(connection)
         if not is_free(cursor, f"write {self._place.name}"):
@@ -37,7 +37,11 @@ class AtOnce:
         return put_ranges(changes)
 
     def take_in(
-        self, connection: Connection, state: State, changes: Sequence[Change], chunks: Sequence[IndexedChunk]
+        self,
+        connection: Connection,
+        state: PgvectorState,
+        changes: Sequence[Change],
+        chunks: Sequence[IndexedChunk],
     ) -> bool:
         """Whether the changes after a state, and the chunks that they put, are now in the index.
 

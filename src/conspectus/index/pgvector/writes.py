@@ -9,7 +9,7 @@ from conspectus.index.changes import Range
 from conspectus.index.pgvector.database import Rows
 from conspectus.index.pgvector.postings import packed
 from conspectus.index.pgvector.rows import Prepared, sent
-from conspectus.index.pgvector.state import State
+from conspectus.index.pgvector.state import PgvectorState
 from conspectus.index.pgvector.tables import COLUMNS, KINDS, Tables
 
 MERGED_FROM = 16
@@ -17,7 +17,7 @@ MERGED_FROM = 16
 
 
 @dataclass(slots=True)
-class Draft:
+class PgvectorDraft:
     """What is to be written: rows in place of all that was in certain ranges, up to a change."""
 
     applied: int
@@ -36,7 +36,7 @@ class _Old:
     odd: bool
 
 
-def write(cursor: Rows, tables: Tables, state: State, draft: Draft) -> State:
+def write(cursor: Rows, tables: Tables, state: PgvectorState, draft: PgvectorDraft) -> PgvectorState:
     """The state after a draft; it has to be written, in the same transaction."""
     old = {each.chunk: each for each in _taken_out(cursor, tables, draft.ranges)}
     numbered, end = _numbered(draft, old, state.rows)
@@ -100,7 +100,7 @@ def _taken_out(cursor: Rows, tables: Tables, ranges: Sequence[Range]) -> list[_O
     return [_Old(*row) for row in cursor]
 
 
-def _numbered(draft: Draft, old: Mapping[int, _Old], end: int) -> tuple[dict[int, Prepared], int]:
+def _numbered(draft: PgvectorDraft, old: Mapping[int, _Old], end: int) -> tuple[dict[int, Prepared], int]:
     """Each row under its number: that of the row it replaces if the words are the same, else a new one."""
     numbered = {}
     for chunk in sorted(draft.rows):
@@ -176,7 +176,9 @@ def _copy(
             copy.write_row(row)
 
 
-def _counted(state: State, draft: Draft, old: Iterable[_Old], version: int, end: int) -> State:
+def _counted(
+    state: PgvectorState, draft: PgvectorDraft, old: Iterable[_Old], version: int, end: int
+) -> PgvectorState:
     """The numbers of the new state."""
     old, rows = list(old), draft.rows.values()
     return replace(

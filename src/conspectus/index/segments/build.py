@@ -17,8 +17,8 @@ from conspectus.errors import CollectionGone, IndexDamaged, InvalidInput
 from conspectus.index.bm25 import Analyse, Bm25
 from conspectus.index.changes import Range, merged, ranges_of, read
 from conspectus.index.segments.manifest import (
-    Entry,
     Manifest,
+    SegmentEntry,
     finish,
     locked,
     packed,
@@ -40,7 +40,7 @@ from conspectus.index.segments.segment import (
     open_segment,
     write_segment,
 )
-from conspectus.index.segments.segment_view import View
+from conspectus.index.segments.segment_view import SegmentView
 from conspectus.model.index import IndexedChunk
 from conspectus.ports import Progress, Reader
 from conspectus.private import make_file
@@ -55,7 +55,7 @@ _SAMPLE = (
 )
 
 Mode: TypeAlias = Literal["flush", "rebuild", "purge"]
-_Named: TypeAlias = tuple[str, View]
+_Named: TypeAlias = tuple[str, SegmentView]
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,10 @@ class _Build:
             manifest.identity,
             self._sequence,
             await self._reader.last_sequence(),
-            (*(Entry(name, len(view.segment), packed(view.dead)) for name, view in kept), *output.entries),
+            (
+                *(SegmentEntry(name, len(view.segment), packed(view.dead)) for name, view in kept),
+                *output.entries,
+            ),
         )
         if renewed != manifest:
             write_manifest(self._directory, renewed)
@@ -186,7 +189,10 @@ class _Build:
         """Which segments stay, with their dead rows, and the chunks to write beside them."""
         put, touched = await self._changes()
         views = [
-            (entry.name, View(self._open(entry.name), unpacked(entry.dead, entry.rows)).without(touched))
+            (
+                entry.name,
+                SegmentView(self._open(entry.name), unpacked(entry.dead, entry.rows)).without(touched),
+            )
             for entry in manifest.entries
         ]
         new = sum(last - first + 1 for first, last in put)
@@ -218,7 +224,7 @@ class _Output:
         self._folder: Path | None = None
         self._sink: BinaryIO = BytesIO()
         self._writer = SegmentWriter(shape, self._sink)
-        self.entries: list[Entry] = []
+        self.entries: list[SegmentEntry] = []
         self.count = 0
 
     def add(self, rows: Sequence[Row]) -> None:
@@ -242,7 +248,7 @@ class _Output:
         self._sink.close()
         if self._folder is not None:
             write_segment(self._folder, self._writer, self._shape)
-            self.entries.append(Entry(finish(self._folder), len(self._writer)))
+            self.entries.append(SegmentEntry(finish(self._folder), len(self._writer)))
             self._folder = None
 
     def _begin(self) -> None:
@@ -279,7 +285,7 @@ async def _only(
         yield [chunks[i] for i in np.flatnonzero(ids <= bounds[place, 1]).tolist()]
 
 
-def _replaced(views: Sequence[View], new: int, request: BuildRequest) -> list[View]:
+def _replaced(views: Sequence[SegmentView], new: int, request: BuildRequest) -> list[SegmentView]:
     """Segments to write anew: those with many dead rows, and small ones when there are many."""
     purge = request.mode == "purge"
     chosen = [v for v in views if v.live and v.dead is not None and (purge or 2 * v.live < len(v.segment))]

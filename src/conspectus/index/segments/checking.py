@@ -13,7 +13,7 @@ from conspectus.index.segments.arrays import damaged_files
 from conspectus.index.segments.manifest import Manifest, read_manifest
 from conspectus.index.segments.search import Snapshot
 from conspectus.index.segments.segment import Segment
-from conspectus.index.segments.segment_view import View
+from conspectus.index.segments.segment_view import SegmentView
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import Disagreement, IndexedChunk
 from conspectus.ports import Ids, Reader
@@ -43,7 +43,7 @@ async def differences(snapshot: Snapshot, reader: Reader) -> list[Disagreement]:
     return await untouched_since(snapshot.applied, found, reader)
 
 
-def _rows(views: Sequence[View]) -> tuple[Ids, NDArray[np.uint64]]:
+def _rows(views: Sequence[SegmentView]) -> tuple[Ids, NDArray[np.uint64]]:
     ids = np.concatenate([np.zeros(0, np.int64), *(view.live_ids() for view in views)])
     checksums = np.concatenate([np.zeros(0, np.uint64), *(view.live_checksums() for view in views)])
     order = np.argsort(ids, kind="stable")

@@ -28,7 +28,7 @@ _PAUSE_SECONDS = 0.05
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SegmentEntry:
     """A segment by the name of its folder; `dead` is `packed` rows, empty if all are alive."""
 
     name: str
@@ -46,7 +46,7 @@ class Manifest:
     identity: str
     sequence: int = 0
     read_until: int = 0
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[SegmentEntry, ...] = ()
 
 
 Stamp = tuple[int, int, int]
@@ -90,7 +90,7 @@ def read_manifest(directory: Path, identity: str) -> Manifest:
         raise StorageTooNew(str(path), str(content["format"]))
     if content["format"] < FORMAT or content["identity"] != identity:
         return Manifest(identity)
-    entries = tuple(Entry(**entry) for entry in content["entries"])
+    entries = tuple(SegmentEntry(**entry) for entry in content["entries"])
     return Manifest(identity, content["sequence"], content["read_until"], entries)
 
 

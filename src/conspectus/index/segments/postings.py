@@ -70,7 +70,7 @@ class PostingWriter:
 
 
 @dataclass(frozen=True, slots=True)
-class Posting:
+class SegmentPosting:
     """One term of a segment: sorted rows, counts, and the most that it adds, as a share of its weight."""
 
     rows: Rows
@@ -91,7 +91,7 @@ class Postings:
         self.length = int(self.lengths.sum(dtype=np.int64))
         self._mean = mean(self.lengths)
 
-    def find(self, term: str, average: float) -> Posting | None:
+    def find(self, term: str, average: float) -> SegmentPosting | None:
         """The rows of a term; `average` is the mean length of all live chunks.
 
         A share grows with the mean length at most in proportion to it, so the stored bound can be scaled.
@@ -101,7 +101,7 @@ class Postings:
             return None
         first, end = self._starts[position], self._starts[position + 1]
         bound = float(self._bounds[position]) * max(1.0, average / self._mean) * _ROUNDING
-        return Posting(self._rows[first:end], self._counts[first:end], bound)
+        return SegmentPosting(self._rows[first:end], self._counts[first:end], bound)
 
     def __len__(self) -> int:
         return len(self._terms)

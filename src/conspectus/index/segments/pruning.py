@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conspectus.index.bm25 import Bm25
-from conspectus.index.segments.postings import Posting, saturation
+from conspectus.index.segments.postings import SegmentPosting, saturation
 from conspectus.index.segments.row_filter import Allowed
 from conspectus.index.segments.vectors import RowNumbers
 
@@ -26,7 +26,7 @@ _LOOK = 16
 class Weighted:
     """A term of the question in one segment; no row gains more than `weight` times the posting's bound."""
 
-    posting: Posting
+    posting: SegmentPosting
     weight: float
 
     @property

@@ -8,9 +8,9 @@ import faiss
 import numpy as np
 
 from conspectus.index.bm25 import Bm25, Corpus, best
-from conspectus.index.segments.postings import Posting
+from conspectus.index.segments.postings import SegmentPosting
 from conspectus.index.segments.pruning import Chooser, Weighted
-from conspectus.index.segments.segment_view import View
+from conspectus.index.segments.segment_view import SegmentView
 from conspectus.index.segments.vectors import RowNumbers
 from conspectus.model.index import TermStatistic
 from conspectus.ports import Candidates, Floats, Ids, Probe, Vectors
@@ -20,7 +20,7 @@ from conspectus.ports import Candidates, Floats, Ids, Probe, Vectors
 class Snapshot:
     """All that queries see. A new one replaces it whole; it never changes itself."""
 
-    views: tuple[View, ...]
+    views: tuple[SegmentView, ...]
     applied: int
     bm25: Bm25
     corpus: Corpus = field(init=False)
@@ -37,7 +37,7 @@ class Snapshot:
     def search(self, probe: Probe, terms: Sequence[str]) -> Candidates:
         """The best of each arm and their scores. Exact, but for vectors of segments with inverted lists."""
         faiss.omp_set_num_threads(1)
-        question = Question(self, probe, terms)
+        question = SegmentsQuery(self, probe, terms)
         limit = max(probe.limit, 0)
         by_words = _best([_words_arm(question, number, limit) for number in range(len(self.views))], limit)
         by_vector = _best([_vector_arm(question, number, limit) for number in range(len(self.views))], limit)
@@ -46,7 +46,7 @@ class Snapshot:
 
     def score(self, ids: Ids, probe: Probe, terms: Sequence[str]) -> Candidates:
         """Exact scores of those of the ids that are live and allowed."""
-        question = Question(self, probe, terms)
+        question = SegmentsQuery(self, probe, terms)
         wanted = np.unique(ids)
         chosen = []
         for view in self.views:
@@ -55,7 +55,7 @@ class Snapshot:
         return question.candidates(chosen)
 
 
-class Question:
+class SegmentsQuery:
     """A probe against one snapshot: its terms looked up in every view."""
 
     def __init__(self, snapshot: Snapshot, probe: Probe, terms: Sequence[str]) -> None:
@@ -107,7 +107,7 @@ class _Arm:
     scores: Floats
 
 
-def _words_arm(question: Question, number: int, limit: int) -> _Arm:
+def _words_arm(question: SegmentsQuery, number: int, limit: int) -> _Arm:
     snapshot, view = question.snapshot, question.snapshot.views[number]
     weighted = [
         Weighted(posting, term.idf * (snapshot.bm25.k1 + 1.0)) for term, posting in question.postings[number]
@@ -121,7 +121,7 @@ def _words_arm(question: Question, number: int, limit: int) -> _Arm:
     return _Arm(rows[found], view.segment.ids[rows[found]], scores[found])
 
 
-def _vector_arm(question: Question, number: int, limit: int) -> _Arm:
+def _vector_arm(question: SegmentsQuery, number: int, limit: int) -> _Arm:
     view, query = question.snapshot.views[number], question.vector
     rows = np.zeros(0, np.int64)
     if query is not None and limit and view.segment.vector_count:
@@ -139,7 +139,7 @@ def _best(arms: Sequence[_Arm], limit: int) -> list[RowNumbers]:
     return [rows[kept[owner[kept] == number]] for number in range(len(arms))]
 
 
-def _documents(views: Iterable[View], found: Iterable[dict[str, Posting]], term: str) -> int:
+def _documents(views: Iterable[SegmentView], found: Iterable[dict[str, SegmentPosting]], term: str) -> int:
     return sum(view.documents(held[term]) for view, held in zip(views, found, strict=True) if term in held)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from conspectus.index.bm25 import Bm25, Corpus, cosines
 from conspectus.index.changes import Range
 from conspectus.index.segments.columns import Mask
-from conspectus.index.segments.postings import Posting
+from conspectus.index.segments.postings import SegmentPosting
 from conspectus.index.segments.row_filter import Allowed
 from conspectus.index.segments.segment import Segment
 from conspectus.index.segments.vectors import RowNumbers
@@ -31,7 +31,7 @@ class Permission:
     vectors: Allowed
 
 
-class View:
+class SegmentView:
     """A segment and its dead rows, both unchanging; safe for many threads."""
 
     def __init__(self, segment: Segment, dead: Mask | None = None) -> None:
@@ -53,7 +53,7 @@ class View:
             return self.live
         return self.segment.vector_count - int(np.count_nonzero(present[self._dead_rows]))
 
-    def without(self, ranges: Iterable[Range]) -> "View":
+    def without(self, ranges: Iterable[Range]) -> "SegmentView":
         """The same segment with all rows of those ids dead."""
         rows = self.segment.rows_in(ranges)
         if self.dead is not None:
@@ -62,7 +62,7 @@ class View:
             return self
         dead = np.zeros(len(self.segment), np.bool_) if self.dead is None else self.dead.copy()
         dead[rows] = True
-        return View(self.segment, dead)
+        return SegmentView(self.segment, dead)
 
     @cached_property
     def has_threads(self) -> bool:
@@ -78,7 +78,7 @@ class View:
         checksums = self.segment.checksums
         return checksums if self._alive is None else checksums[self._alive]
 
-    def documents(self, posting: Posting) -> int:
+    def documents(self, posting: SegmentPosting) -> int:
         """How many live rows have the term."""
         if self.dead is None:
             return len(posting.rows)
@@ -118,7 +118,11 @@ class View:
         return scores
 
     def words(
-        self, rows: RowNumbers, terms: Iterable[tuple[TermStatistic, Posting]], bm25: Bm25, corpus: Corpus
+        self,
+        rows: RowNumbers,
+        terms: Iterable[tuple[TermStatistic, SegmentPosting]],
+        bm25: Bm25,
+        corpus: Corpus,
     ) -> Floats:
         """Exact BM25 of rows; the terms are sorted by name, so that sums round the same everywhere."""
         scores = np.zeros(len(rows))

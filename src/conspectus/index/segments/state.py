@@ -10,11 +10,11 @@ from conspectus.index.segments import tail as tails
 from conspectus.index.segments.manifest import Manifest, unpacked
 from conspectus.index.segments.search import Snapshot
 from conspectus.index.segments.segment import Row, Segment, Shape, open_segment
-from conspectus.index.segments.segment_view import View
+from conspectus.index.segments.segment_view import SegmentView
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TailUpdate:
     """Ids touched by changes up to `sequence`."""
 
     sequence: int
@@ -22,15 +22,15 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class SegmentsState:
     """Never changed, always replaced. `steps` are those after the manifest's sequence."""
 
     shape: Shape
     manifest: Manifest
     applied: int = 0
-    disk: tuple[View, ...] = ()
+    disk: tuple[SegmentView, ...] = ()
     tail: tails.Tail = ()
-    steps: tuple[Step, ...] = ()
+    steps: tuple[TailUpdate, ...] = ()
 
     @property
     def waiting(self) -> int:
@@ -43,25 +43,25 @@ class State:
         views = (*self.disk, *(part.view for part in self.tail))
         return Snapshot(views, self.applied, self.shape.bm25)
 
-    def after(self, sequence: int, ranges: Sequence[Range], rows: Sequence[Row]) -> "State":
+    def after(self, sequence: int, ranges: Sequence[Range], rows: Sequence[Row]) -> "SegmentsState":
         """With every older row of the ranges dead, and these rows instead."""
         return replace(
             self,
             applied=max(self.applied, sequence),
             disk=tuple(view.without(ranges) for view in self.disk),
             tail=tails.extended(tails.without(self.tail, ranges), rows, self.shape),
-            steps=(*self.steps, Step(sequence, tuple(ranges))),
+            steps=(*self.steps, TailUpdate(sequence, tuple(ranges))),
         )
 
-    def on(self, manifest: Manifest, directory: Path) -> "State":
+    def on(self, manifest: Manifest, directory: Path) -> "SegmentsState":
         """On a newer manifest: what it covers leaves the tail. Raises IndexDamaged."""
         held = {view.segment.path: view.segment for view in self.disk}
         steps = tuple(step for step in self.steps if step.sequence > manifest.sequence)
         later = merged(span for step in steps for span in step.ranges)
         views = [
-            View(_opened(directory / entry.name, held, self.shape), unpacked(entry.dead, entry.rows)).without(
-                later
-            )
+            SegmentView(
+                _opened(directory / entry.name, held, self.shape), unpacked(entry.dead, entry.rows)
+            ).without(later)
             for entry in manifest.entries
         ]
         kept = [row for part in self.tail for row in part.live() if _inside(row.id, later)]

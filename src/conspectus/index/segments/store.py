@@ -17,7 +17,7 @@ from conspectus.index.segments.checking import damages, differences
 from conspectus.index.segments.manifest import Manifest, Stamp, read_manifest, stamp
 from conspectus.index.segments.search import Snapshot
 from conspectus.index.segments.segment import Shape, analysed
-from conspectus.index.segments.state import State
+from conspectus.index.segments.state import SegmentsState
 from conspectus.model.index import Disagreement, IndexStatus
 from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
@@ -39,7 +39,7 @@ class SegmentsIndex:
         self._analyse = analyse
         self._request = request
         self._builder = builder
-        self._state = State(request.shape, Manifest(request.identity))
+        self._state = SegmentsState(request.shape, Manifest(request.identity))
         self._snapshot = self._state.snapshot()
         self._stamp: Stamp | None = None
         self._changing = asyncio.Lock()
@@ -151,9 +151,9 @@ class SegmentsIndex:
             self._background.cancel()
             await asyncio.wait([self._background])
         await self._builder.close()
-        self._see(State(self._request.shape, Manifest(self._request.identity)))
+        self._see(SegmentsState(self._request.shape, Manifest(self._request.identity)))
 
-    def _see(self, state: State) -> None:
+    def _see(self, state: SegmentsState) -> None:
         self._state = state
         self._snapshot = state.snapshot()
 
@@ -172,17 +172,17 @@ class SegmentsIndex:
         if probe.vector is not None and probe.vector.shape != (self._request.dimensions,):
             raise InvalidInput("vector", f"has shape {probe.vector.shape}, not {self._request.dimensions}")
 
-    async def _taken_in(self, state: State, changes: Sequence[Change]) -> State:
+    async def _taken_in(self, state: SegmentsState, changes: Sequence[Change]) -> SegmentsState:
         """The state after the changes. Rows are read as they are now, which later changes repeat."""
         ranges = touched_ranges(changes)
         chunks = [each async for some in read(self._reader, put_ranges(changes)) for each in some]
 
-        def after() -> State:
+        def after() -> SegmentsState:
             return state.after(changes[-1].sequence, ranges, analysed(chunks, self._analyse))
 
         return await asyncio.to_thread(after)
 
-    async def _settled(self, state: State) -> State:
+    async def _settled(self, state: SegmentsState) -> SegmentsState:
         """With what was replaced while rows were read: they lack it, and what came in its place.
 
         Where nothing was removed, nothing can be missing, and a fast writer is not run after.
@@ -195,7 +195,7 @@ class SegmentsIndex:
             state = await self._taken_in(state, changes)
         return state
 
-    async def _caught_up(self, state: State, sequence: int) -> State:
+    async def _caught_up(self, state: SegmentsState, sequence: int) -> SegmentsState:
         while state.applied < sequence:
             changes = await self._reader.changes_since(state.applied, limit=_CHANGES)
             if not changes:

@@ -8,14 +8,14 @@ import numpy as np
 from conspectus.index.changes import Range
 from conspectus.index.segments.postings import MOST_ROWS
 from conspectus.index.segments.segment import Row, Shape, segment_in_memory
-from conspectus.index.segments.segment_view import View
+from conspectus.index.segments.segment_view import SegmentView
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class TailSegment:
     """A segment in memory with the rows it was made of, so that it can be made anew with others."""
 
-    view: View
+    view: SegmentView
     rows: Sequence[Row]
 
     def live(self) -> list[Row]:
@@ -24,12 +24,12 @@ class Part:
         return list(self.rows) if dead is None else [self.rows[i] for i in np.flatnonzero(~dead).tolist()]
 
 
-Tail = tuple[Part, ...]
+Tail = tuple[TailSegment, ...]
 
 
 def without(tail: Tail, ranges: Sequence[Range]) -> Tail:
     """The tail with all rows of those ids dead."""
-    parts = (Part(part.view.without(ranges), part.rows) for part in tail)
+    parts = (TailSegment(part.view.without(ranges), part.rows) for part in tail)
     return tuple(part for part in parts if part.view.live)
 
 
@@ -42,7 +42,7 @@ def extended(tail: Tail, rows: Iterable[Row], shape: Shape) -> Tail:
         pool += parts.pop().live()
     pool.sort(key=_id)
     pieces = [pool[start : start + MOST_ROWS] for start in range(0, len(pool), MOST_ROWS)]
-    return (*parts, *(Part(View(segment_in_memory(piece, shape)), piece) for piece in pieces))
+    return (*parts, *(TailSegment(SegmentView(segment_in_memory(piece, shape)), piece) for piece in pieces))
 
 
 def _id(row: Row) -> int:

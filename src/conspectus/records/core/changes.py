@@ -35,7 +35,7 @@ _REST = (
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ChangeRange:
     """Something that happened to the chunks first..last of a collection.
 
     `space` names the one space whose indexes it concerns; None concerns all.
@@ -47,7 +47,7 @@ class Step:
     last: int
     space: str | None = None
 
-    def continued_by(self, other: "Step") -> bool:
+    def continued_by(self, other: "ChangeRange") -> bool:
         """Whether the other step is the same thing done to the chunks right after these."""
         return (
             other.collection == self.collection
@@ -63,7 +63,7 @@ def allocate(connection: Connection, counter: str, amount: int) -> int:
     return last - amount + 1
 
 
-def append(connection: Connection, steps: Sequence[Step]) -> None:
+def append(connection: Connection, steps: Sequence[ChangeRange]) -> None:
     """Write the steps of a work down; call it once, with everything that it did."""
     merged = _merged(steps)
     if not merged:
@@ -111,8 +111,8 @@ def changes_since(
     return found
 
 
-def _merged(steps: Sequence[Step]) -> list[Step]:
-    merged: list[Step] = []
+def _merged(steps: Sequence[ChangeRange]) -> list[ChangeRange]:
+    merged: list[ChangeRange] = []
     for step in steps:
         if merged and merged[-1].continued_by(step):
             previous = merged.pop()

@@ -24,7 +24,7 @@ from conspectus.model.ids import ChunkId, CollectionId, DocumentId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import EmbeddingSpace
 from conspectus.records.core.bulk_insert import insert_rows
-from conspectus.records.core.changes import Step, append
+from conspectus.records.core.changes import ChangeRange, append
 from conspectus.records.core.collections import state
 from conspectus.records.core.reads import documents_by_number
 from conspectus.records.core.rows import CHUNK_COLUMNS, blocks, space_values, to_indexed
@@ -102,7 +102,7 @@ def put_vectors(
         rows = [{"chunk": row.id, "space": space.name, "vector": given[row.id]} for row in owners]
         insert_rows(connection, vectors, rows)
     _mark_complete(connection, space=space, numbers={row.document for row in owners})
-    append(connection, [Step(row.collection, "put", row.id, row.id, space.name) for row in owners])
+    append(connection, [ChangeRange(row.collection, "put", row.id, row.id, space.name) for row in owners])
     return len(owners)
 
 

@@ -20,7 +20,7 @@ from conspectus.errors import ConspectusError, ForkedEngine, StorageError
 from conspectus.ports.jobs import Commits
 from conspectus.records.core import row_security
 from conspectus.records.core.database import Database, guarded, transact
-from conspectus.records.core.write_queue import Finish, Writer
+from conspectus.records.core.write_queue import Finish, WriteQueue
 
 Result = TypeVar("Result")
 
@@ -34,7 +34,7 @@ class Transactions:
     def __init__(self, database: Database) -> None:
         self.database = database
         self._readers = ThreadPoolExecutor(database.readers, thread_name_prefix="records-read")
-        self._writer = Writer(database)
+        self._writer = WriteQueue(database)
         self._beside = ThreadPoolExecutor(1, thread_name_prefix="records-beside")
         self._noted: ContextVar[Finish | None] = ContextVar("noted", default=None)
         self._watching: ContextVar[Commits | None] = ContextVar("watching", default=None)

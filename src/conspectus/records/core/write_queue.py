@@ -40,7 +40,7 @@ class _Waiting:
         return self.answer is not None and not self.answer.cancelled()
 
 
-class Writer:
+class WriteQueue:
     """One thread, in which works are done in the order in which they came."""
 
     def __init__(self, database: Database) -> None:

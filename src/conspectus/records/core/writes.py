@@ -10,7 +10,7 @@ from conspectus.errors import Changed, Conflict, InvalidInput, NotFound
 from conspectus.model.ids import CollectionId, DocumentId
 from conspectus.model.records import Document, EmbeddingSpace, PreparedDocument, Written
 from conspectus.records.core.bulk_insert import insert_rows
-from conspectus.records.core.changes import Step, allocate, append
+from conspectus.records.core.changes import ChangeRange, allocate, append
 from conspectus.records.core.collections import state
 from conspectus.records.core.embeddings import Given, check_given, keep_given
 from conspectus.records.core.forgetting import forget_summaries
@@ -73,10 +73,10 @@ class Stored:
         before = (self.title, self.author, self.kind)
         return before == (document.title, document.author, document.kind)
 
-    def step(self, operation: Literal["put", "remove"]) -> Iterator[Step]:
+    def step(self, operation: Literal["put", "remove"]) -> Iterator[ChangeRange]:
         """What happened to its chunks, if it has any."""
         if self.last_chunk is not None:
-            yield Step(self.collection, operation, self.last_chunk - self.chunks + 1, self.last_chunk)
+            yield ChangeRange(self.collection, operation, self.last_chunk - self.chunks + 1, self.last_chunk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ def write(connection: Connection, batch: Sequence[PreparedDocument]) -> list[Wri
     """Add or replace documents in the order given. Raises NotFound, Conflict or InvalidInput."""
     for prepared in batch:
         _check_spans(prepared)
-    steps: list[Step] = []
+    steps: list[ChangeRange] = []
     written: list[Written] = []
     for part in _rounds(batch):
         plan = _plan(connection, part)
@@ -211,7 +211,7 @@ def _spans(
     return spans
 
 
-def _apply(connection: Connection, plan: Sequence[Planned]) -> list[Step]:
+def _apply(connection: Connection, plan: Sequence[Planned]) -> list[ChangeRange]:
     spaces = _spaces_of(connection, plan)
     for each in plan:
         if each.prepared.vector is not None:
@@ -229,7 +229,7 @@ def _apply(connection: Connection, plan: Sequence[Planned]) -> list[Step]:
     return steps + [step for stored in kept for step in stored.step("put")]
 
 
-def _insert(connection: Connection, fresh: Sequence[Planned], spaces: Spaces) -> list[Step]:
+def _insert(connection: Connection, fresh: Sequence[Planned], spaces: Spaces) -> list[ChangeRange]:
     """Insert new documents and chunks under new numbers; say which chunks there are now."""
     placed = _place(connection, fresh)
     spaced = [(each, spaces[each.document.collection]) for each in placed]
@@ -247,7 +247,7 @@ def _insert(connection: Connection, fresh: Sequence[Planned], spaces: Spaces) ->
     insert_rows(connection, chunks, pieces)
     keep_given(connection, [given for each, space in spaced if (given := each.given(space))])
     return [
-        Step(each.document.collection, "put", each.first, each.last)
+        ChangeRange(each.document.collection, "put", each.first, each.last)
         for each in placed
         if each.prepared.chunks
     ]

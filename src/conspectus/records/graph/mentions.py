@@ -21,10 +21,10 @@ from sqlalchemy import (
     update,
 )
 
-from conspectus.model.graph import Found, NameCount
+from conspectus.model.graph import EntityCount, Mention
 from conspectus.model.ids import ChunkId, CollectionId, SourceId
 from conspectus.model.memory import fact_ends, told_names
-from conspectus.ports.graphs import SUBJECT, Mentioned, Passage, Unread
+from conspectus.ports.graphs import SUBJECT, Mentioned, TextPassage, Unread
 from conspectus.records.core.bulk_insert import insert_rows
 from conspectus.records.core.collections import state
 from conspectus.records.core.dialects import as_list, listed
@@ -98,7 +98,7 @@ class SqlNames:
         self._read = transactions.read
         self._write = transactions.write
 
-    async def of(self, chunks: Sequence[ChunkId]) -> Sequence[Passage]:
+    async def of(self, chunks: Sequence[ChunkId]) -> Sequence[TextPassage]:
         """The names in these passages; those without any are left out."""
         return await self._read(partial(_of, ids=chunks))
 
@@ -117,12 +117,12 @@ class SqlNames:
 
     async def counts(
         self, sources: Sequence[SourceId] | None, collection: CollectionId, *, begins: str, limit: int
-    ) -> Sequence[NameCount]:
+    ) -> Sequence[EntityCount]:
         """The names that most passages mention, those whose key begins so."""
         work = partial(_counts, sources=sources, collection=collection, begins=begins, limit=limit)
         return await self._read(work)
 
-    async def put(self, found: Mapping[ChunkId, Sequence[Found]]) -> int:
+    async def put(self, found: Mapping[ChunkId, Sequence[Mention]]) -> int:
         """Store what passages mention in the place of what they did, and say how many names that is."""
         return await self._write(partial(_put, found=found), long=len(found) > FEW)
 
@@ -139,7 +139,7 @@ class SqlNames:
         await self._write(partial(_keep, collection=collection, on=on))
 
 
-def _of(connection: Connection, ids: Sequence[ChunkId]) -> list[Passage]:
+def _of(connection: Connection, ids: Sequence[ChunkId]) -> list[TextPassage]:
     names: dict[int, dict[str, str]] = {}
     about: dict[int, set[str]] = {}
     for block in blocks(ids):
@@ -148,7 +148,7 @@ def _of(connection: Connection, ids: Sequence[ChunkId]) -> list[Passage]:
             if kind == SUBJECT:
                 about.setdefault(chunk, set()).add(key)
     return [
-        Passage(each, names[each], frozenset(about.get(each, ())))
+        TextPassage(each, names[each], frozenset(about.get(each, ())))
         for each in dict.fromkeys(ids)
         if each in names
     ]
@@ -185,7 +185,7 @@ def _counts(
     collection: CollectionId,
     begins: str,
     limit: int,
-) -> list[NameCount]:
+) -> list[EntityCount]:
     seen = [_HERE, *([] if sources is None else [one_of(mentions.c.source, "sources", by_name=False)])]
     asked = {"of": collection, **({} if sources is None else {"sources": as_list(sorted(set(sources)))})}
     if begins:
@@ -195,7 +195,7 @@ def _counts(
     ordered = by_key.order_by(total.desc(), mentions.c.key).limit(limit)
     totals = {row.key: row.total for row in connection.execute(ordered, asked)}
     spelt = _spellings(connection, seen, asked, totals)
-    return [NameCount(key, *spelt[key], passages=number) for key, number in totals.items()]
+    return [EntityCount(key, *spelt[key], passages=number) for key, number in totals.items()]
 
 
 def _spellings(
@@ -214,7 +214,7 @@ def _spellings(
     return {key: told for key, (_, told) in best.items()}
 
 
-def _put(connection: Connection, found: Mapping[ChunkId, Sequence[Found]]) -> int:
+def _put(connection: Connection, found: Mapping[ChunkId, Sequence[Mention]]) -> int:
     owners = {
         row.id: (row.collection, row.source)
         for block in blocks(sorted(found))
@@ -232,15 +232,15 @@ def _put(connection: Connection, found: Mapping[ChunkId, Sequence[Found]]) -> in
     return len(rows)
 
 
-def _once(found: Sequence[Found]) -> Iterable[Found]:
+def _once(found: Sequence[Mention]) -> Iterable[Mention]:
     """The first mention of each name; one in the title comes before those in the text."""
-    first: dict[str, Found] = {}
+    first: dict[str, Mention] = {}
     for each in sorted(found, key=lambda mention: (mention.type != SUBJECT, mention.start)):
         first.setdefault(each.key, each)
     return first.values()
 
 
-def _row(chunk: int, found: Found, collection: str, source: str) -> dict[str, Any]:
+def _row(chunk: int, found: Mention, collection: str, source: str) -> dict[str, Any]:
     return {
         "chunk": chunk,
         "key": found.key,

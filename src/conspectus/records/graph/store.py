@@ -10,11 +10,11 @@ from conspectus.model.graph import (
     GraphReceipt,
     GraphSummary,
     GraphWritten,
-    Neighbour,
+    Neighbor,
     Node,
     NodeEvent,
     NodePage,
-    Walk,
+    Traversal,
 )
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.ports.graphs import Adding
@@ -71,10 +71,10 @@ class SqlGraphs:
         self,
         graphs: Sequence[SourceId],
         starts: Sequence[str],
-        walk: Walk,
+        walk: Traversal,
         *,
         known: datetime | None = None,
-    ) -> Sequence[Neighbour]:
+    ) -> Sequence[Neighbor]:
         """What is reached from any of the starts, nearest first and then by decay."""
         bounds = traversal.Bounds(self._most, known)
         return await self._read(

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sqlalchemy import BindParameter, ColumnElement, Connection, Select, bindparam, select
 
-from conspectus.model.graph import Neighbour, Node, Step, Walk
+from conspectus.model.graph import EdgeStep, Neighbor, Node, Traversal
 from conspectus.model.ids import SourceId
 from conspectus.records.core.query_choice import parted
 from conspectus.records.graph.reads import NODES_BY_ID, RARE_IDS, nodes_by_id, valid
@@ -140,10 +140,10 @@ def walk(
     connection: Connection,
     graphs: Sequence[SourceId],
     starts: Sequence[str],
-    asked: Walk,
+    asked: Traversal,
     *,
     bounds: Bounds,
-) -> list[Neighbour]:
+) -> list[Neighbor]:
     """What is reached from any of the starts, nearest first and then by decay; at most the first `most`."""
     wanted = min(asked.skip + asked.limit, bounds.most)
     walker = _Walker(connection, graphs, asked, bounds.known)
@@ -160,7 +160,7 @@ class _Walker:
     """One walk: what was reached, and how."""
 
     def __init__(
-        self, connection: Connection, graphs: Sequence[SourceId], asked: Walk, known: datetime | None
+        self, connection: Connection, graphs: Sequence[SourceId], asked: Traversal, known: datetime | None
     ) -> None:
         self._connection = connection
         self._graphs = graphs
@@ -206,7 +206,7 @@ class _Walker:
         self._reached.update(found)
         return list(found)
 
-    def told(self, order: Sequence[tuple[str, int]]) -> list[Neighbour]:
+    def told(self, order: Sequence[tuple[str, int]]) -> list[Neighbor]:
         """Nodes that were reached, with the way there."""
         found: dict[str, Node] = {}
         for node in nodes_by_id(self._connection, self._graphs, [name for name, _ in order]):
@@ -247,13 +247,13 @@ class _Walker:
             and (node.valid_until is None or node.valid_until >= at)
         )
 
-    def _neighbour(self, node: Node, hop: int) -> Neighbour:
-        steps: list[Step] = []
+    def _neighbour(self, node: Node, hop: int) -> Neighbor:
+        steps: list[EdgeStep] = []
         name = node.id
         while parent := self._reached[name].parent:
             way = self._reached[name]
-            steps.append(Step(parent, way.type, name, way.weight, way.backwards))
+            steps.append(EdgeStep(parent, way.type, name, way.weight, way.backwards))
             name = parent
         steps.reverse()
         path = (name, *(step.target for step in steps))
-        return Neighbour(node, hop, -self._reached[node.id].cost, path, tuple(steps))
+        return Neighbor(node, hop, -self._reached[node.id].cost, path, tuple(steps))

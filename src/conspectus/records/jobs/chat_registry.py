@@ -11,13 +11,13 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select, update
 
 from conspectus.model.ids import UserId
-from conspectus.ports.chat import Overheard, Utterance
+from conspectus.ports.chat import RemoteChatEvent, Utterance
 from conspectus.records.core.clock import MICROSECONDS, DatabaseTime
 from conspectus.records.core.transactions import Transactions
 from conspectus.records.tables.chat import spoken, spoken_frames
 
 
-class SqlSpoken:
+class SqlChatRegistry:
     """The `SpokenAnswers` port."""
 
     def __init__(self, transactions: Transactions) -> None:
@@ -36,7 +36,7 @@ class SqlSpoken:
         """Let others know that these are still made; seconds since each was passed on elsewhere."""
         return await self._beside(partial(_pulse, streams=streams)) if streams else {}
 
-    async def overhear(self, stream: str, person: UserId, first: int) -> Overheard | None:
+    async def overhear(self, stream: str, person: UserId, first: int) -> RemoteChatEvent | None:
         """What there is of an answer of this person from a frame on; None where there is none."""
         found = await self._read(partial(_overheard, stream=stream, person=person, first=first))
         if found is not None:
@@ -74,7 +74,7 @@ def _say(connection: Connection, utterance: Utterance) -> None:
     connection.execute(update(spoken).where(spoken.c.stream == utterance.stream).values(values))
 
 
-def _overheard(connection: Connection, stream: str, person: UserId, first: int) -> Overheard | None:
+def _overheard(connection: Connection, stream: str, person: UserId, first: int) -> RemoteChatEvent | None:
     own = (spoken.c.stream == stream, spoken.c.person == person)
     row = connection.execute(select(spoken, DatabaseTime() - spoken.c.written).where(*own)).one_or_none()
     if row is None:
@@ -85,7 +85,9 @@ def _overheard(connection: Connection, stream: str, person: UserId, first: int) 
     if len(frames) < row.frames - first:
         return None
     silent = float(row[-1]) / MICROSECONDS
-    return Overheard(tuple(frames), row.frames, bool(row.over), tuple(json.loads(row.documents)), silent)
+    return RemoteChatEvent(
+        tuple(frames), row.frames, bool(row.over), tuple(json.loads(row.documents)), silent
+    )
 
 
 def _hear(connection: Connection, stream: str) -> None:

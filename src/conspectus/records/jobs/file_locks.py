@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from conspectus.ports.locks import Hold
+from conspectus.ports.locks import Lock
 from conspectus.private import make_file
 
 
@@ -28,7 +28,7 @@ class FileHold:
 
 
 @asynccontextmanager
-async def turn(lock: Path) -> AsyncIterator[Hold]:
+async def turn(lock: Path) -> AsyncIterator[Lock]:
     """Whether this process holds the lock, which it gives back at the end of the block or when it dies."""
     file = _opened(lock)
     if file is None:

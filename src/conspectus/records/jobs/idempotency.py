@@ -26,7 +26,7 @@ PLAIN: Final = 3
 """The answer holds no text, so purges leave it."""
 
 
-class SqlReplays:
+class SqlIdempotencyStore:
     """Every method of the port `Replays` as one transaction.
 
     A claim is a lease of `seconds` by the clock of the database. `alone` says that no other process answers

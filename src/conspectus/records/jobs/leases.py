@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, delete, exists, insert, or_, select, update
 
 from conspectus.errors import Conflict, StorageError, TurnLost
-from conspectus.ports.locks import Hold
+from conspectus.ports.locks import Lock
 from conspectus.records.core.clock import MICROSECONDS, DatabaseTime
 from conspectus.records.core.transactions import Transactions
 from conspectus.records.tables.locks import leases
@@ -33,7 +33,7 @@ class Leases:
         self._seconds = seconds
         self._holder = f"{socket.gethostname()} {os.getpid()}"
 
-    def turn(self, name: str) -> AbstractAsyncContextManager[Hold]:
+    def turn(self, name: str) -> AbstractAsyncContextManager[Lock]:
         """A block that has the lease of that name, if nobody else has it."""
         return Lease(self._transactions, name, seconds=self._seconds, holder=self._holder)
 
@@ -60,7 +60,7 @@ class Lease:
         if self._lost or not await self._beside(partial(_is_held, name=self._name, fence=self.fence)):
             raise TurnLost(self._name)
 
-    async def __aenter__(self) -> Hold:
+    async def __aenter__(self) -> Lock:
         """Take the lease if it is free. Raises StorageError where the database does not say."""
         asked = time.monotonic()
         work = partial(_take, name=self._name, seconds=self._seconds, holder=self._holder)

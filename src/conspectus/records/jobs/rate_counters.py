@@ -5,7 +5,7 @@ from functools import partial
 from sqlalchemy import Connection, case, insert, or_, select, update
 
 from conspectus.errors import Conflict
-from conspectus.ports.rate_counters import Taken
+from conspectus.ports.rate_counters import RateCount
 from conspectus.records.core.clock import MICROSECONDS, DatabaseTime
 from conspectus.records.core.transactions import Transactions
 from conspectus.records.tables.locks import allowances
@@ -19,7 +19,7 @@ class SqlAllowances:
     def __init__(self, transactions: Transactions) -> None:
         self._beside = transactions.beside
 
-    async def take(self, name: str, count: int, *, most: int) -> Taken:
+    async def take(self, name: str, count: int, *, most: int) -> RateCount:
         """Take so much of what a name may have this minute: all of it, or nothing."""
         work = partial(_take, name=name, count=count, most=most)
         try:
@@ -29,7 +29,7 @@ class SqlAllowances:
             return await self._beside(work)
 
 
-def _take(connection: Connection, name: str, count: int, most: int) -> Taken:
+def _take(connection: Connection, name: str, count: int, most: int) -> RateCount:
     now: int = connection.execute(select(DatabaseTime())).scalar_one()
     minute, left = now // MINUTE, (MINUTE - now % MINUTE) / MICROSECONDS
     here = allowances.c.name == name
@@ -38,4 +38,4 @@ def _take(connection: Connection, name: str, count: int, most: int) -> Taken:
     same = allowances.c.minute == minute
     more = case((same, allowances.c.taken + count), else_=count)
     enough = update(allowances).where(here, or_(~same, allowances.c.taken + count <= most))
-    return Taken(connection.execute(enough.values(minute=minute, taken=more)).rowcount == 1, left)
+    return RateCount(connection.execute(enough.values(minute=minute, taken=more)).rowcount == 1, left)

@@ -46,7 +46,7 @@ DOCUMENTS = frozenset({"arguments", "result", "options"})
 FIELDS = frozenset(Job.__dataclass_fields__)
 
 
-class SqlLedger:
+class SqlJobStore:
     """Every method of the port `Ledger` as one transaction."""
 
     def __init__(self, transactions: Transactions) -> None:

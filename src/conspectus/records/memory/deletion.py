@@ -8,7 +8,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, func, select, update
 
 from conspectus.model.ids import DocumentId, JobId, SourceId
-from conspectus.model.memory import FACT, KNOWN_FROM, PINNED, ForgetReceipt
+from conspectus.model.memory import FACT, KNOWN_FROM, PINNED, MemoryReceipt
 from conspectus.model.records import Document, Metadata
 from conspectus.ports.memories import HomeSpan
 from conspectus.records.core.dialects import as_list, kind_of
@@ -58,7 +58,7 @@ def forget(
     now: datetime,
     preview: bool,
     job: JobId | None,
-) -> ForgetReceipt:
+) -> MemoryReceipt:
     """Delete memories with all that hangs on them, unless this is a preview, and say what it was."""
     receipt = _weighed(connection, memories, pinned=pinned)
     if preview:
@@ -116,14 +116,14 @@ def _known(version: Document) -> tuple[str, datetime]:
     return str(version.metadata.get(KNOWN_FROM) or ""), version.recorded
 
 
-def _weighed(connection: Connection, memories: Sequence[DocumentId], *, pinned: bool) -> ForgetReceipt:
+def _weighed(connection: Connection, memories: Sequence[DocumentId], *, pinned: bool) -> MemoryReceipt:
     """All that would go with those of these memories that are there, and free to go."""
     chosen = _CHOSEN if pinned else _CHOSEN.where(~IS_PINNED)
     there = set(connection.execute(chosen, {"ids": as_list(memories)}).scalars())
     going = tuple(str(each) for each in dict.fromkeys(memories) if each in there)
     asked = {"ids": as_list(going)}
     sizes = connection.execute(_SIZES, asked).one()
-    return ForgetReceipt(
+    return MemoryReceipt(
         memories=len(going),
         versions=sizes.versions,
         chunks=sizes.chunks,
@@ -133,7 +133,7 @@ def _weighed(connection: Connection, memories: Sequence[DocumentId], *, pinned: 
     )
 
 
-def _count_in(connection: Connection, job: JobId, receipt: ForgetReceipt) -> None:
+def _count_in(connection: Connection, job: JobId, receipt: MemoryReceipt) -> None:
     """Add to what the row of a job says is gone, so that it says no more and no less whenever it ends."""
     stored = connection.execute(select(jobs.c.result).where(jobs.c.id == job)).scalar_one_or_none()
     before: Metadata = to_metadata(stored) if stored else {}

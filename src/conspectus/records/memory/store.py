@@ -24,7 +24,7 @@ from sqlalchemy import (
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import EVERYTHING, Filter, document_row, matches
 from conspectus.model.ids import CollectionId, DocumentId, JobId, SourceId, UserId
-from conspectus.model.memory import ForgetReceipt, Retention, Since
+from conspectus.model.memory import ChangesSince, MemoryReceipt, Retention
 from conspectus.model.records import Document, Source, SourceKind
 from conspectus.ports.memories import HomeSpan, KeptRetention, Totals
 from conspectus.records.core.filters import Condition, compile_filter
@@ -112,7 +112,7 @@ class SqlMemories:
         """The earlier versions of a memory, oldest first, with their texts."""
         return await self._read(partial(_versions, memory=memory))
 
-    async def since(self, sources: Sequence[SourceId], instant: datetime) -> Since:
+    async def since(self, sources: Sequence[SourceId], instant: datetime) -> ChangesSince:
         """How many memories were recorded, changed and deleted after an instant."""
         return await self._read(partial(_since, sources=sources, instant=instant))
 
@@ -128,7 +128,7 @@ class SqlMemories:
         now: datetime,
         preview: bool = False,
         job: JobId | None = None,
-    ) -> ForgetReceipt:
+    ) -> MemoryReceipt:
         """Delete memories with all that hangs on them, and say what went."""
         work = partial(deletion.forget, memories=memories, pinned=pinned, now=now, preview=preview, job=job)
         return await (self._read(work) if preview else self._write(work, long=len(memories) > FEW))
@@ -296,7 +296,7 @@ def _versions(connection: Connection, memory: DocumentId) -> list[tuple[Document
     return list(deletion.histories(connection, [memory]).get(memory, ()))[:-1]
 
 
-def _since(connection: Connection, sources: Sequence[SourceId], instant: datetime) -> Since:
+def _since(connection: Connection, sources: Sequence[SourceId], instant: datetime) -> ChangesSince:
     now = documents.alias("now")
     at = to_microseconds(instant)
     recorded = changed = deleted = 0
@@ -317,7 +317,7 @@ def _since(connection: Connection, sources: Sequence[SourceId], instant: datetim
             deleted_memories.c.deleted > at,
         )
         deleted += connection.execute(gone, given).scalar_one()
-    return Since(recorded, changed, deleted)
+    return ChangesSince(recorded, changed, deleted)
 
 
 def _has_versions(connection: Connection, collection: CollectionId) -> bool:

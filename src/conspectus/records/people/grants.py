@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, insert, or_, select
 
 from conspectus.errors import NotFound
-from conspectus.model.access import Grant, Grantee
+from conspectus.model.access import Grant, Principal
 from conspectus.model.ids import CollectionId, SourceId, UserId
 from conspectus.records.core.collections import state
 from conspectus.records.tables.core import sources
@@ -35,7 +35,7 @@ def put_grant(connection: Connection, grant: Grant) -> None:
 
 
 def revoke(
-    connection: Connection, collection: CollectionId, *, source: SourceId | None, grantee: Grantee
+    connection: Connection, collection: CollectionId, *, source: SourceId | None, grantee: Principal
 ) -> bool:
     """Take a role away; whether there was one."""
     name = _id(collection, source, grantee)
@@ -56,11 +56,11 @@ def held_by(connection: Connection, user: UserId) -> Sequence[Grant]:
 
 
 def _to_grant(row: Row[*tuple[Any, ...]]) -> Grant:
-    grantee = Grantee("user", row.user) if row.user is not None else Grantee("group", row.group)
+    grantee = Principal("user", row.user) if row.user is not None else Principal("group", row.group)
     return Grant(row.collection, row.source, grantee, row.role, from_microseconds(row.created))
 
 
-def _id(collection: CollectionId, source: SourceId | None, grantee: Grantee) -> str:
+def _id(collection: CollectionId, source: SourceId | None, grantee: Principal) -> str:
     """The same for every role of a grantee in one place, so that there is never more than one."""
     return stable_id("grant", collection, source or "", grantee.kind, grantee.id)
 
@@ -71,7 +71,7 @@ def _require_source(connection: Connection, collection: CollectionId, source: So
         raise NotFound("source", source)
 
 
-def _require_grantee(connection: Connection, grantee: Grantee) -> None:
+def _require_grantee(connection: Connection, grantee: Principal) -> None:
     table = users if grantee.kind == "user" else groups
     if connection.execute(select(table.c.id).where(table.c.id == grantee.id)).one_or_none() is None:
         raise NotFound(grantee.kind, grantee.id)

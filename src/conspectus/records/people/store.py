@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
 
-from conspectus.model.access import Grant, Grantee, Group, Key, User
+from conspectus.model.access import Grant, Group, Key, Principal, User
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.records.core.transactions import Transactions
 from conspectus.records.people import grants, users
@@ -85,7 +85,7 @@ class SqlAccounts:
         """Store it, in place of another role of the same grantee there. Raises NotFound."""
         await self._write(partial(grants.put_grant, grant=grant))
 
-    async def revoke(self, collection: CollectionId, source: SourceId | None, grantee: Grantee) -> bool:
+    async def revoke(self, collection: CollectionId, source: SourceId | None, grantee: Principal) -> bool:
         """Take a role away; whether there was one."""
         work = partial(grants.revoke, collection=collection, source=source, grantee=grantee)
         return await self._write(work)

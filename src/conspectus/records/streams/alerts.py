@@ -26,7 +26,7 @@ from conspectus.model.filter_json import filter_from_json, filter_to_json
 from conspectus.model.ids import CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.records import Period
 from conspectus.model.streams import Alert
-from conspectus.ports.alerts import LONGEST_WAIT, Behind, Checked, Delivery, Match, Told
+from conspectus.ports.alerts import LONGEST_WAIT, AlertMatch, Behind, Checked, Delivery, Match
 from conspectus.records.core.bulk_insert import insert_rows
 from conspectus.records.core.changes import allocate
 from conspectus.records.core.collections import state
@@ -93,7 +93,7 @@ class SqlAlerts:
 
     async def events(
         self, owner: UserId, *, alert: str | None = None, after: int = 0, limit: int
-    ) -> Sequence[Told]:
+    ) -> Sequence[AlertMatch]:
         """What the alerts of a person, or one of them, told after a number, in order."""
         return await self._read(partial(_events, owner=owner, alert=alert, after=after, limit=limit))
 
@@ -105,7 +105,7 @@ class SqlAlerts:
         """The alerts with an event whose delivery is due."""
         return await self._read(partial(_waiting, now=now))
 
-    async def due(self, alert: str, *, now: datetime) -> Told | None:
+    async def due(self, alert: str, *, now: datetime) -> AlertMatch | None:
         """The first event of an alert whose delivery is due."""
         return await self._read(partial(_due, alert=alert, now=now))
 
@@ -232,7 +232,9 @@ def _row(alert: Alert, match: Match, now: datetime) -> dict[str, Any]:
     }
 
 
-def _events(connection: Connection, owner: UserId, alert: str | None, after: int, limit: int) -> list[Told]:
+def _events(
+    connection: Connection, owner: UserId, alert: str | None, after: int, limit: int
+) -> list[AlertMatch]:
     chosen = _EVENT.where(alerts.c.owner == owner, events.c.number > after)
     if alert is not None:
         chosen = chosen.where(alerts.c.id == alert)
@@ -249,7 +251,7 @@ def _waiting(connection: Connection, now: datetime) -> list[str]:
     return list(connection.execute(select(events.c.alert).where(_late(now)).distinct()).scalars())
 
 
-def _due(connection: Connection, alert: str, now: datetime) -> Told | None:
+def _due(connection: Connection, alert: str, now: datetime) -> AlertMatch | None:
     chosen = _EVENT.where(events.c.alert == alert, _late(now)).order_by(events.c.due, events.c.number)
     row = connection.execute(chosen.limit(1)).one_or_none()
     return None if row is None else _to_told(row)
@@ -297,12 +299,12 @@ def _to_alert(row: Sequence[Any]) -> Alert:
     )
 
 
-def _to_told(row: Row[*tuple[Any, ...]]) -> Told:
+def _to_told(row: Row[*tuple[Any, ...]]) -> AlertMatch:
     """A row of both tables."""
     number, _, document, source, start, end, reason, created, delivery, attempts, error, _ = row[WIDTH:]
     occurred = None if start is None else Period(from_microseconds(start), from_microseconds(end))
     alert = _to_alert(row)
-    return Told(
+    return AlertMatch(
         number,
         alert,
         SourceId(source),

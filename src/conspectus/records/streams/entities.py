@@ -8,7 +8,7 @@ from sqlalchemy import CompoundSelect, Connection, func, select, union
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.records import Period
 from conspectus.model.streams import ENTITIES
-from conspectus.ports.timelines import Mention, Span
+from conspectus.ports.timelines import EntityOccurrence, Span
 from conspectus.records.core.dialects import members, text_of
 from conspectus.records.core.rows import blocks
 from conspectus.records.streams.timeline import numbered, timed
@@ -25,14 +25,16 @@ def names(connection: Connection, source: SourceId, span: Span) -> dict[str, int
     return {row.name: row[1] for row in connection.execute(chosen)}
 
 
-def mentions(connection: Connection, source: SourceId, span: Span, *, called: Sequence[str]) -> list[Mention]:
+def mentions(
+    connection: Connection, source: SourceId, span: Span, *, called: Sequence[str]
+) -> list[EntityOccurrence]:
     """Where any of these names is given, as it is spelt."""
     given = _given(connection, source, span).subquery()
     chosen = select(given)
     found = []
     for block in blocks(called):
         for document, start, end, name in connection.execute(chosen.where(given.c.name.in_(block))):
-            found.append(Mention(DocumentId(document), name, _period(start, end)))
+            found.append(EntityOccurrence(DocumentId(document), name, _period(start, end)))
     return found
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import BindParameter, Connection, bindparam, delete, insert, sel
 from conspectus.errors import Changed, NotFound
 from conspectus.model.ids import DocumentId, SourceId, UserId
 from conspectus.model.records import EmbeddingSpace
-from conspectus.ports.summaries import Border, NewSummary, Standing
+from conspectus.ports.summaries import NewSummary, SavedSummary, SummaryBounds
 from conspectus.records.core.bulk_insert import insert_rows
 from conspectus.records.core.rows import blocks
 from conspectus.records.core.transactions import Transactions
@@ -59,11 +59,11 @@ class SqlSummaries:
         """Store it, unless there is one of that id. Raises Changed."""
         await self._write(partial(_keep, source=source, summary=summary))
 
-    async def borders(self, source: SourceId, recipe: str) -> Sequence[Border]:
+    async def borders(self, source: SourceId, recipe: str) -> Sequence[SummaryBounds]:
         """Where the batches of a request were cut, in order."""
         return await self._read(partial(_borders, source=source, recipe=recipe))
 
-    async def keep_borders(self, source: SourceId, recipe: str, borders: Sequence[Border]) -> None:
+    async def keep_borders(self, source: SourceId, recipe: str, borders: Sequence[SummaryBounds]) -> None:
         """Store them in place of those that there were."""
         await self._write(partial(_keep_borders, source=source, recipe=recipe, borders=borders))
 
@@ -77,11 +77,11 @@ class SqlSummaries:
         """The vectors of the first chunks of those documents that have one."""
         return await self._read(partial(_vectors, ids=documents, space=space))
 
-    async def standing(self, source: SourceId) -> Standing | None:
+    async def standing(self, source: SourceId) -> SavedSummary | None:
         """What a stream is summarised by as it grows."""
         return await self._read(partial(_standing, source=source))
 
-    async def stand(self, source: SourceId, standing: Standing | None) -> None:
+    async def stand(self, source: SourceId, standing: SavedSummary | None) -> None:
         """Summarise a stream by this from now on, or no more. Raises NotFound."""
         await self._write(partial(_stand, source=source, standing=standing))
 
@@ -115,17 +115,19 @@ def _keep(connection: Connection, source: SourceId, summary: NewSummary) -> None
     insert_rows(connection, summary_parts, of_parts)
 
 
-def _borders(connection: Connection, source: SourceId, recipe: str) -> list[Border]:
+def _borders(connection: Connection, source: SourceId, recipe: str) -> list[SummaryBounds]:
     own = (summary_borders.c.source == source, summary_borders.c.recipe == recipe)
     ordered = select(summary_borders).where(*own)
     ordered = ordered.order_by(summary_borders.c.first, summary_borders.c.first_id)
     return [
-        Border((row.first, row.first_id), (row.last, row.last_id), bool(row.full))
+        SummaryBounds((row.first, row.first_id), (row.last, row.last_id), bool(row.full))
         for row in connection.execute(ordered)
     ]
 
 
-def _keep_borders(connection: Connection, source: SourceId, recipe: str, borders: Sequence[Border]) -> None:
+def _keep_borders(
+    connection: Connection, source: SourceId, recipe: str, borders: Sequence[SummaryBounds]
+) -> None:
     before, after = set(_borders(connection, source, recipe)), set(borders)
     own = {"source": source, "recipe": recipe}
     gone = [{**own, "at": each.first[0], "at_id": each.first[1]} for each in before - after]
@@ -164,15 +166,15 @@ def _vectors(
     }
 
 
-def _standing(connection: Connection, source: SourceId) -> Standing | None:
+def _standing(connection: Connection, source: SourceId) -> SavedSummary | None:
     own = standing_summaries.c.source == source
     row = connection.execute(select(standing_summaries).where(own)).first()
     if row is None:
         return None
-    return Standing(UserId(row.owner), json.loads(row.request), from_microseconds(row.since))
+    return SavedSummary(UserId(row.owner), json.loads(row.request), from_microseconds(row.since))
 
 
-def _stand(connection: Connection, source: SourceId, standing: Standing | None) -> None:
+def _stand(connection: Connection, source: SourceId, standing: SavedSummary | None) -> None:
     connection.execute(delete(standing_summaries).where(standing_summaries.c.source == source))
     if standing is None:
         return

@@ -41,22 +41,22 @@ class Chunks:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class StoreSnapshot:
     """How far the history went when a store was looked at."""
 
     sequence: int
     collections: Mapping[str, Sequence[Any]]
 
     @classmethod
-    def of(cls, connection: Connection) -> "View":
+    def of(cls, connection: Connection) -> "StoreSnapshot":
         """The view that a transaction has."""
         found = {row[0]: tuple(row[1:]) for row in connection.execute(_COLLECTIONS)}
         return cls(connection.execute(_SEQUENCE).scalar_one(), found)
 
 
-def changed_since(earlier: View, connection: Connection) -> Sequence[Chunks] | None:
+def changed_since(earlier: StoreSnapshot, connection: Connection) -> Sequence[Chunks] | None:
     """Chunks of which rows may have come, changed or gone since the earlier view; None for any of them."""
-    now = View.of(connection)
+    now = StoreSnapshot.of(connection)
     found = list(_named(earlier, now))
     if None in found:
         return None
@@ -65,7 +65,7 @@ def changed_since(earlier: View, connection: Connection) -> Sequence[Chunks] | N
     return _joined([*steps, *(each for each in found if each is not None)])
 
 
-def _named(earlier: View, now: View) -> Iterable[Chunks | None]:
+def _named(earlier: StoreSnapshot, now: StoreSnapshot) -> Iterable[Chunks | None]:
     """Chunks that names were found in meanwhile; None where the history does not tell what happened."""
     for collection, (*then, names_then) in earlier.collections.items():
         *same, names_now = now.collections.get(collection, (None,))

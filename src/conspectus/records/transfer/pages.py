@@ -41,7 +41,7 @@ EVERYTHING = KeyRange()
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class RowPage:
     """All rows of a table whose keys are in a range."""
 
     keys: KeyRange
@@ -68,7 +68,7 @@ class KeyedTable:
 
     def pages(
         self, connection: Connection, keys: KeyRange = EVERYTHING, *, expected: int = FIRST_ROWS
-    ) -> Iterator[Page]:
+    ) -> Iterator[RowPage]:
         """The rows of a range in pages of about `PAGE_BYTES`; their ranges cover all of it.
 
         They are one page where there are `expected` of them.
@@ -125,11 +125,11 @@ class KeyedTable:
     def _key_of(self, row: Row) -> Key:
         return tuple(row[place] for place in self._places)
 
-    def _page(self, keys: KeyRange, rows: Sequence[Row]) -> Page:
+    def _page(self, keys: KeyRange, rows: Sequence[Row]) -> RowPage:
         by_key = {self._key_of(row): row for row in rows}
         written = {key: written_out(row) for key, row in by_key.items()}
         hashes = {key: hash_of(each) for key, each in written.items()}
-        return Page(keys, by_key, hashes, sum(map(len, written.values())))
+        return RowPage(keys, by_key, hashes, sum(map(len, written.values())))
 
     def _deleting(self) -> Delete:
         pairs = zip(self._key, self._names, strict=True)

@@ -28,7 +28,7 @@ from conspectus.records.core import schema
 from conspectus.records.core.connect import UNFINISHED, version_of
 from conspectus.records.core.database import Database
 from conspectus.records.tables.core import VERSION, metadata
-from conspectus.records.transfer.pages import Key, KeyedTable, Page
+from conspectus.records.transfer.pages import Key, KeyedTable, RowPage
 
 Constraint = UniqueConstraint | ForeignKeyConstraint
 
@@ -87,7 +87,7 @@ class Target:
             see_all(connection)
             yield connection
 
-    def make_equal(self, table: KeyedTable, page: Page) -> int:
+    def make_equal(self, table: KeyedTable, page: RowPage) -> int:
         """Make the rows of a range what they are on a page; how many were stored or deleted."""
         with self.writing() as connection:
             there: dict[Key, int] = {}

@@ -15,7 +15,7 @@ from conspectus.records.core.connect import UNFINISHED, version_of
 from conspectus.records.core.database import Database
 from conspectus.records.tables.core import VERSION
 from conspectus.records.transfer.checksums import Sum
-from conspectus.records.transfer.following import FOLLOWED, Chunks, View, changed_since
+from conspectus.records.transfer.following import FOLLOWED, Chunks, StoreSnapshot, changed_since
 from conspectus.records.transfer.pages import EVERYTHING, FIRST_ROWS, KeyedTable, KeyRange
 from conspectus.records.transfer.target import Target, check_references, moved_tables, see_all
 
@@ -100,7 +100,7 @@ class Move:
         self._target = target
         self._progress = progress
         self._tables = [TableMove(KeyedTable(table)) for table in moved_tables() if table.name not in without]
-        self._view: View | None = None
+        self._view: StoreSnapshot | None = None
 
     def run(self, *, origin: str, at_last: Callable[[], None]) -> Moved:
         """Move everything; `at_last` is called while writers of the source wait.
@@ -120,7 +120,7 @@ class Move:
                     written += self._round(view, lock)
                     _run_beside(lock, at_last)
                     moment, held = datetime.now(UTC), time.monotonic() - began
-                sequence = View.of(view).sequence
+                sequence = StoreSnapshot.of(view).sequence
                 tables = self._compared(view)
             self._target.end()
         return Moved(tables, moment, sequence, held, rounds + 1, written, resumed)
@@ -139,7 +139,7 @@ class Move:
         """Make the target what the source is in one view of it; how many rows were stored or deleted."""
         is_first = self._view is None
         changed = None if self._view is None else changed_since(self._view, view)
-        self._view = View.of(view)
+        self._view = StoreSnapshot.of(view)
         # Counting reads whole tables, for which no writer should wait.
         total = sum(move.table.count(view) for move in self._tables) if is_first else self._rows
         counted = self._counted("moving" if is_first else "what came since", total, lock)

@@ -8,7 +8,7 @@ from conspectus.errors import UnreadableFile, UnsupportedContent
 from conspectus.model.channels import ARCHIVE_KINDS, ArchiveKind, ChannelArchive, ChatArchive
 from conspectus.settings import Settings
 from conspectus.sources.chats.discord import read_discord
-from conspectus.sources.chats.export_files import Export, Limits, Part, opened
+from conspectus.sources.chats.export_files import ArchiveLimits, Export, ExportFile, opened
 from conspectus.sources.chats.format_detection import parts_of, recognised
 from conspectus.sources.chats.irc import read_irc
 from conspectus.sources.chats.jsonl import Bounds, read_jsonl
@@ -49,7 +49,7 @@ class LocalArchives:
         Raises UnreadableFile, also where there is nothing but damage, UnsupportedContent or TooLarge.
         """
         notices = Notices()
-        limits = Limits(self.max_file_bytes, self.max_unpacked_bytes, self.max_files, self.max_depth)
+        limits = ArchiveLimits(self.max_file_bytes, self.max_unpacked_bytes, self.max_files, self.max_depth)
         with opened(path, limits, notices) as export:
             chosen = kind or recognised(export)
             if chosen is None:
@@ -65,7 +65,7 @@ class LocalArchives:
         return ChatArchive(chosen, channels, notices.sentences())
 
     def _read(
-        self, kind: ArchiveKind, export: Export, parts: Sequence[Part], notices: Notices
+        self, kind: ArchiveKind, export: Export, parts: Sequence[ExportFile], notices: Notices
     ) -> Iterator[ChannelArchive]:
         match kind:
             case "slack":

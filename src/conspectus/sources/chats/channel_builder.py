@@ -19,7 +19,7 @@ NO_TEXT = "messages without text, left out"
 NO_TIME = "messages whose time cannot be read, kept without one"
 
 
-class People:
+class ExportUsers:
     """The names of authors by their ids; two people are never of one name."""
 
     def __init__(self) -> None:

@@ -14,7 +14,7 @@ from conspectus.sources.chats.channel_builder import (
     NO_TEXT,
     NO_TIME,
     ChannelNames,
-    People,
+    ExportUsers,
     as_key,
     as_name,
     described,
@@ -22,7 +22,7 @@ from conspectus.sources.chats.channel_builder import (
     in_threads,
     member_names,
 )
-from conspectus.sources.chats.export_files import Export, Part
+from conspectus.sources.chats.export_files import Export, ExportFile
 from conspectus.sources.import_notices import Notices
 from conspectus.sources.json_values import (
     counted,
@@ -82,10 +82,10 @@ def looks_like_discord(value: object) -> bool:
     return known and isinstance(found.get("messages"), list)
 
 
-def read_discord(export: Export, parts: Iterable[Part], notices: Notices) -> Iterator[ChannelArchive]:
+def read_discord(export: Export, parts: Iterable[ExportFile], notices: Notices) -> Iterator[ChannelArchive]:
     """The channels in these files."""
     channels: dict[str, _Gathered] = {}
-    reader = _Messages(People(), notices)
+    reader = _Messages(ExportUsers(), notices)
     for part in parts:
         data = export.read(part)
         value = None if data is None else load_part(data, part.name, notices)
@@ -112,7 +112,7 @@ def read_discord(export: Export, parts: Iterable[Part], notices: Notices) -> Ite
             notices.note("channels without any message, left out", as_name(channel.place.name))
 
 
-def _place(value: Mapping[str, object], part: Part) -> _Place:
+def _place(value: Mapping[str, object], part: ExportFile) -> _Place:
     channel, guild = mapping(value.get("channel")), text_in(value.get("guild"), "name")
     kind, identifier = word_in(channel, "type"), word_in(channel, "id")
     name, category = text_in(channel, "name"), text_in(channel, "category")
@@ -141,7 +141,7 @@ def _metadata(place: _Place, messages: Iterable[NewMessage], notices: Notices) -
 class _Messages:
     """Reads the messages of one file after another."""
 
-    def __init__(self, people: People, notices: Notices) -> None:
+    def __init__(self, people: ExportUsers, notices: Notices) -> None:
         self._people = people
         self._notices = notices
 

@@ -27,7 +27,7 @@ LINKS = "links, not followed"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ArchiveLimits:
     """Bytes of one file and of all together, their number, and the depth of folders."""
 
     file_bytes: int
@@ -37,7 +37,7 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ExportFile:
     """A file by its name in the export, with slashes between folders."""
 
     name: str
@@ -57,7 +57,9 @@ class Part:
 class Export:
     """The parts of an export by name, together read to no more than the limits allow."""
 
-    def __init__(self, name: str, parts: Sequence[Part], limits: Limits, notices: Notices) -> None:
+    def __init__(
+        self, name: str, parts: Sequence[ExportFile], limits: ArchiveLimits, notices: Notices
+    ) -> None:
         if len(parts) > limits.files:
             raise TooLarge("files", size=len(parts), limit=limits.files, unit="files")
         self.name = name
@@ -66,7 +68,7 @@ class Export:
         self._notices = notices
         self._read = 0
 
-    def peek(self, part: Part, size: int) -> bytes:
+    def peek(self, part: ExportFile, size: int) -> bytes:
         """The first bytes of a part; none if it cannot be read."""
         try:
             with part.open() as stream:
@@ -74,7 +76,7 @@ class Export:
         except FAULTS:
             return b""
 
-    def read(self, part: Part) -> bytes | None:
+    def read(self, part: ExportFile) -> bytes | None:
         """A part; None with a notice that names it where it cannot be read. Raises TooLarge."""
         limits = self._limits
         most = min(limits.file_bytes, limits.unpacked_bytes - self._read)
@@ -93,7 +95,7 @@ class Export:
 
 
 @contextmanager
-def opened(path: Path, limits: Limits, notices: Notices) -> Iterator[Export]:
+def opened(path: Path, limits: ArchiveLimits, notices: Notices) -> Iterator[Export]:
     """The export at a path until the end of the block. Raises UnreadableFile or TooLarge."""
     try:
         mode = path.stat().st_mode
@@ -109,7 +111,7 @@ def opened(path: Path, limits: Limits, notices: Notices) -> Iterator[Export]:
         with _zip(path, limits) as archive:
             yield Export(path.stem, list(_packed(path, archive, notices)), limits, notices)
     elif stat.S_ISREG(mode):
-        yield Export(path.stem, [Part(path.name, lambda: path.open("rb"))], limits, notices)
+        yield Export(path.stem, [ExportFile(path.name, lambda: path.open("rb"))], limits, notices)
     else:
         raise UnreadableFile(str(path), "neither a file nor a folder")
 
@@ -119,7 +121,7 @@ def _head(path: Path) -> bytes:
         return stream.read(4)
 
 
-def _zip(path: Path, limits: Limits) -> zipfile.ZipFile:
+def _zip(path: Path, limits: ArchiveLimits) -> zipfile.ZipFile:
     size = path.stat().st_size
     if size > limits.file_bytes:
         raise TooLarge("file", size=size, limit=limits.file_bytes)
@@ -129,7 +131,7 @@ def _zip(path: Path, limits: Limits) -> zipfile.ZipFile:
         raise UnreadableFile(str(path), f"a damaged ZIP archive: {error}") from None
 
 
-def _packed(path: Path, archive: zipfile.ZipFile, notices: Notices) -> Iterator[Part]:
+def _packed(path: Path, archive: zipfile.ZipFile, notices: Notices) -> Iterator[ExportFile]:
     for entry in archive.infolist():
         name = _label(entry)
         if name.endswith("/"):
@@ -141,7 +143,7 @@ def _packed(path: Path, archive: zipfile.ZipFile, notices: Notices) -> Iterator[
         elif stat.S_ISLNK(entry.external_attr >> 16):
             notices.note(LINKS, name)
         elif not _clutter(name):
-            yield Part(name, _opener(archive, entry))
+            yield ExportFile(name, _opener(archive, entry))
 
 
 def _opener(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Callable[[], IO[bytes]]:
@@ -169,7 +171,7 @@ def _clutter(name: str) -> bool:
     return folders[0] == RESOURCES or any(each.startswith(".") for each in folders)
 
 
-def _below(folder: Path, limits: Limits, notices: Notices) -> Iterator[Part]:
+def _below(folder: Path, limits: ArchiveLimits, notices: Notices) -> Iterator[ExportFile]:
     found = 0
     waiting = [(folder, "", 0)]
     while waiting:
@@ -184,7 +186,7 @@ def _below(folder: Path, limits: Limits, notices: Notices) -> Iterator[Part]:
                 waiting.append((Path(entry.path), f"{name}/", depth + 1))
             elif entry.is_file():
                 found += 1
-                yield Part(name, _file_opener(Path(entry.path)))
+                yield ExportFile(name, _file_opener(Path(entry.path)))
             else:
                 notices.note("pipes, sockets and devices, left out", name)
         if found > limits.files:

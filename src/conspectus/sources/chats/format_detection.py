@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from conspectus.model.channels import ArchiveKind
 from conspectus.sources.chats.discord import looks_like_discord
-from conspectus.sources.chats.export_files import OTHERS, Export, Part
+from conspectus.sources.chats.export_files import OTHERS, Export, ExportFile
 from conspectus.sources.chats.irc import looks_like_irc
 from conspectus.sources.chats.jsonl import TEXT, is_message
 from conspectus.sources.chats.slack import is_slack
@@ -36,7 +36,7 @@ def recognised(export: Export) -> ArchiveKind | None:
     return next((kind for kind in kinds if kind is not None), None)
 
 
-def parts_of(export: Export, kind: ArchiveKind, notices: Notices) -> Sequence[Part]:
+def parts_of(export: Export, kind: ArchiveKind, notices: Notices) -> Sequence[ExportFile]:
     """The files of an export that are of a kind; the others are noted. A single file is taken as it is."""
     if kind == "slack":
         return export.parts if is_slack(export) else ()
@@ -51,7 +51,7 @@ def parts_of(export: Export, kind: ArchiveKind, notices: Notices) -> Sequence[Pa
     return chosen
 
 
-def _kind(export: Export, part: Part) -> ArchiveKind | None:
+def _kind(export: Export, part: ExportFile) -> ArchiveKind | None:
     head = export.peek(part, HEAD_BYTES)
     if b"\0" in head and not head.startswith(WIDE):
         return None

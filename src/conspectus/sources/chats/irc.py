@@ -13,8 +13,8 @@ from conspectus.sources.chats.channel_builder import (
     as_name,
     with_own_keys,
 )
-from conspectus.sources.chats.export_files import UNREADABLE, Export, Part
-from conspectus.sources.chats.irc_lines import WRITTEN_DAY, Calendar, Entry, Header, parsed, written_day
+from conspectus.sources.chats.export_files import UNREADABLE, Export, ExportFile
+from conspectus.sources.chats.irc_lines import WRITTEN_DAY, Calendar, Header, IrcEntry, parsed, written_day
 from conspectus.sources.encoding import decode
 from conspectus.sources.import_notices import Notices
 from conspectus.text.clean import clean
@@ -36,7 +36,7 @@ class _Channel:
     messages: list[NewMessage] = field(default_factory=list)
 
 
-def read_irc(export: Export, parts: Iterable[Part], notices: Notices) -> Iterator[ChannelArchive]:
+def read_irc(export: Export, parts: Iterable[ExportFile], notices: Notices) -> Iterator[ChannelArchive]:
     """The channels that the files are named after."""
     channels: dict[tuple[str, str], _Channel] = {}
     for part in sorted(parts, key=_order):
@@ -61,23 +61,23 @@ def read_irc(export: Export, parts: Iterable[Part], notices: Notices) -> Iterato
 def looks_like_irc(lines: Iterable[str]) -> bool:
     """Whether most of these lines are of a log; what programs say looks much the same elsewhere."""
     read = [parsed(line) for line in lines]
-    telling = [each for each in read if not (isinstance(each, Entry) and each.event)]
+    telling = [each for each in read if not (isinstance(each, IrcEntry) and each.event)]
     sure = sum(isinstance(each, Header) or (each is not None and _said(each)) for each in telling)
     return 0 < len(telling) <= 2 * sure
 
 
-def _said(entry: Entry) -> bool:
+def _said(entry: IrcEntry) -> bool:
     """Whether somebody surely said it: a tag of a markup language looks like a name."""
     named = NICK.fullmatch(entry.nick or "") is not None and entry.text != "" and not entry.action
     return entry.clock is not None or named
 
 
-def _order(part: Part) -> tuple[str, date, str]:
+def _order(part: ExportFile) -> tuple[str, date, str]:
     """The order in which the files of a channel were written."""
     return part.folder, written_day(part.base) or date.min, part.name
 
 
-def _channel(part: Part, export: str) -> tuple[str, str]:
+def _channel(part: ExportFile, export: str) -> tuple[str, str]:
     """The channel that a file is about, and the folder that holds it."""
     stem = part.base.rpartition(".")[0] or part.base
     stem = WRITTEN_DAY.sub("", stem).strip(BORDER)
@@ -88,7 +88,7 @@ def _channel(part: Part, export: str) -> tuple[str, str]:
     return as_name(found[0] if found else stem or export), folder
 
 
-def _messages(text: str, part: Part, notices: Notices) -> Iterator[NewMessage]:
+def _messages(text: str, part: ExportFile, notices: Notices) -> Iterator[NewMessage]:
     calendar = Calendar(written_day(part.base))
     unknown = []
     read = 0
@@ -107,7 +107,7 @@ def _messages(text: str, part: Part, notices: Notices) -> Iterator[NewMessage]:
         notices.damaged("files in which no line is a message, left out", part.name)
 
 
-def _message(said: Entry, calendar: Calendar, key: str, notices: Notices) -> Iterator[NewMessage]:
+def _message(said: IrcEntry, calendar: Calendar, key: str, notices: Notices) -> Iterator[NewMessage]:
     moment = calendar.moment(said.clock)
     text = clean(said.text.strip())
     if not text:

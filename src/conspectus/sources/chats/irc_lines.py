@@ -64,7 +64,7 @@ class Header:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class IrcEntry:
     """A line that says something; `event` is what the network says, `action` what somebody does."""
 
     clock: Clock | None
@@ -74,7 +74,7 @@ class Entry:
     action: bool = False
 
 
-def parsed(line: str) -> Entry | Header | None:
+def parsed(line: str) -> IrcEntry | Header | None:
     """What a line says; None if it has no shape known here."""
     plain = FORMATTING.sub("", line)
     header = HEADER.match(plain)
@@ -143,34 +143,34 @@ def _next_if_backwards(day: date, last: time, now: time) -> date | None:
         return None
 
 
-def _entry(clock: Clock | None, rest: str) -> Entry | None:
+def _entry(clock: Clock | None, rest: str) -> IrcEntry | None:
     columns = COLUMNS.fullmatch(rest) if clock is not None else None
     if columns:
         return _from_columns(clock, columns["nick"].strip(), columns["text"])
     if found := SAID.fullmatch(rest):
-        return Entry(clock, found["nick"].strip(), found["text"] or "")
+        return IrcEntry(clock, found["nick"].strip(), found["text"] or "")
     if (found := SERVICE.fullmatch(rest)) or (found := EVENT.fullmatch(rest)):
-        return Entry(clock, None, found["text"], event=True)
+        return IrcEntry(clock, None, found["text"], event=True)
     if found := DID.fullmatch(rest):
-        return Entry(clock, found["nick"], found["text"], action=True)
+        return IrcEntry(clock, found["nick"], found["text"], action=True)
     return _from_clocked(clock, rest) if clock is not None else None
 
 
-def _from_clocked(clock: Clock, rest: str) -> Entry | None:
+def _from_clocked(clock: Clock, rest: str) -> IrcEntry | None:
     """What is told only in lines that begin with a time: much else looks like it."""
     if found := NEWS.fullmatch(rest):
-        return Entry(clock, None, found["text"] or found["rest"], event=True)
+        return IrcEntry(clock, None, found["text"] or found["rest"], event=True)
     found = TOLD.fullmatch(rest)
-    return Entry(clock, found["nick"], found["text"]) if found else None
+    return IrcEntry(clock, found["nick"], found["text"]) if found else None
 
 
-def _from_columns(clock: Clock | None, nick: str, text: str) -> Entry:
+def _from_columns(clock: Clock | None, nick: str, text: str) -> IrcEntry:
     if nick in EVENTS:
-        return Entry(clock, None, text, event=True)
+        return IrcEntry(clock, None, text, event=True)
     if nick in ACTIONS:
         who, _, what = text.partition(" ")
-        return Entry(clock, who or None, what, action=True)
-    return Entry(clock, nick.lstrip("~&@%+ ") or nick, text)
+        return IrcEntry(clock, who or None, what, action=True)
+    return IrcEntry(clock, nick.lstrip("~&@%+ ") or nick, text)
 
 
 def _header(rest: str) -> Header:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from conspectus.model.channels import ANSWERS, REPLY_TO, ChannelArchive, NewMessage
 from conspectus.sources.chats.channel_builder import NO_TEXT, NO_TIME, ChannelNames, as_key, as_name, finished
-from conspectus.sources.chats.export_files import UNREADABLE, Export, Part
+from conspectus.sources.chats.export_files import UNREADABLE, Export, ExportFile
 from conspectus.sources.encoding import decode
 from conspectus.sources.import_notices import Notices
 from conspectus.sources.json_values import NotJson, load, mapping, moment_of, text_in, word_in
@@ -80,7 +80,7 @@ def is_message(value: object) -> bool:
 
 
 def read_jsonl(
-    export: Export, parts: Iterable[Part], notices: Notices, bounds: Bounds
+    export: Export, parts: Iterable[ExportFile], notices: Notices, bounds: Bounds
 ) -> Iterator[ChannelArchive]:
     """The channels that the lines name; a file is one where they name none."""
     channels: dict[str, list[NewMessage]] = {}
@@ -105,7 +105,7 @@ class _Lines:
         self._notices = notices
         self._bounds = bounds
 
-    def read(self, text: str, part: Part) -> Iterator[tuple[str, NewMessage]]:
+    def read(self, text: str, part: ExportFile) -> Iterator[tuple[str, NewMessage]]:
         """Messages with their channels; only a newline ends a line."""
         stem = part.base.rpartition(".")[0] or part.base
         for number, line in enumerate(text.split("\n"), 1):

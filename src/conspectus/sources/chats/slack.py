@@ -8,8 +8,14 @@ from dataclasses import dataclass, field
 
 from conspectus.model.channels import ChannelArchive
 from conspectus.model.records import Json
-from conspectus.sources.chats.channel_builder import ChannelNames, People, as_name, described, member_names
-from conspectus.sources.chats.export_files import OTHERS, Export, Part
+from conspectus.sources.chats.channel_builder import (
+    ChannelNames,
+    ExportUsers,
+    as_name,
+    described,
+    member_names,
+)
+from conspectus.sources.chats.export_files import OTHERS, Export, ExportFile
 from conspectus.sources.chats.slack_messages import SLACKBOT, SlackMessages
 from conspectus.sources.chats.slack_text import SlackText
 from conspectus.sources.import_notices import Notices
@@ -37,10 +43,10 @@ class _Listed:
 class _Layout:
     """The files of an export by what they hold; days by the folder of their channel."""
 
-    users: list[Part] = field(default_factory=list)
-    lists: list[Part] = field(default_factory=list)
-    days: dict[str, list[Part]] = field(default_factory=lambda: defaultdict(list))
-    others: list[Part] = field(default_factory=list)
+    users: list[ExportFile] = field(default_factory=list)
+    lists: list[ExportFile] = field(default_factory=list)
+    days: dict[str, list[ExportFile]] = field(default_factory=lambda: defaultdict(list))
+    others: list[ExportFile] = field(default_factory=list)
 
 
 def is_slack(export: Export) -> bool:
@@ -93,7 +99,7 @@ def _laid_out(export: Export) -> _Layout:
     return layout
 
 
-def _root(parts: Iterable[Part]) -> str:
+def _root(parts: Iterable[ExportFile]) -> str:
     """The folder that the lists lie in, with a slash at its end; empty for the top."""
     folders = [part.folder for part in parts if part.base in PRIVATE or part.base in USERS]
     shallowest = min(folders, key=lambda folder: (folder.count("/") + bool(folder), folder), default="")
@@ -101,10 +107,10 @@ def _root(parts: Iterable[Part]) -> str:
 
 
 def _people(
-    export: Export, parts: Iterable[Part], notices: Notices
-) -> tuple[People, set[str], Mapping[str, str]]:
+    export: Export, parts: Iterable[ExportFile], notices: Notices
+) -> tuple[ExportUsers, set[str], Mapping[str, str]]:
     """The people of the workspace, the ids of those that are programs, and everyone's handle by id."""
-    people, handles = People(), {}
+    people, handles = ExportUsers(), {}
     bots = {SLACKBOT}
     for user in _entries(export, parts, notices):
         identifier, handle = text_in(user, "id"), text_in(user, "name")
@@ -121,7 +127,7 @@ def _people(
 
 
 def _channels(
-    export: Export, parts: Iterable[Part], handles: Mapping[str, str], notices: Notices
+    export: Export, parts: Iterable[ExportFile], handles: Mapping[str, str], notices: Notices
 ) -> Iterator[_Listed]:
     for part in parts:
         for entry in _entries(export, [part], notices):
@@ -143,18 +149,18 @@ def _channels(
                 notices.note("channels without a name or an id", part.name)
 
 
-def _entries(export: Export, parts: Iterable[Part], notices: Notices) -> Iterator[Mapping[str, object]]:
+def _entries(export: Export, parts: Iterable[ExportFile], notices: Notices) -> Iterator[Mapping[str, object]]:
     for part in parts:
         yield from mappings(_load(export, part, notices))
 
 
-def _values(export: Export, parts: Iterable[Part], notices: Notices) -> Iterator[tuple[str, object]]:
+def _values(export: Export, parts: Iterable[ExportFile], notices: Notices) -> Iterator[tuple[str, object]]:
     for part in parts:
         for number, value in enumerate(_load(export, part, notices), 1):
             yield f"{part.name}#{number}", value
 
 
-def _load(export: Export, part: Part, notices: Notices) -> list[object]:
+def _load(export: Export, part: ExportFile, notices: Notices) -> list[object]:
     data = export.read(part)
     value = None if data is None else load_part(data, part.name, notices)
     if value is not None and not isinstance(value, list):

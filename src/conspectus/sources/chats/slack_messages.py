@@ -8,7 +8,7 @@ from conspectus.model.channels import NewMessage
 from conspectus.sources.chats.channel_builder import (
     NO_TEXT,
     NO_TIME,
-    People,
+    ExportUsers,
     as_key,
     as_name,
     finished,
@@ -55,7 +55,7 @@ def stamp_in(message: Mapping[str, object], name: str) -> str:
 class SlackMessages:
     """Reads the messages of one channel after another."""
 
-    def __init__(self, people: People, bots: set[str], text: SlackText, notices: Notices) -> None:
+    def __init__(self, people: ExportUsers, bots: set[str], text: SlackText, notices: Notices) -> None:
         self._people = people
         self._bots = bots
         self._text = text

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from conspectus.sources.chats.channel_builder import People
+from conspectus.sources.chats.channel_builder import ExportUsers
 from conspectus.sources.json_values import items, mapping, mappings, text_in
 
 TAG = re.compile(r"<([@#!][^<>]+|[A-Za-z][A-Za-z0-9+.-]*:[^<>]+)>")
@@ -25,7 +25,7 @@ ABSENT = frozenset({"tombstone", "hidden_by_limit"})
 class SlackText:
     """Turns ids into names; `channels` has the names of channels by their ids."""
 
-    def __init__(self, people: People, channels: Mapping[str, str]) -> None:
+    def __init__(self, people: ExportUsers, channels: Mapping[str, str]) -> None:
         self._people = people
         self._channels = channels
 

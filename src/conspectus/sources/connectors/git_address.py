@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput
-from conspectus.sources.web.address_policy import Boundary, Resolve, literal, resolve_name
+from conspectus.sources.web.address_policy import AddressPolicy, Resolve, literal, resolve_name
 from conspectus.text.urls import Url, parse_url
 
 PROTOCOLS = ("https", "ssh", "file")
@@ -48,7 +48,7 @@ def local_or_remote(address: str, protocols: Collection[str]) -> str:
 
 
 async def checked(
-    address: str, *, protocols: Collection[str], boundary: Boundary, resolve: Resolve = resolve_name
+    address: str, *, protocols: Collection[str], boundary: AddressPolicy, resolve: Resolve = resolve_name
 ) -> Remote:
     """The address as git may be given it.
 
@@ -70,7 +70,7 @@ async def checked(
     return _ssh(url, port, user[1], addresses[0])
 
 
-async def _resolved(url: Url, port: int, boundary: Boundary, resolve: Resolve) -> Sequence[str]:
+async def _resolved(url: Url, port: int, boundary: AddressPolicy, resolve: Resolve) -> Sequence[str]:
     """The addresses of the host, every one of which may be asked."""
     if not boundary.may_ask(url.host):
         raise ForbiddenAddress(url.shown)

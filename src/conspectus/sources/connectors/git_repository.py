@@ -12,15 +12,22 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from conspectus.errors import FetchFailed, InvalidInput, NotFound, TooLarge, UnreadableFile
-from conspectus.model.connections import Entry, Listing
+from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
 from conspectus.private import make_folder
 from conspectus.sources.connectors.front_matter import page_id, read_page
 from conspectus.sources.connectors.git_address import PROTOCOLS, checked, local_or_remote
 from conspectus.sources.connectors.git_command import Git
-from conspectus.sources.connectors.page_identity import Difference, File, Row, State, identify, is_page
+from conspectus.sources.connectors.page_identity import (
+    Difference,
+    File,
+    PageIndexState,
+    Row,
+    identify,
+    is_page,
+)
 from conspectus.sources.files.local_files import SKIPPED_FOLDERS, LocalFiles
-from conspectus.sources.web.address_policy import Boundary
+from conspectus.sources.web.address_policy import AddressPolicy
 
 BATCH = 500
 READ_BYTES = 20_000_000
@@ -49,7 +56,7 @@ class Repository:
     branch: str | None = None
     folder: str = ""
     protocols: Collection[str] = PROTOCOLS
-    boundary: Boundary = field(default_factory=Boundary)
+    boundary: AddressPolicy = field(default_factory=AddressPolicy)
 
     def __post_init__(self) -> None:
         local_or_remote(self.address, self.protocols)
@@ -88,8 +95,8 @@ class GitRepository:
         Everything from no cursor, from one that is not ours, and where the commit is not among the ancestors
         any more. Raises FetchFailed, ForbiddenAddress or InvalidInput.
         """
-        before = State.read(cursor)
-        known = before or State()
+        before = PageIndexState.read(cursor)
+        known = before or PageIndexState()
         commit = await self._fetch()
         blobs = await self._tree(commit)
         files = await self._listed(blobs, known.rows)
@@ -101,7 +108,7 @@ class GitRepository:
         ):
             yield listing
 
-    async def fetch(self, entry: Entry) -> NewDocument:
+    async def fetch(self, entry: ConnectorEntry) -> NewDocument:
         """The page as it is in the commit listed last. Raises NotFound, UnreadableFile or TooLarge."""
         if entry.key not in self._blobs:
             raise NotFound("page", entry.key)

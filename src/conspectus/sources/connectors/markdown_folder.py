@@ -11,11 +11,18 @@ from pathlib import Path, PurePosixPath
 from watchfiles import Change, awatch
 
 from conspectus.errors import FetchFailed, InvalidInput, NotFound, UnreadableFile
-from conspectus.model.connections import Entry, Listing
+from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
 from conspectus.ports import FoundFile
 from conspectus.sources.connectors.front_matter import page_id, read_page
-from conspectus.sources.connectors.page_identity import Difference, File, Row, State, identify, is_page
+from conspectus.sources.connectors.page_identity import (
+    Difference,
+    File,
+    PageIndexState,
+    Row,
+    identify,
+    is_page,
+)
 from conspectus.sources.files.local_files import LocalFiles
 from conspectus.text.hashing import content_hash
 
@@ -37,8 +44,8 @@ class MarkdownFolder:
 
         Raises FetchFailed if the folder, or a folder in it, cannot be listed: nothing counts as gone then.
         """
-        before = State.read(cursor)
-        known = before or State()
+        before = PageIndexState.read(cursor)
+        known = before or PageIndexState()
         files = await asyncio.to_thread(self._listed, known.rows)
         keys = identify(known.rows, list(files.values()), {})
         self._paths = {key: path for path, key in keys.items()}
@@ -46,7 +53,7 @@ class MarkdownFolder:
         for listing in difference.listings(everything=before is None, size=self._batch):
             yield listing
 
-    async def fetch(self, entry: Entry) -> NewDocument:
+    async def fetch(self, entry: ConnectorEntry) -> NewDocument:
         """The page as it is now. Raises NotFound where it is gone, UnreadableFile or TooLarge."""
         path = self._paths.get(entry.key)
         if path is None:

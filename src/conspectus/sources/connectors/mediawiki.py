@@ -11,11 +11,17 @@ from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mappi
 from dataclasses import dataclass, replace
 
 from conspectus.errors import NotFound
-from conspectus.model.connections import Entry, Listing
+from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
 from conspectus.sources.connectors.mediawiki_api import Answer, MediaWikiApi
 from conspectus.sources.connectors.mediawiki_contents import Contents
-from conspectus.sources.connectors.mediawiki_state import Page, Site, State, earlier, too_old
+from conspectus.sources.connectors.mediawiki_state import (
+    MediaWikiCursor,
+    Site,
+    WikiPageInfo,
+    earlier,
+    too_old,
+)
 from conspectus.sources.connectors.wikitext import wikitext_to_markdown
 
 BATCH = 500
@@ -56,11 +62,11 @@ class MediaWiki:
         Everything from no cursor, from one that is not ours or was left behind in the middle of everything,
         after a week without a run, and when the namespaces are others. Raises FetchFailed.
         """
-        async for listing in self._listings(State.read(cursor) or State()):
+        async for listing in self._listings(MediaWikiCursor.read(cursor) or MediaWikiCursor()):
             self._contents.expect(listing.entries)
             yield listing
 
-    async def fetch(self, entry: Entry) -> NewDocument:
+    async def fetch(self, entry: ConnectorEntry) -> NewDocument:
         """The page as it is now, or was since it was listed.
 
         Raises NotFound where it is gone or became a redirect, FetchFailed and TooLarge.
@@ -68,7 +74,7 @@ class MediaWiki:
         site = self._site or await self._ask_site()
         answer = await self._contents.of(entry.key)
         with self._api.understood():
-            page = Page.read(answer)
+            page = WikiPageInfo.read(answer)
             if page is None or page.redirect or page.namespace not in site.spaces:
                 raise NotFound("page", entry.key)
             content = answer["revisions"][0]["slots"]["main"]
@@ -91,7 +97,7 @@ class MediaWiki:
                 return self._site
         raise self._api.failed("says nothing of itself")
 
-    async def _listings(self, before: State) -> AsyncIterator[Listing]:
+    async def _listings(self, before: MediaWikiCursor) -> AsyncIterator[Listing]:
         site = await self._ask_site()
         recent = None
         if before.since and before.spaces == site.names and not too_old(before.since, site.now):
@@ -103,7 +109,7 @@ class MediaWiki:
         for listing in await self._changed(site, before, recent):
             yield listing
 
-    async def _everything(self, site: Site, before: State) -> AsyncIterator[Listing]:
+    async def _everything(self, site: Site, before: MediaWikiCursor) -> AsyncIterator[Listing]:
         """All pages, then what happened while they were listed."""
         spaces = before.spaces | site.names
         listed: dict[str, str] = {}
@@ -111,14 +117,14 @@ class MediaWiki:
             async for pages in self._all_pages(namespace):
                 listed |= {page.key: page.revision for page in pages}
                 for entries in self._slices(await self._entries(site, pages)):
-                    yield Listing(entries, State(spaces=spaces).cursor())
+                    yield Listing(entries, MediaWikiCursor(spaces=spaces).cursor())
         recent = await self._recent(site, earlier(site.now, LOOK_BACK))
-        *batches, last = await self._changed(site, State(site.now, spaces, listed), recent)
+        *batches, last = await self._changed(site, MediaWikiCursor(site.now, spaces, listed), recent)
         for listing in batches:
-            yield replace(listing, cursor=State(spaces=spaces).cursor())
+            yield replace(listing, cursor=MediaWikiCursor(spaces=spaces).cursor())
         yield replace(last, complete=True)
 
-    async def _all_pages(self, namespace: int) -> AsyncIterator[Sequence[Page]]:
+    async def _all_pages(self, namespace: int) -> AsyncIterator[Sequence[WikiPageInfo]]:
         asked: dict[str, str | int] = {"gapnamespace": namespace, "gapfilterredir": "nonredirects"}
         async for rows in self._api.rows("pages", generator="allpages", gaplimit="max", **asked, **INFO):
             yield [page for page in self._read(rows) if not page.redirect]
@@ -160,7 +166,7 @@ class MediaWiki:
                 found += [event for event in rows if _matters(event, site)]
         return found
 
-    async def _changed(self, site: Site, before: State, recent: Recent) -> list[Listing]:
+    async def _changed(self, site: Site, before: MediaWikiCursor, recent: Recent) -> list[Listing]:
         """What became of the pages something happened to, without what was listed as it is now."""
         found = self._read(await self._api.pages("pageids", sorted(recent.ids), **INFO))
         found += self._read(await self._api.pages("titles", sorted(recent.titles), **INFO))
@@ -175,12 +181,12 @@ class MediaWiki:
         told = dict(before.seen)
         for some in batches:
             told |= {each.key: each.revision for each in some}
-            listings.append(Listing(some, State(before.since, before.spaces, told).cursor()))
-        end = State(earlier(site.now, LOOK_BACK), site.names, seen)
+            listings.append(Listing(some, MediaWikiCursor(before.since, before.spaces, told).cursor()))
+        end = MediaWikiCursor(earlier(site.now, LOOK_BACK), site.names, seen)
         gone = tuple(sorted(key for key in news if key not in pages))
         return [*listings, Listing(last, end.cursor(), gone, tuple(sorted(before.spaces - site.names)))]
 
-    async def _entries(self, site: Site, pages: Sequence[Page]) -> list[Entry]:
+    async def _entries(self, site: Site, pages: Sequence[WikiPageInfo]) -> list[ConnectorEntry]:
         """Pages with the pages above them: those named before the last slash, where a namespace has such."""
         above = {page.key: page.above for page in pages if page.namespace in site.subpages and page.above}
         known = {page.title: page.key for page in pages}
@@ -188,7 +194,7 @@ class MediaWiki:
         found = self._read(await self._api.pages("titles", missing, **INFO))
         known |= {page.title: page.key for page in found if not page.redirect}
         return [
-            Entry(
+            ConnectorEntry(
                 key=page.key,
                 space=site.spaces[page.namespace],
                 revision=page.revision,
@@ -198,11 +204,11 @@ class MediaWiki:
             for page in pages
         ]
 
-    def _read(self, answers: Iterable[Answer]) -> list[Page]:
+    def _read(self, answers: Iterable[Answer]) -> list[WikiPageInfo]:
         with self._api.understood():
-            return [page for page in map(Page.read, answers) if page is not None]
+            return [page for page in map(WikiPageInfo.read, answers) if page is not None]
 
-    def _slices(self, entries: Sequence[Entry]) -> Iterator[tuple[Entry, ...]]:
+    def _slices(self, entries: Sequence[ConnectorEntry]) -> Iterator[tuple[ConnectorEntry, ...]]:
         for start in range(0, len(entries), self._batch):
             yield tuple(entries[start : start + self._batch])
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from conspectus.errors import TooLarge
-from conspectus.model.connections import Entry
+from conspectus.model.connections import ConnectorEntry
 from conspectus.sources.connectors.mediawiki_api import Answer, MediaWikiApi
 
 AHEAD = 20
@@ -22,7 +22,7 @@ class Contents:
         self._places: dict[str, int] = {}
         self._ahead: dict[str, dict[str, Any]] = {}
 
-    def expect(self, entries: Sequence[Entry]) -> None:
+    def expect(self, entries: Sequence[ConnectorEntry]) -> None:
         """These pages will be asked for, most likely in this order."""
         self._order = [each.key for each in entries]
         self._places = {key: place for place, key in enumerate(self._order)}

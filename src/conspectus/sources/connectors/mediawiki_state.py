@@ -16,7 +16,7 @@ FILE, CATEGORY = 6, 14
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class WikiPageInfo:
     """A page as a listing shows it."""
 
     key: str
@@ -27,7 +27,7 @@ class Page:
     url: str | None
 
     @classmethod
-    def read(cls, answer: Mapping[str, Any]) -> "Page | None":
+    def read(cls, answer: Mapping[str, Any]) -> "WikiPageInfo | None":
         """The page of an answer; nothing where it does not exist."""
         if answer.get("missing") or answer.get("invalid") or not answer.get("pageid"):
             return None
@@ -80,7 +80,7 @@ class Site:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class MediaWikiCursor:
     """A cursor, read: since when to look, the spaces there were, and revisions of what was listed after that.
 
     Without a time, everything has to be listed.
@@ -101,7 +101,7 @@ class State:
         return json.dumps(whole, separators=(",", ":"))
 
     @classmethod
-    def read(cls, cursor: str | None) -> "State | None":
+    def read(cls, cursor: str | None) -> "MediaWikiCursor | None":
         """The state; nothing where there is no cursor, or none that can be read."""
         try:
             given = json.loads(cursor or "")

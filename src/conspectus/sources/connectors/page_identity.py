@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
-from conspectus.model.connections import Entry, Listing
+from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.text.clean import clean
 from conspectus.text.hashing import content_hash
 
@@ -40,7 +40,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class PageIndexState:
     """A cursor, read: the rows by path, the spaces they stand or stood in, and the connector's own mark."""
 
     rows: Mapping[str, Row] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class State:
         return json.dumps(whole, separators=(",", ":"))
 
     @classmethod
-    def read(cls, cursor: str | None) -> "State | None":
+    def read(cls, cursor: str | None) -> "PageIndexState | None":
         """The state; nothing where there is no cursor, or none that can be read."""
         try:
             given = json.loads(cursor or "")
@@ -161,7 +161,7 @@ class _Names:
 class Difference:
     """From what a cursor remembers to the files as they are."""
 
-    before: State
+    before: PageIndexState
     files: Mapping[str, File]
     keys: Mapping[str, str]
     mark: str
@@ -185,19 +185,19 @@ class Difference:
                 current[path] = rows[path]
             yield Listing(
                 self._entries(some, rows),
-                State(current, self.before.spaces | spaces, self.before.mark).cursor(),
+                PageIndexState(current, self.before.spaces | spaces, self.before.mark).cursor(),
             )
         yield Listing(
             self._entries(changed, rows),
-            State(rows, spaces, self.mark).cursor(),
+            PageIndexState(rows, spaces, self.mark).cursor(),
             gone=tuple(sorted(old.keys() - self.keys.values())),
             spaces_gone=tuple(sorted(self.before.spaces - spaces)),
             complete=everything,
         )
 
-    def _entries(self, paths: Sequence[str], rows: Mapping[str, Row]) -> tuple[Entry, ...]:
+    def _entries(self, paths: Sequence[str], rows: Mapping[str, Row]) -> tuple[ConnectorEntry, ...]:
         return tuple(
-            Entry(
+            ConnectorEntry(
                 key=rows[path].key,
                 space=space_of(path),
                 revision=rows[path].revision,

@@ -13,7 +13,7 @@ from conspectus.sources.connectors.markdown_folder import MarkdownFolder
 from conspectus.sources.connectors.mediawiki import MediaWiki
 from conspectus.sources.connectors.mediawiki_api import MediaWikiApi
 from conspectus.sources.files.local_files import LocalFiles
-from conspectus.sources.web.address_policy import Boundary
+from conspectus.sources.web.address_policy import AddressPolicy
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class Connectors:
 
     copies: Path
     files: LocalFiles
-    boundary: Boundary
+    boundary: AddressPolicy
 
     def of(self, connection: Connection, fetcher: Fetcher) -> Connector:
         """The connector of a connection. Raises InvalidInput for a name or an option that is not known."""

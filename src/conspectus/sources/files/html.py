@@ -23,7 +23,7 @@ LONGEST = 2_000_000
 MAIN_SHARE = 0.5
 
 
-class Page(NamedTuple):
+class HtmlPage(NamedTuple):
     """An HTML page as text; `complete` says that it is all visible text, not only the main part."""
 
     title: str
@@ -60,14 +60,14 @@ def rst_title(text: str) -> str:
     return ""
 
 
-def read_html(text: str) -> Page:
+def read_html(text: str) -> HtmlPage:
     """Title and text of a page: its main part as Markdown, or everything visible where that is too little."""
     seen = visible(text.encode("utf-8", errors="replace"), "utf-8")
     everything = seen.text()
     main = "" if seen.depth > DEEPEST or len(text) > LONGEST else _main_part(text)
     enough = len(WORD.findall(main)) >= MAIN_SHARE * len(WORD.findall(everything))
     title = " ".join((seen.title or seen.heading).split())
-    return Page(title, main, False) if main and enough else Page(title, everything or title, True)
+    return HtmlPage(title, main, False) if main and enough else HtmlPage(title, everything or title, True)
 
 
 def _main_part(text: str) -> str:

@@ -18,7 +18,7 @@ from conspectus.errors import TooLarge, UnreadableFile
 from conspectus.ports import FoundFile, ParsedFile
 from conspectus.settings import RECORDS, Settings
 from conspectus.sources.files.ignore import IgnoreRules, rules_above, rules_in
-from conspectus.sources.files.parser_pool import Children, Limits
+from conspectus.sources.files.parser_pool import Children, ParserLimits
 from conspectus.sources.files.parsers import extracted, is_known, parse_text
 from conspectus.sources.plain_text import plain_text, refuse_unsupported
 
@@ -52,7 +52,7 @@ class LocalFiles:
     _children: Children = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        limits = Limits(self.parse_seconds, self.parse_memory_bytes, self.max_unpacked_bytes)
+        limits = ParserLimits(self.parse_seconds, self.parse_memory_bytes, self.max_unpacked_bytes)
         object.__setattr__(self, "_children", Children(limits))
 
     @classmethod

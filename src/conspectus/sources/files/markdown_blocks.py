@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from conspectus.model.records import Json, Place, Syntax
+from conspectus.model.records import Json, Syntax, TextPosition
 
 PAGE_BREAK = "\f"
 _RAISED = re.compile(r"^(?=#{1,6}(?:\s|$)|(?:=+|-+)\s*$)", re.MULTILINE)
@@ -37,7 +37,7 @@ class Extract:
     text: str
     media_type: str
     title: str = ""
-    places: tuple[Place, ...] = ()
+    places: tuple[TextPosition, ...] = ()
     notice: str | None = None
     syntax: Syntax = "markdown"
     author: str | None = None
@@ -45,15 +45,15 @@ class Extract:
     metadata: Mapping[str, Json] = field(default_factory=dict)
 
 
-def paged(text: str, *, first: int | None = 1) -> tuple[str, tuple[Place, ...]]:
+def paged(text: str, *, first: int | None = 1) -> tuple[str, tuple[TextPosition, ...]]:
     """A text without its page breaks, and the pages that began there; none if there was no break."""
     parts = text.split(PAGE_BREAK)
     if len(parts) == 1 or first is None:
         return "".join(parts), ()
-    places: list[Place] = []
+    places: list[TextPosition] = []
     start = 0
     for page, part in enumerate(parts, first):
-        places.append(Place(start, page))
+        places.append(TextPosition(start, page))
         start += len(part)
     return "".join(parts), tuple(places)
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from conspectus.errors import TooLarge, UnreadableFile, UnsupportedContent
-from conspectus.model.records import Place
+from conspectus.model.records import TextPosition
 from conspectus.sources.files.markdown_blocks import Extract
 
 MODULE = "conspectus.sources.files.parser_process"
@@ -35,7 +35,7 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ParserLimits:
     """What reading one file may cost, and how many bytes it may unpack to."""
 
     seconds: int
@@ -47,7 +47,7 @@ class Limits:
 class Children:
     """Children that wait for files. They end with this object, or with the program."""
 
-    limits: Limits
+    limits: ParserLimits
     _idle: "list[_Child]" = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -90,7 +90,7 @@ class Children:
 class _Child:
     """One process, in a session of its own, with no more of this one's environment than it needs."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ParserLimits) -> None:
         self._limits = limits
         self._complaints, path = tempfile.mkstemp()
         Path(path).unlink()
@@ -186,7 +186,9 @@ def _end_all(children: list[_Child]) -> None:
 def _understood(answer: Answer, name: str) -> Extract:
     match answer:
         case {"extract": fields}:
-            places = tuple(Place(p["start"], p["page"], tuple(p["headings"])) for p in fields["places"])
+            places = tuple(
+                TextPosition(p["start"], p["page"], tuple(p["headings"])) for p in fields["places"]
+            )
             return Extract(**{**fields, "places": places})
         case {"size": int(size), "limit": int(limit)}:
             raise TooLarge(f"{name}, unpacked,", size=size, limit=limit)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import pypdfium2
 from pypdfium2.raw import FPDF_ERR_PASSWORD
 
-from conspectus.model.records import Place
+from conspectus.model.records import TextPosition
 from conspectus.sources.files.markdown_blocks import Extract, Refused
 
 BETWEEN = "\n\n"
@@ -81,7 +81,9 @@ def _bookmarks(document: pypdfium2.PdfDocument, pages: int) -> Iterator[tuple[in
             yield index, tuple(path)
 
 
-def _places(pages: Sequence[str], bookmarks: Sequence[tuple[int, tuple[str, ...]]]) -> tuple[Place, ...]:
+def _places(
+    pages: Sequence[str], bookmarks: Sequence[tuple[int, tuple[str, ...]]]
+) -> tuple[TextPosition, ...]:
     """Where each page begins and, if its title stands on the page, where each bookmark leads."""
     starts = [0]
     for page in pages:
@@ -91,13 +93,13 @@ def _places(pages: Sequence[str], bookmarks: Sequence[tuple[int, tuple[str, ...]
         for order, (index, path) in enumerate(bookmarks)
     ]
     marks = sorted([*found, *((start, -1, index, ()) for index, start in enumerate(starts[:-1]))])
-    places: list[Place] = []
+    places: list[TextPosition] = []
     headings: tuple[str, ...] = ()
     for start, _, index, path in marks:
         headings = path or headings
         if places and places[-1].start == start:
             places.pop()
-        places.append(Place(start, index + 1, headings))
+        places.append(TextPosition(start, index + 1, headings))
     return tuple(places)
 
 

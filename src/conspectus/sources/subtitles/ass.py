@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from conspectus.sources.subtitles.cues import NO_CAPTION, NO_TIME, Cue, Reading, clocked
+from conspectus.sources.subtitles.cues import NO_CAPTION, NO_TIME, Cue, ParsedCues, clocked
 
 _ADVANCED = "layer,start,end,style,name,marginl,marginr,marginv,effect,text"
 _TIME = re.compile(r"\s*(-?\d{1,20}):(\d{1,9}):(\d{1,9})(?:[.:,](\d{1,9}))?\s*", re.ASCII)
@@ -19,7 +19,7 @@ _UNTITLED = frozenset({"<untitled>", "default aegisub file", "default file"})
 class _Script:
     """What is known at a line: its section, and the fields of an event."""
 
-    reading: Reading = field(default_factory=Reading)
+    reading: ParsedCues = field(default_factory=ParsedCues)
     section: str = ""
     fields: tuple[str, ...] = tuple(_ADVANCED.split(","))
 
@@ -59,7 +59,7 @@ class _Script:
         self.reading.cues.append(Cue(start, end, text, speaker))
 
 
-def read_ass(text: str) -> Reading:
+def read_ass(text: str) -> ParsedCues:
     """The captions of a script in the order of time, as players show them."""
     script = _Script()
     for line in text.split("\n"):

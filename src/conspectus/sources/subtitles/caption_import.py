@@ -8,7 +8,7 @@ from lxml.etree import LxmlError
 from conspectus.errors import UnreadableFile
 from conspectus.model.records import NewDocument, Period
 from conspectus.model.streams import CaptionTrack, NewCaption
-from conspectus.sources.subtitles.cues import Cue, Reading, video_of
+from conspectus.sources.subtitles.cues import Cue, ParsedCues, video_of
 from conspectus.sources.subtitles.format_detection import reader_of
 from conspectus.sources.subtitles.rolling_captions import unroll
 from conspectus.sources.subtitles.sentences import sentences as put_together
@@ -45,11 +45,11 @@ def captions(text: str, name: str, title: str) -> tuple[tuple[NewDocument, ...],
     return tuple(_document(cue, name, reading.title or title) for cue in reading.cues), reading.notice()
 
 
-def _read(text: str, name: str) -> Reading:
+def _read(text: str, name: str) -> ParsedCues:
     """What the reader of the format found, made fit to be stored."""
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if not plain.strip():
-        return Reading(left=Counter({"empty files": 1}))
+        return ParsedCues(left=Counter({"empty files": 1}))
     reader = reader_of(plain, name)
     if reader is None:
         raise UnreadableFile(name, "no format of captions is recognised")
@@ -65,7 +65,7 @@ def _read(text: str, name: str) -> Reading:
     return reading
 
 
-def _caption(cue: Cue, name: str, reading: Reading) -> NewCaption:
+def _caption(cue: Cue, name: str, reading: ParsedCues) -> NewCaption:
     """A number of the file's own is the key; others say in which file they count."""
     return NewCaption(
         cue.text,

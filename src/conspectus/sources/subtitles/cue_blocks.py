@@ -27,7 +27,7 @@ def never(line: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class CueFormat:
     """How a format writes times, and what times look like that cannot be read.
 
     `is_aside` tells by its first line that a block is no caption; `named` that a name may stand above times.
@@ -39,7 +39,7 @@ class Form:
     named: bool = False
 
 
-def read_blocks(text: str, form: Form) -> tuple[list[Block], int]:
+def read_blocks(text: str, form: CueFormat) -> tuple[list[Block], int]:
     """All cues of a text with the number of lines that belong to none.
 
     A block without times goes on with the cue before it, unless it looks like a cue of its own.
@@ -70,14 +70,14 @@ def _blocks(text: str) -> Iterator[list[str]]:
             block = []
 
 
-def _before(lines: list[str], form: Form) -> int:
+def _before(lines: list[str], form: CueFormat) -> int:
     """How many lines above the first times are neither a name or number nor a header."""
     if not lines or form.is_aside(lines[0]):
         return 0
     return len(lines) - (form.named or lines[-1].strip().isdigit())
 
 
-def _torn(block: list[str], form: Form) -> bool:
+def _torn(block: list[str], form: CueFormat) -> bool:
     """Whether a block was meant as a cue of its own, but has no times that can be read."""
     return block[0].strip().isdigit() or any(form.torn.search(line) for line in block)
 

@@ -43,7 +43,7 @@ class Cue:
 
 
 @dataclass(slots=True)
-class Reading:
+class ParsedCues:
     """The cues of a file in its order, what it calls itself, and how much was left out, by reason.
 
     `numbered` says that the numbers of the cues are the file's own, and tell them apart.

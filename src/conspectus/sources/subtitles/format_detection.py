@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from conspectus.sources.subtitles.ass import read_ass
 from conspectus.sources.subtitles.cue_blocks import ARROW, COMMA
-from conspectus.sources.subtitles.cues import Reading
+from conspectus.sources.subtitles.cues import ParsedCues
 from conspectus.sources.subtitles.json_captions import read_json, read_json_lines
 from conspectus.sources.subtitles.sami import read_sami
 from conspectus.sources.subtitles.scc import read_scc
@@ -16,7 +16,7 @@ from conspectus.sources.subtitles.subviewer import read_subviewer
 from conspectus.sources.subtitles.ttml import is_ttml, read_ttml
 from conspectus.sources.subtitles.webvtt import read_webvtt
 
-Read: TypeAlias = Callable[[str], Reading]
+Read: TypeAlias = Callable[[str], ParsedCues]
 
 ENDINGS: Mapping[str, Read] = {
     ".srt": read_subrip, ".vtt": read_webvtt, ".ass": read_ass, ".ssa": read_ass, ".sbv": read_subviewer,

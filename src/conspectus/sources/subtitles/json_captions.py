@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from conspectus.sources.json_values import NotJson, items, load, mapping, mappings, text_in
-from conspectus.sources.subtitles.cues import NO_TIME, Reading
+from conspectus.sources.subtitles.cues import NO_TIME, ParsedCues
 from conspectus.sources.subtitles.json_items import Item, has_times, item_cue
 
 LISTS = ("captions", "cues", "segments", "transcript", "transcription", "chunks", "subtitles")
@@ -14,7 +14,7 @@ _NO_OBJECT = "items that are no caption, left out"
 _NO_JSON = "lines that are not JSON, left out"
 
 
-def read_json(text: str) -> Reading:
+def read_json(text: str) -> ParsedCues:
     """The captions of one JSON value, or of one a line. Raises ValueError where it is none, or holds none."""
     try:
         value = load(text)
@@ -25,24 +25,24 @@ def read_json(text: str) -> Reading:
     return _whole(value)
 
 
-def read_json_lines(text: str) -> Reading:
+def read_json_lines(text: str) -> ParsedCues:
     """A caption for each line; a line alone may hold a list. Raises ValueError without a JSON object."""
     lines = [line for line in text.split("\n") if line.strip()]
     return read_json(text) if len(lines) == 1 else _lines(text)
 
 
-def _whole(value: object) -> Reading:
+def _whole(value: object) -> ParsedCues:
     reading = _events(value) or _listed(value)
     if reading is None and isinstance(value, dict) and item_cue(value)[0].start is not None:
-        reading = Reading()
+        reading = ParsedCues()
         _take(reading, [value], recognised=False)
     if reading is None:
         raise ValueError("no list of captions is in this JSON")
     return reading
 
 
-def _lines(text: str) -> Reading:
-    reading = Reading()
+def _lines(text: str) -> ParsedCues:
+    reading = ParsedCues()
     good = 0
     for line in text.split("\n"):
         if not line.strip():
@@ -73,12 +73,12 @@ def is_captions(text: str) -> bool:
     return bool(found) and all(map(has_times, found))
 
 
-def _events(value: object) -> Reading | None:
+def _events(value: object) -> ParsedCues | None:
     """YouTube's own form: events with pieces of text; those that only break the line are no captions."""
     events = list(mappings(mapping(value).get("events")))
     if not any(isinstance(event.get("segs"), list) for event in events):
         return None
-    reading = Reading()
+    reading = ParsedCues()
     for event in events:
         words = "".join(text_in(piece, "utf8") or _blank(piece) for piece in mappings(event.get("segs")))
         if words.strip():
@@ -92,12 +92,12 @@ def _blank(piece: Item) -> str:
     return blank if isinstance(blank, str) else ""
 
 
-def _listed(value: object) -> Reading | None:
+def _listed(value: object) -> ParsedCues | None:
     found, name = _list_in(value)
     if found is None:
         return None
     described = mapping(value)
-    reading = Reading(
+    reading = ParsedCues(
         title=text_in(described, "title").strip(),
         language=text_in(described, "language", "lang", "language_code").strip() or None,
     )
@@ -117,7 +117,7 @@ def _list_in(value: object) -> tuple[list[object] | None, str]:
     return None, ""
 
 
-def _take(reading: Reading, values: Iterable[object], *, recognised: bool) -> None:
+def _take(reading: ParsedCues, values: Iterable[object], *, recognised: bool) -> None:
     for value in values:
         if not isinstance(value, dict):
             reading.left[_NO_OBJECT] += 1

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 
 from conspectus.sources.subtitles.cue_markup import without_comments
-from conspectus.sources.subtitles.cues import NO_TIME, Cue, Reading
+from conspectus.sources.subtitles.cues import NO_TIME, Cue, ParsedCues
 
 _TAG = re.compile(r"<(/?[A-Za-z][^<>]*|![^<>]*)>")
 _ATTRIBUTE = re.compile(r"([A-Za-z]++)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'>]++))")
@@ -29,7 +29,7 @@ class _Sami:
     """Where the reading stands: the time of the last SYNC, the class of the last P, and all tracks."""
 
     languages: dict[str, str]
-    reading: Reading
+    reading: ParsedCues
     now: float | None = None
     inside: bool = False
     name: str = ""
@@ -87,12 +87,12 @@ class _Sami:
             self._close(name, track, None)
 
 
-def read_sami(text: str) -> Reading:
+def read_sami(text: str) -> ParsedCues:
     """The captions of all classes, in the order of time; the last ones have no end."""
     named = ((name.lower(), _LANGUAGE.search(style)) for name, style in _CLASS.findall(text[:100_000]))
     languages = {name: found[1] for name, found in named if found}
     title = _TITLE.search(text[:100_000])
-    reading = Reading(title=html.unescape(title[1]).strip() if title else "")
+    reading = ParsedCues(title=html.unescape(title[1]).strip() if title else "")
     sami = _Sami(languages, reading)
     for number, part in enumerate(_TAG.split(without_comments(text))):
         (sami.tag if number % 2 else sami.text)(part)

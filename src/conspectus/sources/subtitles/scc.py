@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-from conspectus.sources.subtitles.cues import NO_CAPTION, Cue, Reading
+from conspectus.sources.subtitles.cues import NO_CAPTION, Cue, ParsedCues
 from conspectus.sources.subtitles.scc_characters import EXTENDED, PLAIN, SPECIAL
 
 _LINE = re.compile(r"\s*(\d{1,9}):(\d{1,9}):(\d{1,9})([:;.,])(\d{1,9})\s+(\S.*)", re.ASCII)
@@ -29,11 +29,11 @@ class Screen:
 
 
 @dataclass(slots=True)
-class Channel:
+class CaptionChannel:
     """One of the two channels of captions: its mode, its cursor, what is shown and what is prepared."""
 
     track: str
-    reading: Reading
+    reading: ParsedCues
     mode: str = "pop"
     row: int = 14
     column: int = 0
@@ -109,7 +109,7 @@ _MODES = {0x20: "pop", 0x29: "paint", 0x2A: "text", 0x2B: "text"}
 class _Player:
     """Both channels, which of them is written to, and the code before, since codes are sent twice."""
 
-    channels: tuple[Channel, Channel]
+    channels: tuple[CaptionChannel, CaptionChannel]
     current: int = 0
     before: tuple[int, int] | None = None
 
@@ -143,10 +143,10 @@ class _Player:
             channel.column = min(channel.column + code - 0x20, _LAST_COLUMN)
 
 
-def read_scc(text: str) -> Reading:
+def read_scc(text: str) -> ParsedCues:
     """The captions of both channels; a caption lasts until the screen changes."""
-    reading = Reading()
-    player = _Player((Channel("", reading), Channel("2", reading)))
+    reading = ParsedCues()
+    player = _Player((CaptionChannel("", reading), CaptionChannel("2", reading)))
     for line in text.split("\n"):
         found = _LINE.fullmatch(line)
         if found:
@@ -161,7 +161,7 @@ def read_scc(text: str) -> Reading:
     return reading
 
 
-def _play(player: _Player, line: re.Match[str], reading: Reading) -> None:
+def _play(player: _Player, line: re.Match[str], reading: ParsedCues) -> None:
     frame = _frame(*(int(part) for part in line.group(1, 2, 3, 5)), dropped=line[4] != ":")
     for number, word in enumerate(line[6].split()):
         if not _WORD.fullmatch(word):

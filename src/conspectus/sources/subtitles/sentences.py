@@ -20,7 +20,7 @@ CUES: Final = "cues"
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SentenceLimits:
     """The most characters and seconds of a sentence, and the longest pause inside, in seconds."""
 
     characters: int
@@ -28,8 +28,8 @@ class Limits:
     pause: float
 
 
-MARKED: Final = Limits(500, 60.0, 4.0)
-UNMARKED: Final = Limits(200, 20.0, 1.0)
+MARKED: Final = SentenceLimits(500, 60.0, 4.0)
+UNMARKED: Final = SentenceLimits(200, 20.0, 1.0)
 
 
 def sentences(cues: Iterable[Cue], name: str) -> tuple[NewCaption, ...]:
@@ -61,7 +61,7 @@ class _Sentence:
         self.length += len(space) + len(piece)
         self.end = end
 
-    def takes(self, piece: str, cue: Cue, script: Script, limits: Limits) -> bool:
+    def takes(self, piece: str, cue: Cue, script: Script, limits: SentenceLimits) -> bool:
         """Whether a piece still belongs to it."""
         if not self.parts:
             return True
@@ -72,7 +72,7 @@ class _Sentence:
             return False
         return cue is last or self._is_near(last, cue, limits)
 
-    def _is_near(self, last: Cue, cue: Cue, limits: Limits) -> bool:
+    def _is_near(self, last: Cue, cue: Cue, limits: SentenceLimits) -> bool:
         """Whether the next cue comes soon, not before the last one, and not too long after the first."""
         starts, before = second_of(cue.start), second_of(last.start)
         first = second_of(self.marks[0][1].start)
@@ -112,7 +112,7 @@ def _of_track(cues: list[Cue]) -> Iterator[_Sentence]:
         yield current
 
 
-def _pieces(cue: Cue, script: Script, limits: Limits) -> Iterator[tuple[str, End, bool]]:
+def _pieces(cue: Cue, script: Script, limits: SentenceLimits) -> Iterator[tuple[str, End, bool]]:
     """The pieces of a cue, how each ends, and whether somebody else begins to speak with it."""
     for turn, other in turns(cue.text, script):
         begins = other

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import Final
 
-from conspectus.sources.subtitles.cues import NO_TEXT, Cue, Reading, Time, second_of, video_of
+from conspectus.sources.subtitles.cues import NO_TEXT, Cue, ParsedCues, Time, second_of, video_of
 from conspectus.text.clean import clean
 
 LONGEST: Final = 1_000_000 * 3600.0
@@ -19,7 +19,7 @@ _SAME_KEY = "captions whose own keys do not tell them apart, named anew"
 _SAME_NUMBER = "captions whose own numbers do not tell them apart, counted anew"
 
 
-def tidy(reading: Reading) -> None:
+def tidy(reading: ParsedCues) -> None:
     """Keep the cues with text, each once; all of them get a number, and what was done is counted."""
     _name(reading)
     _number(reading)
@@ -40,7 +40,7 @@ def tidy(reading: Reading) -> None:
     reading.cues = kept
 
 
-def _number(reading: Reading) -> None:
+def _number(reading: ParsedCues) -> None:
     """Number them from 1 in each recording, in their order, unless all have numbers of their own."""
     recordings: dict[object, list[Cue]] = {}
     for place, cue in enumerate(reading.cues, 1):
@@ -50,7 +50,7 @@ def _number(reading: Reading) -> None:
     reading.numbered = numbered == [True]
 
 
-def _name(reading: Reading) -> None:
+def _name(reading: ParsedCues) -> None:
     """Keep the keys of the file where no two are the same."""
     given = [cue.key for cue in reading.cues if cue.key is not None]
     if len(set(given)) < len(given):

@@ -9,7 +9,7 @@ from fractions import Fraction
 from lxml import etree
 
 from conspectus.sources.subtitles.cue_markup import without_comments
-from conspectus.sources.subtitles.cues import NO_TIME, Cue, Reading
+from conspectus.sources.subtitles.cues import NO_TIME, Cue, ParsedCues
 from conspectus.sources.subtitles.ttml_times import Clock, Interval
 
 _ROOTS = frozenset({"tt", "transcript", "timedtext"})
@@ -29,7 +29,7 @@ def is_ttml(text: str) -> bool:
     return root[1] != "transcript" or _TIMED.search(head) is not None
 
 
-def read_ttml(text: str) -> Reading:
+def read_ttml(text: str) -> ParsedCues:
     """The captions of an XML text. Raises ValueError (or LxmlError) for what is no such XML."""
     if _ENTITY.search(text):
         raise ValueError("declares entities, which are not expanded")
@@ -67,12 +67,12 @@ class _Document:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._open = [_Open(Interval())]
-        self._reading = Reading()
+        self._reading = ParsedCues()
         self._agents: dict[str, str] = {}
         self._agent = ""
         self._escaped = False
 
-    def read(self, root: etree._Element) -> Reading:
+    def read(self, root: etree._Element) -> ParsedCues:
         self._reading.language = _attributes(root).get("lang")
         self._escaped = _name(root) == "transcript"
         for event, element in etree.iterwalk(root, events=("start", "end", "comment", "pi")):

@@ -2,22 +2,22 @@
 
 import re
 
-from conspectus.sources.subtitles.cue_blocks import ARROW, TORN_ARROW, Form, read_blocks
+from conspectus.sources.subtitles.cue_blocks import ARROW, TORN_ARROW, CueFormat, read_blocks
 from conspectus.sources.subtitles.cue_markup import spoken
-from conspectus.sources.subtitles.cues import NO_CAPTION, Cue, Reading
+from conspectus.sources.subtitles.cues import NO_CAPTION, Cue, ParsedCues
 
 _ASIDE = re.compile(r"(?:\ufeff?WEBVTT|NOTE|STYLE|REGION)(?:\s.*|:.*|)", re.DOTALL)
 _TITLE = re.compile(r"\ufeff?WEBVTT[ \t]+(?:-[ \t]*)?(\S.*)")
 _WORD = re.compile(r"<\d[\d:.]*><c")
 _FIELD = re.compile(r"(Title|Language)[ \t]*:[ \t]*(\S.*)", re.IGNORECASE)
 
-WEBVTT = Form(ARROW, TORN_ARROW, lambda line: _ASIDE.fullmatch(line) is not None, named=True)
+WEBVTT = CueFormat(ARROW, TORN_ARROW, lambda line: _ASIDE.fullmatch(line) is not None, named=True)
 
 
-def read_webvtt(text: str) -> Reading:
+def read_webvtt(text: str) -> ParsedCues:
     """The cues of a WebVTT text; a cue of several voices becomes one for each."""
     blocks, stray = read_blocks(text, WEBVTT)
-    reading = Reading()
+    reading = ParsedCues()
     for block in blocks:
         raw = "\n".join(block.lines)
         timed = _WORD.search(raw) is not None

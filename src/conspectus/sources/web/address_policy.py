@@ -66,7 +66,7 @@ def literal(host: str) -> Address | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Boundary:
+class AddressPolicy:
     """What may be asked: the public internet, and the names and networks that the operator allows.
 
     An allowed name may lead anywhere; a name of the local network needs an allowed network otherwise.
@@ -76,7 +76,7 @@ class Boundary:
     networks: tuple[Network, ...] = ()
 
     @classmethod
-    def from_entries(cls, entries: Iterable[str]) -> "Boundary":
+    def from_entries(cls, entries: Iterable[str]) -> "AddressPolicy":
         """From names, addresses and networks as text. Raises InvalidInput."""
         names, networks = set(), []
         for entry in filter(None, map(str.strip, entries)):
@@ -125,7 +125,7 @@ class Connections(httpcore.AsyncNetworkBackend):
     """
 
     def __init__(
-        self, boundary: Boundary, *, resolve: Resolve, below: httpcore.AsyncNetworkBackend | None = None
+        self, boundary: AddressPolicy, *, resolve: Resolve, below: httpcore.AsyncNetworkBackend | None = None
     ) -> None:
         self._boundary = boundary
         self._resolve = resolve

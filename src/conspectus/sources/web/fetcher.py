@@ -17,7 +17,7 @@ import httpx
 
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput, TooLarge
 from conspectus.ports.web import Fetched
-from conspectus.sources.web.address_policy import Boundary, Connections, Resolve, resolve_name
+from conspectus.sources.web.address_policy import AddressPolicy, Connections, Resolve, resolve_name
 from conspectus.sources.web.unpacking import Unpacker, Unreadable
 from conspectus.text.urls import Url, parse_url
 
@@ -82,7 +82,7 @@ class WebFetcher:
         certificates: ssl.SSLContext | None = None,
     ) -> None:
         self._limits = limits
-        boundary = Boundary.from_entries(limits.allow)
+        boundary = AddressPolicy.from_entries(limits.allow)
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=certificates or trusted(),
             max_connections=CONNECTIONS,

@@ -14,7 +14,7 @@ from typing import Final
 import httpcore
 
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput
-from conspectus.sources.web.address_policy import Boundary, Connections, Resolve, resolve_name
+from conspectus.sources.web.address_policy import AddressPolicy, Connections, Resolve, resolve_name
 from conspectus.sources.web.fetcher import TRANSPORT_ERRORS, trusted
 from conspectus.text.urls import Url, parse_url
 
@@ -31,7 +31,7 @@ class WebhookPoster:
 
     def __init__(
         self,
-        boundary: Boundary,
+        boundary: AddressPolicy,
         *,
         key: str = "",
         seconds: float = 10.0,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conspectus.text.replies.history import NOBODY, Floats, Integers, Past
-from conspectus.text.replies.message_parsing import Reading
+from conspectus.text.replies.message_parsing import MessageParser
 
 Truths = NDArray[np.bool_]
 Figures = Floats | Integers | Truths | float
@@ -31,7 +31,7 @@ class Features:
     start: Mapping[str, float]
 
 
-def features(past: Past, reading: Reading, author: str | None, at: float) -> Features:
+def features(past: Past, reading: MessageParser, author: str | None, at: float) -> Features:
     """The figures of a new message, given at least one that is remembered."""
     me = past.people.find(author)
     mine = past["author"] == me if me != NOBODY else np.zeros(len(past), dtype=bool)
@@ -74,7 +74,7 @@ def _elapsed(past: Past, at: float) -> tuple[Floats, float]:
     return np.log1p(seconds), math.log1p(float(recent.mean())) if len(recent) else math.nan
 
 
-def _message(past: Past, reading: Reading, last: int | None, since: float | None) -> dict[str, float]:
+def _message(past: Past, reading: MessageParser, last: int | None, since: float | None) -> dict[str, float]:
     return {
         "i_name": float(reading.surest),
         "stranger": float(reading.stranger),
@@ -114,7 +114,7 @@ def _nearness(past: Past, since: Floats, pace: float) -> dict[str, Figures]:
     }
 
 
-def _naming(past: Past, reading: Reading, me: int) -> dict[str, Figures]:
+def _naming(past: Past, reading: MessageParser, me: int) -> dict[str, Figures]:
     """Who names whom, from -1 or 0 to the surest way."""
     named = np.zeros(len(past.people) + 1)
     for person, how in reading.named.items():
@@ -157,7 +157,7 @@ def _persons(past: Past, me: int, mine: Truths, last: int | None) -> dict[str, F
     }
 
 
-def _alikeness(past: Past, reading: Reading) -> dict[str, Figures]:
+def _alikeness(past: Past, reading: MessageParser) -> dict[str, Figures]:
     """The rare words in common; words in more than a quarter of the messages say nothing."""
     shared, rarest = [0.0] * len(past), [0.0] * len(past)
     most = _RARE * len(past) + 2
@@ -173,7 +173,7 @@ def _alikeness(past: Past, reading: Reading) -> dict[str, Figures]:
     return {"shared": np.array(shared), "similar": np.array(shared) / norms, "rarest": np.array(rarest)}
 
 
-def _conversations(past: Past, reading: Reading, mine: Truths, shared: Figures) -> dict[str, Figures]:
+def _conversations(past: Past, reading: MessageParser, mine: Truths, shared: Figures) -> dict[str, Figures]:
     """The conversation that each message belongs to, as far as it is known."""
     thread = past["thread"]
     _, members = np.unique(thread, return_inverse=True)
@@ -189,6 +189,6 @@ def _conversations(past: Past, reading: Reading, mine: Truths, shared: Figures) 
     }
 
 
-def _target(reading: Reading) -> int:
+def _target(reading: MessageParser) -> int:
     """The person whom a message most surely speaks to."""
     return max(reading.named, key=lambda person: reading.named[person], default=NOBODY)

@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from conspectus.text.replies.message_parsing import Reading
-from conspectus.text.replies.people import Naming, People
+from conspectus.text.replies.message_parsing import MessageParser
+from conspectus.text.replies.people import NameMatcher, Participants
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -43,15 +43,15 @@ class Past:
     def __init__(self, memory: int) -> None:
         self.memory = memory
         self.first = 0
-        self.people = People()
+        self.people = Participants()
         self.keys: list[str] = []
         self.answers: list[str | None] = []
         self.roots: list[str] = []
         self.usage: dict[str, list[int]] = {}
-        self.naming: defaultdict[int, dict[int, Naming]] = defaultdict(dict)
+        self.naming: defaultdict[int, dict[int, NameMatcher]] = defaultdict(dict)
         self.turn = 0
         self._threads = 0
-        self._readings: list[Reading] = []
+        self._readings: list[MessageParser] = []
         self._integers = np.zeros((len(_COLUMNS), memory), dtype=np.int64)
         self._floats = np.full((2, memory), math.nan)
         self._columns = dict(zip(_COLUMNS, self._integers, strict=True))
@@ -74,7 +74,9 @@ class Past:
         seconds: Floats = self._floats[1, self.memory - len(self.keys) :]
         return seconds
 
-    def add(self, key: str, author: str | None, at: float, *, reading: Reading, answers: str | None) -> None:
+    def add(
+        self, key: str, author: str | None, at: float, *, reading: MessageParser, answers: str | None
+    ) -> None:
         """Remember a message; `answers` is the key of the one that it answers."""
         me = self.people.join(author)
         place = self.keys.index(answers) if answers in self.keys else None
@@ -108,7 +110,7 @@ class Past:
         self._threads += 1
         return self._threads, root
 
-    def _note(self, me: int, thread: int, reading: Reading) -> None:
+    def _note(self, me: int, thread: int, reading: MessageParser) -> None:
         """Count a new message with those that it follows."""
         authors = self["author"]
         if me != NOBODY:
@@ -117,7 +119,7 @@ class Past:
             self["later_to_author"][authors == person] += 1
         self["later_in_thread"][self["thread"] == thread] += 1
 
-    def _enter(self, reading: Reading) -> None:
+    def _enter(self, reading: MessageParser) -> None:
         sequence = self.first + len(self.keys)
         for word in reading.words:
             self.usage.setdefault(word, []).append(sequence)
@@ -142,8 +144,8 @@ class Past:
         self.first += 1
 
 
-def _talking(me: int, answered: int, reading: Reading) -> tuple[int, int]:
+def _talking(me: int, answered: int, reading: MessageParser) -> tuple[int, int]:
     """Whom a message names most surely, and to whom its author is talking."""
     named = reading.named
     addressee = max(named, key=lambda person: named[person], default=STRANGER if reading.stranger else NOBODY)
-    return addressee, addressee if reading.surest >= Naming.LAST and addressee != me else answered
+    return addressee, addressee if reading.surest >= NameMatcher.LAST and addressee != me else answered

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from conspectus.text.replies.people import FUNCTION_WORDS, LONGEST_NAME, Naming, People, addressed
+from conspectus.text.replies.people import FUNCTION_WORDS, LONGEST_NAME, NameMatcher, Participants, addressed
 
 LONGEST = 1000
 MOST_WORDS = 60
@@ -38,7 +38,7 @@ class Utterance:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class MessageParser:
     """The beginning of a message, read.
 
     `named` has the remembered people that it names, `stranger` says that it addresses somebody else.
@@ -46,7 +46,7 @@ class Reading:
 
     words: tuple[str, ...]
     length: int
-    named: Mapping[int, Naming]
+    named: Mapping[int, NameMatcher]
     stranger: bool
     asks: bool
     commands: bool
@@ -55,23 +55,23 @@ class Reading:
     reacts: bool
 
     @property
-    def surest(self) -> Naming:
+    def surest(self) -> NameMatcher:
         """How it names the person whom it most surely speaks to."""
-        return max(self.named.values(), default=Naming.ADDRESSED if self.stranger else Naming.NOT)
+        return max(self.named.values(), default=NameMatcher.ADDRESSED if self.stranger else NameMatcher.NOT)
 
 
-def read(text: str, people: People, usage: Mapping[str, Sequence[int]]) -> Reading:
+def read(text: str, people: Participants, usage: Mapping[str, Sequence[int]]) -> MessageParser:
     """Read a message; `usage` has the remembered messages that hold a word."""
     text = text[:LONGEST]
     pieces = [piece[:LONGEST_NAME] for piece in text.casefold().split()[:MOST_WORDS]]
     named = people.named(pieces, usage)
-    target = addressed(pieces) if Naming.ADDRESSED not in named.values() else None
+    target = addressed(pieces) if NameMatcher.ADDRESSED not in named.values() else None
     meant = None if target is None else people.resembling(target)
     if meant is not None:
-        named[meant] = Naming.ADDRESSED
-    spoken = pieces[1:] if target is not None or Naming.ADDRESSED in named.values() else pieces
+        named[meant] = NameMatcher.ADDRESSED
+    spoken = pieces[1:] if target is not None or NameMatcher.ADDRESSED in named.values() else pieces
     words = list(_words(" ".join(spoken)))
-    return Reading(
+    return MessageParser(
         words=tuple(dict.fromkeys(word for word in words if word not in FUNCTION_WORDS)),
         length=len(words),
         named=named,

@@ -16,7 +16,7 @@ _TRAILING = ":,;.!?>)\"'`*\u2026\uff0c\uff1a\u3001"
 _ADDRESSING = ":,;>\uff0c\uff1a\u3001"
 
 
-class Naming(IntEnum):
+class NameMatcher(IntEnum):
     """How a message names a person: the surer that it speaks to that person, the higher."""
 
     NOT = 0
@@ -27,7 +27,7 @@ class Naming(IntEnum):
     ADDRESSED = 5
 
 
-class People:
+class Participants:
     """The authors of the remembered messages as small numbers, which are used again."""
 
     def __init__(self) -> None:
@@ -72,13 +72,13 @@ class People:
         self._free.append(number)
         return True
 
-    def named(self, pieces: Sequence[str], usage: Mapping[str, Sequence[int]]) -> dict[int, Naming]:
+    def named(self, pieces: Sequence[str], usage: Mapping[str, Sequence[int]]) -> dict[int, NameMatcher]:
         """Whom a text names, given in lower case and cut at white space, and how.
 
         `usage` has the remembered messages that hold a word: a name that is also a word counts only where
         a mark or its place says that it is meant.
         """
-        found: dict[int, Naming] = {}
+        found: dict[int, NameMatcher] = {}
         bare = tuple(_bare(piece) for piece in pieces)
         for place, first in enumerate(bare):
             for name, number in self._by_first.get(first, ()):
@@ -86,7 +86,7 @@ class People:
                 if bare[place:end] != name:
                     continue
                 how = _how(pieces, place, end)
-                if how >= Naming.MARKED or not _is_word(" ".join(name), usage):
+                if how >= NameMatcher.MARKED or not _is_word(" ".join(name), usage):
                     found[number] = max(how, found.get(number, how))
         return found
 
@@ -116,14 +116,18 @@ def _bare(piece: str) -> str:
     return piece.lstrip(_LEADING).rstrip(_TRAILING) or piece
 
 
-def _how(pieces: Sequence[str], start: int, end: int) -> Naming:
+def _how(pieces: Sequence[str], start: int, end: int) -> NameMatcher:
     marked = pieces[start].startswith(("@", "<@"))
     if start == 0:
         apart = end < len(pieces) and pieces[end] in _ADDRESSING
-        return Naming.ADDRESSED if marked or apart or pieces[end - 1][-1] in _ADDRESSING else Naming.FIRST
+        return (
+            NameMatcher.ADDRESSED
+            if marked or apart or pieces[end - 1][-1] in _ADDRESSING
+            else NameMatcher.FIRST
+        )
     if marked:
-        return Naming.MARKED
-    return Naming.LAST if end == len(pieces) else Naming.INSIDE
+        return NameMatcher.MARKED
+    return NameMatcher.LAST if end == len(pieces) else NameMatcher.INSIDE
 
 
 def _is_word(name: str, usage: Mapping[str, Sequence[int]]) -> bool:

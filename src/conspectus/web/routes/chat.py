@@ -16,7 +16,7 @@ from conspectus.web.chat_registry import ChatStreams
 from conspectus.web.chat_response import whole
 from conspectus.web.chat_stream import ChatStream
 from conspectus.web.deps import EngineOf, IdInPath, without_limits
-from conspectus.web.openai_chat import Chunks, Wanted, completion
+from conspectus.web.openai_chat import Chunks, CompletionRequest, completion
 from conspectus.web.openapi import Responses, Section, problems
 from conspectus.web.problem_details import failed, shown
 from conspectus.web.schemas.chat import ChatAnswer, ChatBody
@@ -121,7 +121,7 @@ async def complete(
     stream = await _begun(asked, request, engine, streams, resumable=False)
     name = engine.chat_model or ""
     most = asked.allocation.answer
-    wanted = Wanted(f"chatcmpl-{stream.id}", name, most, body.stops, usage=body.wants_usage)
+    wanted = CompletionRequest(f"chatcmpl-{stream.id}", name, most, body.stops, usage=body.wants_usage)
     if body.stream:
         return EventStream(
             stream, Chunks(wanted), streams.settings, head_after=BEFORE_THE_HEAD, refuse=_refused(request)

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import Query
 
-from conspectus.model.access import Grant, Grantee, GranteeKind
+from conspectus.model.access import Grant, GranteeKind, Principal
 from conspectus.web.deps import CollectionName, EngineOf, NamedInQuery
 from conspectus.web.openapi import Section, problems
 from conspectus.web.schemas.base import IDENTIFIER
@@ -25,7 +25,7 @@ async def list_grants(
 @router.put("", response_model=GrantAnswer, responses=problems())
 async def put_grant(collection: CollectionName, body: GrantBody, engine: EngineOf) -> Grant:
     """Give a role, in place of another one of the same grantee there."""
-    grantee = Grantee(body.grantee.kind, body.grantee.id)
+    grantee = Principal(body.grantee.kind, body.grantee.id)
     return await engine.grant(collection, grantee, body.role, source=body.source)
 
 
@@ -39,5 +39,5 @@ async def revoke_grant(
     source: NamedInQuery = None,
 ) -> RevokedAnswer:
     """Take a role away for the very next request."""
-    taken = await engine.revoke(collection, Grantee(kind, grantee), source=source)
+    taken = await engine.revoke(collection, Principal(kind, grantee), source=source)
     return RevokedAnswer(revoked=taken)

@@ -15,11 +15,11 @@ from conspectus.model.graph import (
     GraphState,
     GraphSummary,
     GraphWritten,
-    Neighbour,
+    Neighbor,
     Node,
     NodeHit,
     NodePage,
-    Walk,
+    Traversal,
 )
 from conspectus.model.records import Source
 from conspectus.web.deps import After, EngineOf, Limit, Unhurried
@@ -60,7 +60,7 @@ FORMS: Responses = {200: {"content": {kind: {} for kind in MEDIA_TYPES.values()}
 
 
 @dataclass(frozen=True, slots=True)
-class Walking:
+class TraversalQuery:
     """How far to walk, and over which edges."""
 
     hops: Annotated[int, Query(ge=-INT64, lt=INT64, description="How far.")] = 1
@@ -76,9 +76,9 @@ class Walking:
     skip: Whole = 0
     limit: Whole = 100
 
-    def walk(self) -> Walk:
+    def walk(self) -> Traversal:
         """As the engine takes it."""
-        return Walk(
+        return Traversal(
             self.hops,
             tuple(self.types or ()),
             self.min_weight,
@@ -181,8 +181,8 @@ async def get_node(of: OfGraph, node: NodeInQuery, engine: EngineOf) -> Node:
 
 @router.get(f"{GRAPH}/neighbours", response_model=list[NeighbourAnswer], responses=problems())
 async def neighbours(
-    of: OfGraph, node: NodeInQuery, walking: Annotated[Walking, Depends()], engine: EngineOf
-) -> Sequence[Neighbour]:
+    of: OfGraph, node: NodeInQuery, walking: Annotated[TraversalQuery, Depends()], engine: EngineOf
+) -> Sequence[Neighbor]:
     """What a node is connected with, near first, each with the best way there."""
     return await engine.neighbours(node, walking.walk(), **of.told)
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import Query
 
-from conspectus.model.graph import Found, Linking, NameCount, Node, NodeEvent
+from conspectus.model.graph import EntityCount, EntityLink, Mention, Node, NodeEvent
 from conspectus.model.records import Collection
 from conspectus.web.deps import CollectionName, EngineOf, NamedInQuery, Unhurried
 from conspectus.web.graphs import GRAPH, OfGraph
@@ -39,7 +39,7 @@ async def list_names(
     begins: Annotated[str, Query(max_length=NAME)] = "",
     limit: Annotated[int, Query(ge=-INT64, lt=INT64)] = 100,
     source: NamedInQuery = None,
-) -> Sequence[NameCount]:
+) -> Sequence[EntityCount]:
     """The names that passages mention, of those that can be seen, the most frequent first."""
     return await engine.names(collection=collection, begins=begins, limit=limit, source=source)
 
@@ -57,13 +57,13 @@ async def settle_names(collection: CollectionName, engine: EngineOf) -> ReadAnsw
 
 
 @router.post(f"{NAMES}/find", response_model=list[FoundAnswer], responses=problems())
-async def find_names(collection: CollectionName, body: NameTextBody, engine: EngineOf) -> Sequence[Found]:
+async def find_names(collection: CollectionName, body: NameTextBody, engine: EngineOf) -> Sequence[Mention]:
     """The names in a text, as they are found in passages."""
     return await engine.find_names(body.text, collection=collection)
 
 
 @router.post(f"{GRAPH}/link", response_model=list[LinkingAnswer], responses=problems())
-async def link(of: OfGraph, body: LinkBody, engine: EngineOf) -> Sequence[Linking]:
+async def link(of: OfGraph, body: LinkBody, engine: EngineOf) -> Sequence[EntityLink]:
     """Which nodes the names in a text mean, each with its candidates."""
     return await engine.link(body.text, **of.told, mention=body.mention, threshold=body.threshold)
 

@@ -7,15 +7,15 @@ from typing import Annotated
 from fastapi import Depends, Query, Response
 
 from conspectus.model.memory import (
-    ForgetReceipt,
-    Forgetting,
     Memory,
     MemoryClass,
     MemoryPage,
+    MemoryReceipt,
+    MemoryRetrieval,
+    MemorySelection,
     MemoryWindow,
+    MemoryWritten,
     RecentMemory,
-    Recollection,
-    Remembered,
 )
 from conspectus.model.records import Written
 from conspectus.web.deps import (
@@ -59,7 +59,7 @@ Most = Annotated[int | None, Query(ge=-INT64, lt=INT64)]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class MemoryPartBody:
     """Which memories of a scope, and which page of them."""
 
     kind: Annotated[MemoryClass | None, Query(description="Only those of this class.")] = None
@@ -78,7 +78,7 @@ class Part:
     responses=problems(),
     dependencies=[Unhurried],
 )
-async def remember(body: MemoriesBody, engine: EngineOf, noting: NotingOf) -> Sequence[Remembered]:
+async def remember(body: MemoriesBody, engine: EngineOf, noting: NotingOf) -> Sequence[MemoryWritten]:
     """Store memories, word for word; they can be recalled at once."""
     memories, scope = [each.memory() for each in body.memories], body.scope()
     with noting(each.key for each in memories):
@@ -87,7 +87,7 @@ async def remember(body: MemoriesBody, engine: EngineOf, noting: NotingOf) -> Se
 
 @router.get(MEMORIES, response_model=MemoryPageAnswer, responses=problems())
 async def list_memories(
-    whose: OfScope, where: Selected, part: Annotated[Part, Depends()], engine: EngineOf
+    whose: OfScope, where: Selected, part: Annotated[MemoryPartBody, Depends()], engine: EngineOf
 ) -> MemoryPage:
     """A page of memories in the order in which they were said."""
     return await engine.memories(**whose.told, where=where, **asdict(part))
@@ -101,7 +101,7 @@ async def count_memories(body: MemoryCountBody, engine: EngineOf) -> CountAnswer
 
 
 @router.post(f"{MEMORIES}/recall", response_model=RecollectionAnswer, responses=problems())
-async def recall(body: RecallBody, engine: EngineOf) -> Recollection:
+async def recall(body: RecallBody, engine: EngineOf) -> MemoryRetrieval:
     """The memories that answer a question, best first."""
     return await engine.recall(body.question())
 
@@ -163,6 +163,6 @@ async def update_memory(
 )
 async def forget_memory(
     memory: MemoryId, whose: OfScope, engine: EngineOf, *, purge: Purge = False
-) -> ForgetReceipt:
+) -> MemoryReceipt:
     """Delete a memory with its versions; one that the scope does not have counts as nothing."""
-    return await engine.forget(Forgetting(ids=(memory,)), **whose.told, purge=purge)
+    return await engine.forget(MemorySelection(ids=(memory,)), **whose.told, purge=purge)

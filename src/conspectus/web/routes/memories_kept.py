@@ -8,10 +8,10 @@ from fastapi import Depends, Query, Response
 from conspectus.model.memory import (
     MEMORY,
     ConversationSummary,
-    ForgetReceipt,
     MemoryExport,
+    MemoryReceipt,
     MemoryStats,
-    Remembered,
+    MemoryWritten,
     RetentionRule,
 )
 from conspectus.web.deps import After, EngineOf, Unhurried
@@ -46,7 +46,7 @@ MostLines = Annotated[int | None, Query(ge=-INT64, lt=INT64, description="Most l
 @router.post(
     f"{MEMORIES}/forget", response_model=ForgetReceiptAnswer, responses=problems(), dependencies=[Unhurried]
 )
-async def forget(body: ForgetBody, engine: EngineOf) -> ForgetReceipt:
+async def forget(body: ForgetBody, engine: EngineOf) -> MemoryReceipt:
     """Delete memories of a scope: by ids, by age, or all; with `preview`, say what would go."""
     return await engine.forget(
         body.what(),
@@ -81,7 +81,7 @@ async def retain_all(whose: OfScope, engine: EngineOf) -> None:
     responses=problems(),
     dependencies=[Unhurried],
 )
-async def apply_retention(body: ApplyRetentionBody, engine: EngineOf) -> ForgetReceipt:
+async def apply_retention(body: ApplyRetentionBody, engine: EngineOf) -> MemoryReceipt:
     """Carry retentions out now; with `preview`, say what would go."""
     scope = None if body.scope is None else body.scope.scope()
     return await engine.apply_retention(collection=body.collection, scope=scope, preview=body.preview)
@@ -122,7 +122,7 @@ async def export_memories(
     dependencies=[Unhurried],
     openapi_extra=SENT_AS_LINES,
 )
-async def import_memories(body: MemoryLinesBody, engine: EngineOf) -> Sequence[Remembered]:
+async def import_memories(body: MemoryLinesBody, engine: EngineOf) -> Sequence[MemoryWritten]:
     """Take in lines of an export; again changes nothing."""
     scope = None if body.scope is None else body.scope.scope()
     return await engine.import_memories(body.lines, collection=body.collection, scope=scope)

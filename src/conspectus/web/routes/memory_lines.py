@@ -8,7 +8,7 @@ from fastapi.responses import StreamingResponse
 from conspectus.engine import Engine
 from conspectus.model.memory import Scope
 from conspectus.web.deps import EngineOf, Unhurried
-from conspectus.web.memories import MEMORIES, OfScope, Whose, spelt
+from conspectus.web.memories import MEMORIES, MemoryScopeQuery, OfScope, spelt
 from conspectus.web.memory_import import take_memories
 from conspectus.web.ndjson import MEDIA_TYPE, LinesRoute, arriving
 from conspectus.web.openapi import Section
@@ -41,7 +41,7 @@ async def export_lines(whose: OfScope, engine: EngineOf) -> Response:
     return StreamingResponse(all_of_them(), media_type=MEDIA_TYPE)
 
 
-async def _pages(engine: Engine, whose: Whose) -> AsyncGenerator[bytes, None]:
+async def _pages(engine: Engine, whose: MemoryScopeQuery) -> AsyncGenerator[bytes, None]:
     after = None
     while True:
         page = await engine.export_memories(**whose.told, after=after)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import File, Form, Query, UploadFile
 
-from conspectus.model.channels import ArchiveKind, Chain, ChannelWindow, ImportReport, Said
+from conspectus.model.channels import ArchiveKind, ChannelMessage, ChannelWindow, ImportReport, ReplyChain
 from conspectus.model.records import Document, Receipt, Written
 from conspectus.web.deps import DocumentId, EngineOf, NotingOf, Purge, Unhurried
 from conspectus.web.openapi import Section, problems
@@ -50,7 +50,7 @@ async def latest_messages(
     *,
     collection: Collection = "default",
     limit: Annotated[int, Query(ge=1, le=1_000)] = 50,
-) -> Sequence[Said]:
+) -> Sequence[ChannelMessage]:
     """What was said last in a channel, oldest first."""
     return await engine.latest(channel=channel, collection=collection, limit=limit)
 
@@ -98,6 +98,6 @@ async def find_document(
 @router.get("/documents/{document}/chain", response_model=ChainAnswer, responses=problems())
 async def context_chain(
     document: DocumentId, engine: EngineOf, *, limit: Annotated[int, Query(ge=1, le=1_000)] = 20
-) -> Chain:
+) -> ReplyChain:
     """A message with what it answers, up to the root, and with what follows from it."""
     return await engine.chain(document, limit=limit)

@@ -9,7 +9,7 @@ from fastapi import Depends, File, Form, Request, Response, UploadFile
 
 from conspectus.engine import Engine
 from conspectus.model.records import Receipt
-from conspectus.model.streams import CaptionFiles, LiveCaption
+from conspectus.model.streams import CaptionImport, LiveCaption
 from conspectus.text.clocks import StreamClock, clock_of
 from conspectus.web.deps import After, EngineOf, Limit, Purge, Unhurried, without_limits
 from conspectus.web.ndjson import LINES, SENT_AS_LINES
@@ -119,7 +119,7 @@ async def import_streams(
     engine: EngineOf,
     *,
     stream: Annotated[str | None, Form(min_length=1, max_length=NAME)] = None,
-) -> CaptionFiles:
+) -> CaptionImport:
     """Take in files of captions, each as a stream of its own where none is named."""
     return await _taken_in(files, engine, stream, how)
 
@@ -127,7 +127,7 @@ async def import_streams(
 @router.post(
     f"{CAPTIONS}/import", response_model=CaptionFilesAnswer, responses=problems(415), dependencies=[Unhurried]
 )
-async def import_captions(stream: StreamName, files: Files, how: How, engine: EngineOf) -> CaptionFiles:
+async def import_captions(stream: StreamName, files: Files, how: How, engine: EngineOf) -> CaptionImport:
     """Take in files of captions of one stream; again changes nothing."""
     return await _taken_in(files, engine, stream, how)
 
@@ -162,7 +162,7 @@ async def delete_stream(found: FoundStream, engine: EngineOf, *, purge: Purge = 
 
 async def _taken_in(
     files: Sequence[UploadFile], engine: Engine, stream: str | None, how: Importing
-) -> CaptionFiles:
+) -> CaptionImport:
     with TemporaryDirectory() as folder:
         uploads = await handed_in(files, folder)
         return await engine.import_captions(uploads, stream=stream, **asdict(how))

@@ -9,14 +9,23 @@ from conspectus.model.filter import EVERYTHING
 from conspectus.model.filter_json import filter_from_json, filter_to_json
 from conspectus.model.records import Json
 from conspectus.model.streams import Alert, NewAlert
-from conspectus.web.schemas.base import Answer, Body, Count, Finite, JsonObject, Name, Question, Where
+from conspectus.web.schemas.base import (
+    Count,
+    Finite,
+    JsonObject,
+    Name,
+    Question,
+    RequestModel,
+    ResponseModel,
+    Where,
+)
 from conspectus.web.schemas.streams import MOST_STREAMS
 
 LONGEST_ADDRESS = 2_000
 DEFAULT = NewAlert("")
 
 
-class AlertBody(Body):
+class AlertBody(RequestModel):
     """A standing question: every new caption of the streams is held against it."""
 
     name: Name = Field(examples=["Fire at the gate"])
@@ -43,7 +52,7 @@ class AlertBody(Body):
         return NewAlert(**given, streams=tuple(self.streams), where=where)
 
 
-class AlertAnswer(Answer):
+class AlertAnswer(ResponseModel):
     """An alert; `checked` is the change of its collection up to which captions were looked at."""
 
     id: str
@@ -66,7 +75,7 @@ class AlertAnswer(Answer):
         return cls.model_validate({**told, "where": filter_to_json(alert.where)})
 
 
-class AlertEventAnswer(Answer):
+class AlertEventAnswer(ResponseModel):
     """One time that an alert went off; `number` is where to go on, and the id of its server-sent event."""
 
     number: int

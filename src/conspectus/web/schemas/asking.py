@@ -6,12 +6,10 @@ from pydantic import Field
 
 from conspectus.errors import InvalidInput
 from conspectus.model.filter_json import filter_from_json
-from conspectus.model.query import Arm, Budget, Query, Situation
+from conspectus.model.query import Arm, Budget, Query, QueryContext
 from conspectus.model.results import Fate, Outcome
 from conspectus.web.schemas.base import (
     NAME,
-    Answer,
-    Body,
     Count,
     Finite,
     Identifier,
@@ -19,6 +17,8 @@ from conspectus.web.schemas.base import (
     Int64,
     Name,
     Question,
+    RequestModel,
+    ResponseModel,
     Share,
     Where,
 )
@@ -32,7 +32,7 @@ MOST_TOKENS = 100_000_000
 Floor = Annotated[Finite, Field(ge=-1.0, le=1.0, description="The least cosine similarity of a hit.")]
 
 
-class SituationBody(Body):
+class SituationBody(RequestModel):
     """Where and when a question is asked; an instant has a zone, and without one it is now."""
 
     channel: Name | None = None
@@ -40,12 +40,12 @@ class SituationBody(Body):
     at: Instant | None = None
     profile: Name = "default"
 
-    def situation(self) -> Situation:
+    def situation(self) -> QueryContext:
         """As the engine takes it."""
-        return Situation(self.channel, self.thread, self.at, self.profile)
+        return QueryContext(self.channel, self.thread, self.at, self.profile)
 
 
-class QueryBody(Body):
+class QueryBody(RequestModel):
     """A question to one collection, or to all that can be seen with `*`."""
 
     text: Question
@@ -86,7 +86,7 @@ class SearchBody(QueryBody):
         return Query(**{"text": self.text, "limit": USUAL_HITS, **self.fields()})
 
 
-class BudgetBody(Body):
+class BudgetBody(RequestModel):
     """How many tokens there are, who counts them, and what else they pay for."""
 
     tokens: int = Field(ge=0, le=MOST_TOKENS)
@@ -108,7 +108,7 @@ def budget_of(given: int | BudgetBody) -> Budget:
     return Budget(**given.model_dump())
 
 
-class BudgetedBody(Body):
+class BudgetedBody(RequestModel):
     """A question and the tokens for what answers it."""
 
     query: QueryBody
@@ -137,7 +137,7 @@ class AugmentBody(BudgetedBody):
     floor: Floor | None = Field(None, description="The least cosine similarity; by default 0.25.")
 
 
-class RerankBody(Body):
+class RerankBody(RequestModel):
     """Passages found before, by the ids of their chunks, to put into the order of a reranker."""
 
     query: Question
@@ -145,7 +145,7 @@ class RerankBody(Body):
     top_n: int = Field(5, ge=0, le=1_000)
 
 
-class SearchAndRerankBody(Body):
+class SearchAndRerankBody(RequestModel):
     """A broad search whose hits a reranker judges."""
 
     query: QueryBody
@@ -153,7 +153,7 @@ class SearchAndRerankBody(Body):
     top_n: int = Field(5, ge=0, le=1_000)
 
 
-class HitAnswer(Answer):
+class HitAnswer(ResponseModel):
     """One chunk found. `score` is the sum of `parts`; `words` is raw BM25, `similarity` the raw cosine.
 
     `through` are the names of a graph that led to it, in order.
@@ -169,7 +169,7 @@ class HitAnswer(Answer):
     through: list[str]
 
 
-class ThreadSketchAnswer(Answer):
+class ThreadSketchAnswer(ResponseModel):
     """A thread as far as it was read: how many of its documents stand before each, and how many there are."""
 
     source: str
@@ -178,7 +178,7 @@ class ThreadSketchAnswer(Answer):
     total: Count
 
 
-class RetrievalAnswer(Answer):
+class RetrievalAnswer(ResponseModel):
     """The hits, best first, and how they came about."""
 
     outcome: Outcome
@@ -190,14 +190,14 @@ class RetrievalAnswer(Answer):
     threads: list[ThreadSketchAnswer]
 
 
-class JudgedAnswer(Answer):
+class JudgedAnswer(ResponseModel):
     """A hit with how well it answers the question; null where no reranker judged it."""
 
     hit: HitAnswer
     relevance: Share | None
 
 
-class RerankingAnswer(Answer):
+class RerankingAnswer(ResponseModel):
     """Hits in the order of a reranker's `model`, or with a notice in the order they had before."""
 
     results: list[JudgedAnswer]
@@ -205,7 +205,7 @@ class RerankingAnswer(Answer):
     notice: str | None
 
 
-class CitationAnswer(Answer):
+class CitationAnswer(ResponseModel):
     """Where a numbered part of the window comes from: characters [start, end) of the document."""
 
     number: int
@@ -221,7 +221,7 @@ class CitationAnswer(Answer):
     location: str
 
 
-class TraceAnswer(Answer):
+class TraceAnswer(ResponseModel):
     """One candidate's way: its rank, its score by parts, and why it is in or out."""
 
     rank: int
@@ -235,14 +235,14 @@ class TraceAnswer(Answer):
     tokens: Count
 
 
-class MessageAnswer(Answer):
+class MessageAnswer(ResponseModel):
     """One chat message of a rendered window."""
 
     role: str
     content: str
 
 
-class WindowAnswer(Answer):
+class WindowAnswer(ResponseModel):
     """Rendered context that costs exactly `tokens`, with its citations and its trace."""
 
     outcome: Outcome

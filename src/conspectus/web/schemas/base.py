@@ -32,13 +32,13 @@ Where = Annotated[
 ]
 
 
-class Answer(BaseModel):
+class ResponseModel(BaseModel):
     """Something the engine says, read from the attributes of its own types."""
 
     model_config = ConfigDict(from_attributes=True)
 
 
-class Body(BaseModel):
+class RequestModel(BaseModel):
     """Something a client says: no unknown fields, and no value of another type than the schema names."""
 
     model_config = ConfigDict(extra="forbid", strict=True)

@@ -10,7 +10,16 @@ from conspectus.model.filter_json import filter_from_json
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.results import Message
 from conspectus.web.schemas.asking import MOST_TOKENS, Floor, SituationBody
-from conspectus.web.schemas.base import LONGEST_QUESTION, Answer, Body, Count, Finite, Name, Question, Where
+from conspectus.web.schemas.base import (
+    LONGEST_QUESTION,
+    Count,
+    Finite,
+    Name,
+    Question,
+    RequestModel,
+    ResponseModel,
+    Where,
+)
 
 MOST_TURNS = 10_000
 MOST_CONTEXT = 5_000
@@ -21,14 +30,14 @@ ChatEvents = Literal["all", "text"]
 Temperature = Annotated[Finite, Field(ge=0.0, le=2.0)]
 
 
-class TurnBody(Body):
+class TurnBody(RequestModel):
     """One earlier turn of the conversation."""
 
     role: Literal["user", "assistant"]
     content: Question
 
 
-class AllocationBody(Body):
+class AllocationBody(RequestModel):
     """Tokens for each part of the prompt, and for the answer."""
 
     system: Tokens = USUAL.system
@@ -38,7 +47,7 @@ class AllocationBody(Body):
     history: Tokens = USUAL.history
 
 
-class ChatBody(Body):
+class ChatBody(RequestModel):
     """A message with the earlier turns, oldest first, and what may be looked at for an answer."""
 
     message: str = Field(min_length=1, max_length=LONGEST_QUESTION, examples=["How do we restore a backup?"])
@@ -78,7 +87,7 @@ class ChatBody(Body):
         )
 
 
-class ChatSourceAnswer(Answer):
+class ChatSourceAnswer(ResponseModel):
     """A numbered part of the context: characters [start, end) of a document, with its beginning."""
 
     number: int
@@ -94,7 +103,7 @@ class ChatSourceAnswer(Answer):
     location: str
 
 
-class SourcesAnswer(Answer):
+class SourcesAnswer(ResponseModel):
     """What was looked for and what the model is given; `notice` says what could not be."""
 
     outcome: Looked
@@ -104,14 +113,14 @@ class SourcesAnswer(Answer):
     notice: str | None
 
 
-class CitationsAnswer(Answer):
+class CitationsAnswer(ResponseModel):
     """What the answer cites, and the numbers that it made up."""
 
     cited: list[ChatSourceAnswer]
     invented: list[str]
 
 
-class UsageAnswer(Answer):
+class UsageAnswer(ResponseModel):
     """Tokens as the model counts them, or as we do where it does not say."""
 
     input: Count
@@ -119,14 +128,14 @@ class UsageAnswer(Answer):
     exact: bool
 
 
-class FailureAnswer(Answer):
+class FailureAnswer(ResponseModel):
     """Why there is no answer, or no more of it."""
 
     code: str
     message: str
 
 
-class ChatAnswer(Answer):
+class ChatAnswer(ResponseModel):
     """A whole answer; `failure` says what went wrong after it, as that it could not be kept."""
 
     answer: str

@@ -4,12 +4,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from conspectus.model.channels import ChannelQuestion, NewMessage
+from conspectus.model.channels import ChannelQuery, NewMessage
 from conspectus.model.query import Budget
 from conspectus.web.schemas.asking import BudgetBody, Floor, Tokens, WindowAnswer, budget_of
 from conspectus.web.schemas.base import (
-    Answer,
-    Body,
     Count,
     Finite,
     Instant,
@@ -17,6 +15,8 @@ from conspectus.web.schemas.base import (
     JsonObject,
     Name,
     Question,
+    RequestModel,
+    ResponseModel,
     Text,
 )
 from conspectus.web.schemas.records import DocumentAnswer, Label
@@ -24,7 +24,7 @@ from conspectus.web.schemas.records import DocumentAnswer, Label
 MOST_MESSAGES = 10_000
 
 
-class MessageBody(Body):
+class MessageBody(RequestModel):
     """What somebody wrote; with a key that is stored already, an edit."""
 
     text: Text = Field(examples=["It's under Developer Settings > API Keys"])
@@ -44,7 +44,7 @@ class MessageBody(Body):
         return NewMessage(**{name: getattr(self, name) for name in self.model_fields_set | {"text"}})
 
 
-class MessagesBody(Body):
+class MessagesBody(RequestModel):
     """Messages to store in a channel, in the order in which they were written."""
 
     channel: Name = Field(examples=["support"])
@@ -54,7 +54,7 @@ class MessagesBody(Body):
     wait: bool = Field(False, description="Answer when everything is found by meaning too.")
 
 
-class ChannelQuestionBody(Body):
+class ChannelQuestionBody(RequestModel):
     """A question asked in a channel, and the tokens for what matters to it."""
 
     prompt: Question
@@ -69,23 +69,23 @@ class ChannelQuestionBody(Body):
     floor: Floor | None = None
     chain: int = Field(8, ge=0, le=1_000, description="Most messages that come along with each.")
 
-    def question(self) -> ChannelQuestion:
+    def question(self) -> ChannelQuery:
         """The question as the engine takes it."""
-        return ChannelQuestion(**self.model_dump(exclude={"budget"}))
+        return ChannelQuery(**self.model_dump(exclude={"budget"}))
 
     def allowed(self) -> Budget:
         """The budget as the engine takes it."""
         return budget_of(self.budget)
 
 
-class SaidAnswer(Answer):
+class SaidAnswer(ResponseModel):
     """A stored message with its text."""
 
     document: DocumentAnswer
     text: str
 
 
-class ChainAnswer(Answer):
+class ChainAnswer(ResponseModel):
     """A message and what it takes to understand it; `left_out` counts what more its thread has."""
 
     message: str
@@ -94,7 +94,7 @@ class ChainAnswer(Answer):
     left_out: Count
 
 
-class ChannelWindowAnswer(Answer):
+class ChannelWindowAnswer(ResponseModel):
     """Context for a question asked in a channel."""
 
     messages: list[DocumentAnswer]
@@ -103,7 +103,7 @@ class ChannelWindowAnswer(Answer):
     window: WindowAnswer
 
 
-class ImportAnswer(Answer):
+class ImportAnswer(ResponseModel):
     """What an import did: channels with the number of their messages, and how many were new."""
 
     kind: str

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from conspectus.errors import InvalidInput
 from conspectus.ports import Embedder
-from conspectus.web.schemas.base import Answer, Count
+from conspectus.web.schemas.base import Count, ResponseModel
 
 MOST_INPUTS: Final = 256
 LONGEST_INPUT: Final = 50_000
@@ -46,7 +46,7 @@ class EmbeddingsBody(BaseModel):
         return [self.input] if isinstance(self.input, str) else self.input
 
 
-class EmbeddingAnswer(Answer):
+class EmbeddingAnswer(ResponseModel):
     """A vector of unit length: numbers, or base64 of little-endian float32."""
 
     object: Literal["embedding"] = "embedding"
@@ -54,14 +54,14 @@ class EmbeddingAnswer(Answer):
     embedding: Vector
 
 
-class EmbeddingUsageAnswer(Answer):
+class EmbeddingUsageAnswer(ResponseModel):
     """Tokens of all texts."""
 
     prompt_tokens: Count
     total_tokens: Count
 
 
-class EmbeddingsAnswer(Answer):
+class EmbeddingsAnswer(ResponseModel):
     """The vectors in the order of the texts."""
 
     object: Literal["list"] = "list"

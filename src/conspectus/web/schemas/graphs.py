@@ -5,17 +5,17 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from conspectus.model.graph import ENTITY, RELATED, Fact, GraphAsk, NewEdge, NewNode
+from conspectus.model.graph import ENTITY, RELATED, Fact, GraphExpansion, NewEdge, NewNode
 from conspectus.web.schemas.base import (
     LONGEST_QUESTION,
-    Answer,
-    Body,
     Count,
     Finite,
     Int64,
     JsonObject,
     Name,
     Question,
+    RequestModel,
+    ResponseModel,
     Share,
     Span,
 )
@@ -32,28 +32,28 @@ Moment = Annotated[str, Field(max_length=LONGEST_TIME, examples=["2026-03-02T08:
 Reason = Annotated[str, Field(max_length=LONGEST_QUESTION, description="Why, for the history.")]
 
 
-class GraphBody(Body):
+class GraphBody(RequestModel):
     """A graph to get, or to make if it is new."""
 
     name: Name = Field("default", examples=["people"])
     collection: Name = "default"
 
 
-class GraphAskBody(Body):
+class GraphAskBody(RequestModel):
     """How far the graph has a say: `alpha` 0 is vectors and words alone, 1 the graph alone."""
 
-    alpha: Share = GraphAsk().alpha
-    hops: int = Field(GraphAsk().hops, ge=0, le=MOST_HOPS, description="How far it is walked.")
+    alpha: Share = GraphExpansion().alpha
+    hops: int = Field(GraphExpansion().hops, ge=0, le=MOST_HOPS, description="How far it is walked.")
     graphs: list[Name] | None = Field(
         None, max_length=MOST_GRAPHS, description="Graphs that may be walked; null: all that can be seen."
     )
 
-    def asked(self) -> GraphAsk:
+    def asked(self) -> GraphExpansion:
         """As the engine takes it."""
-        return GraphAsk(self.alpha, self.hops, None if self.graphs is None else tuple(self.graphs))
+        return GraphExpansion(self.alpha, self.hops, None if self.graphs is None else tuple(self.graphs))
 
 
-class FactBody(Body):
+class FactBody(RequestModel):
     """Subject, relation, object; with `single` the subject has one object at a time."""
 
     subject: Label = Field(examples=["Ann"])
@@ -66,7 +66,7 @@ class FactBody(Body):
         return Fact(**self.model_dump())
 
 
-class NodeBody(Body):
+class NodeBody(RequestModel):
     """A node; one of an id that is stored is changed."""
 
     id: NodeId
@@ -82,13 +82,13 @@ class NodeBody(Body):
         return NewNode(**{**self.model_dump(), "aliases": tuple(self.aliases)})
 
 
-class NodesBody(Body):
+class NodesBody(RequestModel):
     """Nodes to store, in order."""
 
     nodes: list[NodeBody] = Field(max_length=MOST_PARTS)
 
 
-class EdgeBody(Body):
+class EdgeBody(RequestModel):
     """An edge; one of the same ends, type and `valid_from` that is stored is changed."""
 
     source: NodeId
@@ -106,26 +106,26 @@ class EdgeBody(Body):
         return NewEdge(**self.model_dump())
 
 
-class EdgesBody(Body):
+class EdgesBody(RequestModel):
     """Edges to store, in order; all of them or none."""
 
     edges: list[EdgeBody] = Field(max_length=MOST_PARTS)
 
 
-class PartsBody(Body):
+class PartsBody(RequestModel):
     """Nodes or edges by their ids; those that are unknown count as nothing."""
 
     ids: list[NodeId] = Field(max_length=MOST_PARTS)
 
 
-class NodeQuestionBody(Body):
+class NodeQuestionBody(RequestModel):
     """What nodes are to be about."""
 
     query: Question = Field(examples=["python web framework"])
     limit: Int64 = Field(10, description="Most nodes.")
 
 
-class LinkBody(Body):
+class LinkBody(RequestModel):
     """A text whose names are to be understood, or one name in it: characters [start, end)."""
 
     text: Question
@@ -133,7 +133,7 @@ class LinkBody(Body):
     threshold: Finite | None = Field(None, description="How sure (0 to 1) a node has to be.")
 
 
-class MergeBody(Body):
+class MergeBody(RequestModel):
     """Nodes that are one."""
 
     keep: NodeId
@@ -141,26 +141,26 @@ class MergeBody(Body):
     reason: Reason = ""
 
 
-class SplitBody(Body):
+class SplitBody(RequestModel):
     """A merge, by its number in the history, that is to be undone."""
 
     merge: Int64
     reason: Reason = ""
 
 
-class NamesBody(Body):
+class NamesBody(RequestModel):
     """Whether passages are looked through for names."""
 
     on: bool = True
 
 
-class NameTextBody(Body):
+class NameTextBody(RequestModel):
     """A text to look through."""
 
     text: Question
 
 
-class GraphSummaryAnswer(Answer):
+class GraphSummaryAnswer(ResponseModel):
     """A graph in numbers; nodes by type, edges by relation."""
 
     source: SourceAnswer
@@ -170,14 +170,14 @@ class GraphSummaryAnswer(Answer):
     relations: dict[str, Count]
 
 
-class GraphReceiptAnswer(Answer):
+class GraphReceiptAnswer(ResponseModel):
     """How many nodes and edges are gone."""
 
     nodes: Count
     edges: Count
 
 
-class GraphWrittenAnswer(Answer):
+class GraphWrittenAnswer(ResponseModel):
     """What became of one node or edge; `closed` are the ids of the edges that it ended."""
 
     id: str
@@ -185,7 +185,7 @@ class GraphWrittenAnswer(Answer):
     closed: list[str]
 
 
-class NodeAnswer(Answer):
+class NodeAnswer(ResponseModel):
     """A node of a graph; `recorded` and `updated` are when it became known."""
 
     id: str
@@ -200,7 +200,7 @@ class NodeAnswer(Answer):
     valid_until: datetime | None
 
 
-class EdgeAnswer(Answer):
+class EdgeAnswer(ResponseModel):
     """An edge of a graph; `closed_by` is the id of the edge that ended it."""
 
     id: str
@@ -218,21 +218,21 @@ class EdgeAnswer(Answer):
     closed_by: str | None
 
 
-class NodePageAnswer(Answer):
+class NodePageAnswer(ResponseModel):
     """Nodes by id; `next` is the cursor of the page after this one."""
 
     nodes: list[NodeAnswer]
     next: str | None
 
 
-class EdgePageAnswer(Answer):
+class EdgePageAnswer(ResponseModel):
     """Edges in order of recording; `next` is the cursor of the page after this one."""
 
     edges: list[EdgeAnswer]
     next: str | None
 
 
-class StepAnswer(Answer):
+class StepAnswer(ResponseModel):
     """One edge of a way, against its direction if `backwards`."""
 
     source: str
@@ -242,7 +242,7 @@ class StepAnswer(Answer):
     backwards: bool
 
 
-class NeighbourAnswer(Answer):
+class NeighbourAnswer(ResponseModel):
     """A node that was reached in `hop` steps; `decay` is the product of the weights on the best way."""
 
     node: NodeAnswer
@@ -252,14 +252,14 @@ class NeighbourAnswer(Answer):
     steps: list[StepAnswer]
 
 
-class NodeHitAnswer(Answer):
+class NodeHitAnswer(ResponseModel):
     """A node that a question is about, and how well."""
 
     node: NodeAnswer
     score: float
 
 
-class GraphStateAnswer(Answer):
+class GraphStateAnswer(ResponseModel):
     """What a graph was at an instant."""
 
     at: datetime
@@ -267,7 +267,7 @@ class GraphStateAnswer(Answer):
     edges: list[EdgeAnswer]
 
 
-class FoundAnswer(Answer):
+class FoundAnswer(ResponseModel):
     """A name in a text: characters [start, end), its key, and what kind of thing it seems to be."""
 
     start: Count
@@ -278,7 +278,7 @@ class FoundAnswer(Answer):
     score: float
 
 
-class NameCountAnswer(Answer):
+class NameCountAnswer(ResponseModel):
     """A name that passages mention, as it is spelt most, and in how many passages it stands."""
 
     key: str
@@ -287,13 +287,13 @@ class NameCountAnswer(Answer):
     passages: Count
 
 
-class ReadAnswer(Answer):
+class ReadAnswer(ResponseModel):
     """How many passages were looked through."""
 
     read: Count
 
 
-class LinkCandidateAnswer(Answer):
+class LinkCandidateAnswer(ResponseModel):
     """A node that a name may mean; `score` is made of `parts`."""
 
     node: NodeAnswer
@@ -302,7 +302,7 @@ class LinkCandidateAnswer(Answer):
     uri: str
 
 
-class LinkingAnswer(Answer):
+class LinkingAnswer(ResponseModel):
     """What a name means: the node, if one is likely enough, and all candidates, best first."""
 
     mention: FoundAnswer
@@ -310,7 +310,7 @@ class LinkingAnswer(Answer):
     candidates: list[LinkCandidateAnswer]
 
 
-class NodeEventAnswer(Answer):
+class NodeEventAnswer(ResponseModel):
     """A merge or a split: which nodes there were before, and which after."""
 
     number: int

@@ -6,14 +6,14 @@ from pydantic import Field
 
 from conspectus.model.streams import EntitySpan, EventSpan, NewEvent
 from conspectus.text.clocks import StreamClock
-from conspectus.web.schemas.base import Answer, Body, Count, JsonObject, Text
+from conspectus.web.schemas.base import Count, JsonObject, RequestModel, ResponseModel, Text
 from conspectus.web.schemas.records import Label
 from conspectus.web.schemas.streams import MOST_ENTITIES, When, timed
 
 MOST_EVENTS = 10_000
 
 
-class EventBody(Body):
+class EventBody(RequestModel):
     """Something that happened; with a key that is stored already, it takes the place of that."""
 
     type: Annotated[Label, Field(min_length=1)] = Field(examples=["fall"])
@@ -30,13 +30,13 @@ class EventBody(Body):
         return NewEvent(**{**given, "entities": tuple(self.entities)})
 
 
-class EventsBody(Body):
+class EventsBody(RequestModel):
     """Events to store in a stream, any number of times."""
 
     events: list[EventBody] = Field(max_length=MOST_EVENTS)
 
 
-class SpanAnswer(Answer):
+class SpanAnswer(ResponseModel):
     """From when to when: in seconds on the stream's clock, and as a timecode or an instant in its zone."""
 
     stream: str
@@ -67,7 +67,7 @@ class EventSpanAnswer(SpanAnswer):
         )
 
 
-class EntitiesAnswer(Answer):
+class EntitiesAnswer(ResponseModel):
     """Names with in how many captions and events they are, the most first."""
 
     entities: dict[str, Count]

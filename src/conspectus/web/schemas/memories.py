@@ -8,9 +8,9 @@ from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.filter_json import filter_from_json
 from conspectus.model.memory import (
     MEMORY,
-    Forgetting,
     MemoryClass,
-    MemoryQuestion,
+    MemoryQuery,
+    MemorySelection,
     NewMemory,
     Retention,
     Scope,
@@ -19,7 +19,6 @@ from conspectus.model.query import Budget
 from conspectus.text.vectors import MOST_DIMENSIONS
 from conspectus.web.schemas.asking import BudgetBody, Floor, Tokens, budget_of
 from conspectus.web.schemas.base import (
-    Body,
     Finite,
     Identifier,
     Instant,
@@ -27,6 +26,7 @@ from conspectus.web.schemas.base import (
     JsonObject,
     Name,
     Question,
+    RequestModel,
     Share,
     Text,
     Where,
@@ -40,7 +40,7 @@ MOST_LINES = 10_000
 MOST_FORGOTTEN = 100_000
 
 
-class ScopeFields(Body):
+class ScopeFields(RequestModel):
     """Whose memories; in reading, an agent or a conversation that is not named is any."""
 
     user: Name | None = Field(None, description="None: memories of no user, never those of all.")
@@ -62,7 +62,7 @@ class ScopedBody(ScopeFields):
     collection: Name = MEMORY
 
 
-class MemoryFields(Body):
+class MemoryFields(RequestModel):
     """What can be said of a memory, and changed later."""
 
     role: Label | None = Field(None, examples=["user"])
@@ -141,9 +141,9 @@ class RecallBody(ScopedBody):
         False, description="Recall from all conversations; the last turns stay those of the one named."
     )
 
-    def question(self) -> MemoryQuestion:
+    def question(self) -> MemoryQuery:
         """The question as the engine takes it."""
-        return MemoryQuestion(
+        return MemoryQuery(
             self.text,
             self.scope(),
             self.collection,
@@ -180,9 +180,11 @@ class ForgetBody(ScopedBody):
     preview: bool = Field(False, description="Delete nothing and say what would go.")
     purge: bool = Field(False, description="Answer when no file holds them any more.")
 
-    def what(self) -> Forgetting:
+    def what(self) -> MemorySelection:
         """As the engine takes it."""
-        return Forgetting(tuple(self.ids), self.before, self.older_than_days, self.everything, self.pinned)
+        return MemorySelection(
+            tuple(self.ids), self.before, self.older_than_days, self.everything, self.pinned
+        )
 
 
 class RetentionBody(ScopedBody):
@@ -196,7 +198,7 @@ class RetentionBody(ScopedBody):
         return Retention(self.days, self.most)
 
 
-class ApplyRetentionBody(Body):
+class ApplyRetentionBody(RequestModel):
     """Which retentions are to be carried out now; by default all of the collection."""
 
     collection: Name = MEMORY
@@ -204,13 +206,13 @@ class ApplyRetentionBody(Body):
     preview: bool = Field(False, description="Delete nothing and say what would go.")
 
 
-class RetentionJobBody(Body):
+class RetentionJobBody(RequestModel):
     """Of which collection all retentions are to be carried out."""
 
     collection: Name = MEMORY
 
 
-class MemoryLinesBody(Body):
+class MemoryLinesBody(RequestModel):
     """Memories as lines of an export; without a scope, they go where the lines say."""
 
     lines: list[Text] = Field(max_length=MOST_LINES)

@@ -14,12 +14,12 @@ from conspectus.settings import Settings
 from conspectus.web.schemas.asking import MOST_TOKENS
 from conspectus.web.schemas.base import (
     LONGEST_QUESTION,
-    Answer,
-    Body,
     Count,
     Identifier,
     JsonObject,
     Name,
+    RequestModel,
+    ResponseModel,
     Where,
 )
 from conspectus.web.schemas.chat import (
@@ -177,7 +177,7 @@ class StreamOptionsBody(BaseModel):
     include_usage: bool | None = False
 
 
-class ContextOptionsBody(Body):
+class ContextOptionsBody(RequestModel):
     """What may be looked at for an answer, in a field of our own."""
 
     collection: Name = EVERYWHERE
@@ -269,14 +269,14 @@ class CompletionBody(BaseModel):
         return Allocation(system=system, context=context, answer=most, history=max(0, left))
 
 
-class CalledAnswer(Answer):
+class CalledAnswer(ResponseModel):
     """The name of the tool, and the arguments as JSON."""
 
     name: str
     arguments: str
 
 
-class CallAnswer(Answer):
+class CallAnswer(ResponseModel):
     """A tool that the client is to call."""
 
     id: str
@@ -284,7 +284,7 @@ class CallAnswer(Answer):
     function: CalledAnswer
 
 
-class CompletionMessageAnswer(Answer):
+class CompletionMessageAnswer(ResponseModel):
     """What the model says."""
 
     role: Literal["assistant"] = "assistant"
@@ -292,7 +292,7 @@ class CompletionMessageAnswer(Answer):
     tool_calls: list[CallAnswer] | None = None
 
 
-class ChoiceAnswer(Answer):
+class ChoiceAnswer(ResponseModel):
     """The one answer."""
 
     index: Literal[0] = 0
@@ -300,7 +300,7 @@ class ChoiceAnswer(Answer):
     finish_reason: Literal["stop", "length", "tool_calls"]
 
 
-class CompletionUsageAnswer(Answer):
+class CompletionUsageAnswer(ResponseModel):
     """Tokens that were used."""
 
     prompt_tokens: Count
@@ -315,7 +315,7 @@ class GivenAnswer(SourcesAnswer):
     invented: list[str]
 
 
-class CompletionAnswer(Answer):
+class CompletionAnswer(ResponseModel):
     """A whole answer in OpenAI's form, with what it is made from in a field of our own."""
 
     id: str
@@ -327,7 +327,7 @@ class CompletionAnswer(Answer):
     conspectus: GivenAnswer
 
 
-class ModelAnswer(Answer):
+class ModelAnswer(ResponseModel):
     """The model that the server asks."""
 
     id: str
@@ -336,14 +336,14 @@ class ModelAnswer(Answer):
     owned_by: str
 
 
-class ModelsAnswer(Answer):
+class ModelsAnswer(ResponseModel):
     """The model that the server asks, if it has one."""
 
     object: Literal["list"] = "list"
     data: list[ModelAnswer]
 
 
-class OpenAIError(Answer):
+class OpenAIError(ResponseModel):
     """What went wrong, in OpenAI's form."""
 
     message: str
@@ -352,7 +352,7 @@ class OpenAIError(Answer):
     code: str
 
 
-class OpenAIProblem(Answer):
+class OpenAIProblem(ResponseModel):
     """An error in OpenAI's form."""
 
     error: OpenAIError

@@ -5,10 +5,10 @@ from datetime import datetime
 from pydantic import Field
 
 from conspectus.model.access import GranteeKind, Role, Scope
-from conspectus.web.schemas.base import NAME, Answer, Body, Identifier, Instant, Name
+from conspectus.web.schemas.base import NAME, Identifier, Instant, Name, RequestModel, ResponseModel
 
 
-class PersonAnswer(Answer):
+class PersonAnswer(ResponseModel):
     """Who a request is answered for, and what its key may be used for."""
 
     id: str
@@ -17,7 +17,7 @@ class PersonAnswer(Answer):
     scopes: list[Scope]
 
 
-class UserAnswer(Answer):
+class UserAnswer(ResponseModel):
     """An account."""
 
     id: str
@@ -27,19 +27,19 @@ class UserAnswer(Answer):
     disabled: bool
 
 
-class UserBody(Body):
+class UserBody(RequestModel):
     """An account to make."""
 
     name: Name = Field(examples=["alice"])
 
 
-class UserChange(Body):
+class UserChange(RequestModel):
     """What to change of an account."""
 
     disabled: bool = Field(description="A disabled account can do nothing, and keeps what it has.")
 
 
-class GroupAnswer(Answer):
+class GroupAnswer(ResponseModel):
     """A named set of users."""
 
     id: str
@@ -47,13 +47,13 @@ class GroupAnswer(Answer):
     created: datetime
 
 
-class GroupBody(Body):
+class GroupBody(RequestModel):
     """A group to make."""
 
     name: Name = Field(examples=["editors"])
 
 
-class KeyAnswer(Answer):
+class KeyAnswer(ResponseModel):
     """An API key without its secret."""
 
     id: str
@@ -66,14 +66,14 @@ class KeyAnswer(Answer):
     revoked: datetime | None
 
 
-class NewKeyAnswer(Answer):
+class NewKeyAnswer(ResponseModel):
     """A key just made, with the secret that is shown this once."""
 
     key: KeyAnswer
     secret: str
 
 
-class KeyBody(Body):
+class KeyBody(RequestModel):
     """A key to make, for oneself or, by the owner account, for another user."""
 
     user: Identifier | None = None
@@ -82,14 +82,14 @@ class KeyBody(Body):
     expires: Instant | None = None
 
 
-class GranteeBody(Body):
+class GranteeBody(RequestModel):
     """Who is granted a role: a user or a group, by id."""
 
     kind: GranteeKind
     id: Identifier
 
 
-class GrantBody(Body):
+class GrantBody(RequestModel):
     """A role to give on a collection, or with `source` on one source of it."""
 
     grantee: GranteeBody
@@ -97,14 +97,14 @@ class GrantBody(Body):
     source: Name | None = None
 
 
-class GranteeAnswer(Answer):
+class GranteeAnswer(ResponseModel):
     """Who holds a role."""
 
     kind: GranteeKind
     id: str
 
 
-class GrantAnswer(Answer):
+class GrantAnswer(ResponseModel):
     """A role on a collection with all its sources, or on one source of it."""
 
     collection: str
@@ -114,7 +114,7 @@ class GrantAnswer(Answer):
     created: datetime
 
 
-class RevokedAnswer(Answer):
+class RevokedAnswer(ResponseModel):
     """Whether there was a role to take away."""
 
     revoked: bool

@@ -5,13 +5,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from conspectus.model.records import Kind, NewDocument, Period, Place, SourceKind, Status, Syntax
+from conspectus.model.records import Kind, NewDocument, Period, SourceKind, Status, Syntax, TextPosition
 from conspectus.text.vectors import MOST_DIMENSIONS
 from conspectus.web.schemas.base import (
     MOST_IDS,
     NAME,
-    Answer,
-    Body,
     Count,
     Finite,
     Identifier,
@@ -19,6 +17,8 @@ from conspectus.web.schemas.base import (
     Int64,
     JsonObject,
     Name,
+    RequestModel,
+    ResponseModel,
     Span,
     Text,
     Where,
@@ -29,7 +29,7 @@ MOST_PLACES = 100_000
 Label = Annotated[str, Field(max_length=NAME)]
 
 
-class SpaceAnswer(Answer):
+class SpaceAnswer(ResponseModel):
     """An embedding space: vectors can be compared only inside one."""
 
     model: str
@@ -37,7 +37,7 @@ class SpaceAnswer(Answer):
     version: str
 
 
-class CollectionAnswer(Answer):
+class CollectionAnswer(ResponseModel):
     """A named set of sources that share a language and an embedding space (null: words only)."""
 
     id: str
@@ -51,7 +51,7 @@ class CollectionAnswer(Answer):
     names: bool
 
 
-class CollectionBody(Body):
+class CollectionBody(RequestModel):
     """A collection to make; with `get`, the one of that name is returned if there is one."""
 
     name: Name = Field(examples=["wiki"])
@@ -62,14 +62,14 @@ class CollectionBody(Body):
     get: bool = Field(False, description="Return the collection of that name if it exists already.")
 
 
-class CollectionChange(Body):
+class CollectionChange(RequestModel):
     """What to change of a collection."""
 
     rename: Name | None = None
     description: str | None = Field(None, max_length=10_000)
 
 
-class SourceAnswer(Answer):
+class SourceAnswer(ResponseModel):
     """The unit of permission: a folder, a channel, a stream, a session."""
 
     id: str
@@ -79,7 +79,7 @@ class SourceAnswer(Answer):
     kind: SourceKind
 
 
-class SourceBody(Body):
+class SourceBody(RequestModel):
     """A source to get, or to make if it is new; `metadata`, where given, replaces what it has."""
 
     name: Name = Field(examples=["handbook"])
@@ -87,21 +87,21 @@ class SourceBody(Body):
     kind: SourceKind = "manual"
 
 
-class SourceChange(Body):
+class SourceChange(RequestModel):
     """What to change of a source."""
 
     rename: Name | None = None
     metadata: JsonObject | None = None
 
 
-class PeriodAnswer(Answer):
+class PeriodAnswer(ResponseModel):
     """A half-open span of time; an instant when both are equal."""
 
     start: datetime
     end: datetime
 
 
-class DocumentAnswer(Answer):
+class DocumentAnswer(ResponseModel):
     """One stored document without its text. Its ETag is the fingerprint."""
 
     id: str
@@ -128,32 +128,32 @@ class DocumentAnswer(Answer):
     characters: Count
 
 
-class DocumentPage(Answer):
+class DocumentPage(ResponseModel):
     """Documents in order of recording; `next` is the cursor of the page after this one."""
 
     documents: list[DocumentAnswer]
     next: str | None
 
 
-class TextAnswer(Answer):
+class TextAnswer(ResponseModel):
     """The whole text of a document."""
 
     text: str
 
 
-class TextsAnswer(Answer):
+class TextsAnswer(ResponseModel):
     """Whole texts by the ids of their documents."""
 
     texts: dict[str, str]
 
 
-class NamedDocuments(Body):
+class NamedDocuments(RequestModel):
     """Documents by their ids; those that are unknown are left out."""
 
     ids: list[Identifier] = Field(max_length=MOST_IDS)
 
 
-class ChunkAnswer(Answer):
+class ChunkAnswer(ResponseModel):
     """A piece of a document: characters [start, end) of its text; tokens counted with o200k_base."""
 
     id: int
@@ -168,14 +168,14 @@ class ChunkAnswer(Answer):
     heading: str | None
 
 
-class PeriodBody(Body):
+class PeriodBody(RequestModel):
     """A half-open span of time."""
 
     start: Instant
     end: Instant
 
 
-class PlaceBody(Body):
+class PlaceBody(RequestModel):
     """From character `start` on, a text stands on this page, under these headings (outermost first)."""
 
     start: int = Field(ge=0, le=2**31)
@@ -183,7 +183,7 @@ class PlaceBody(Body):
     headings: list[Label] = Field(default=[], max_length=100)
 
 
-class DocumentFields(Body):
+class DocumentFields(RequestModel):
     """The fields of a document that can be changed later."""
 
     title: Text = ""
@@ -214,7 +214,9 @@ class DocumentFields(Body):
         if isinstance(self.occurred, PeriodBody):
             fields["occurred"] = Period(self.occurred.start, self.occurred.end)
         if "places" in fields:
-            fields["places"] = tuple(Place(at.start, at.page, tuple(at.headings)) for at in self.places)
+            fields["places"] = tuple(
+                TextPosition(at.start, at.page, tuple(at.headings)) for at in self.places
+            )
         if "spans" in fields:
             fields["spans"] = tuple(self.spans)
         if self.vector is not None:
@@ -236,7 +238,7 @@ class DocumentBody(DocumentFields):
         return NewDocument(**self.given())
 
 
-class DocumentsBody(Body):
+class DocumentsBody(RequestModel):
     """Documents to store in one source, in order."""
 
     documents: list[DocumentBody] = Field(max_length=MOST_DOCUMENTS)
@@ -244,7 +246,7 @@ class DocumentsBody(Body):
     wait: bool = Field(False, description="Answer when everything is found by meaning too.")
 
 
-class DocumentsOfSource(Body):
+class DocumentsOfSource(RequestModel):
     """Documents to store in the source of the path, in order."""
 
     documents: list[DocumentBody] = Field(max_length=MOST_DOCUMENTS)
@@ -257,7 +259,7 @@ class DocumentChange(DocumentFields):
     text: Text = ""
 
 
-class WrittenAnswer(Answer):
+class WrittenAnswer(ResponseModel):
     """What a write did to one document."""
 
     id: str
@@ -265,7 +267,7 @@ class WrittenAnswer(Answer):
     chunks: Count
 
 
-class ReceiptAnswer(Answer):
+class ReceiptAnswer(ResponseModel):
     """How many of each thing are gone; `purged` says that no file holds them any more."""
 
     documents: Count
@@ -274,32 +276,32 @@ class ReceiptAnswer(Answer):
     purged: bool
 
 
-class CountBody(Body):
+class CountBody(RequestModel):
     """Which documents to count."""
 
     where: Where | None = None
 
 
-class CountAnswer(Answer):
+class CountAnswer(ResponseModel):
     """A number of documents."""
 
     count: Count
 
 
-class DeletedAnswer(Answer):
+class DeletedAnswer(ResponseModel):
     """A number of things deleted."""
 
     deleted: Count
 
 
-class IdsBody(Body):
+class IdsBody(RequestModel):
     """Documents to delete by their ids; unknown ids count as nothing."""
 
     ids: list[Identifier] = Field(max_length=MOST_IDS)
     purge: bool = Field(False, description="Answer when no file holds them any more.")
 
 
-class DeletionBody(Body):
+class DeletionBody(RequestModel):
     """Documents of a collection to delete: by `ids`, or all that match `where`; exactly one of the two."""
 
     ids: list[Identifier] | None = Field(None, max_length=MOST_IDS)
@@ -307,13 +309,13 @@ class DeletionBody(Body):
     purge: bool = Field(False, description="Answer when no file holds them any more.")
 
 
-class EmbedderBody(Body):
+class EmbedderBody(RequestModel):
     """The embedder to move to."""
 
     embedder: Name = Field(examples=["minilm", "openai:text-embedding-3-small@1536"])
 
 
-class EmbeddedAnswer(Answer):
+class EmbeddedAnswer(ResponseModel):
     """How many vectors were made."""
 
     embedded: Count

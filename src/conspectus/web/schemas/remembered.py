@@ -6,11 +6,11 @@ from typing import Literal
 from conspectus.model.memory import MemoryClass, Origin
 from conspectus.model.results import Outcome
 from conspectus.web.schemas.asking import WindowAnswer
-from conspectus.web.schemas.base import Answer, Count, JsonObject
+from conspectus.web.schemas.base import Count, JsonObject, ResponseModel
 from conspectus.web.schemas.records import DocumentAnswer
 
 
-class ScopeAnswer(Answer):
+class ScopeAnswer(ResponseModel):
     """Whose memories."""
 
     user: str | None
@@ -18,7 +18,7 @@ class ScopeAnswer(Answer):
     conversation: str | None
 
 
-class FactAnswer(Answer):
+class FactAnswer(ResponseModel):
     """Subject, relation, object."""
 
     subject: str
@@ -27,7 +27,7 @@ class FactAnswer(Answer):
     single: bool
 
 
-class MemoryAnswer(Answer):
+class MemoryAnswer(ResponseModel):
     """A memory as it is stored, or an earlier version of it; its ETag is the document's fingerprint.
 
     `known_until` is when another version took its place, `closed_by` the memory that ended its fact; `near`
@@ -52,7 +52,7 @@ class MemoryAnswer(Answer):
     entities: list[str]
 
 
-class RememberedAnswer(Answer):
+class RememberedAnswer(ResponseModel):
     """What storing did: `near` are memories that say nearly the same, `closed` those whose fact it ended."""
 
     id: str
@@ -61,7 +61,7 @@ class RememberedAnswer(Answer):
     closed: list[str]
 
 
-class RecentMemoryAnswer(Answer):
+class RecentMemoryAnswer(ResponseModel):
     """One of the last turns: `text` is what of it fits, with a mark where it was `cut`."""
 
     memory: MemoryAnswer
@@ -70,7 +70,7 @@ class RecentMemoryAnswer(Answer):
     cut: bool
 
 
-class RecalledAnswer(Answer):
+class RecalledAnswer(ResponseModel):
     """A memory that answers; `score` is the sum of `parts`, `through` the way in the graph that led to it."""
 
     memory: MemoryAnswer
@@ -82,7 +82,7 @@ class RecalledAnswer(Answer):
     why: list[str]
 
 
-class SinceAnswer(Answer):
+class SinceAnswer(ResponseModel):
     """How many memories were recorded, changed and deleted after an instant."""
 
     recorded: Count
@@ -90,7 +90,7 @@ class SinceAnswer(Answer):
     deleted: Count
 
 
-class RecollectionAnswer(Answer):
+class RecollectionAnswer(ResponseModel):
     """What was recalled, best first; `since` where it was asked for as of an instant."""
 
     outcome: Outcome
@@ -101,7 +101,7 @@ class RecollectionAnswer(Answer):
     since: SinceAnswer | None
 
 
-class MemoryWindowAnswer(Answer):
+class MemoryWindowAnswer(ResponseModel):
     """Context from memory that costs `tokens`: standing notes, what was recalled, the last turns."""
 
     text: str
@@ -111,14 +111,14 @@ class MemoryWindowAnswer(Answer):
     window: WindowAnswer
 
 
-class MemoryPageAnswer(Answer):
+class MemoryPageAnswer(ResponseModel):
     """Memories in the order of time; `next` is the cursor of the page after this one."""
 
     memories: list[MemoryAnswer]
     next: str | None
 
 
-class ForgetReceiptAnswer(Answer):
+class ForgetReceiptAnswer(ResponseModel):
     """What is gone, or with `preview` what would go; `purged` says that no file holds any of it."""
 
     memories: Count
@@ -131,14 +131,14 @@ class ForgetReceiptAnswer(Answer):
     purged: bool
 
 
-class RetentionAnswer(Answer):
+class RetentionAnswer(ResponseModel):
     """How long, and how many, are kept."""
 
     days: float | None
     most: int | None
 
 
-class RetentionRuleAnswer(Answer):
+class RetentionRuleAnswer(ResponseModel):
     """A retention as it is kept for a scope, and when it was last carried out."""
 
     scope: ScopeAnswer
@@ -147,7 +147,7 @@ class RetentionRuleAnswer(Answer):
     ran: datetime | None
 
 
-class ConversationAnswer(Answer):
+class ConversationAnswer(ResponseModel):
     """A conversation in numbers."""
 
     scope: ScopeAnswer
@@ -156,7 +156,7 @@ class ConversationAnswer(Answer):
     last: datetime | None
 
 
-class MemoryStatsAnswer(Answer):
+class MemoryStatsAnswer(ResponseModel):
     """A scope in numbers; tokens of o200k_base, `pending` memories wait for their vectors."""
 
     memories: Count
@@ -172,14 +172,14 @@ class MemoryStatsAnswer(Answer):
     last: datetime | None
 
 
-class MemoryExportAnswer(Answer):
+class MemoryExportAnswer(ResponseModel):
     """Memories as lines of JSON; `next` is the cursor of the rest."""
 
     lines: list[str]
     next: str | None
 
 
-class ImportedAnswer(Answer):
+class ImportedAnswer(ResponseModel):
     """What became of lines that were taken in."""
 
     added: Count

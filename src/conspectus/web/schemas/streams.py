@@ -18,8 +18,8 @@ from conspectus.model.streams import (
     NewCaption,
     NewStream,
     Stream,
-    VideoQuestion,
-    VideoWindow,
+    StreamQuery,
+    StreamWindow,
 )
 from conspectus.streams.caption_format import shown
 from conspectus.text.clocks import StreamClock, clock_of
@@ -34,8 +34,6 @@ from conspectus.web.schemas.asking import (
 )
 from conspectus.web.schemas.base import (
     INT64,
-    Answer,
-    Body,
     Count,
     Finite,
     Instant,
@@ -43,6 +41,8 @@ from conspectus.web.schemas.base import (
     JsonObject,
     Name,
     Question,
+    RequestModel,
+    ResponseModel,
     Text,
     Where,
 )
@@ -60,7 +60,7 @@ When = Annotated[
 ]
 
 
-class NewStreamBody(Body):
+class NewStreamBody(RequestModel):
     """A stream to make, or to describe anew: what is not given stays as it was."""
 
     name: Name = Field(examples=["lecture-1"])
@@ -80,7 +80,7 @@ class NewStreamBody(Body):
         return NewStream(**self.model_dump())
 
 
-class StreamAnswer(Answer):
+class StreamAnswer(ResponseModel):
     """A stream: `first` and `last` bound its captions; `wall` says that its times are of the calendar."""
 
     source: SourceAnswer
@@ -104,7 +104,7 @@ class StreamAnswer(Answer):
         return cls(**{**told, "first_text": ends[0], "last_text": ends[1]})
 
 
-class CaptionBody(Body):
+class CaptionBody(RequestModel):
     """What is seen or said; with a key or an index that is stored already, another text is a conflict."""
 
     text: Text = Field(examples=["A red car turns left."])
@@ -125,7 +125,7 @@ class CaptionBody(Body):
         return NewCaption(**given)
 
 
-class CaptionsBody(Body):
+class CaptionsBody(RequestModel):
     """Captions to store, in any order and any number of times."""
 
     captions: list[CaptionBody] = Field(max_length=MOST_CAPTIONS)
@@ -133,7 +133,7 @@ class CaptionsBody(Body):
     wait: bool = Field(False, description="Answer when everything is found by meaning too.")
 
 
-class CaptionsWrittenAnswer(Answer):
+class CaptionsWrittenAnswer(ResponseModel):
     """What became of captions; those that came as JSON lines are only counted."""
 
     added: Count
@@ -156,7 +156,7 @@ def counted(written: list[Written]) -> tuple[int, int, int]:
     return outcomes.count("added"), changed, outcomes.count("unchanged")
 
 
-class TimedAnswer(Answer):
+class TimedAnswer(ResponseModel):
     """From when to when: in seconds on the stream's clock, and as a timecode or an instant in its zone."""
 
     start: float | None
@@ -184,7 +184,7 @@ class CaptionAnswer(TimedAnswer):
         return cls(document=document, text=caption.text, **timed(caption.start, caption.end, clock))
 
 
-class CaptionPageAnswer(Answer):
+class CaptionPageAnswer(ResponseModel):
     """Captions in the order of time, those without times last; `next` is the cursor of the next page."""
 
     captions: list[CaptionAnswer]
@@ -196,14 +196,14 @@ class CaptionPageAnswer(Answer):
         return cls(captions=[CaptionAnswer.of(each, clock) for each in page.captions], next=page.next)
 
 
-class LiveCaptionAnswer(Answer):
+class LiveCaptionAnswer(ResponseModel):
     """A caption as it was written; `sequence` is the id of its event."""
 
     sequence: int
     caption: CaptionAnswer
 
 
-class CaptionFilesAnswer(Answer):
+class CaptionFilesAnswer(ResponseModel):
     """What an import did: streams with the number of their captions; each failure with its reason."""
 
     streams: dict[str, Count]
@@ -214,7 +214,7 @@ class CaptionFilesAnswer(Answer):
     notices: list[str]
 
 
-class RangeBody(Body):
+class RangeBody(RequestModel):
     """Captions that share an instant with [start, end), or lie inside it; null is open."""
 
     start: When | None = None
@@ -228,7 +228,7 @@ class RangeBody(Body):
         return CaptionRange(**self.model_dump())
 
 
-class VideoQuestionBody(Body):
+class VideoQuestionBody(RequestModel):
     """A question to one stream, to several, or with no names to all that can be seen."""
 
     prompt: Question = Field(examples=["What happened around 12:30?"])
@@ -241,9 +241,9 @@ class VideoQuestionBody(Body):
     limit: int = Field(10, ge=0, le=MOST_HITS, description="Most moments.")
     at: Instant | None = Field(None, description="When it is asked; by default now.")
 
-    def question(self) -> VideoQuestion:
+    def question(self) -> StreamQuery:
         """The question as the engine takes it."""
-        return VideoQuestion(
+        return StreamQuery(
             self.prompt,
             tuple(self.streams),
             self.collection,
@@ -288,7 +288,7 @@ class MomentAnswer(TimedAnswer):
         )
 
 
-class MomentsAnswer(Answer):
+class MomentsAnswer(ResponseModel):
     """What was found, best first; `plan` says how the question was read, its time range too."""
 
     outcome: Literal["found", "nothing_relevant"]
@@ -308,7 +308,7 @@ class ShownCaptionAnswer(DocumentAnswer, TimedAnswer):
     """A caption that a window shows."""
 
 
-class VideoWindowAnswer(Answer):
+class VideoWindowAnswer(ResponseModel):
     """Context for a question about streams: captions in the order of the window, and whose they are."""
 
     captions: list[ShownCaptionAnswer]
@@ -317,7 +317,7 @@ class VideoWindowAnswer(Answer):
     window: WindowAnswer
 
     @classmethod
-    def of(cls, found: VideoWindow) -> "VideoWindowAnswer":
+    def of(cls, found: StreamWindow) -> "VideoWindowAnswer":
         """The window, with the times of its captions as people read them."""
         clocks = {each.id: clock_of(each) for each in found.streams}
         captions = []

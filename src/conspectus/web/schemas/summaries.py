@@ -8,7 +8,7 @@ from conspectus.model.streams import BatchSummary, CaptionRange, Summary, Summar
 from conspectus.streams.caption_format import shown
 from conspectus.streams.summary_requests import MOST_BATCH, MOST_SENTENCES
 from conspectus.text.clocks import StreamClock
-from conspectus.web.schemas.base import Answer, Body, Count, JsonObject
+from conspectus.web.schemas.base import Count, JsonObject, RequestModel, ResponseModel
 from conspectus.web.schemas.streams import RangeBody, TimedAnswer
 
 LONGEST_PROMPT = 100_000
@@ -18,7 +18,7 @@ Sentences = Annotated[int, Field(ge=1, le=MOST_SENTENCES, description="Most capt
 Extractive = Annotated[bool, Field(description="Choose captions, and ask no model.")]
 
 
-class StandingSummaryBody(Body):
+class StandingSummaryBody(RequestModel):
     """What to summarise of a stream, and how."""
 
     range: RangeBody | None = None
@@ -68,7 +68,7 @@ class BatchSummaryAnswer(TimedAnswer):
         return cls(**told, start_text=ends[0], end_text=ends[1])
 
 
-class SummaryAnswer(Answer):
+class SummaryAnswer(ResponseModel):
     """A summary: `partial` where batches failed, `empty` where there are no captions.
 
     `by` is a model, or `extractive`; `data` is the object where a schema was given.

@@ -14,7 +14,16 @@ from conspectus.facades.tasks.mapping import (
     TaskStatus,
 )
 from conspectus.model.results import Outcome
-from conspectus.web.schemas.base import NAME, Answer, Body, Count, JsonObject, Name, Share, Text
+from conspectus.web.schemas.base import (
+    NAME,
+    Count,
+    JsonObject,
+    Name,
+    RequestModel,
+    ResponseModel,
+    Share,
+    Text,
+)
 
 MOST_TASKS = 10_000
 MOST_TAGS = 1_000
@@ -22,7 +31,7 @@ Title = Annotated[str, Field(min_length=1, max_length=TITLE_LENGTH, examples=["F
 Tags = Annotated[list[Annotated[str, Field(min_length=1, max_length=NAME)]], Field(max_length=MOST_TAGS)]
 
 
-class TaskFields(Body):
+class TaskFields(RequestModel):
     """What can be changed of a task. Metadata are replaced whole."""
 
     description: Text = ""
@@ -59,13 +68,13 @@ class TaskChange(TaskFields):
     title: Title = ""
 
 
-class TasksBody(Body):
+class TasksBody(RequestModel):
     """Tasks to store, in order; of two with one id, the last stays."""
 
     tasks: list[IdentifiedTaskBody] = Field(max_length=MOST_TASKS)
 
 
-class AttachmentBody(Body):
+class AttachmentBody(RequestModel):
     """An attachment to store: a text, a title, or both."""
 
     text: Text = Field("", examples=["The log of the failed login."])
@@ -77,7 +86,7 @@ class AttachmentBody(Body):
         return Attachment(name, self.text, self.title, self.metadata)
 
 
-class TaskAnswer(Answer):
+class TaskAnswer(ResponseModel):
     """A stored task. Its ETag is the fingerprint."""
 
     id: str
@@ -94,14 +103,14 @@ class TaskAnswer(Answer):
     updated: datetime
 
 
-class TaskPageAnswer(Answer):
+class TaskPageAnswer(ResponseModel):
     """Tasks, the first written first; `next` is the cursor of the page after this one."""
 
     tasks: list[TaskAnswer]
     next: str | None
 
 
-class TaskWrittenAnswer(Answer):
+class TaskWrittenAnswer(ResponseModel):
     """What a write did to one task."""
 
     id: str
@@ -109,7 +118,7 @@ class TaskWrittenAnswer(Answer):
     document: str
 
 
-class AttachmentAnswer(Answer):
+class AttachmentAnswer(ResponseModel):
     """A stored attachment."""
 
     id: str
@@ -122,7 +131,7 @@ class AttachmentAnswer(Answer):
     updated: datetime
 
 
-class SemanticSearchQuery(Body):
+class SemanticSearchQuery(RequestModel):
     """The parameters of a search by meaning."""
 
     model_config = ConfigDict(strict=False)
@@ -135,7 +144,7 @@ class SemanticSearchQuery(Body):
     collection: Name = "tasks"
 
 
-class TaskResultAnswer(Answer):
+class TaskResultAnswer(ResponseModel):
     """A task found, or an attachment of one, which then has an `attachment_id`.
 
     `document` is all that was written, `snippet` its first 100 characters; `reference` is the id of the
@@ -156,14 +165,14 @@ class TaskResultAnswer(Answer):
     reference: str
 
 
-class SearchFiltersAnswer(Answer):
+class SearchFiltersAnswer(ResponseModel):
     """The filters that were asked for."""
 
     status: TaskStatus | None
     priority: Priority | None
 
 
-class SemanticSearchAnswer(Answer):
+class SemanticSearchAnswer(ResponseModel):
     """Results, the most similar first; `total` is their number."""
 
     results: list[TaskResultAnswer]
@@ -172,7 +181,7 @@ class SemanticSearchAnswer(Answer):
     filters: SearchFiltersAnswer
 
 
-class TaskContextBody(Body):
+class TaskContextBody(RequestModel):
     """A context to build from the nearest tasks; `max_tokens` counts o200k_base, null is no limit."""
 
     query: str = Field(min_length=1, max_length=10_000, examples=["What is to do about the login?"])
@@ -183,7 +192,7 @@ class TaskContextBody(Body):
     collection: Name = "tasks"
 
 
-class TaskContextAnswer(Answer):
+class TaskContextAnswer(ResponseModel):
     """Tasks for a prompt: `text` costs exactly `tokens` and shows `results`; `left_out` did not fit."""
 
     text: str

@@ -2,10 +2,10 @@
 
 from typing import Literal
 
-from conspectus.web.schemas.base import Answer, Count
+from conspectus.web.schemas.base import Count, ResponseModel
 
 
-class IndexAnswer(Answer):
+class IndexAnswer(ResponseModel):
     """Size of an index: live rows, rows with a vector, bytes on disk, and how the rows are cut."""
 
     chunks: Count
@@ -16,7 +16,7 @@ class IndexAnswer(Answer):
     details: dict[str, str]
 
 
-class PercentilesAnswer(Answer):
+class PercentilesAnswer(ResponseModel):
     """The 5th, 50th and 95th percentile of cosine similarities."""
 
     p5: float
@@ -24,14 +24,14 @@ class PercentilesAnswer(Answer):
     p95: float
 
 
-class SimilarityAnswer(Answer):
+class SimilarityAnswer(ResponseModel):
     """Similarities of a query and a text that answers it, and of a query and a random other text."""
 
     related: PercentilesAnswer
     unrelated: PercentilesAnswer
 
 
-class CollectionStatusAnswer(Answer):
+class CollectionStatusAnswer(ResponseModel):
     """One collection in numbers. `pending` chunks have no vector yet; `lag` is changes not indexed yet.
 
     `similarity` tells what similarities its embedding model gives; null where they were not measured.
@@ -50,7 +50,7 @@ class CollectionStatusAnswer(Answer):
     similarity: SimilarityAnswer | None
 
 
-class StatusAnswer(Answer):
+class StatusAnswer(ResponseModel):
     """How much there is, and for the owner of the store where."""
 
     path: str
@@ -59,7 +59,7 @@ class StatusAnswer(Answer):
     collections: list[CollectionStatusAnswer]
 
 
-class DisagreementAnswer(Answer):
+class DisagreementAnswer(ResponseModel):
     """One difference between records and index."""
 
     chunk: int
@@ -67,7 +67,7 @@ class DisagreementAnswer(Answer):
     detail: str
 
 
-class CheckAnswer(Answer):
+class CheckAnswer(ResponseModel):
     """Differences between records and index by collection, and what the database found in itself."""
 
     clean: bool
@@ -75,13 +75,13 @@ class CheckAnswer(Answer):
     index: dict[str, list[DisagreementAnswer]]
 
 
-class ReindexedAnswer(Answer):
+class ReindexedAnswer(ResponseModel):
     """The collection whose index was built anew."""
 
     collection: str
 
 
-class HealthAnswer(Answer):
+class HealthAnswer(ResponseModel):
     """How the server is."""
 
     status: Literal["alive", "ready"]

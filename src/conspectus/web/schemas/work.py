@@ -7,12 +7,12 @@ from pydantic import Field
 
 from conspectus.model.connections import SyncState
 from conspectus.model.jobs import JobKind, JobState, RequestKind
-from conspectus.web.schemas.base import Answer, Body, Count, JsonObject, Name
+from conspectus.web.schemas.base import Count, JsonObject, Name, RequestModel, ResponseModel
 
 Url = Annotated[str, Field(min_length=1, max_length=8_192, examples=["https://example.org/page"])]
 
 
-class JobAnswer(Answer):
+class JobAnswer(ResponseModel):
     """One piece of long work; `total` is 0 while it is not known."""
 
     id: str
@@ -34,14 +34,14 @@ class JobAnswer(Answer):
     finished: datetime | None
 
 
-class JobPageAnswer(Answer):
+class JobPageAnswer(ResponseModel):
     """Jobs, newest first; `next` is the cursor of the page after this one."""
 
     jobs: list[JobAnswer]
     next: str | None
 
 
-class RatesAnswer(Answer):
+class RatesAnswer(ResponseModel):
     """What happened in a span of time; rates in percent."""
 
     finished: Count
@@ -51,7 +51,7 @@ class RatesAnswer(Answer):
     retry_rate: float
 
 
-class ReportAnswer(Answer):
+class ReportAnswer(ResponseModel):
     """Jobs by state, rates by span (`1h`, `24h`, `7d`), and over 7 days by source."""
 
     states: dict[JobState, Count]
@@ -59,7 +59,7 @@ class ReportAnswer(Answer):
     sources: dict[str, RatesAnswer]
 
 
-class UrlBody(Body):
+class UrlBody(RequestModel):
     """A web page to take in."""
 
     url: Url
@@ -72,7 +72,7 @@ class UrlBody(Body):
     source: Name | None = Field(None, description="By default one for each domain.")
 
 
-class ConnectionBody(Body):
+class ConnectionBody(RequestModel):
     """A store elsewhere to keep the collection in step with."""
 
     name: Name = Field(examples=["handbook"])
@@ -80,7 +80,7 @@ class ConnectionBody(Body):
     options: JsonObject = Field(default={}, description="What the connector needs to know.")
 
 
-class ConnectionAnswer(Answer):
+class ConnectionAnswer(ResponseModel):
     """A collection kept in step with a store elsewhere."""
 
     id: str
@@ -95,7 +95,7 @@ class ConnectionAnswer(Answer):
     ran: datetime | None
 
 
-class RequestAnswer(Answer):
+class RequestAnswer(ResponseModel):
     """One call to a model provider, without any of its content; `latency` in milliseconds."""
 
     id: int
@@ -110,7 +110,7 @@ class RequestAnswer(Answer):
     user_id: str | None
 
 
-class TotalsAnswer(Answer):
+class TotalsAnswer(ResponseModel):
     """What a kind of request to one model added up to; rates in percent."""
 
     kind: RequestKind
