@@ -3,10 +3,10 @@
 import conspectus
 
 NAMES = {
-    *("CaptionRange", "NewAlert", "NewCaption", "NewEvent", "NewStream", "SummaryRequest", "VideoQuestion"),
-    *("And", "Between", "Budget", "ChannelQuestion", "ChatRequest", "ConspectusError", "ContextWindow"),
+    *("CaptionRange", "NewAlert", "NewCaption", "NewEvent", "NewStream", "SummaryRequest", "StreamQuery"),
+    *("And", "Between", "Budget", "ChannelQuery", "ChatRequest", "ConspectusError", "ContextWindow"),
     *("Document", "Engine", "Eq", "Exists", "Filter", "Hit", "In", "NewDocument", "NewMessage", "Not", "Or"),
-    *("Overlaps", "Period", "Query", "RemoteEngine", "Retrieval", "Settings", "Situation", "connect", "open"),
+    *("Overlaps", "Period", "Query", "RemoteEngine", "Retrieval", "Settings", "QueryContext", "connect", "open"),
     "sync",
 }
 
