@@ -6,7 +6,17 @@ NAMES = {
     *("CaptionRange", "NewAlert", "NewCaption", "NewEvent", "NewStream", "SummaryRequest", "StreamQuery"),
     *("And", "Between", "Budget", "ChannelQuery", "ChatRequest", "ConspectusError", "ContextWindow"),
     *("Document", "Engine", "Eq", "Exists", "Filter", "Hit", "In", "NewDocument", "NewMessage", "Not", "Or"),
-    *("Overlaps", "Period", "Query", "RemoteEngine", "Retrieval", "Settings", "QueryContext", "connect", "open"),
+    *(
+        "Overlaps",
+        "Period",
+        "Query",
+        "RemoteEngine",
+        "Retrieval",
+        "Settings",
+        "QueryContext",
+        "connect",
+        "open",
+    ),
     "sync",
 }
 
