@@ -3,9 +3,93 @@
 import argparse
 import asyncio
 import sys
+from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
+from typing import TypeAlias
 
-from conspectus.evals.ablation import Figures, compare, rankings
+from conspectus.evals.asked import Asker, profile_without, read_conversations
+from conspectus.evals.datasets import CitedQuestion
+from conspectus.evals.metrics import percent, recall
+from conspectus.evals.run import fresh_engine, stored
+from conspectus.model.query import Budget
+from conspectus.ports import Progress
+from conspectus.retrieval.scoring_profiles import part_names
+from conspectus.settings import Settings
+
+Figures: TypeAlias = tuple[float, float]
+"""Recall of evidence among the ten best turns, and in the window, from 0 to 100."""
+
+_KINDS = frozenset({"thread", "reply"})
+_HITS = 120
+
+
+def rankings() -> dict[str, str | None]:
+    """What the table compares: names of rows with those of profiles; None: questions have no situation."""
+    parts = part_names("default")
+    others = {part: [each for each in parts if each != part] for part in parts}
+    return {
+        "without a situation": None,
+        "default": "default",
+        **{f"default without {part}": profile_without("default", [part]) for part in parts},
+        "base: words and vectors only": profile_without("default", parts),
+        **{f"base and {part}": profile_without("default", rest) for part, rest in others.items()},
+        "multiplicative": "multiplicative",
+        "multiplicative without its floor": profile_without("multiplicative", ["floor"]),
+    }
+
+
+async def compare(
+    directory: str | Path,
+    profiles: Mapping[str, str | None],
+    *,
+    most: int,
+    budget: int = 2048,
+    progress: Progress | None = None,
+) -> dict[str, dict[str, Figures]]:
+    """The figures of each profile by kind of question: `thread` and `reply` of chats, else `all`.
+
+    At most `most` questions of each kind are asked, evenly spread over the set. Raises InvalidInput.
+    """
+    given = read_conversations(Path(directory))
+    async with fresh_engine(Settings.from_environment()) as engine:
+        keys = await stored(engine, given.conversations, progress)
+        every = {document: key for known in keys.values() for document, key in known.items()}
+        kinds = _by_kind(given.questions, most)
+        found: dict[str, dict[str, Figures]] = {kind: {} for kind in kinds}
+        for done, (kind, name) in enumerate(product(kinds, profiles), start=1):
+            asker = Asker(engine, given, profiles[name])
+            answers = [await _answer(asker, question, every, budget=budget) for question in kinds[kind]]
+            found[kind][name] = (percent([a for a, _ in answers]), percent([b for _, b in answers]))
+            if progress is not None:
+                progress(f"{kind}: {name}", done, len(kinds) * len(profiles))
+    return found
+
+
+async def _answer(asker: Asker, question: CitedQuestion, keys: Mapping[str, str], *, budget: int) -> Figures:
+    """Both shares from one window: its trace has the ranking, its citations what fits."""
+    window = await asker.engine.window(await asker.query(question), Budget(budget), limit=_HITS)
+    kept = [entry for entry in window.trace if entry.fate != "below_floor"]
+    ranking = list(dict.fromkeys(keys[entry.document] for entry in kept))
+    cited = [keys[citation.document] for citation in window.citations]
+    return (
+        recall(ranking, question.evidence, depth=10),
+        recall(cited, question.evidence, depth=len(cited)),
+    )
+
+
+def _by_kind(questions: Sequence[CitedQuestion], most: int) -> dict[str, list[CitedQuestion]]:
+    kinds: dict[str, list[CitedQuestion]] = {}
+    for question in questions:
+        kind = question.category if question.category in _KINDS else "all"
+        kinds.setdefault(kind, []).append(question)
+    return {kind: _spread(asked, most) for kind, asked in kinds.items()}
+
+
+def _spread(questions: Sequence[CitedQuestion], most: int) -> list[CitedQuestion]:
+    if len(questions) <= most:
+        return list(questions)
+    return [questions[place * len(questions) // most] for place in range(most)]
 
 
 def main() -> None:

@@ -7,9 +7,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
+from benchmarks.threads import JudgedChannel
 from numpy.typing import NDArray
 
-from conspectus.evals.thread_sets import JudgedChannel
 from conspectus.text.replies import Utterance
 from conspectus.text.replies.features import HALF_DAY
 

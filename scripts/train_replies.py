@@ -1,6 +1,6 @@
 """Learn who answers whom from channels whose messages people linked, and check on channels left out.
 
-    python scripts/train_replies.py DIRECTORY [--write]
+    PYTHONPATH=. python scripts/train_replies.py DIRECTORY [--write]
 
 DIRECTORY holds `messages.jsonl` and `links.jsonl`; the channels below `dev/` are learnt from. The shipped
 weights come from `irc_disentanglement` (Kummerfeld et al., ACL 2019, CC BY 4.0): ten days of one channel.
@@ -23,11 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from benchmarks.threads import JudgedChannel, linked, measured, outcome, read_judged_channels
 from channel_variants import KINDS, Kind, origin, variants
 from numpy.typing import NDArray
 
-from conspectus.evals.thread_sets import JudgedChannel, read_judged_channels
-from conspectus.evals.threads import linked, measured, outcome
 from conspectus.text.replies import Linker
 from conspectus.text.replies.features import features
 from conspectus.text.replies.history import Past

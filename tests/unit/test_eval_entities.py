@@ -1,12 +1,21 @@
 import json
 
 import pytest
+from benchmarks.entities import (
+    ChatTurn,
+    NamedDocument,
+    StringMatch,
+    TitleLinker,
+    agreement,
+    entities,
+    learnt_from,
+    linked_within,
+    pairs,
+    same_string,
+    spellings_of,
+)
 
 from conspectus.errors import InvalidInput
-from conspectus.evals.entities import agreement, entities
-from conspectus.evals.entity_chats import StringMatch, TitleLinker, learnt_from, spellings_of
-from conspectus.evals.entity_documents import linked_within, pairs, same_string
-from conspectus.evals.entity_sets import ChatTurn, NamedDocument
 
 
 def turn(text, links=(), split="test", conv="1", own=()):

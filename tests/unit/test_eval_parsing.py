@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
+from benchmarks.parsing import parsing, share
 from tests.office_samples import docx, paragraph
 
 from conspectus.errors import InvalidInput
-from conspectus.evals.parsing import parsing, share
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import pytest
+from benchmarks.threads import message_before, read_judged_channels, successions, threads
 
 from conspectus.errors import InvalidInput
-from conspectus.evals.thread_sets import read_judged_channels, successions
-from conspectus.evals.threads import message_before, threads
 from conspectus.text.replies import Utterance
 
 

@@ -4,11 +4,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from xml.etree import ElementTree
 
+from benchmarks.injection import Expected, faults_of
 from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.chat.prompt import Prompt
-from conspectus.evals.prompt_faults import Expected, faults_of
 from conspectus.model.records import Document, Period
 from conspectus.window.chat_passages import passages
 from conspectus.window.passages import WindowPassage

@@ -6,14 +6,23 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from benchmarks.injection import (
+    PATTERNS,
+    QUESTION,
+    TEMPLATES,
+    Expected,
+    Listener,
+    faults_by_attack,
+    faults_of,
+    injection,
+    read_attacks,
+    read_harmless,
+)
 
 import conspectus
 from conspectus import NewDocument, Settings
 from conspectus.chat.prompt import Prompt
 from conspectus.errors import InvalidInput
-from conspectus.evals.attacks import TEMPLATES, read_attacks, read_harmless
-from conspectus.evals.injection import QUESTION, Listener, faults_by_attack, injection
-from conspectus.evals.prompt_faults import PATTERNS, Expected, faults_of
 from conspectus.model.filter import Eq
 from conspectus.model.results import Message
 

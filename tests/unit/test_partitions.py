@@ -5,10 +5,9 @@ from itertools import permutations
 
 import numpy as np
 import pytest
+from benchmarks.threads import best_pairs, exact_match, information_kept, link_scores, one_to_one
 from hypothesis import given
 from hypothesis import strategies as st
-
-from conspectus.evals.partitions import best_pairs, exact_match, information_kept, link_scores, one_to_one
 
 LABELS = st.integers(1, 30).flatmap(
     lambda size: st.tuples(*[st.lists(st.integers(0, 5), min_size=size, max_size=size)] * 2)

@@ -1,4 +1,4 @@
-"""eval retrieval, evidence, conversation, turns, threads, moments, entities, parsing and injection."""
+"""eval retrieval, evidence, conversation, turns, moments and similarity."""
 
 import asyncio
 from collections.abc import Mapping
@@ -6,25 +6,17 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Group, RenderableType
-from rich.text import Text
+from rich.console import RenderableType
 
 from conspectus.cli.options import Common
-from conspectus.cli.output import cell, plain_table, progress, show, similarity_table
+from conspectus.cli.output import plain_table, progress, show, similarity_table
 from conspectus.cli.session import require_here
 from conspectus.evals import run
 from conspectus.evals.asked import profile_without
-from conspectus.evals.entities import entities as measure_entities
 from conspectus.evals.evidence import BUDGETS
 from conspectus.evals.evidence import evidence as measure_evidence
-from conspectus.evals.injection import InjectionReport
-from conspectus.evals.injection import injection as measure_injection
 from conspectus.evals.moments import moments as measure_moments
-from conspectus.evals.parsing import FormatReport
-from conspectus.evals.parsing import parsing as measure_parsing
 from conspectus.evals.similarity import similarity as measure_similarity
-from conspectus.evals.threads import ThreadsReport
-from conspectus.evals.threads import threads as measure_threads
 from conspectus.evals.turns import turns as measure_turns
 from conspectus.model.graph import GraphExpansion
 
@@ -100,14 +92,6 @@ def turns(directory: Directory, common: Common) -> None:
     show(figures, figures_table(flat), as_json=common.json)
 
 
-def threads(directory: Directory, common: Common) -> None:
-    """Measure how well links between messages are found in messages.jsonl, from 0 to 100."""
-    require_here(common)
-    with progress() as bars:
-        figures = measure_threads(directory, progress=bars)
-    show(figures, threads_table(figures), as_json=common.json)
-
-
 def moments(
     directory: Directory,
     common: Common,
@@ -119,37 +103,6 @@ def moments(
     with progress() as bars:
         figures = asyncio.run(measure_moments(directory, limit=limit, progress=bars))
     show(figures, ways_table(figures), as_json=common.json)
-
-
-def entities(directory: Directory, common: Common) -> None:
-    """Measure how well names are found and linked in turns.jsonl or docs.jsonl, from 0 to 100."""
-    require_here(common)
-    with progress() as bars:
-        figures = measure_entities(directory, progress=bars)
-    show(figures, measures_table(figures), as_json=common.json)
-
-
-def parsing(directory: Directory, common: Common) -> None:
-    """Measure how many words of each X.md are found in the text of the file X, by format, from 0 to 100."""
-    require_here(common)
-    with progress() as bars:
-        figures = measure_parsing(directory, progress=bars)
-    show(figures, parsing_table(figures), as_json=common.json)
-
-
-def injection(
-    directory: Directory,
-    common: Common,
-    *,
-    harmless: Annotated[
-        list[Path] | None, typer.Option(help="Folder of texts that should stay as they are; repeatable.")
-    ] = None,
-) -> None:
-    """Measure whether hostile texts that were retrieved can be more than text in a chat's prompt."""
-    require_here(common)
-    with progress() as bars:
-        figures = asyncio.run(measure_injection(directory, harmless=harmless or (), progress=bars))
-    show(figures, injection_table(figures), as_json=common.json)
 
 
 def similarity(
@@ -181,55 +134,6 @@ def ways_table(figures: Mapping[str, Mapping[str, object]]) -> RenderableType:
         values = (report.get(name, "") for report in figures.values())
         table.add_row(name, *(f"{each:.1f}" if isinstance(each, float) else str(each) for each in values))
     return table
-
-
-def measures_table(figures: Mapping[str, Mapping[str, object]]) -> RenderableType:
-    """A row for each way, with the measures side by side."""
-    measures = dict.fromkeys(name for report in figures.values() for name in report)
-    table = plain_table("way", *measures)
-    for way, report in figures.items():
-        values = (report.get(name, "") for name in measures)
-        table.add_row(way, *(f"{each:.1f}" if isinstance(each, float) else str(each) for each in values))
-    return table
-
-
-def threads_table(report: ThreadsReport) -> RenderableType:
-    """The figures of the linker beside those of answering the message before."""
-    table = plain_table("measure", "linked", "message before")
-    before: Mapping[str, object] = {**report["message_before"]}
-    for name, value in report["linked"].items():
-        ours, theirs = ({"": each} if isinstance(each, float) else each for each in (value, before[name]))
-        if isinstance(ours, Mapping) and isinstance(theirs, Mapping):
-            for part, figure in ours.items():
-                table.add_row(f"{name} {part}".strip(), f"{figure:.1f}", f"{theirs[part]:.1f}")
-    counts = f"{report['judged']} of {report['messages']} messages judged, {report['channels']} channels"
-    return Group(table, Text(counts))
-
-
-def parsing_table(reports: Mapping[str, FormatReport]) -> RenderableType:
-    """What was found in the files of each format, and the files that could not be read."""
-    table = plain_table("format", "files", "mean", "worst", "worst file", "failed")
-    failed = plain_table("failed", "reason")
-    for name, each in reports.items():
-        figures = (str(each["files"]), f"{each['mean']:.1f}", f"{each['worst']:.1f}")
-        table.add_row(name, *figures, cell(each["worst_file"], limit=60), str(len(each["failures"])))
-        for file, reason in each["failures"].items():
-            failed.add_row(cell(file, limit=60), cell(reason))
-    return Group(table, failed) if failed.row_count else table
-
-
-def injection_table(report: InjectionReport) -> RenderableType:
-    """What got through of each kind of attack, and how many harmless texts were changed."""
-    table = plain_table("attacks", "texts", "got through")
-    for name, each in report["kinds"].items():
-        table.add_row(name, str(each["attacks"]), str(each["failed"]))
-    examples = plain_table("got through")
-    for example in report["examples"]:
-        examples.add_row(cell(example, limit=240))
-    harmless = plain_table("harmless", "texts", "changed")
-    for name, texts in report["harmless"].items():
-        harmless.add_row(name, str(texts["texts"]), str(texts["changed"]))
-    return Group(table, *(each for each in (examples, harmless) if each.row_count))
 
 
 def _ask(graph: bool) -> GraphExpansion | None:

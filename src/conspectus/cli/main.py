@@ -47,8 +47,7 @@ COMMANDS: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
     }),
     "eval": ("Measure the product on an evaluation set.", {
         "retrieval": eval.retrieval, "evidence": eval.evidence, "conversation": eval.conversation,
-        "turns": eval.turns, "threads": eval.threads, "moments": eval.moments, "entities": eval.entities,
-        "parsing": eval.parsing, "similarity": eval.similarity, "injection": eval.injection,
+        "turns": eval.turns, "moments": eval.moments, "similarity": eval.similarity,
     }),
     "collections": ("Manage collections.", {
         "list": collections.list_collections, "create": collections.create_collection,

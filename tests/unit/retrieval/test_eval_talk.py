@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from benchmarks.ablation import compare, rankings
 
 from conspectus.errors import InvalidInput
-from conspectus.evals.ablation import compare, rankings
 from conspectus.evals.asked import profile_without, read_conversations
 from conspectus.evals.run import conversation
 from conspectus.evals.talk import MOST, read_chat_set, read_meeting_set

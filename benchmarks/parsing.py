@@ -1,6 +1,8 @@
-"""How much of the text of files is found: the words of the Markdown that they should become."""
+"""Parsing: the share of the words of the expected Markdown that are in the text of files, by format."""
 
+import argparse
 import html
+import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -88,3 +90,15 @@ def _report(shares: Mapping[str, float], failures: dict[str, str]) -> FormatRepo
         worst_file=worst,
         failures=failures,
     )
+
+
+def main() -> None:
+    """Print the figures of a set as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directory", type=Path, metavar="DIR")
+    chosen = parser.parse_args()
+    print(json.dumps(parsing(chosen.directory), indent=2))
+
+
+if __name__ == "__main__":
+    main()

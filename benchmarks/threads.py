@@ -1,0 +1,397 @@
+"""Links between messages: how well they are found where a platform has no threads."""
+
+import argparse
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple, NotRequired, TypedDict, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conspectus.errors import InvalidInput
+from conspectus.evals.metrics import percent
+from conspectus.evals.rows import Row, rows
+from conspectus.ports import Progress
+from conspectus.text.replies import Linker, Utterance
+from conspectus.text.times import parse_instant
+
+Labels = Sequence[Hashable]
+Message = TypeVar("Message", bound=Hashable)
+
+
+class LinkScores(NamedTuple):
+    """How many of the links found are true, how many of the true ones were found, and the harmonic mean."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+def link_scores(true: Mapping[Message, Set[Message]], found: Mapping[Message, Set[Message]]) -> LinkScores:
+    """Compare what messages answer, for the messages of `true`.
+
+    A start of a conversation is a link to itself and counts (Kummerfeld et al., ACL 2019).
+    """
+    right = sum(len(answered & found[message]) for message, answered in true.items())
+    return _scores(
+        right, sum(len(found[message]) for message in true), sum(len(answered) for answered in true.values())
+    )
+
+
+def one_to_one(true: Labels, found: Labels) -> float:
+    """The share of messages in conversations that are paired so that as many as possible agree.
+
+    Each true conversation is paired with at most one that was found (Elsner and Charniak, ACL 2008).
+    """
+    overlap = _overlap(true, found)
+    pairs = best_pairs(overlap)
+    return float(sum(overlap[row, column] for row, column in pairs)) / len(true) if len(true) else 0.0
+
+
+def exact_match(true: Labels, found: Labels) -> LinkScores:
+    """The conversations of at least two messages that were found exactly (Kummerfeld et al., ACL 2019)."""
+    ours, theirs = _conversations(found), _conversations(true)
+    return _scores(len(ours & theirs), len(ours), len(theirs))
+
+
+def information_kept(true: Labels, found: Labels) -> float:
+    """1 minus the variation of information over its bound log(n); 1 for the same conversations."""
+    if len(true) < 2:
+        return 1.0
+    both = _entropy(list(zip(true, found, strict=True)))
+    return 1 - (2 * both - _entropy(true) - _entropy(found)) / math.log(len(true))
+
+
+def best_pairs(gains: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Pair rows with columns, each at most once, so that the sum of the gains is highest.
+
+    The Hungarian method with shortest augmenting paths: rows are added one by one, and each keeps prices
+    under which no pair could gain by changing.
+    """
+    if gains.shape[0] > gains.shape[1]:
+        return [(row, column) for column, row in best_pairs(gains.T)]
+    rows, columns = gains.shape
+    row_price, column_price = np.zeros(rows), np.zeros(columns)
+    partner = np.full(columns, -1)
+    for row in range(rows):
+        _augment(row, -gains.astype(np.float64), (row_price, column_price), partner)
+    return [(int(row), column) for column, row in enumerate(partner) if row >= 0]
+
+
+def _augment(
+    row: int,
+    costs: NDArray[np.float64],
+    prices: tuple[NDArray[np.float64], NDArray[np.float64]],
+    partner: NDArray[np.int64],
+) -> None:
+    """Give one more row a column along the cheapest path of changes."""
+    row_price, column_price = prices
+    cheapest = np.full(len(partner), math.inf)
+    before = np.full(len(partner), -1)
+    visited = np.zeros(len(partner), dtype=bool)
+    column, at = -1, row
+    while True:
+        slack = costs[at] - row_price[at] - column_price
+        better = ~visited & (slack < cheapest)
+        cheapest[better], before[better] = slack[better], column
+        column = int(np.where(visited, math.inf, cheapest).argmin())
+        step = cheapest[column]
+        row_price[partner[visited]] += step
+        row_price[row] += step
+        column_price[visited] -= step
+        cheapest[~visited] -= step
+        visited[column] = True
+        if partner[column] < 0:
+            break
+        at = int(partner[column])
+    while column >= 0:
+        earlier = int(before[column])
+        partner[column] = partner[earlier] if earlier >= 0 else row
+        column = earlier
+
+
+def _overlap(true: Labels, found: Labels) -> NDArray[np.int64]:
+    rows = {label: number for number, label in enumerate(dict.fromkeys(true))}
+    columns = {label: number for number, label in enumerate(dict.fromkeys(found))}
+    counts = np.zeros((len(rows), len(columns)), dtype=np.int64)
+    for one, other in zip(true, found, strict=True):
+        counts[rows[one], columns[other]] += 1
+    return counts
+
+
+def _conversations(labels: Labels) -> set[frozenset[int]]:
+    members: dict[Hashable, set[int]] = defaultdict(set)
+    for place, label in enumerate(labels):
+        members[label].add(place)
+    return {frozenset(each) for each in members.values() if len(each) > 1}
+
+
+def _entropy(labels: Labels) -> float:
+    total = len(labels)
+    return -math.fsum(count / total * math.log(count / total) for count in Counter(labels).values())
+
+
+def _scores(right: int, found: int, true: int) -> LinkScores:
+    precision, recall = right / found if found else 0.0, right / true if true else 0.0
+    return LinkScores(precision, recall, 2 * right / (found + true) if found + true else 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedChannel:
+    """The messages of a channel as they were said, and what is known of some of them, by place.
+
+    Attributes:
+        threads: the conversation of each judged message.
+        answers: what each judged message answers; itself for the start of a conversation. None where the
+            set has no links.
+    """
+
+    name: str
+    said: tuple[Utterance, ...]
+    threads: Mapping[int, str]
+    answers: Mapping[int, frozenset[int]] | None
+
+
+def read_judged_channels(directory: Path) -> tuple[JudgedChannel, ...]:
+    """Read `messages.jsonl` and, if it is there, `links.jsonl`. Raises InvalidInput naming file and line.
+
+    Messages are in the order of the file, those of a channel with a full `timestamp` each in the order of
+    time; a time that cannot be read is left out. `i` numbers the messages of a channel for the links.
+    With links the messages that have one are judged, without any all that have a thread.
+    """
+    told: dict[str, list[Row]] = defaultdict(list)
+    for row in rows(directory / "messages.jsonl"):
+        told[row.id("channel")].append(row)
+    places = {name: _places(each) for name, each in told.items()}
+    path = directory / "links.jsonl"
+    links = _links(rows(path), places) if path.exists() else None
+    channels = tuple(
+        _channel(name, _ordered(each), None if links is None else links[name]) for name, each in told.items()
+    )
+    if not any(channel.threads for channel in channels):
+        raise InvalidInput("messages.jsonl", "no message is judged")
+    return channels
+
+
+def successions(threads: Mapping[int, Hashable]) -> dict[int, frozenset[int]]:
+    """For each message the last one of its thread before it, itself for the first."""
+    last: dict[Hashable, int] = {}
+    found = {}
+    for place in sorted(threads):
+        found[place] = frozenset({last.get(threads[place], place)})
+        last[threads[place]] = place
+    return found
+
+
+def _places(told: Sequence[Row]) -> dict[int, int]:
+    ordered = {id(row): place for place, row in enumerate(_ordered(told))}
+    return {
+        row.number("i") if "i" in row.values else number: ordered[id(row)] for number, row in enumerate(told)
+    }
+
+
+def _ordered(told: Sequence[Row]) -> Sequence[Row]:
+    instants = [_instant(row.optional("timestamp")) for row in told]
+    known = [instant for instant in instants if instant is not None]
+    if len(known) < len(told):
+        return told
+    return [row for _, row in sorted(zip(known, told, strict=True), key=lambda pair: pair[0])]
+
+
+def _channel(name: str, told: Sequence[Row], links: Mapping[int, frozenset[int]] | None) -> JudgedChannel:
+    said = tuple(_utterance(row) for row in told)
+    if links is None:
+        sorted_out = {place: row.optional("thread") for place, row in enumerate(told)}
+        threads = {place: thread for place, thread in sorted_out.items() if thread is not None}
+    else:
+        threads = {place: told[place].id("thread") for place in sorted(links)}
+    return JudgedChannel(name, said, threads, links)
+
+
+def _utterance(row: Row) -> Utterance:
+    date, time = row.optional("date"), row.optional("time")
+    printed = None if date is None or time is None else f"{date}T{time}"
+    at = _instant(row.optional("timestamp") or printed)
+    return Utterance(row.optional("user"), row.text("text"), at, system=row.values.get("system") is True)
+
+
+def _instant(value: str | None) -> datetime | None:
+    try:
+        return None if value is None else parse_instant(value)
+    except InvalidInput:
+        return None
+
+
+def _links(
+    told: Iterable[Row], places: Mapping[str, Mapping[int, int]]
+) -> dict[str, dict[int, frozenset[int]]]:
+    links: dict[str, dict[int, frozenset[int]]] = {name: {} for name in places}
+    for row in told:
+        known = places.get(row.id("channel"), {})
+        child, parent = row.number("child"), row.number("parent")
+        if child not in known or parent not in known:
+            raise InvalidInput(row.place, "links a message that messages.jsonl does not have")
+        answered = links[row.id("channel")]
+        answered[known[child]] = answered.get(known[child], frozenset()) | {known[parent]}
+    return links
+
+
+Links = Mapping[int, int]
+Place = tuple[str, int]
+
+
+class LinkFigures(TypedDict):
+    """Links that were found against true ones, from 0 to 100."""
+
+    precision: float
+    recall: float
+    f1: float
+
+
+class ThreadFigures(TypedDict):
+    """Links and conversations, from 0 to 100.
+
+    `links` is there if people linked the messages. Where they only sorted them, `links_to_last_of_thread`
+    takes the last message of the same thread before it for what each message answers. `last_of_thread` does
+    so with the conversations that were found, too.
+    """
+
+    links: NotRequired[LinkFigures]
+    links_to_last_of_thread: NotRequired[LinkFigures]
+    last_of_thread: LinkFigures
+    one_to_one: float
+    exact_match_f1: float
+    information_kept: float
+
+
+class ThreadsReport(TypedDict):
+    """The linker's figures, those of answering the message before, and the linker's by channel."""
+
+    channels: int
+    messages: int
+    judged: int
+    linked: ThreadFigures
+    message_before: ThreadFigures
+    by_channel: dict[str, ThreadFigures]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A judged channel, what each of its messages was found to answer, and where each conversation begins."""
+
+    channel: JudgedChannel
+    links: Links
+    roots: Mapping[int, int]
+
+
+def threads(directory: str | Path, *, progress: Progress | None = None) -> ThreadsReport:
+    """Link the messages of each channel in order and compare. Raises InvalidInput naming file and line."""
+    channels = read_judged_channels(Path(directory))
+    found = []
+    for number, channel in enumerate(channels):
+        if progress is not None:
+            progress("linking", number, len(channels))
+        found.append(outcome(channel, linked(channel.said)))
+    judged = [one for one in found if one.channel.threads]
+    before = [outcome(one.channel, message_before(one.channel.said)) for one in judged]
+    return ThreadsReport(
+        channels=len(channels),
+        messages=sum(len(channel.said) for channel in channels),
+        judged=sum(len(channel.threads) for channel in channels),
+        linked=measured(judged),
+        message_before=measured(before),
+        by_channel={one.channel.name: measured([one]) for one in judged},
+    )
+
+
+def linked(said: Sequence[Utterance], linker: Linker | None = None) -> Links:
+    """What each message answers by place, itself where it begins a conversation."""
+    linker = linker or Linker()
+    found = (linker.link(str(place), utterance) for place, utterance in enumerate(said))
+    return {place: place if answers is None else int(answers) for place, answers in enumerate(found)}
+
+
+def message_before(said: Sequence[Utterance]) -> Links:
+    """Every message answers the one before it; system lines answer nothing and are not answered."""
+    links: dict[int, int] = {}
+    last: int | None = None
+    for place, utterance in enumerate(said):
+        links[place] = place if last is None or utterance.system else last
+        last = last if utterance.system else place
+    return links
+
+
+def outcome(channel: JudgedChannel, links: Links) -> Outcome:
+    """Follow the links, which lead to earlier messages only, back to the first of each conversation."""
+    roots: dict[int, int] = {}
+    for place in sorted(links):
+        roots[place] = roots.get(links[place], links[place])
+    return Outcome(channel, links, roots)
+
+
+def measured(found: Sequence[Outcome]) -> ThreadFigures:
+    """The figures of several channels together."""
+    true = [list(one.channel.threads.values()) for one in found]
+    ours = [[one.roots[place] for place in one.channel.threads] for one in found]
+    agreeing = [one_to_one(*pair) * len(pair[0]) for pair in zip(true, ours, strict=True)]
+    true_labels, our_labels = _numbered(true), _numbered(ours)
+    succeeding = [{place: one.roots[place] for place in one.channel.threads} for one in found]
+    figures = ThreadFigures(
+        last_of_thread=_compared(
+            found,
+            [successions(one.channel.threads) for one in found],
+            [successions(each) for each in succeeding],
+        ),
+        one_to_one=round(100 * math.fsum(agreeing) / len(true_labels), 2),
+        exact_match_f1=percent([exact_match(true_labels, our_labels).f1]),
+        information_kept=percent([information_kept(true_labels, our_labels)]),
+    )
+    answered = [{place: frozenset({to}) for place, to in one.links.items()} for one in found]
+    if all(one.channel.answers is not None for one in found):
+        figures["links"] = _compared(found, [one.channel.answers or {} for one in found], answered)
+    else:
+        derived = [successions(one.channel.threads) for one in found]
+        figures["links_to_last_of_thread"] = _compared(found, derived, answered)
+    return figures
+
+
+def _compared(
+    found: Sequence[Outcome],
+    true: Sequence[Mapping[int, Set[int]]],
+    ours: Sequence[Mapping[int, Set[int]]],
+) -> LinkFigures:
+    names = [one.channel.name for one in found]
+    scores = link_scores(_placed(names, true), _placed(names, ours))
+    return LinkFigures(
+        precision=percent([scores.precision]), recall=percent([scores.recall]), f1=percent([scores.f1])
+    )
+
+
+def _placed(names: Sequence[str], links: Sequence[Mapping[int, Set[int]]]) -> dict[Place, Set[Place]]:
+    return {
+        (name, place): {(name, to) for to in answered}
+        for name, each in zip(names, links, strict=True)
+        for place, answered in each.items()
+    }
+
+
+def _numbered(labels: Sequence[Sequence[object]]) -> list[tuple[int, object]]:
+    """The labels of all channels, told apart by the channel's number."""
+    return [(number, label) for number, each in enumerate(labels) for label in each]
+
+
+def main() -> None:
+    """Print the figures of a set as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("directory", type=Path, metavar="DIR")
+    chosen = parser.parse_args()
+    print(json.dumps(threads(chosen.directory), indent=2))
+
+
+if __name__ == "__main__":
+    main()
