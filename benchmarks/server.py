@@ -160,7 +160,7 @@ async def filled(texts: Sequence[str]) -> str:
 def served(port: int) -> subprocess.Popen[bytes]:
     """The server, when it is ready."""
     program = str(Path(sys.executable).with_name("conspectus"))
-    command = [program, "serve", "--data", str(STORE), "--port", str(port)]
+    command = [program, "serve", "--data-dir", str(STORE), "--port", str(port)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     for _ in range(600):
         try:

@@ -26,6 +26,6 @@ fi
 "${bin}psql" --no-psqlrc --tuples-only --no-align --dbname="$url" \
     --command="SELECT id FROM collections ORDER BY name" |
 while IFS= read -r collection; do
-    "$conspectus" --data "$url" --collection "$collection" reindex </dev/null
+    "$conspectus" --data-dir "$url" --collection "$collection" reindex </dev/null
 done
-"$conspectus" --data "$url" check
+"$conspectus" --data-dir "$url" check

@@ -95,7 +95,7 @@ def try_programs(python: Path, folder: Path) -> None:
         FIRST_PROGRAM.findall((ROOT / "README.md").read_text("utf-8"))[0], "utf-8"
     )
     (folder / "page.html").write_text(PAGE, "utf-8")
-    command = [python.with_name("conspectus"), "--data", folder / "data"]
+    command = [python.with_name("conspectus"), "--data-dir", folder / "data"]
     expected = {
         (python, "first.py"): "",
         (*command, "--version"): VERSION,

@@ -52,7 +52,7 @@ def test_the_answer_with_its_sources(filled: Shell, model: ChatServer) -> None:
     assert done.code == 0
     assert done.out.startswith("The backup runs at two [1].\nSee also [7].\n")
     assert "[1]  Backups" in done.out
-    assert "[7] is no passage that it was given" in done.err
+    assert "the answer cites [7], which is not in the context" in done.err
     assert "every night at two" in model.calls[0].body["messages"][-1]["content"]
 
 
@@ -67,11 +67,11 @@ def test_the_answer_as_json(filled: Shell, model: ChatServer) -> None:
 
 
 def test_what_may_be_looked_at_and_how_much_it_may_cost(filled: Shell, model: ChatServer) -> None:
-    tickets = ["--where", "metadata.state=open"]
+    tickets = ["--filter", "metadata.state=open"]
     assert asked(filled, model, "printers", *tickets).code == 0
     prompt = model.calls[0].body["messages"][-1]["content"]
     assert ("ticket 1" in prompt, "ticket 2" in prompt) == (True, False)
-    asked(filled, model, "printers", "--budget", "1", "--answer", "2")
+    asked(filled, model, "printers", "--max-tokens", "1", "--max-answer-tokens", "2")
     assert "ticket" not in str(model.calls[1].body)
     assert 2 in (model.calls[1].body.get(name) for name in ("max_tokens", "max_completion_tokens"))
     asked(filled, model, "printers", "--no-context")
@@ -80,7 +80,7 @@ def test_what_may_be_looked_at_and_how_much_it_may_cost(filled: Shell, model: Ch
 
 def test_all_collections_can_be_asked_at_once(filled: Shell, model: ChatServer, notes: Path) -> None:
     filled("add", notes / "backups.md", "--collection", "other")
-    for where in ([], ["--where", "kind=page"]):
+    for where in ([], ["--filter", "kind=page"]):
         done = asked(filled, model, QUESTION, "--collection", "*", *where)
         assert (done.code, done.err.count("error")) == (0, 0)
         assert "every night at two" in model.calls[-1].body["messages"][-1]["content"]
@@ -90,7 +90,7 @@ def test_an_answer_that_cites_nothing_says_so(filled: Shell) -> None:
     with vendor(["I do not know."]) as model:
         done = asked(filled, model, QUESTION)
     assert (done.code, done.out) == (0, "I do not know.\n")
-    assert "passages that it was given is cited" in done.err
+    assert "the answer cites none of its 1 passages" in done.err
 
 
 def test_what_a_model_says_cannot_steer_a_terminal_through_a_source(filled: Shell, tmp_path: Path) -> None:
@@ -106,11 +106,11 @@ def test_without_a_model_the_passages_are_shown(filled: Shell) -> None:
     assert done.code == 0
     assert "every night at two" in done.out
     assert "[1]" in done.out
-    assert "no language model is set" in done.err
+    assert "CONSPECTUS_CHAT_MODEL is not set" in done.err
     found = filled("ask", QUESTION, "--json")
     assert (found.json["answer"], "every night at two" in found.json["passages"]) == (None, True)
     assert filled("ask", QUESTION, "--no-context").code == 1
-    assert filled("ask", "zymurgy", "--where", "kind=task").code == 3
+    assert filled("ask", "zymurgy", "--filter", "kind=task").code == 3
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,9 @@ def test_what_a_model_fails_with(
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
-    [([""], 2), ([" "], 2), (["x" * 10_001], 2), (["x", "--budget", "5001"], 2), (["x", "--answer", "0"], 2),
-     (["x", "--collection", "nowhere"], 3), (["x", "--where", "nonsense"], 2)],
+    [([""], 2), ([" "], 2), (["x" * 10_001], 2), (["x", "--max-tokens", "5001"], 2),
+     (["x", "--max-answer-tokens", "0"], 2), (["x", "--collection", "nowhere"], 3),
+     (["x", "--filter", "nonsense"], 2)],
 )  # fmt: skip
 def test_what_is_asked_wrongly(filled: Shell, model: ChatServer, arguments: list[str], code: int) -> None:
     done = asked(filled, model, *arguments)
@@ -144,13 +145,13 @@ def test_what_is_asked_wrongly(filled: Shell, model: ChatServer, arguments: list
 def test_over_a_server(filled: Shell, model: ChatServer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-hunter2")
     chat = {"chat_model": "openai:small", "chat_base_url": model.url}
-    with serving(filled.folder, "--keyless", **chat) as process:
+    with serving(filled.folder, "--no-auth", **chat) as process:
         done = filled("ask", QUESTION, "--url", process.address)
         process.end()
     assert (done.code, done.out.startswith("The backup runs at two [1].\n")) == (0, True)
     assert "[1]  Backups" in done.out
-    with serving(filled.folder, "--keyless") as process:
+    with serving(filled.folder, "--no-auth") as process:
         done = filled("ask", QUESTION, "--url", process.address)
         process.end()
     assert (done.code, "every night at two" in done.out) == (0, True)
-    assert "no language model is set" in done.err
+    assert "CONSPECTUS_CHAT_MODEL is not set" in done.err

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from typer.testing import CliRunner
 
 from conspectus.cli.errors import MEANINGS
+from conspectus.cli.main import COMMANDS as PATHS
 from conspectus.cli.main import build_app
 from conspectus.model.filter import FIELDS
 
@@ -22,7 +24,7 @@ def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:
         yield name, command
 
 
-SHARED = ("Options of every command", "Which documents", "Whose memories, and which graph")
+SHARED = ("Options of every command", "Filters", "Scopes and graphs")
 PROGRAM = typer.main.get_command(build_app())
 COMMANDS = dict(commands(PROGRAM, "conspectus"))
 
@@ -49,6 +51,30 @@ def test_every_command_has_help() -> None:
     ] == []
 
 
+def groups(command: Any) -> Iterator[Any]:
+    """A group and all groups below it."""
+    if inner := getattr(command, "commands", {}):
+        yield command
+        for each in inner.values():
+            yield from groups(each)
+
+
+def test_every_summary_fits_on_a_line_of_help() -> None:
+    runner = CliRunner(env={"COLUMNS": "80"})
+    short = [
+        each.get_short_help_str(limit=70) for group in groups(PROGRAM) for each in group.commands.values()
+    ]
+    assert [each for each in short if each.endswith("...") or not each.endswith(".")] == []
+    for path in ("", *(path for path in PATHS if path)):
+        shown = runner.invoke(build_app(), [*path.split(), "--help"]).stdout
+        assert (path, "..." in shown.partition("Commands:")[2]) == (path, False)
+
+
+def test_every_command_that_lists_takes_a_limit() -> None:
+    listing = [each for name, each in COMMANDS.items() if (each.help or "").startswith("List ")]
+    assert [each.name for each in listing if not {"-n", "--limit"} <= options(each)] == []
+
+
 def test_every_option_is_described_with_its_command() -> None:
     shared = "".join(map(section, SHARED))
     missing = [
@@ -73,4 +99,4 @@ def test_every_exit_code_is_in_the_docs_and_in_the_help() -> None:
 
 
 def test_every_field_of_a_filter_is_named() -> None:
-    assert [name for name in FIELDS if f"`{name}`" not in section("Which documents")] == []
+    assert [name for name in FIELDS if f"`{name}`" not in section("Filters")] == []

@@ -83,11 +83,11 @@ def test_explain_fits_a_screen_and_says_how_many_more(filled: Shell) -> None:
 
 
 def test_a_budget_too_small_names_the_least_that_shows_something(filled: Shell) -> None:
-    done = filled("context", "printers", "--tokens", "2")
+    done = filled("context", "printers", "--max-tokens", "2")
     assert (done.code, done.out) == (2, "")
-    least = int(re.findall(r"(\d+) is the least", done.err)[0])
-    assert filled("context", "printers", "--tokens", str(least)).out.strip()
-    assert filled("context", "printers", "--tokens", str(least - 1)).code == 2
+    least = int(re.findall(r"the minimum is (\d+)", done.err)[0])
+    assert filled("context", "printers", "--max-tokens", str(least)).out.strip()
+    assert filled("context", "printers", "--max-tokens", str(least - 1)).code == 2
 
 
 def test_a_missing_path_adds_nothing(shell: Shell, notes: Path) -> None:
@@ -122,7 +122,7 @@ def test_search_shows_the_best_first(filled: Shell) -> None:
 def test_search_without_a_relevant_hit_says_so(filled: Shell) -> None:
     done = filled("search", "zebra")
     assert done.code == 3
-    assert done.err.endswith("nothing relevant was found\n")
+    assert done.err.endswith("no match\n")
     done = filled("search", "zebra", "--json")
     assert (done.code, done.json["outcome"], done.err) == (3, "nothing_relevant", "")
 
@@ -138,7 +138,7 @@ def test_search_without_a_relevant_hit_says_so(filled: Shell) -> None:
     ],
 )
 def test_list_obeys_filters(filled: Shell, where: list[str], keys: list[str]) -> None:
-    arguments = [part for each in where for part in ("--where", each)]
+    arguments = [part for each in where for part in ("--filter", each)]
     documents = filled("list", *arguments, "--json").json["documents"]
     assert sorted(each["key"] for each in documents) == keys
 
@@ -152,13 +152,13 @@ def test_list_pages(filled: Shell) -> None:
 
 def test_a_source_is_named_by_its_folder(filled: Shell, notes: Path) -> None:
     assert len(filled("list", "--source", notes, "--json").json["documents"]) == 6
-    assert len(filled("list", "--where", f"source={notes}", "--json").json["documents"]) == 6
+    assert len(filled("list", "--filter", f"source={notes}", "--json").json["documents"]) == 6
     assert filled("list", "--source", "elsewhere").code == 3
 
 
 @pytest.mark.parametrize("form", ["text", "xml", "json", "messages"])
 def test_context_prints_the_window_and_nothing_else(filled: Shell, form: str) -> None:
-    arguments = ("context", "when does the backup run", "--tokens", "200", "--format", form)
+    arguments = ("context", "when does the backup run", "--max-tokens", "200", "--format", form)
     window = filled(*arguments, "--json").json
     done = filled(*arguments)
     assert done.code == 0
@@ -171,21 +171,29 @@ def test_context_prints_the_window_and_nothing_else(filled: Shell, form: str) ->
 
 
 def test_context_pays_for_what_stands_beside_it(filled: Shell) -> None:
-    whole = filled("context", "backup", "--tokens", "100", "--json").json
+    whole = filled("context", "backup", "--max-tokens", "100", "--json").json
     rest = filled(
-        "context", "backup", "--tokens", "100", "--system", "Be brief.", "--answer", "50", "--json"
+        "context",
+        "backup",
+        "--max-tokens",
+        "100",
+        "--system",
+        "Be brief.",
+        "--reserve-tokens",
+        "50",
+        "--json",
     ).json
     assert whole["allowed"] == 100
     assert 40 < rest["allowed"] < 50
-    nothing = filled("context", "backup", "--tokens", "0")
+    nothing = filled("context", "backup", "--max-tokens", "0")
     assert (nothing.code, nothing.out) == (2, "")
 
 
 def test_explain_gives_every_candidate_a_fate_and_a_reason(filled: Shell) -> None:
-    done = filled("explain", "printers", "--tokens", "40")
+    done = filled("explain", "printers", "--max-tokens", "40")
     assert done.code == 0
     assert "over_budget" in done.out and "words +" in done.out and "of 40 tokens" in done.out
-    [other] = filled("list", "--where", 'metadata.path="releases.md"', "--json").json["documents"]
+    [other] = filled("list", "--filter", 'metadata.path="releases.md"', "--json").json["documents"]
     trace = filled("explain", "printers", "--document", other["id"], "--json").json["trace"]
     assert other["id"] in {entry["document"] for entry in trace}
     assert all(entry["reason"] for entry in trace)
@@ -193,10 +201,10 @@ def test_explain_gives_every_candidate_a_fate_and_a_reason(filled: Shell) -> Non
 
 def test_delete_asks_first(filled: Shell) -> None:
     for typed in ("n\n", "\n"):
-        done = filled("delete", "--where", "metadata.state=open", typed=typed)
+        done = filled("delete", "--filter", "metadata.state=open", typed=typed)
         assert done.code == 1
         assert "Delete 2 documents?" in done.err and "nothing was deleted" in done.err
-    assert "deleted 2 documents" in filled("delete", "--where", "metadata.state=open", typed="y\n").out
+    assert "deleted 2 documents" in filled("delete", "--filter", "metadata.state=open", typed="y\n").out
     assert len(filled("list", "--json").json["documents"]) == 4
 
 
@@ -211,14 +219,14 @@ def test_delete_by_id_and_source_with_a_receipt(filled: Shell, notes: Path) -> N
 
 def test_delete_wants_to_know_what(filled: Shell) -> None:
     assert filled("delete", "--yes").code == 2
-    assert filled("delete", "--yes", "--where", '{"and": []}').code == 2
+    assert filled("delete", "--yes", "--filter", '{"and": []}').code == 2
     assert len(filled("list", "--json").json["documents"]) == 6
 
 
 def test_status_check_and_reindex(filled: Shell) -> None:
     [collection] = filled("status", "--json").json["collections"]
     assert (collection["name"], collection["documents"], collection["chunks"]) == ("default", 6, 6)
-    assert "words only" in filled("status").out
+    assert "none" in filled("status").out
     assert filled("reindex", "--json").json == {"collection": "default", "reindexed": True}
     assert filled("check", "--json").json == {"clean": True, "records": [], "index": {"default": []}}
     assert filled("check").out == "records and index agree\n"
@@ -235,7 +243,7 @@ def test_collections_are_apart(filled: Shell, notes: Path) -> None:
 
 def test_options_may_stand_before_the_command(filled: Shell, tmp_path: Path) -> None:
     assert filled("--json", "list").json == filled("list", "--json").json
-    elsewhere = filled("--data", tmp_path / "elsewhere", "--json", "list")
+    elsewhere = filled("--data-dir", tmp_path / "elsewhere", "--json", "list")
     assert (elsewhere.code, elsewhere.json["error"]["kind"]) == (3, "data folder")
     assert not (tmp_path / "elsewhere").exists()
 
@@ -244,7 +252,7 @@ def test_a_folder_without_data_is_none_and_stays_as_it_is(shell: Shell, tmp_path
     """As a disk that is not mounted: a check that found nothing wrong there would hide it."""
     (tmp_path / "empty").mkdir()
     for command in (["check"], ["status"], ["search", "printers"], ["reindex"]):
-        asked = shell("--data", tmp_path / "empty", "--json", *command)
+        asked = shell("--data-dir", tmp_path / "empty", "--json", *command)
         assert (command, asked.code) == (command, 3)
         assert asked.json["error"]["kind"] == "data folder"
     assert list((tmp_path / "empty").iterdir()) == []
@@ -254,7 +262,7 @@ def test_a_database_without_data_stays_as_it_is(shell: Shell, postgres: Postgres
     """As the database of a URL that is slightly wrong, which a check at night would find sound for ever."""
     with postgres.fresh(empty=True) as url:
         for command in (["check"], ["status"], ["search", "printers"], ["reindex"]):
-            asked = shell("--data", url, "--json", *command)
+            asked = shell("--data-dir", url, "--json", *command)
             assert (command, asked.code) == (command, 3)
             assert asked.json["error"]["kind"] == "data in"
         with psycopg.connect(url) as connection:

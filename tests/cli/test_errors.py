@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from conspectus.cli import old_names
 from conspectus.cli.errors import exit_code
 from conspectus.cli.main import run
 from conspectus.cli.output import cell, plain, printable
@@ -27,6 +28,7 @@ from conspectus.errors import (
     UnsupportedContent,
 )
 from tests.cli.conftest import Shell
+from tests.cli.test_cli_docs import COMMANDS, options
 
 
 @pytest.mark.parametrize(
@@ -59,14 +61,14 @@ def test_exit_codes(error: ConspectusError, code: int) -> None:
     [
         (["search", "x", "--limit", "0"], "--limit"),
         (["search", "x", "--limit", "1000000"], "limit: must be"),
-        (["search", "x", "--floor", "7"], "floor"),
-        (["search", "x", "--where", "colour=red"], "'colour' is no field"),
-        (["search", "x", "--where", "{"], "is not JSON"),
+        (["search", "x", "--min-similarity", "7"], "floor"),
+        (["search", "x", "--filter", "colour=red"], "'colour' is no field"),
+        (["search", "x", "--filter", "{"], "is not JSON"),
         (["search", "x" * 20_000], "question: is 20000 characters"),
-        (["context", "x", "--tokens", "-1"], "--tokens"),
-        (["context", "x"], "--tokens"),
-        (["context", "x", "--tokens", "9", "--tokenizer", "nope"], "'nope' is unknown"),
-        (["context", "x", "--tokens", "9", "--format", "pdf"], "--format"),
+        (["context", "x", "--max-tokens", "-1"], "--max-tokens"),
+        (["context", "x"], "--max-tokens"),
+        (["context", "x", "--max-tokens", "9", "--tokenizer", "nope"], "'nope' is unknown"),
+        (["context", "x", "--max-tokens", "9", "--format", "pdf"], "--format"),
         (["list", "--limit", "1001"], "--limit"),
         (["list", "--after", "rubbish"], ""),
         (["reembed", "none"], "another embedder"),
@@ -83,7 +85,7 @@ def test_wrong_input_is_exit_code_2_with_the_reason(filled: Shell, arguments: li
 
 
 def test_errors_are_json_too(filled: Shell) -> None:
-    done = filled("search", "x", "--where", "colour=red", "--json")
+    done = filled("search", "x", "--filter", "colour=red", "--json")
     error = done.json["error"]
     assert (done.code, done.err) == (2, "")
     assert (error["code"], error["field"]) == ("invalid_input", "where")
@@ -97,6 +99,47 @@ def test_usage_errors_are_json_too(capsys: pytest.CaptureFixture[str]) -> None:
     assert captured.err == ""
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["video", "import", "x.srt"], "No such command 'video'. It is now 'streams'."),
+        (
+            ["--json", "video", "alerts", "listen"],
+            "No such command 'video alerts listen'. It is now 'alerts watch'.",
+        ),
+        (["--collection", "x", "wiki"], "No such command 'wiki'. It is now 'connections'."),
+        (["memory", "forget", "--all"], "No such command 'memory forget'. It is now 'memory delete'."),
+        (["search", "x", "--floor", "0.3"], "No such option '--floor'. It is now '--min-similarity'."),
+        (["ask", "x", "--answer", "5"], "No such option '--answer'. It is now '--max-answer-tokens'."),
+        (["--data", "x", "list"], "No such option '--data'. It is now '--data-dir'."),
+    ],
+)
+def test_an_old_name_names_the_new_one(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == 2
+    assert message in "".join(capsys.readouterr())
+
+
+def test_every_old_name_is_gone_and_its_new_one_exists() -> None:
+    names = {name.removeprefix("conspectus ") for name in COMMANDS}
+    assert [old for old in old_names.COMMANDS if old in names] == []
+    missing = [
+        new
+        for new in old_names.COMMANDS.values()
+        if not any(f"{each} ".startswith(f"{new} ") for each in names)
+    ]
+    assert missing == []
+    known = set.union(*map(options, COMMANDS.values()))
+    renamed = {old: new for old, new in old_names.OPTIONS.items() if " " not in old}
+    assert [new for new in renamed.values() if new.split()[0] not in known] == []
+
+
+def test_the_old_option_for_tokens_still_works(filled: Shell, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["--data-dir", str(filled.folder / "data"), "context", "printers", "--tokens=200"]) == 0
+    assert "of 200 tokens" in capsys.readouterr().err
+
+
 def test_a_setting_that_cannot_be_read_is_named(shell: Shell) -> None:
     done = shell("status", CONSPECTUS_LOCK_TIMEOUT_SECONDS="soon")
     assert (done.code, done.out) == (2, "")
@@ -104,7 +147,7 @@ def test_a_setting_that_cannot_be_read_is_named(shell: Shell) -> None:
 
 
 def test_a_place_that_cannot_hold_data_is_an_error(shell: Shell, notes: Path) -> None:
-    done = shell("--data", notes / "backups.md", "add", notes)
+    done = shell("--data-dir", notes / "backups.md", "add", notes)
     assert (done.code, done.out) == (1, "")
     assert "backups.md" in done.err
 

@@ -22,14 +22,14 @@ EDGES = [
     {"source": "guido", "target": "python", "type": "made", "weight": 0.8, "valid_from": "1991-02-20"},
 ]
 REFUSED: list[tuple[list[str], int]] = [
-    (["node", "nobody"], 3),
-    (["neighbours", "nobody"], 3),
-    (["neighbours", "python", "--hops", "99"], 2),
-    (["neighbours", "python", "--at", "noon"], 2),
-    (["neighbours", "python", "--type", "eats"], 3),
-    (["find", "nothing like it"], 3),
-    (["find", ""], 2),
-    (["at", "noon"], 2),
+    (["get-node", "nobody"], 3),
+    (["neighbors", "nobody"], 3),
+    (["neighbors", "python", "--hops", "99"], 2),
+    (["neighbors", "python", "--at", "noon"], 2),
+    (["neighbors", "python", "--type", "eats"], 3),
+    (["search", "nothing like it"], 3),
+    (["search", ""], 2),
+    (["snapshot", "noon"], 2),
     (["nodes", "--type", "fish"], 3),
     (["edges", "--node", "nobody"], 3),
     (["export", "--graph", "nowhere"], 3),
@@ -38,7 +38,7 @@ REFUSED: list[tuple[list[str], int]] = [
     (["add-edge", "guido", "python", "--weight", "2"], 2),
     (["delete", "--graph", "nowhere", "--yes"], 3),
     (["delete", "--node", "nobody"], 3),
-    (["names"], 3),
+    (["entities"], 3),
 ]
 
 
@@ -66,13 +66,13 @@ def commands(run: Run, folder: Path) -> None:
         "django",
         "flask",
     ]
-    assert run("graph", "node", "flask", "--json").json["node"]["properties"] == {"stars": 5}
+    assert run("graph", "get-node", "flask", "--json").json["node"]["properties"] == {"stars": 5}
     assert "1991-02-20" in run("graph", "edges", "--node", "guido").out
-    tree = run("graph", "neighbours", "django", "--hops", "2").out
+    tree = run("graph", "neighbors", "django", "--hops", "2").out
     assert all(each in tree for each in ("-[written in 0.9]-> python", "<-[made 0.8]- Guido", "0.720"))
-    assert "Guido" not in run("graph", "neighbours", "django", "--hops", "2", "--at", "1980-01-01").out
-    assert "django" in run("graph", "find", "web framework").out
-    assert len(run("graph", "at", "1980-01-01", "--json").json["edges"]) == 2
+    assert "Guido" not in run("graph", "neighbors", "django", "--hops", "2", "--at", "1980-01-01").out
+    assert "django" in run("graph", "search", "web framework").out
+    assert len(run("graph", "snapshot", "1980-01-01", "--json").json["edges"]) == 2
     exported(run, folder)
     gone = run("graph", "delete", "--node", "flask", "--edge", "nothing", "--json").json
     assert gone == {"nodes": 1, "edges": 1}
@@ -85,8 +85,10 @@ def exported(run: Run, folder: Path) -> None:
     assert len(json.loads(run("graph", "export").out)["nodes"]) == 4
     for form in ("graphml", "svg"):
         file = folder / f"graph.{form}"
-        assert run("graph", "export", "--form", form, "-o", file).code == 0
-        assert run("graph", "export", "--form", form).out.strip() == file.read_text(encoding="utf-8").strip()
+        assert run("graph", "export", "--format", form, "-o", file).code == 0
+        assert (
+            run("graph", "export", "--format", form).out.strip() == file.read_text(encoding="utf-8").strip()
+        )
         assert etree.fromstring(file.read_bytes()).tag.endswith(form)
 
 
@@ -107,17 +109,17 @@ def test_edges_that_lead_nowhere_are_named(shell: Shell) -> None:
 def test_a_graph_is_deleted_after_a_question(shell: Shell) -> None:
     drawn(shell, shell.folder)
     kept = shell("graph", "delete", typed="n\n")
-    assert (kept.code, "'default' with its 3 nodes and 2 edges" in kept.err) == (1, True)
+    assert (kept.code, "'default' with 3 nodes and 2 edges" in kept.err) == (1, True)
     assert shell("graph", "delete", typed="y\n").code == 0
 
 
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("{", "neither a JSON list nor JSON lines"),
+        ("{", "neither a JSON list nor JSON Lines"),
         ('"x"', "must hold objects"),
         ('[{"type": "x"}]', "item 1"),
-        ('[{"id": "a"}, {"id": "b", "colour": "red"}]', "item 2: has 'colour'"),
+        ('[{"id": "a"}, {"id": "b", "colour": "red"}]', "item 2: has an unknown field 'colour'"),
     ],
 )
 def test_a_file_that_cannot_be_read_says_where(shell: Shell, text: str, reason: str) -> None:
@@ -134,6 +136,6 @@ def test_what_is_not_there_and_what_cannot_be(shell: Shell) -> None:
 
 def test_what_is_said_cannot_forge_the_screen(shell: Shell) -> None:
     shell("graph", "add-node", "a\x1b[2J", "--name", "A\u202e", "--type", "x\x1b]0;x\x07")
-    for arguments in (["nodes"], ["list"], ["find", "a"], ["node", "a\x1b[2J"]):
+    for arguments in (["nodes"], ["list"], ["search", "a"], ["get-node", "a\x1b[2J"]):
         out = shell("graph", *arguments).out
         assert ("\x1b" in out, "\u202e" in out) == (False, False)

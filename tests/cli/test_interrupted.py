@@ -32,7 +32,7 @@ WORKING = ["conspectus.records.store", "onnxruntime"]
 @pytest.mark.parametrize("moment", [*LOADING, *WORKING, "exit"])
 def test_an_interrupt_ends_the_program_quietly(moment: str, tmp_path: Path) -> None:
     (tmp_path / "page.txt").write_text("A release is deployed on Tuesdays.", encoding="utf-8")
-    arguments = [moment, "--data", "data", "add", "page.txt"]
+    arguments = [moment, "--data-dir", "data", "add", "page.txt"]
     command = [sys.executable, "-c", PROGRAM, *arguments]
     ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
     assert "Traceback" not in ran.stderr

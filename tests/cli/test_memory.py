@@ -19,15 +19,15 @@ REFUSED: list[tuple[list[str], int]] = [
     (["update", "nothing"], 2),
     (["update", "nothing", "--text", "x"], 3),
     (["pin", "nothing"], 3),
-    (["forget"], 2),
-    (["forget", "--all", "--before", "2020-01-01"], 2),
-    (["forget", "--older-than", "-1"], 2),
-    (["retain"], 2),
-    (["retain", "--off", "--days", "3"], 2),
-    (["retain", "--days", "-3"], 2),
+    (["delete"], 2),
+    (["delete", "--all", "--before", "2020-01-01"], 2),
+    (["delete", "--older-than", "-1"], 2),
+    (["retention", "set"], 2),
+    (["retention", "set", "--off", "--days", "3"], 2),
+    (["retention", "set", "--days", "-3"], 2),
     (["recall", "x", "--as-of", "noon"], 2),
     (["recall", "x", "--alpha", "2"], 2),
-    (["history", "--where", "{"], 2),
+    (["list", "--filter", "{"], 2),
     (["conversations"], 3),
     (["import", "nowhere.jsonl"], 2),
 ]
@@ -41,34 +41,34 @@ def told(run: Run, text: str, *options: str) -> str:
 
 
 def texts(run: Run, *options: str) -> list[str]:
-    return [each["text"] for each in run("memory", "history", *options, "--json").json["memories"]]
+    return [each["text"] for each in run("memory", "list", *options, "--json").json["memories"]]
 
 
 def commands(run: Run, folder: Path) -> None:
     """The same commands, with the same answers, whoever is asked."""
     tea = told(
-        run, "I like green tea.", *ANN, "--role", "user", "--speaker", "Ann", "--at", "2026-03-02T08:00Z"
+        run, "I like green tea.", *ANN, "--role", "user", "--author", "Ann", "--at", "2026-03-02T08:00Z"
     )
     home = told(run, "I live in Bonn.", *ANN, *BONN)
-    told(run, "Answer briefly.", "--user", "ann", "--note", "--pin")
+    told(run, "Answer briefly.", "--user", "ann", "--kind", "note", "--pin")
     moved = run("memory", "add", "I live in Köln.", *ANN, "--fact", "Ann | lives in | Köln")
     assert (moved.code, f"ended the fact of {home}" in moved.out) == (0, True)
     found = run("memory", "recall", "green tea", *ANN)
     assert (found.code, "I like green tea." in found.out, "Ann" in found.out) == (0, True, True)
-    window = run("memory", "context", "where does Ann live?", *ANN, "--tokens", "200")
+    window = run("memory", "context", "where does Ann live?", *ANN, "--max-tokens", "200")
     assert all(each in window.out for each in ("Answer briefly.", "I live in Köln."))
     assert "of 200 tokens" in window.err
     assert texts(run, *ANN)[0] == "I like green tea."
-    assert texts(run, "--user", "ann", "--notes") == ["Answer briefly."]
+    assert texts(run, "--user", "ann", "--kind", "note") == ["Answer briefly."]
     assert run("memory", "update", tea, *ANN, "--text", "I like black tea.").code == 0
     assert run("memory", "pin", tea, *ANN).code == 0
-    shown = run("memory", "show", tea, *ANN).out
+    shown = run("memory", "get", tea, *ANN).out
     assert all(each in shown for each in ("I like black tea.", "2026-03-02 08:00:00", "turn, pinned"))
     versions = run("memory", "versions", tea, *ANN, "--json").json
     assert [each["text"] for each in versions][::2] == ["I like green tea.", "I like black tea."]
     carried(run, folder)
-    assert run("memory", "forget", tea, *ANN, "--yes").code == 0
-    assert run("memory", "show", tea, *ANN).code == 3
+    assert run("memory", "delete", tea, *ANN, "--yes").code == 0
+    assert run("memory", "get", tea, *ANN).code == 3
 
 
 def carried(run: Run, folder: Path) -> None:
@@ -82,12 +82,12 @@ def carried(run: Run, folder: Path) -> None:
     assert "4 unchanged" in run("memory", "import", lines).out
     assert "4 added" in run("memory", "import", lines, "--user", "eve").out
     assert texts(run, "--user", "eve") == texts(run, "--user", "ann")
-    assert run("memory", "retain", *ANN, "--most", "1").code == 0
+    assert run("memory", "retention", "set", *ANN, "--max-count", "1").code == 0
     assert "at most 1 in each" in run("memory", "retention", "list").out
-    preview = run("memory", "retention", "apply", *ANN, "--preview", "--json").json
+    preview = run("memory", "retention", "apply", *ANN, "--dry-run", "--json").json
     gone = run("memory", "retention", "apply", *ANN, "--json").json
     assert preview["memories"] == gone["memories"] == 1
-    assert run("memory", "retain", *ANN, "--off").code == 0
+    assert run("memory", "retention", "set", *ANN, "--off").code == 0
     assert run("memory", "retention", "list").code == 3
 
 
@@ -104,14 +104,14 @@ def test_memories_have_a_collection_of_their_own(shell: Shell) -> None:
     assert texts(shell, "--collection", "memory") == texts(shell) == ["I like tea."]
     told(shell, "Elsewhere.", "--collection", "work")
     assert texts(shell, "--collection", "work") == ["Elsewhere."]
-    done = shell("memory", "history", "--json", CONSPECTUS_DEFAULT_COLLECTION="work").json
+    done = shell("memory", "list", "--json", CONSPECTUS_DEFAULT_COLLECTION="work").json
     assert [each["text"] for each in done["memories"]] == ["Elsewhere."]
 
 
 def test_nobody_reads_what_is_not_theirs(shell: Shell) -> None:
     mine = told(shell, "My secret is tea.", *ANN)
     for other in ([], ["--user", "ann", "--conversation", "two"]):
-        for command in (["show", mine], ["update", mine, "--text", "x"], ["forget", mine, "--yes"]):
+        for command in (["get", mine], ["update", mine, "--text", "x"], ["delete", mine, "--yes"]):
             assert shell("memory", *command, *other).code == 3
         for command in (["recall", "tea"], ["context", "tea"], ["export"]):
             done = shell("memory", *command, *other)
@@ -122,16 +122,14 @@ def test_nobody_reads_what_is_not_theirs(shell: Shell) -> None:
 def test_what_is_forgotten_is_shown_before(shell: Shell) -> None:
     told(shell, "I like tea.", *ANN)
     told(shell, "Keep this.", *ANN, "--pin")
-    preview = shell("memory", "forget", *ANN, "--all", "--preview")
+    preview = shell("memory", "delete", *ANN, "--all", "--dry-run")
     assert (preview.code, "would delete 1 memory" in preview.out) == (0, True)
-    kept = shell("memory", "forget", *ANN, "--all", typed="n\n")
+    kept = shell("memory", "delete", *ANN, "--all", typed="n\n")
     assert (kept.code, "Delete 1 memory of user ann, conversation one?" in kept.err) == (1, True)
     assert len(texts(shell, *ANN)) == 2
-    gone = shell("memory", "forget", *ANN, "--all", "--pinned", "--purge", typed="y\n")
-    assert (gone.code, "deleted 2 memories" in gone.out, "no file holds" in gone.out) == (0, True, True), (
-        gone.err
-    )
-    assert shell("memory", "forget", *ANN, "--all", "--yes").code == 3
+    gone = shell("memory", "delete", *ANN, "--all", "--pinned", "--purge", typed="y\n")
+    assert (gone.code, "deleted 2 memories" in gone.out, "erased" in gone.out) == (0, True, True), gone.err
+    assert shell("memory", "delete", *ANN, "--all", "--yes").code == 3
 
 
 def test_what_was_known_then(shell: Shell) -> None:
@@ -158,8 +156,8 @@ def test_a_line_that_cannot_be_taken_in_is_named(shell: Shell) -> None:
 
 
 def test_what_is_said_cannot_forge_the_screen(shell: Shell) -> None:
-    evil = told(shell, "I like \x1b[2J tea\u202e .", *ANN, "--speaker", "A\x1b[31mnn")
-    for arguments in (["history"], ["recall", "tea"], ["recent"], ["show", evil], ["versions", evil]):
+    evil = told(shell, "I like \x1b[2J tea\u202e .", *ANN, "--author", "A\x1b[31mnn")
+    for arguments in (["list"], ["recall", "tea"], ["recent"], ["get", evil], ["versions", evil]):
         out = shell("memory", *arguments, *ANN).out
         assert ("tea" in out, "\x1b" in out, "\u202e" in out) == (True, False, False)
 

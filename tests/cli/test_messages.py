@@ -32,7 +32,7 @@ def export(tmp_path: Path) -> Path:
 def talk(run: Callable[..., Outcome], channel: str = "help") -> None:
     for key, text, author, answered in TALK:
         more = ["--reply-to", answered] if answered else []
-        done = run("messages", "send", channel, text, "--author", author, "--key", key, *more)
+        done = run("messages", "add", channel, text, "--author", author, "--key", key, *more)
         assert (done.code, done.out.split()[0]) == (0, "added")
 
 
@@ -51,8 +51,8 @@ def test_an_export_is_taken_in_once(shell: Shell, export: Path) -> None:
         0,
         3,
     )
-    assert shell("messages", "import", export, "--kind", "slack", "--no-link", "--no-wait").code == 0
-    shown = shell("messages", "latest", "general", "--json").json
+    assert shell("messages", "import", export, "--kind", "slack", "--no-infer-replies", "--no-wait").code == 0
+    shown = shell("messages", "list", "general", "--json").json
     assert [each["document"]["thread"] for each in shown][:2] == ["1704448800.000100"] * 2
 
 
@@ -66,7 +66,7 @@ def test_a_real_export(shell: Shell, evaluation: Callable[[str], Path]) -> None:
     again = shell("messages", "import", archive, "--json").json
     assert (again["added"], again["replaced"], again["unchanged"]) == (0, 0, first.json["added"])
     for channel, messages in first.json["channels"].items():
-        shown = shell("messages", "latest", channel, "--limit", "1000", "--json")
+        shown = shell("messages", "list", channel, "--limit", "1000", "--json")
         assert len(shown.json) == messages
 
 
@@ -101,54 +101,54 @@ def test_private_channels_are_told_of(shell: Shell) -> None:
 
 def test_messages_are_sent_edited_shown_and_deleted(shell: Shell) -> None:
     talk(shell)
-    table = shell("messages", "latest", "help", "--limit", "2")
+    table = shell("messages", "list", "help", "--limit", "2")
     assert "it is under developer settings" in table.out
     assert "go to settings" not in table.out
-    edited = shell("messages", "send", "help", "open the cogwheel menu", "--key", "2", "--json")
+    edited = shell("messages", "add", "help", "open the cogwheel menu", "--key", "2", "--json")
     assert edited.json["outcome"] == "replaced"
-    second = shell("messages", "latest", "help", "--json").json[1]
+    second = shell("messages", "list", "help", "--json").json[1]
     assert (second["text"], second["document"]["author"]) == ("open the cogwheel menu", "bo")
     assert second["document"]["metadata"] == {"reply_to": "1"}
     assert shell("messages", "delete", "help", "2", "--json").json["documents"] == 1
     again = shell("messages", "delete", "help", "2")
     assert (again.code, "no document '2'" in again.err) == (3, True)
-    assert len(shell("messages", "latest", "help", "--json").json) == 3
+    assert len(shell("messages", "list", "help", "--json").json) == 3
 
 
 def test_a_chain_is_shown_within_its_limit(shell: Shell) -> None:
     talk(shell)
-    assert keys(shell("messages", "chain", "help", "4", "--json")) == ["1", "2", "3", "4"]
-    short = shell("messages", "chain", "help", "4", "--limit", "2")
-    assert (short.code, "2 more messages of the thread are not shown" in short.err) == (0, True)
-    assert shell("messages", "chain", "help", "4", "--limit", "100000").code == 2
-    assert shell("messages", "chain", "help", "99").code == 3
-    assert shell("messages", "chain", "nowhere", "4").code == 3
+    assert keys(shell("messages", "thread", "help", "4", "--json")) == ["1", "2", "3", "4"]
+    short = shell("messages", "thread", "help", "4", "--limit", "2")
+    assert (short.code, "2 more messages in the thread" in short.err) == (0, True)
+    assert shell("messages", "thread", "help", "4", "--limit", "100000").code == 2
+    assert shell("messages", "thread", "help", "99").code == 3
+    assert shell("messages", "thread", "nowhere", "4").code == 3
 
 
 def test_context_is_printed_and_nothing_is_said_so(shell: Shell) -> None:
     talk(shell)
-    shell("messages", "send", "other", "the API key of the other team")
-    told = shell("messages", "context", "help", "API key", "--tokens", "400")
+    shell("messages", "add", "other", "the API key of the other team")
+    told = shell("messages", "context", "help", "API key", "--max-tokens", "400")
     assert (told.code, "ann: how do I set up my API key" in told.out) == (0, True)
     assert "from help" in told.err
     for more, channels in ((["--related"], ["help", "other"]), ([], ["help"])):
         found = shell("messages", "context", "help", "API key", *more, "--json").json
         assert found["channels"] == channels
-    assert shell("messages", "context", "help", "API key", "--tokens", "0").code == 2
-    assert shell("messages", "context", "help", "API key", "--min-score", "2").code == 2
+    assert shell("messages", "context", "help", "API key", "--max-tokens", "0").code == 2
+    assert shell("messages", "context", "help", "API key", "--min-similarity", "2").code == 2
     assert shell("messages", "context", "help", "API key", "--at", "yesterday").code == 2
     assert shell("messages", "context", "nowhere", "API key").code == 3
 
 
 def test_where_nothing_is_there_is_nothing(shell: Shell) -> None:
-    assert shell("messages", "latest", "help").code == 3
+    assert shell("messages", "list", "help").code == 3
     talk(shell)
-    assert shell("messages", "latest", "nowhere").code == 3
-    assert shell("messages", "latest", "help", "--collection", "other").code == 3
-    assert shell("messages", "latest", "help", "--limit", "0").code == 2
+    assert shell("messages", "list", "nowhere").code == 3
+    assert shell("messages", "list", "help", "--collection", "other").code == 3
+    assert shell("messages", "list", "help", "--limit", "0").code == 2
     for key, *_ in TALK:
         shell("messages", "delete", "help", key)
-    empty = shell("messages", "latest", "help", "--json")
+    empty = shell("messages", "list", "help", "--json")
     assert (empty.code, empty.json) == (3, [])
 
 
@@ -156,7 +156,7 @@ def test_messages_without_times_are_shown_in_their_order(shell: Shell) -> None:
     rows = [{"channel": "old", "id": f"m{9 - n}", "text": f"note {n}"} for n in range(4)]
     (shell.folder / "log.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
     assert shell("messages", "import", shell.folder / "log.jsonl").code == 0
-    shown = shell("messages", "latest", "old", "--limit", "3", "--json").json
+    shown = shell("messages", "list", "old", "--limit", "3", "--json").json
     assert [each["text"] for each in shown] == ["note 1", "note 2", "note 3"]
 
 
@@ -171,32 +171,32 @@ def test_what_is_said_cannot_forge_the_screen(shell: Shell) -> None:
         "--key",
         "\x1b",
     )
-    out = shell("messages", "latest", "help\x1b[31m").out
+    out = shell("messages", "list", "help\x1b[31m").out
     assert "\x1b" not in out
     assert "\u202e" not in out
 
 
 def test_the_same_over_a_server(remote: Remote, export: Path) -> None:
     talk(remote)
-    assert keys(remote("messages", "chain", "help", "4", "--json")) == ["1", "2", "3", "4"]
+    assert keys(remote("messages", "thread", "help", "4", "--json")) == ["1", "2", "3", "4"]
     assert remote("messages", "import", export, "--json").json["added"] == 3
     assert remote("messages", "import", export, "--json").json["unchanged"] == 3
     found = remote("messages", "context", "help", "API key", "--json").json
     assert (found["channels"], bool(found["messages"])) == (["help"], True)
     assert remote("messages", "delete", "help", "1", "--json").json["documents"] == 1
     assert remote("messages", "delete", "help", "1").code == 3
-    assert len(remote("messages", "latest", "help", "--json").json) == 3
-    assert remote("messages", "latest", "nowhere").code == 3
+    assert len(remote("messages", "list", "help", "--json").json) == 3
+    assert remote("messages", "list", "nowhere").code == 3
     assert remote("messages", "import", remote.shell.folder / "nothing.zip").code == 2
 
 
 def test_who_may_only_read_cannot_post(remote: Remote) -> None:
     talk(remote)
     assert remote("users", "add", "reader").code == 0
-    key = remote("keys", "add", "reader", "--json").json["secret"]
-    assert remote("messages", "latest", "help", CONSPECTUS_API_KEY=key).code == 3
+    key = remote("keys", "create", "reader", "--json").json["secret"]
+    assert remote("messages", "list", "help", CONSPECTUS_API_KEY=key).code == 3
     assert remote("grants", "add", "viewer", "--user", "reader").code == 0
-    assert remote("messages", "latest", "help", CONSPECTUS_API_KEY=key).code == 0
-    for words in (["send", "help", "x"], ["delete", "help", "1"], ["send", "new", "x"]):
+    assert remote("messages", "list", "help", CONSPECTUS_API_KEY=key).code == 0
+    for words in (["add", "help", "x"], ["delete", "help", "1"], ["add", "new", "x"]):
         refused = remote("messages", *words, "--json", CONSPECTUS_API_KEY=key)
         assert (refused.code, refused.json["error"]["code"]) == (1, "not_allowed")

@@ -11,12 +11,12 @@ def test_a_folder_is_moved_to_another(filled: Shell, tmp_path: Path) -> None:
     before = filled("search", "backup", "--json").json
     moved = filled("migrate", "--from", tmp_path / "data", "--to", tmp_path / "new", "--json")
     assert moved.code == 0
-    assert f"everything is moved and compared, as it was at {moved.json['moment']}" in moved.err
+    assert f"copied and verified as of {moved.json['moment']}" in moved.err
     assert moved.json["indexed"] == ["default"]
     tables = {each["table"]: each for each in moved.json["tables"]}
     assert tables["documents"]["rows"] == 6
     assert all(each["source_hash"] == each["target_hash"] for each in tables.values())
-    after = filled("search", "backup", "--data", tmp_path / "new", "--json").json
+    after = filled("search", "backup", "--data-dir", tmp_path / "new", "--json").json
     assert [hit["chunk"] for hit in after["hits"]] == [hit["chunk"] for hit in before["hits"]]
     again = filled("migrate", "--from", tmp_path / "data", "--to", tmp_path / "new", "--json")
     assert (again.code, again.json["error"]["code"]) == (1, "conflict")
@@ -28,7 +28,7 @@ def test_without_index_it_is_built_by_the_first_question(filled: Shell, tmp_path
     assert moved.code == 0
     assert "documents" in moved.out
     assert "Indexes built: none." in moved.out
-    assert filled("search", "backup", "--data", tmp_path / "new").code == 0
+    assert filled("search", "backup", "--data-dir", tmp_path / "new").code == 0
 
 
 def test_a_backup_is_made_checked_and_restored(filled: Shell, tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_backup_is_made_checked_and_restored(filled: Shell, tmp_path: Path) ->
     assert filled("backup", "--check", file).code == 0
     assert filled("restore", file, "--to", tmp_path / "new").code == 0
     assert filled("restore", file, "--to", tmp_path / "new").code == 1
-    assert filled("check", "--data", tmp_path / "new").code == 0
+    assert filled("check", "--data-dir", tmp_path / "new").code == 0
     file.write_bytes(file.read_bytes()[:-100])
     assert filled("backup", "--check", file).code == 2
     assert filled("restore", file, "--to", tmp_path / "other").code == 2
@@ -59,9 +59,9 @@ def test_what_a_backup_says_of_itself_steers_no_terminal(filled: Shell, tmp_path
 def test_what_cannot_be_named(filled: Shell, tmp_path: Path) -> None:
     nothing = tmp_path / "nothing"
     assert filled("migrate", "--from", nothing, "--to", tmp_path / "x").code == 3
-    assert filled("backup", tmp_path / "a.zip", "--data", nothing).code == 3
-    assert filled("backup", tmp_path / "a.zip", "--data", "postgresql://x/y").code == 2
-    misspelt = filled("status", "--data", "postgresql:///x?nosuchoption=1")
+    assert filled("backup", tmp_path / "a.zip", "--data-dir", nothing).code == 3
+    assert filled("backup", tmp_path / "a.zip", "--data-dir", "postgresql://x/y").code == 2
+    misspelt = filled("status", "--data-dir", "postgresql:///x?nosuchoption=1")
     assert (misspelt.code, "nosuchoption" in misspelt.err) == (2, True)
     assert filled("backup", tmp_path / "a.zip", "--url", "http://x").code == 2
     assert filled("migrate", "--from", tmp_path / "data", "--to", "mysql://x").code == 2
@@ -72,6 +72,6 @@ def test_what_is_left_of_a_move_whose_index_cannot_be_built_is_said(filled: Shel
     away = {"CONSPECTUS_MILVUS_URI": "http://127.0.0.1:1", "CONSPECTUS_MILVUS_TIMEOUT_SECONDS": "1"}
     new = tmp_path / "new"
     moved = filled("migrate", "--from", tmp_path / "data", "--to", new, CONSPECTUS_INDEX="milvus", **away)
-    assert (moved.code, "everything is moved and compared" in moved.err) == (6, True)
-    assert filled("reindex", "--data", new).code == 0
-    assert filled("check", "--data", new).code == 0
+    assert (moved.code, "copied and verified" in moved.err) == (6, True)
+    assert filled("reindex", "--data-dir", new).code == 0
+    assert filled("check", "--data-dir", new).code == 0

@@ -39,10 +39,10 @@ def test_users_are_made_shut_out_let_in_and_deleted(peopled: Shell) -> None:
         (("users", "delete", "owner", "--yes"), 1),
         (("users", "disable", "owner"), 1),
         (("groups", "members", "nothing"), 3),
-        (("groups", "join", "nothing", "alice"), 3),
-        (("keys", "add", "nobody"), 3),
-        (("keys", "add", "alice", "--scope", "everything"), 2),
-        (("keys", "add", "alice", "--expires", "2001-01-01T00:00:00Z"), 2),
+        (("groups", "add-member", "nothing", "alice"), 3),
+        (("keys", "create", "nobody"), 3),
+        (("keys", "create", "alice", "--scope", "everything"), 2),
+        (("keys", "create", "alice", "--expires", "2001-01-01T00:00:00Z"), 2),
         (("keys", "revoke", "nothing"), 3),
         (("keys", "rotate", "nothing"), 3),
         (("grants", "add", "viewer"), 2),
@@ -61,17 +61,17 @@ def test_what_cannot_be_done_says_so(peopled: Shell, arguments: tuple[str, ...],
 
 def test_groups_have_members(peopled: Shell) -> None:
     assert peopled("groups", "add", "team").code == 0
-    assert peopled("groups", "join", "team", "bob").code == 0
+    assert peopled("groups", "add-member", "team", "bob").code == 0
     assert names(peopled, "groups", "members", "team") == ["bob"]
     assert "team" in peopled("groups", "list").out
-    assert peopled("groups", "leave", "team", "bob").code == 0
+    assert peopled("groups", "remove-member", "team", "bob").code == 0
     assert names(peopled, "groups", "members", "team") == []
     assert peopled("groups", "delete", "team").code == 0
     assert names(peopled, "groups", "list") == []
 
 
 def test_a_secret_is_shown_once(peopled: Shell) -> None:
-    made = peopled("keys", "add", "alice", "--label", "laptop", "--scope", "read")
+    made = peopled("keys", "create", "alice", "--label", "laptop", "--scope", "read")
     secret = made.out.strip()
     number = secret.split("_")[1]
     assert secret.startswith("csp_")
@@ -86,7 +86,7 @@ def test_a_secret_is_shown_once(peopled: Shell) -> None:
 
 def test_keys_are_replaced_and_revoked(peopled: Shell) -> None:
     ends = (datetime.now(UTC) + timedelta(days=9)).isoformat()
-    first = peopled("keys", "add", "--expires", ends, "--json").json
+    first = peopled("keys", "create", "--expires", ends, "--json").json
     second = peopled("keys", "rotate", first["key"]["id"], "--json").json
     assert second["key"]["expires"] == first["key"]["expires"]
     assert second["secret"] != first["secret"]
@@ -118,7 +118,7 @@ def test_nothing_is_made_where_there_is_no_store(shell: Shell) -> None:
 
 def test_the_first_key_of_the_owner_makes_the_folder(shell: Shell, tmp_path: Path) -> None:
     new = tmp_path / "new"
-    assert shell("keys", "add", "ann", "--data", new).code == 3
+    assert shell("keys", "create", "ann", "--data-dir", new).code == 3
     assert not new.exists()
-    assert shell("keys", "add", "--label", "me", "--data", new).out.startswith("csp_")
-    assert [each["label"] for each in shell("keys", "list", "--data", new, "--json").json] == ["me"]
+    assert shell("keys", "create", "--label", "me", "--data-dir", new).out.startswith("csp_")
+    assert [each["label"] for each in shell("keys", "list", "--data-dir", new, "--json").json] == ["me"]

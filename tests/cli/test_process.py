@@ -56,7 +56,7 @@ def test_a_first_session(tmp_path: Path) -> None:
     found = json.loads(conspectus(tmp_path, "search", "departure of the boat", "--json").stdout)
     assert found["hits"][0]["document"]["title"] == "Ships"
     assert found["hits"][0]["similarity"] > found["hits"][1]["similarity"]
-    window = conspectus(tmp_path, "context", "departure of the boat", "--tokens", "60")
+    window = conspectus(tmp_path, "context", "departure of the boat", "--max-tokens", "60")
     assert window.stdout.startswith("[1] Ships (ships.md)\n")
     assert window.stderr.endswith(" of 60 tokens\n")
     assert conspectus(tmp_path, "check").returncode == 0
@@ -64,7 +64,7 @@ def test_a_first_session(tmp_path: Path) -> None:
 
 def test_help_and_version_need_no_data(tmp_path: Path) -> None:
     assert conspectus(tmp_path, "--version").stdout.startswith("conspectus ")
-    assert "Exit codes: 0 fine" in conspectus(tmp_path, "--help").stdout
+    assert "Exit codes: 0 success" in conspectus(tmp_path, "--help").stdout
     assert conspectus(tmp_path).returncode == 2
     assert not (tmp_path / "data").exists()
 

@@ -31,7 +31,7 @@ class Server:
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("server")
     environment = {**os.environ, "CONSPECTUS_EMBEDDER": "none", "CONSPECTUS_LOG_LEVEL": "critical"}
-    command = [*PROGRAM, "serve", "--data", str(folder / "data"), "--port", "0", "--json"]
+    command = [*PROGRAM, "serve", "--data-dir", str(folder / "data"), "--port", "0", "--json"]
     with subprocess.Popen(
         command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     ) as process:
@@ -88,10 +88,19 @@ def test_files_of_this_machine_are_followed(remote: Remote, notes: Path, tmp_pat
 def test_the_answers_are_those_of_a_folder(filled: Remote, shell: Shell, notes: Path) -> None:
     shell("add", notes)
     for command in (
-        ["context", "when does the backup run", "--tokens", "60"],
-        ["context", "when does the backup run", "--tokens", "60", "--format", "messages", "--answer", "20"],
-        ["context", "Tuesdays", "--tokens", "90", "--tokenizer", "chars4_ceil", "--source", str(notes)],
-        ["explain", "Tuesdays", "--tokens", "5", "--where", "kind=page"],
+        ["context", "when does the backup run", "--max-tokens", "60"],
+        [
+            "context",
+            "when does the backup run",
+            "--max-tokens",
+            "60",
+            "--format",
+            "messages",
+            "--reserve-tokens",
+            "20",
+        ],
+        ["context", "Tuesdays", "--max-tokens", "90", "--tokenizer", "chars4_ceil", "--source", str(notes)],
+        ["explain", "Tuesdays", "--max-tokens", "5", "--filter", "kind=page"],
         ["search", "backup", "--limit", "3"],
     ):
         there, here = filled(*command), shell(*command)
@@ -103,8 +112,8 @@ def test_documents_are_listed_and_deleted(filled: Remote) -> None:
     page = filled("list", "--limit", "4", "--json").json
     rest = filled("list", "--after", page["next"], "--json").json
     assert len({each["id"] for each in page["documents"] + rest["documents"]}) == 6
-    assert filled("delete", "--where", "metadata.state=open", typed="n\n").code == 1
-    receipt = filled("delete", "--where", "metadata.state=open", "--yes", "--purge", "--json").json
+    assert filled("delete", "--filter", "metadata.state=open", typed="n\n").code == 1
+    receipt = filled("delete", "--filter", "metadata.state=open", "--yes", "--purge", "--json").json
     assert (receipt["documents"], receipt["purged"]) == (2, True)
     gone = filled("delete", page["documents"][0]["id"], "nobody", "--yes", "--json")
     assert gone.json["documents"] <= 1
@@ -120,11 +129,11 @@ def test_the_store_of_the_server_is_looked_after(filled: Remote) -> None:
 
 def test_people_are_let_in_and_shut_out(filled: Remote) -> None:
     assert filled("users", "add", "ann").code == 0
-    ann = filled("keys", "add", "ann", "--json").json["secret"]
+    ann = filled("keys", "create", "ann", "--json").json["secret"]
     assert filled("search", "printers", CONSPECTUS_API_KEY=ann).code == 3
     assert filled("grants", "add", "viewer", "--user", "ann").code == 0
     assert filled("search", "printers", CONSPECTUS_API_KEY=ann).code == 0
-    denied = filled("delete", "--where", "kind=page", "--yes", "--json", CONSPECTUS_API_KEY=ann)
+    denied = filled("delete", "--filter", "kind=page", "--yes", "--json", CONSPECTUS_API_KEY=ann)
     assert (denied.code, denied.json["error"]["code"]) == (1, "not_allowed")
     assert filled("grants", "remove", "--user", "ann").code == 0
     assert filled("search", "printers", CONSPECTUS_API_KEY=ann).code == 3
@@ -141,7 +150,7 @@ def test_errors_are_those_of_a_folder(filled: Remote) -> None:
         (["search", "x", "--collection", "nowhere"], 3, "no collection 'nowhere'"),
         (["search", "x", "--limit", "1000000"], 2, "limit"),
         (["search", "x" * 20_000], 2, "question: is 20000 characters"),
-        (["context", "x", "--tokens", "9", "--tokenizer", "nope"], 2, "'nope' is unknown"),
+        (["context", "x", "--max-tokens", "9", "--tokenizer", "nope"], 2, "'nope' is unknown"),
         (["list", "--after", "rubbish"], 2, ""),
         (["explain", "x", "--document", "nobody"], 3, "no document 'nobody'"),
     ):
@@ -157,13 +166,13 @@ def test_a_server_that_is_not_there(shell: Shell) -> None:
 
 
 def test_where_a_command_looks(filled: Remote, notes: Path, tmp_path: Path) -> None:
-    here = ["--data", str(tmp_path / "here")]
+    here = ["--data-dir", str(tmp_path / "here")]
     assert filled("add", notes / "backups.md", *here, "--json").json["added"] == 1
     assert len(filled("list", *here, "--json").json["documents"]) == 1
     assert len(filled(*here, "list", "--json").json["documents"]) == 1
     assert len(filled(*here, "list", "--url", filled.server.url, "--json").json["documents"]) == 6
     both = filled("list", *here, "--url", filled.server.url)
-    assert (both.code, "either --url or --data" in both.err) == (2, True)
+    assert (both.code, "either --url or --data-dir" in both.err) == (2, True)
 
 
 @pytest.mark.parametrize("command", [["serve"], ["eval", "retrieval", "."], ["eval", "conversation", "."]])

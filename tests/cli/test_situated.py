@@ -30,7 +30,7 @@ def test_a_question_in_a_channel_has_parts_for_it(talked: Shell) -> None:
     assert all("same channel" not in hit["parts"] for hit in talked("search", "key", "--json").json["hits"])
 
 
-@pytest.mark.parametrize("command", [("context", "--tokens", "500"), ("explain",)])
+@pytest.mark.parametrize("command", [("context", "--max-tokens", "500"), ("explain",)])
 def test_windows_are_asked_for_in_a_channel_as_well(talked: Shell, command: tuple[str, ...]) -> None:
     done = talked(
         *command, "deploy key", "--channel", "ops", "--thread", "a", "--profile", "default", "--json"

@@ -23,18 +23,18 @@ def test_a_task_is_added_changed_shown_and_deleted(shell: Shell) -> None:
     note.write_text("It was the password.", encoding="utf-8")
     assert shell("tasks", "attach", "auth-1", note).code == 0
     assert shell("tasks", "attach", "auth-1", "-", "--name", "typed", typed="From a pipe.").code == 0
-    told = shell("tasks", "show", "auth-1", "--json").json
+    told = shell("tasks", "get", "auth-1", "--json").json
     assert (
         told["task"].items() >= {"tags": ["auth", "web"], "status": "completed", "priority": "high"}.items()
     )
     assert [each["id"] for each in told["attachments"]] == ["log.txt", "typed"]
-    assert "It was the password." in shell("tasks", "show", "auth-1").out
+    assert "It was the password." in shell("tasks", "get", "auth-1").out
     assert shell("tasks", "update", "auth-1", "--priority", "none").code == 0
     assert shell("tasks", "list", "--json").json["tasks"][0]["priority"] is None
     assert shell("tasks", "delete", "auth-1", typed="n\n").code == 1
     assert "deleted 3 tasks and attachments" in shell("tasks", "delete", "auth-1", "--yes").out
     assert shell("tasks", "delete", "auth-1", "-y").code == 3
-    assert shell("tasks", "show", "auth-1").code == 3
+    assert shell("tasks", "get", "auth-1").code == 3
 
 
 def test_tasks_are_listed_with_filters_and_pages(shell: Shell) -> None:

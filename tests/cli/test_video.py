@@ -27,11 +27,11 @@ Run = Callable[..., Outcome]
 
 def taken_in(run: Run, folder: Path, name: str = "gate.srt", *options: str, text: str = GATE) -> Outcome:
     (folder / name).write_text(text, encoding="utf-8")
-    return run("video", "import", folder / name, *options)
+    return run("streams", "import", folder / name, *options)
 
 
 def captions(run: Run, stream: str = "gate", *options: str) -> list[str]:
-    return [each["text"].split()[1] for each in run("video", "captions", stream, *options, "--json").json]
+    return [each["text"].split()[1] for each in run("streams", "captions", stream, *options, "--json").json]
 
 
 def commands(run: Run, folder: Path) -> None:
@@ -39,28 +39,28 @@ def commands(run: Run, folder: Path) -> None:
     first = taken_in(run, folder)
     assert (first.code, "3 added" in first.out) == (0, True), first.err
     assert "3 unchanged" in taken_in(run, folder).out
-    streams = run("video", "streams").out
+    streams = run("streams", "list").out
     assert all(each in streams for each in ("gate", "00:00:01", "00:12:40"))
     assert captions(run) == ["red", "guard", "dog"]
     assert captions(run, "gate", "--from", "0:03", "--to", "12:00") == ["red", "guard"]
     assert captions(run, "gate", "--from", "0:03", "--to", "12:00", "--contains") == ["guard"]
-    asked = run("video", "ask", "what does the dog do around 12:30?", "--stream", "gate")
+    asked = run("streams", "search", "what does the dog do around 12:30?", "--stream", "gate")
     assert (asked.code, "00:12:30" in asked.out, "around 12:30" in asked.err) == (0, True, True)
-    window = run("video", "ask", "the car", "--window", "--to", "20", "--budget", "200")
+    window = run("streams", "context", "the car", "--to", "20", "--max-tokens", "200")
     assert ("A red car" in window.out, "dog" in window.out) == (True, False)
-    summary = run("video", "summary", "gate", "--json").json
+    summary = run("streams", "summarize", "gate", "--json").json
     assert (summary["outcome"], summary["by"]) == ("complete", "extractive")
-    drawn = run("video", "timeline", "gate")
+    drawn = run("streams", "timeline", "gate")
     assert (drawn.code, "00:10:00" in drawn.out, "█" in drawn.out) == (0, True, True)
-    assert run("video", "delete", "gate", "--yes", "--json").json["documents"] == 3
-    assert run("video", "captions", "gate").code == 3
+    assert run("streams", "delete", "gate", "--yes", "--json").json["documents"] == 3
+    assert run("streams", "captions", "gate").code == 3
 
 
 def test_without_any_stream_nothing_is_found_and_no_range_is_named(filled: Shell) -> None:
-    asked = filled("video", "ask", "what happens around 12:30?")
-    assert (asked.code, asked.out, asked.err) == (3, "", "nothing relevant was found\n")
-    assert "time range" not in filled("video", "ask", "what happens?", "--window").err
-    assert filled("video", "ask", "what happens?", "--json").json["plan"] == {}
+    asked = filled("streams", "search", "what happens around 12:30?")
+    assert (asked.code, asked.out, asked.err) == (3, "", "no match\n")
+    assert "time range" not in filled("streams", "context", "what happens?").err
+    assert filled("streams", "search", "what happens?", "--json").json["plan"] == {}
 
 
 def test_on_a_store(shell: Shell) -> None:
@@ -73,23 +73,25 @@ def test_on_a_server(remote: Remote) -> None:
 
 def test_lines_of_captions_are_what_the_server_takes_in(shell: Shell) -> None:
     taken_in(shell, shell.folder)
-    exported = shell("video", "captions", "gate", "--ndjson")
+    exported = shell("streams", "captions", "gate", "--ndjson")
     told = [json.loads(line) for line in exported.out.splitlines()]
     assert [(each["start"], each["end"]) for each in told] == [(1, 4), (10, 14), (750, 760)]
-    assert exported.out == shell("video", "captions", "gate", "--ndjson").out
+    assert exported.out == shell("streams", "captions", "gate", "--ndjson").out
 
 
 def test_one_stream_of_many_files_on_the_clock_of_the_calendar(shell: Shell) -> None:
     (shell.folder / "b.srt").write_text(GATE, encoding="utf-8")
-    origin = ["--origin", "2026-03-02T08:00:00Z", "--stream", "day", "--no-sentences", "--no-wait"]
+    origin = ["--start-time", "2026-03-02T08:00:00Z", "--stream", "day", "--keep-cues", "--no-wait"]
     (shell.folder / "a.srt").write_text(GATE, encoding="utf-8")
-    done = shell("video", "import", shell.folder / "a.srt", shell.folder / "b.srt", *origin, "--json")
+    done = shell("streams", "import", shell.folder / "a.srt", shell.folder / "b.srt", *origin, "--json")
     assert done.json["streams"] == {"day": 6}
-    assert "2026-03-02T08:00:01+00:00" in shell("video", "captions", "day").out
+    assert "2026-03-02T08:00:01+00:00" in shell("streams", "captions", "day").out
     assert len(captions(shell, "day", "--from", "2026-03-02T08:10:00Z")) == 2
-    again = taken_in(shell, shell.folder, "a.srt", "--stream", "day", "--origin", "2026-03-03T08:00:00Z")
+    again = taken_in(shell, shell.folder, "a.srt", "--stream", "day", "--start-time", "2026-03-03T08:00:00Z")
     assert (again.code, "origin" in again.err) == (1, True)
-    each = shell("video", "import", shell.folder / "a.srt", "--origin", "2026-03-02T08:00:00Z", "--json")
+    each = shell(
+        "streams", "import", shell.folder / "a.srt", "--start-time", "2026-03-02T08:00:00Z", "--json"
+    )
     assert each.json["streams"] == {"a": 3}
 
 
@@ -99,10 +101,10 @@ def test_files_of_one_name_are_kept_apart(shell: Shell, remote: Remote) -> None:
         text = GATE.replace("dog", part)
         (shell.folder / "talks" / part / "talk.srt").write_text(text, encoding="utf-8")
     for run in (shell, remote):
-        first = run("video", "import", shell.folder / "talks", "--json").json
+        first = run("streams", "import", shell.folder / "talks", "--json").json
         assert (first["added"], sum(first["streams"].values())) == (6, 6)
-        assert run("video", "import", shell.folder / "talks", "--json").json["unchanged"] == 6
-        shown = [run("video", "captions", name, "--ndjson").out for name in first["streams"]]
+        assert run("streams", "import", shell.folder / "talks", "--json").json["unchanged"] == 6
+        shown = [run("streams", "captions", name, "--ndjson").out for name in first["streams"]]
         assert all(f"A {part} runs" in "".join(shown) for part in ("one", "two"))
 
 
@@ -111,7 +113,7 @@ def test_a_file_in_the_way_of_another_is_named_with_its_place(shell: Shell) -> N
         (shell.folder / part).mkdir()
         (shell.folder / part / "talk.srt").write_text(GATE, encoding="utf-8")
     both = [shell.folder / part / "talk.srt" for part in ("one", "two")]
-    done = shell("video", "import", *both, "--json")
+    done = shell("streams", "import", *both, "--json")
     assert (done.code, done.json["streams"]) == (4, {"talk": 3})
     assert [name for name, _ in done.json["failures"]] == [str(both[1])]
 
@@ -121,32 +123,32 @@ def test_of_many_notices_the_rest_is_counted(shell: Shell) -> None:
     for number in range(12):
         text = GATE + "\n4\n00:13:00,000 --> 00:13:10,000\n\n"
         (shell.folder / "talks" / f"{number}.srt").write_text(text, encoding="utf-8")
-    done = shell("video", "import", shell.folder / "talks")
+    done = shell("streams", "import", shell.folder / "talks")
     lines = done.err.strip().splitlines()
-    assert (len(lines), lines[-1]) == (11, "and 2 more such notices; --json has all")
-    assert len(shell("video", "import", shell.folder / "talks", "--json").json["notices"]) == 12
+    assert (len(lines), lines[-1]) == (11, "and 2 more notices; --json lists all")
+    assert len(shell("streams", "import", shell.folder / "talks", "--json").json["notices"]) == 12
 
 
 def test_an_origin_is_set_for_files_that_are_there(shell: Shell) -> None:
     (shell.folder / "talks").mkdir()
     for path in ("talks", "nothing.srt"):
-        done = shell("video", "import", shell.folder / path, "--origin", "2026-03-02T08:00:00Z")
+        done = shell("streams", "import", shell.folder / path, "--start-time", "2026-03-02T08:00:00Z")
         assert (done.code, "--stream" in done.err) == (2, True)
-    assert shell("video", "streams").code == 3
+    assert shell("streams", "list").code == 3
 
 
 def test_a_file_that_fails_is_named(shell: Shell) -> None:
     (shell.folder / "bad.srt").write_bytes(b"\x00\x01\x02")
     (shell.folder / "gate.srt").write_text(GATE, encoding="utf-8")
-    done = shell("video", "import", shell.folder / "bad.srt", shell.folder / "gate.srt")
+    done = shell("streams", "import", shell.folder / "bad.srt", shell.folder / "gate.srt")
     assert (done.code, "bad.srt" in done.out, "3 added" in done.out) == (4, True, True)
-    assert shell("video", "import", shell.folder / "bad.srt").code == 1
-    assert shell("video", "import", shell.folder / "nothing.srt").code == 2
+    assert shell("streams", "import", shell.folder / "bad.srt").code == 1
+    assert shell("streams", "import", shell.folder / "nothing.srt").code == 2
 
 
 def test_moments_are_readable_where_it_is_narrow(shell: Shell) -> None:
     taken_in(shell, shell.folder, f"{'long-name-' * 4}.srt")
-    lines = shell("video", "ask", "who walks to the car?", "--limit", "1").out.splitlines()
+    lines = shell("streams", "search", "who walks to the car?", "--limit", "1").out.splitlines()
     assert lines[0].startswith(f"1 {'long-name-' * 4}  00:00:")
     assert lines[1].startswith("  A red car stops at the gate. The guard walks")
 
@@ -154,36 +156,41 @@ def test_moments_are_readable_where_it_is_narrow(shell: Shell) -> None:
 def test_where_there_is_nothing_it_says_so(shell: Shell) -> None:
     taken_in(shell, shell.folder)
     late = ["--from", "5:00", "--to", "6:00"]
-    for arguments in (["captions", "gate"], ["ask", "car"], ["timeline", "gate"], ["events", "list", "gate"]):
-        done = shell("video", *arguments, *late)
+    for arguments in (
+        ["streams", "captions", "gate"],
+        ["streams", "search", "car"],
+        ["streams", "timeline", "gate"],
+        ["events", "list", "gate"],
+    ):
+        done = shell(*arguments, *late)
         assert (done.code, done.out, bool(done.err.strip())) == (3, "", True)
-        assert shell("video", *arguments, *late, "--json").json is not None
+        assert shell(*arguments, *late, "--json").json is not None
 
 
 def test_streams_without_the_time_of_a_question_are_named(shell: Shell) -> None:
     taken_in(shell, shell.folder)
-    taken_in(shell, shell.folder, "day.srt", "--origin", "2026-03-02T08:00:00Z")
-    done = shell("video", "ask", "what happened on 2 March 2026?", "--json").json
+    taken_in(shell, shell.folder, "day.srt", "--start-time", "2026-03-02T08:00:00Z")
+    done = shell("streams", "search", "what happened on 2 March 2026?", "--json").json
     assert [each["stream"]["name"] for each in done["moments"]] == ["day"]
-    assert "left out: gate" in shell("video", "ask", "what happened on 2 March 2026?").err
+    assert "left out: gate" in shell("streams", "search", "what happened on 2 March 2026?").err
 
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
     [
-        (["captions", "nowhere"], 3),
-        (["captions", "gate", "--from", "noon"], 2),
-        (["captions", "gate", "--from", "20", "--to", "10"], 2),
-        (["captions", "gate", "--from", "5:00", "--to", "6:00"], 3),
-        (["ask", "car", "--stream", "nowhere"], 3),
-        (["ask", "car", "--floor", "2"], 2),
-        (["ask", "car", "--from", "5:00", "--to", "6:00"], 3),
-        (["ask", "car", "--window", "--budget", "0"], 3),
-        (["summary", "nowhere"], 3),
-        (["summary", "gate", "--from", "5:00", "--to", "6:00"], 3),
-        (["timeline", "nowhere"], 3),
-        (["timeline", "gate", "--from", "5:00", "--to", "6:00"], 3),
-        (["delete", "nowhere", "--yes"], 3),
+        (["streams", "captions", "nowhere"], 3),
+        (["streams", "captions", "gate", "--from", "noon"], 2),
+        (["streams", "captions", "gate", "--from", "20", "--to", "10"], 2),
+        (["streams", "captions", "gate", "--from", "5:00", "--to", "6:00"], 3),
+        (["streams", "search", "car", "--stream", "nowhere"], 3),
+        (["streams", "search", "car", "--min-similarity", "2"], 2),
+        (["streams", "search", "car", "--from", "5:00", "--to", "6:00"], 3),
+        (["streams", "context", "car", "--max-tokens", "0"], 3),
+        (["streams", "summarize", "nowhere"], 3),
+        (["streams", "summarize", "gate", "--from", "5:00", "--to", "6:00"], 3),
+        (["streams", "timeline", "nowhere"], 3),
+        (["streams", "timeline", "gate", "--from", "5:00", "--to", "6:00"], 3),
+        (["streams", "delete", "nowhere", "--yes"], 3),
         (["events", "add", "gate", "arrival"], 2),
         (["events", "add", "gate", "arrival", "--from", "9", "--to", "1"], 2),
         (["events", "list", "gate"], 3),
@@ -191,28 +198,28 @@ def test_streams_without_the_time_of_a_question_are_named(shell: Shell) -> None:
         (["alerts", "list"], 3),
         (["alerts", "delete", "nothing"], 3),
         (["alerts", "add", "x", "car", "--stream", "nowhere"], 3),
-        (["alerts", "add", "x", "car", "--where", "{"], 2),
+        (["alerts", "add", "x", "car", "--filter", "{"], 2),
     ],
 )
 def test_what_is_not_there_and_what_cannot_be(shell: Shell, arguments: list[str], code: int) -> None:
     taken_in(shell, shell.folder)
-    done = shell("video", *arguments)
+    done = shell(*arguments)
     assert done.code == code, done.err
 
 
 def test_a_stream_is_deleted_after_a_question(shell: Shell) -> None:
     taken_in(shell, shell.folder)
-    kept = shell("video", "delete", "gate", typed="n\n")
-    assert (kept.code, "'gate' with its 3 captions" in kept.err) == (1, True)
-    gone = shell("video", "delete", "gate", "--purge", typed="y\n")
-    assert (gone.code, "no file holds them" in gone.out) == (0, True)
+    kept = shell("streams", "delete", "gate", typed="n\n")
+    assert (kept.code, "'gate' with 3 captions" in kept.err) == (1, True)
+    gone = shell("streams", "delete", "gate", "--purge", typed="y\n")
+    assert (gone.code, "erased from disk" in gone.out) == (0, True)
 
 
 def test_what_is_said_cannot_forge_the_screen(shell: Shell) -> None:
     evil = GATE.replace("red car", "red\x1b[2Jcar\u202e")
     taken_in(shell, shell.folder, "x.srt", text=evil)
-    shell("video", "events", "add", "x", "evil\x1b[31m", "--from", "1", "--entity", "\x1b]0;x\x07")
+    shell("events", "add", "x", "evil\x1b[31m", "--from", "1", "--entity", "\x1b]0;x\x07")
     for arguments in (["captions", "x"], ["ask", "car"], ["timeline", "x"], ["events", "list", "x"]):
-        out = shell("video", *arguments).out
+        out = shell("streams", *arguments).out
         assert "\x1b" not in out
         assert "\u202e" not in out

@@ -13,53 +13,62 @@ __all__ = ["remote", "server"]
 def noted(run: Run, folder: Path) -> None:
     taken_in(run, folder)
     for start, end in (("1", "4"), ("5", "9"), ("12:30", "12:40")):
-        done = run("video", "events", "add", "gate", "car stops", "--from", start, "--to", end)
+        done = run("events", "add", "gate", "car stops", "--from", start, "--to", end)
         assert (done.code, done.out.split()[0]) == (0, "added"), done.err
     more = ["--description", "It barks.", "--entity", "dog", "--entity", "guard", "--key", "bark"]
-    assert run("video", "events", "add", "gate", "noise", "--from", "12:35", *more).code == 0
+    assert run("events", "add", "gate", "noise", "--from", "12:35", *more).code == 0
 
 
 def test_events_are_noted_and_listed(shell: Shell, remote: Remote) -> None:
     for run in (shell, remote):
         noted(run, shell.folder)
-        listed = run("video", "events", "list", "gate", "--json").json
+        listed = run("events", "list", "gate", "--json").json
         assert [(each["type"], each["start"], each["end"]) for each in listed] == [
             ("car stops", 1, 9),
             ("car stops", 750, 760),
             ("noise", 755, 755),
         ]
-        only = run("video", "events", "list", "gate", "--type", "noise", "--from", "12:00")
+        only = run("events", "list", "gate", "--type", "noise", "--from", "12:00")
         assert ("It barks." in only.out, "car stops" in only.out) == (True, False)
 
 
 def test_a_timeline_has_a_line_for_each(shell: Shell, remote: Remote) -> None:
     for run in (shell, remote):
         noted(run, shell.folder)
-        drawn = run("video", "timeline", "gate").out
+        drawn = run("streams", "timeline", "gate").out
         assert all(name in drawn for name in ("captions", "car stops", "noise", "dog", "guard", "00:05:00"))
-        one = run("video", "timeline", "gate", "--type", "noise", "--entity", "dog", "--json").json
+        one = run("streams", "timeline", "gate", "--type", "noise", "--entity", "dog", "--json").json
         assert [*one["lanes"]] == ["noise", "dog"]
         assert one["lanes"]["noise"] == [[755, 755]]
         assert (one["first"], one["last"], len(one["captions"])) == (0, 760, 3)
-        assert [*run("video", "timeline", "gate", "--entity", "dog", "--json").json["lanes"]] == ["dog"]
-        part = run("video", "timeline", "gate", "--from", "12:00", "--to", "13:00").out
+        assert [*run("streams", "timeline", "gate", "--entity", "dog", "--json").json["lanes"]] == ["dog"]
+        part = run("streams", "timeline", "gate", "--from", "12:00", "--to", "13:00").out
         assert "00:12:00 to 00:13:00" in part
 
 
 def test_standing_questions(shell: Shell, remote: Remote) -> None:
     for run in (shell, remote):
         taken_in(run, shell.folder)
-        options = ["--stream", "gate", "--where", "kind=caption", "--gap", "2", "--words-only", "--json"]
-        made = run("video", "alerts", "add", "cars", "red car", *options).json
+        options = [
+            "--stream",
+            "gate",
+            "--filter",
+            "kind=caption",
+            "--merge-seconds",
+            "2",
+            "--keywords-only",
+            "--json",
+        ]
+        made = run("alerts", "add", "cars", "red car", *options, "--json").json
         assert (made["name"], made["query"], made["floor"], made["gap_seconds"]) == (
             "cars",
             "red car",
             None,
             2,
         )
-        assert "cars" in run("video", "alerts", "list").out
-        assert run("video", "alerts", "delete", made["id"]).code == 0
-        assert run("video", "alerts", "list").code == 3
+        assert "cars" in run("alerts", "list").out
+        assert run("alerts", "delete", made["id"]).code == 0
+        assert run("alerts", "list").code == 3
 
 
 def test_alerts_are_heard(shell: Shell, remote: Remote) -> None:
@@ -69,14 +78,12 @@ def test_alerts_are_heard(shell: Shell, remote: Remote) -> None:
 
 def heard(remote: Run, folder: Path) -> None:
     taken_in(remote, folder, "yard.srt")
-    made = remote("video", "alerts", "add", "cars", "red car", "--words-only", "--json").json
+    made = remote("alerts", "add", "cars", "red car", "--keywords-only", "--json").json
     taken_in(remote, folder)
     taken_in(remote, folder, "exit.srt")
-    listened = remote(
-        "video", "alerts", "listen", "--alert", made["id"], "--after", "0", "--count", "2", "--json"
-    )
+    listened = remote("alerts", "watch", "--alert", made["id"], "--after", "0", "--limit", "2", "--json")
     told = [json.loads(line) for line in listened.out.splitlines()]
     assert (listened.code, [each["name"] for each in told]) == (0, ["cars", "cars"])
     assert all("red car" in each["text"] for each in told)
-    again = remote("video", "alerts", "listen", "--after", str(told[0]["number"]), "--count", "1")
+    again = remote("alerts", "watch", "--after", str(told[0]["number"]), "--limit", "1")
     assert "cars in exit at 00:00:01: A red car" in again.out

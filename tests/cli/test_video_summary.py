@@ -16,7 +16,7 @@ SCENES = "".join(
 def summed(shell: Shell, *options: str, refused: int = 0) -> Outcome:
     """The summary of twelve scenes in batches of three, of which the first calls are refused."""
     (shell.folder / "film.srt").write_text(SCENES, encoding="utf-8")
-    shell("video", "import", shell.folder / "film.srt")
+    shell("streams", "import", shell.folder / "film.srt")
 
     def says(call: ChatCall) -> Sequence[str]:
         scenes = call.body["messages"][-1]["content"].count("Scene")
@@ -24,7 +24,7 @@ def summed(shell: Shell, *options: str, refused: int = 0) -> Outcome:
 
     with vendor(says) as model:
         model.plan.extend(refusing(400, "bad_request") for _ in range(refused))
-        return shell("video", "summary", "film", "--batch-size", "3", *options, **settings(model))
+        return shell("streams", "summarize", "film", "--batch-size", "3", *options, **settings(model))
 
 
 def test_a_whole_summary(shell: Shell) -> None:

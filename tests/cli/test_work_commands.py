@@ -80,8 +80,8 @@ def test_what_jobs_add_up_to(shell: Shell, base: str) -> None:
 def test_calls_to_vendors_are_none_without_a_vendor(shell: Shell, base: str) -> None:
     shell("ingest", f"{base}/good", **SETTINGS)
     assert shell("requests", "list", "--json").json == []
-    assert shell("requests", "totals", "--json").json == []
-    assert "model" in shell("requests", "totals", "--hours", "1").out
+    assert shell("requests", "summary", "--json").json == []
+    assert "model" in shell("requests", "summary", "--hours", "1").out
 
 
 def test_headers_come_from_a_file_and_stay_nowhere(shell: Shell, base: str) -> None:
@@ -111,7 +111,7 @@ def test_files_are_uploads(shell: Shell, notes: Path) -> None:
 
 def test_a_job_that_was_left_is_shown_cancelled_and_tried_again(shell: Shell, base: str) -> None:
     [job] = shell("ingest", f"{base}/missing", "--json", **SETTINGS).json
-    shown = shell("jobs", "show", job["id"])
+    shown = shell("jobs", "get", job["id"])
     assert (shown.code, "404" in shown.out) == (0, True)
     assert shell("jobs", "cancel", job["id"]).code == 0
     PAGES["/missing"] = b"It was found again."
@@ -122,26 +122,26 @@ def test_a_job_that_was_left_is_shown_cancelled_and_tried_again(shell: Shell, ba
     assert (again.code, again.json[0]["state"], again.json[0]["attempts"]) == (0, "succeeded", 2)
     assert shell("jobs", "retry", job["id"]).code == 1
     assert shell("jobs", "cancel", job["id"]).code == 3
-    assert shell("jobs", "show", "nothing").code == 3
+    assert shell("jobs", "get", "nothing").code == 3
     assert shell("jobs", "list", "--state", "lost").code == 2
     assert shell("jobs", "list", "--state", "failed", "--json").json["jobs"] == []
 
 
 def test_a_folder_is_followed(shell: Shell, notes: Path) -> None:
-    made = shell("wiki", "connect", "docs", "markdown", "--option", f"path={notes}", "--json")
+    made = shell("connections", "add", "docs", "markdown", "--option", f"path={notes}", "--json")
     assert (made.code, made.json[0]["state"] if isinstance(made.json, list) else made.json["state"]) == (
         0,
         "idle",
     )
-    first = shell("wiki", "sync", "docs", "--json")
+    first = shell("connections", "sync", "docs", "--json")
     assert (first.code, first.json[0]["result"]["added"]) == (0, 2)
     (notes / "backups.md").unlink()
-    second = shell("wiki", "sync", "docs", "--json").json[0]["result"]
+    second = shell("connections", "sync", "docs", "--json").json[0]["result"]
     assert (second["deleted"], second["unchanged"], second["failures"]) == (1, 0, [])
-    assert "complete" in shell("wiki", "list").out
-    assert shell("wiki", "connect", "docs", "markdown", "--option", f"path={notes}").code == 1
-    assert shell("wiki", "remove", "docs", "--delete", "--yes", "--json").json["documents"] == 1
-    assert shell("wiki", "sync", "docs").code == 3
+    assert "complete" in shell("connections", "list").out
+    assert shell("connections", "add", "docs", "markdown", "--option", f"path={notes}").code == 1
+    assert shell("connections", "delete", "docs", "--documents", "--yes", "--json").json["documents"] == 1
+    assert shell("connections", "sync", "docs").code == 3
 
 
 @pytest.mark.parametrize(
@@ -149,5 +149,5 @@ def test_a_folder_is_followed(shell: Shell, notes: Path) -> None:
 )
 def test_options_that_make_no_sense_are_refused(shell: Shell, options: list[str]) -> None:
     given = [part for option in options for part in ("--option", option)]
-    assert shell("wiki", "connect", "docs", "markdown", *given).code == 2
-    assert shell("wiki", "connect", "docs", "carrier-pigeon", "--option", "path=/").code == 2
+    assert shell("connections", "add", "docs", "markdown", *given).code == 2
+    assert shell("connections", "add", "docs", "carrier-pigeon", "--option", "path=/").code == 2

@@ -180,7 +180,7 @@ def served(postgres: PostgresProcess, tmp_path: Path) -> Iterator[tuple[str, str
     with (
         postgres.fresh(empty=True) as direct,
         pooled(postgres, direct, connections=4) as url,
-        serving(tmp_path, "--keyless", "--workers", "2", path=url, **quiet) as server,
+        serving(tmp_path, "--no-auth", "--workers", "2", path=url, **quiet) as server,
     ):
         with server.client(None) as client:
             client.post("/collections", json={"name": "wiki"}).raise_for_status()

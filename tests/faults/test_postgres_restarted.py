@@ -165,7 +165,7 @@ async def test_a_server_goes_on_when_its_database_comes_back(
         "fetch_allowed_networks": "127.0.0.1",
     }
     async with ScriptedServer(pages) as site:
-        with serving(tmp_path, "--keyless", path=own_url, **given) as server:
+        with serving(tmp_path, "--no-auth", path=own_url, **given) as server:
             await live_through_it(server, site.base, postgres)
             log = server.end()
         assert server.process.returncode == 0

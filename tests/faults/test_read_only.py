@@ -15,8 +15,8 @@ MAIN = "from conspectus.cli.entry import main; main()"
 MOUNT = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
 READS = (
     ("search", "heron"),
-    ("context", "heron", "--tokens", "100"),
-    ("explain", "heron", "--tokens", "100"),
+    ("context", "heron", "--max-tokens", "100"),
+    ("explain", "heron", "--max-tokens", "100"),
     ("list",),
     ("status",),
     ("check",),
@@ -27,7 +27,7 @@ def run_read_only(folder: Path, *arguments: str) -> subprocess.CompletedProcess[
     """Run the command line where the folder is mounted read-only. Skips where nobody may mount."""
     if not shutil.which("unshare") or subprocess.run([*UNSHARE, "true"], capture_output=True).returncode:
         pytest.skip("user namespaces with mounts are not permitted here")
-    command = [sys.executable, "-c", MAIN, "--data", str(folder), *arguments]
+    command = [sys.executable, "-c", MAIN, "--data-dir", str(folder), *arguments]
     mounted = [*UNSHARE, "sh", "-c", MOUNT, str(folder), *command]
     return subprocess.run(mounted, capture_output=True, text=True, timeout=60)
 

@@ -79,7 +79,7 @@ async def asking(server: Process) -> AsyncIterator[Counter[int]]:
 
 
 async def test_all_processes_are_replaced_without_a_request_that_fails(tmp_path: Path) -> None:
-    with serving(tmp_path, "--keyless", "--workers", str(WORKERS), **QUIET) as server:
+    with serving(tmp_path, "--no-auth", "--workers", str(WORKERS), **QUIET) as server:
         with server.client(None) as client:
             client.post("/collections", json={"name": "wiki"})
         before = children(server.process.pid)
@@ -99,7 +99,7 @@ async def test_all_processes_are_replaced_without_a_request_that_fails(tmp_path:
 
 def test_a_server_is_ready_while_one_that_joins_its_processes_is_not(tmp_path: Path) -> None:
     index = tmp_path / "data" / "index"
-    with serving(tmp_path, "--keyless", "--no-jobs", "--workers", str(WORKERS), log_level="error") as server:
+    with serving(tmp_path, "--no-auth", "--no-jobs", "--workers", str(WORKERS), log_level="error") as server:
         with server.client(None) as client:
             assert client.post("/collections", json={"name": "wiki"}).status_code == 201
             body = {"documents": [{"text": "tide"}]}
@@ -115,7 +115,7 @@ def test_a_server_is_ready_while_one_that_joins_its_processes_is_not(tmp_path: P
 
 
 def test_a_process_that_was_killed_is_replaced(tmp_path: Path) -> None:
-    with serving(tmp_path, "--keyless", "--workers", str(WORKERS), log_level="error") as server:
+    with serving(tmp_path, "--no-auth", "--workers", str(WORKERS), log_level="error") as server:
         before = children(server.process.pid)
         victim = min(before)
         os.kill(victim, signal.SIGKILL)
@@ -129,7 +129,7 @@ def test_a_process_that_was_killed_is_replaced(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_process_that_stands_still_is_replaced(tmp_path: Path) -> None:
     quick = {"log_level": "error", "lease_seconds": 3}
-    with serving(tmp_path, "--keyless", "--workers", str(WORKERS), **quick) as server:
+    with serving(tmp_path, "--no-auth", "--workers", str(WORKERS), **quick) as server:
         before = children(server.process.pid)
         os.kill(min(before), signal.SIGSTOP)
         until(lambda: len(children(server.process.pid) - before) == 1)
@@ -144,7 +144,7 @@ def test_workers_end_with_the_server_that_was_killed_and_leave_nothing(
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setenv("TMPDIR", str(temporary))
-    with serving(tmp_path, "--keyless", "--workers", str(WORKERS)) as server:
+    with serving(tmp_path, "--no-auth", "--workers", str(WORKERS)) as server:
         workers = children(server.process.pid)
         assert list(temporary.iterdir())
         server.process.kill()
@@ -155,7 +155,7 @@ def test_workers_end_with_the_server_that_was_killed_and_leave_nothing(
 
 def test_readiness_goes_before_the_server_does(tmp_path: Path) -> None:
     slow = {"log_level": "error", "drain_seconds": 2}
-    with serving(tmp_path, "--keyless", "--workers", str(WORKERS), **slow) as server:
+    with serving(tmp_path, "--no-auth", "--workers", str(WORKERS), **slow) as server:
         until(lambda: httpx.get(f"{server.address}/readyz").status_code == 200)
         server.process.send_signal(signal.SIGTERM)
         until(lambda: httpx.get(f"{server.address}/readyz").status_code == 503)
@@ -172,7 +172,7 @@ def starting(folder: Path, *, python: str = sys.executable) -> Iterator[subproce
     temporary = folder / "temporary"
     temporary.mkdir()
     given = {**environment(folder), "TMPDIR": str(temporary), "PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [python, *PROGRAM[1:], "--keyless", "--workers", str(WORKERS)]
+    command = [python, *PROGRAM[1:], "--no-auth", "--workers", str(WORKERS)]
     with subprocess.Popen(command, env=given, stderr=subprocess.PIPE, text=True) as process:
         late = threading.Timer(LONG, process.kill)
         late.start()

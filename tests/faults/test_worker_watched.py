@@ -58,7 +58,7 @@ async def test_a_worker_that_stands_still_has_no_pulse(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path / "data", settings=SETTINGS):
         pass
     assert await probed(pulse, "60", code=1)
-    async with worker(str(tmp_path / "data"), tmp_path / "cache", "--pulse", str(pulse)) as process:
+    async with worker(str(tmp_path / "data"), tmp_path / "cache", "--heartbeat-file", str(pulse)) as process:
         assert await probed(pulse, "60", code=0)
         process.send_signal(signal.SIGSTOP)
         await until(lambda: probed(pulse, "3", code=1))

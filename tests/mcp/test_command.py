@@ -39,10 +39,10 @@ def test_the_program_does_not_load_the_protocol_before_it_is_asked_for() -> None
         ("--tokenizer", "guess"),
         ("--collection", "wiki"),
         ("--port", "0"),
-        ("--keyless",),
+        ("--no-auth",),
         ("--http", "--url", "http://localhost:1"),
-        ("--http", "--keyless", "--host", "192.0.2.1"),
-        ("--data", "x", "--url", "http://localhost:1"),
+        ("--http", "--no-auth", "--host", "192.0.2.1"),
+        ("--data-dir", "x", "--url", "http://localhost:1"),
         ("--url", "ftp://localhost"),
         ("--surprise",),
     ],
@@ -100,7 +100,7 @@ async def test_a_server_that_is_not_there_is_named(tmp_path: Path) -> None:
 def listening(tmp_path: Path) -> Iterator[str]:
     """The address of a program that listens, which ends as it should."""
     with subprocess.Popen(
-        [sys.executable, *PROGRAM, "mcp", "--http", "--port", "0", "--keyless", "--user", "ann"],
+        [sys.executable, *PROGRAM, "mcp", "--http", "--port", "0", "--no-auth", "--user", "ann"],
         env=environment(tmp_path),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -22,7 +22,7 @@ from tests.deployed import (
 )
 
 from conspectus.cli.main import build_app
-from conspectus.cli.serve import PULSE
+from conspectus.cli.serve import HEARTBEAT
 from conspectus.settings import CONFIG, PREFIX, Settings
 from conspectus.web.routes.server import router
 from conspectus.web.supervisor import MARGIN
@@ -209,13 +209,13 @@ def test_probes_ask_routes_at_the_port_that_is_served() -> None:
         assert str(ports[get["port"]]) == configured(container)["CONSPECTUS_PORT"]
 
 
-def test_workers_are_asked_for_the_pulse_that_they_have() -> None:
+def test_workers_are_asked_for_the_heartbeat_that_they_have() -> None:
     worker = compose()["services"]["worker"]
     ((container, probe),) = probes("exec")
     assert worker["healthcheck"]["test"] == ["CMD", *probe["command"]]
     *_, file, age = probe["command"]
-    assert worker["command"] == container["args"] == ["worker", "--pulse", file]
-    assert float(age) >= 30 * PULSE
+    assert worker["command"] == container["args"] == ["worker", "--heartbeat-file", file]
+    assert float(age) >= 30 * HEARTBEAT
     assert all("livenessProbe" in each for _, _, pod in pods() for each in pod["containers"])
 
 

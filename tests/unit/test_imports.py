@@ -59,8 +59,8 @@ def test_commands_that_open_nothing_load_neither_engine_nor_server(
 
 def test_a_search_loads_no_server_and_no_reader_of_web_pages(tmp_path: Path) -> None:
     (tmp_path / "page.txt").write_text("A release is deployed on Tuesdays.", encoding="utf-8")
-    add = COMMAND.format(arguments=["--data", "data", "add", "page.txt"])
-    search = COMMAND.format(arguments=["--data", "data", "search", "when do we ship?"])
+    add = COMMAND.format(arguments=["--data-dir", "data", "add", "page.txt"])
+    search = COMMAND.format(arguments=["--data-dir", "data", "search", "when do we ship?"])
     assert "sqlalchemy" in loaded(add, tmp_path)
     assert not loaded(search, tmp_path) & (SERVERS | {"trafilatura"})
 

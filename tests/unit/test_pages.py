@@ -38,7 +38,7 @@ SAID = {
 @asynccontextmanager
 async def served(folder: Path, settings: dict[str, str]) -> AsyncIterator[str]:
     """The port of a server over the folder's data."""
-    command = ("conspectus", "serve", "--keyless", "--port", "0")
+    command = ("conspectus", "serve", "--no-auth", "--port", "0")
     server = await asyncio.create_subprocess_exec(
         *command, cwd=folder, env=settings, stdout=PIPE, stderr=PIPE
     )

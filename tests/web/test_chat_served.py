@@ -33,7 +33,7 @@ def chatting(
     """A server that asks the vendor, and answers this machine without a key unless there are accounts."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-hunter2")
     settings = {"chat_model": "openai:small", "chat_base_url": vendor.url, "embedder": "minilm", **more}
-    arguments = [] if more.get("accounts") else ["--keyless"]
+    arguments = [] if more.get("accounts") else ["--no-auth"]
     settings.pop("accounts", None)
     with serving(folder, *arguments, **settings) as process:
         yield process

@@ -133,14 +133,14 @@ def test_the_key_and_the_address_as_json(tmp_path: Path) -> None:
 
 
 def test_without_accounts_this_machine_needs_no_key(tmp_path: Path) -> None:
-    with serving(tmp_path, "--keyless") as server, server.client(None) as client:
+    with serving(tmp_path, "--no-auth") as server, server.client(None) as client:
         assert server.said == ""
         assert client.get("/me").json()["owner"] is True
         assert client.get("/me", headers={"Origin": "https://evil.example"}).status_code == 403
 
 
 def test_without_accounts_a_key_that_a_client_cannot_leave_out_does_no_harm(tmp_path: Path) -> None:
-    with serving(tmp_path, "--keyless") as server, server.client("sk-anything") as client:
+    with serving(tmp_path, "--no-auth") as server, server.client("sk-anything") as client:
         assert client.get("/me").json()["owner"] is True
         assert client.get("/me", headers={"Origin": "https://evil.example"}).status_code == 403
         assert client.get("/me", headers={"Host": "evil.example"}).status_code == 403
@@ -149,7 +149,7 @@ def test_without_accounts_a_key_that_a_client_cannot_leave_out_does_no_harm(tmp_
 
 
 def test_a_place_that_others_can_reach_needs_a_valid_key(tmp_path: Path) -> None:
-    code, told = refused(tmp_path, "--host", "0.0.0.0", "--keyless")
+    code, told = refused(tmp_path, "--host", "0.0.0.0", "--no-auth")
     assert (code, "other machines" in told) == (2, True)
     with serving(tmp_path, "--host", "0.0.0.0") as server, server.client(None) as nobody:
         assert len(KEY.findall(server.said)) == 1
@@ -159,7 +159,7 @@ def test_a_place_that_others_can_reach_needs_a_valid_key(tmp_path: Path) -> None
         assert [engine.revoke_key(each.id).revoked is not None for each in held] == [True]
     code, told = refused(tmp_path, "--host", "0.0.0.0")
     assert (code, "no key is valid" in told) == (2, True)
-    code, told = refused(tmp_path, "--keyless")
+    code, told = refused(tmp_path, "--no-auth")
     assert (code, "has accounts" in told) == (2, True)
 
 
@@ -238,7 +238,7 @@ def test_what_is_being_answered_is_finished(tmp_path: Path) -> None:
     allowed = {"fetch_allowed_networks": "127.0.0.1"}
     with (
         slow_pages() as pages,
-        serving(tmp_path, "--keyless", **allowed) as server,
+        serving(tmp_path, "--no-auth", **allowed) as server,
         server.client(None) as client,
         ThreadPoolExecutor(1) as threads,
     ):
@@ -258,7 +258,7 @@ def test_what_is_being_answered_is_finished(tmp_path: Path) -> None:
 def test_what_cannot_be_finished_is_left_for_the_next_start(tmp_path: Path) -> None:
     allowed = {"fetch_allowed_networks": "127.0.0.1", "job_grace_seconds": 1, "fetch_timeout_seconds": 600}
     with slow_pages() as pages:
-        with serving(tmp_path, "--keyless", **allowed) as server, server.client(None) as client:
+        with serving(tmp_path, "--no-auth", **allowed) as server, server.client(None) as client:
             job = ingest(client, f"{pages}/never")
             log = server.end()
             assert server.process.returncode == 0
@@ -267,7 +267,7 @@ def test_what_cannot_be_finished_is_left_for_the_next_start(tmp_path: Path) -> N
 
 
 def test_work_in_the_background_does_not_end_in_silence(tmp_path: Path) -> None:
-    with serving(tmp_path, "--keyless") as server, server.client(None) as client:
+    with serving(tmp_path, "--no-auth") as server, server.client(None) as client:
         assert client.post("/collections", json={"name": "wiki"}).status_code == 201
         with closing(sqlite3.connect(tmp_path / "data" / "records.sqlite")) as other, other:
             other.execute(
@@ -285,7 +285,7 @@ def test_a_second_interrupt_ends_it_at_once(tmp_path: Path) -> None:
     allowed = {"fetch_allowed_networks": "127.0.0.1", "job_grace_seconds": 600, "fetch_timeout_seconds": 600}
     with (
         slow_pages() as pages,
-        serving(tmp_path, "--keyless", **allowed) as server,
+        serving(tmp_path, "--no-auth", **allowed) as server,
         server.client(None) as client,
     ):
         job = ingest(client, f"{pages}/never")

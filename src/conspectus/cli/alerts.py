@@ -9,7 +9,7 @@ import typer
 from rich.console import RenderableType
 
 from conspectus.cli.errors import show_found
-from conspectus.cli.options import WHERE_HELP, Common
+from conspectus.cli.options import Common, Filter, Limit
 from conspectus.cli.output import cell, dump_line, note, plain_table, show, write
 from conspectus.cli.session import Session, opened
 from conspectus.engine import Engine
@@ -24,69 +24,72 @@ USUAL = NewAlert("")
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Which captions are looked at, and what is done when one matches."""
+    """Which captions an alert checks, and its webhook."""
 
-    stream: Annotated[
-        list[str], typer.Option(help="Only this stream (name or id); may be repeated. Default: all.")
-    ] = field(default_factory=list)
-    where: Annotated[list[str], typer.Option(help=WHERE_HELP)] = field(default_factory=list)
-    floor: Annotated[float, typer.Option(help="Least similarity of a caption that matches, 0 to 1.")] = 0.5
-    words_only: Annotated[
-        bool, typer.Option("--words-only", help="Only captions that have all the words match.")
-    ] = False
-    gap: Annotated[float, typer.Option(min=0.0, help="Seconds between two matches that are one event.")] = (
-        USUAL.gap_seconds
+    stream: Annotated[list[str], typer.Option(help="Stream (name or id); repeatable (default: all).")] = (
+        field(default_factory=list)
     )
-    webhook: Annotated[str | None, typer.Option(help="Address that is told by POST.")] = None
+    filter: Filter = field(default_factory=list)
+    min_similarity: Annotated[float, typer.Option(help="Minimum cosine similarity (0 to 1).")] = 0.5
+    keywords_only: Annotated[
+        bool, typer.Option("--keywords-only", help="Match only captions with all words of the query.")
+    ] = False
+    merge_seconds: Annotated[
+        float, typer.Option(min=0.0, help="Maximum gap between merged matches in seconds.")
+    ] = USUAL.gap_seconds
+    webhook: Annotated[str | None, typer.Option(help="URL that receives matches by POST.")] = None
 
 
 def add(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is called.")],
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="What captions are looked at for.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Name.")],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Query to match new captions with.")],
     common: Common,
     watched: Watched,
 ) -> None:
-    """Keep a standing question: each new caption is checked, and told of when it matches."""
+    """Create an alert for new captions."""
     with opened(common, new=True) as session:
         alert = NewAlert(
             name,
             query,
             session.collection,
             tuple(watched.stream),
-            parse_filters(watched.where),
-            None if watched.words_only else watched.floor,
-            watched.gap,
+            parse_filters(watched.filter),
+            None if watched.keywords_only else watched.min_similarity,
+            watched.merge_seconds,
             watched.webhook,
         )
         made = session.engine.put_alert(alert)
-    show(made, f"watching: {made.id}", as_json=common.json)
+    show(made, f"created {made.id}", as_json=common.json)
 
 
-def list_alerts(common: Common) -> None:
-    """List standing questions."""
+def list_alerts(common: Common, *, limit: Limit = 100) -> None:
+    """List your alerts."""
     with opened(common) as session:
-        found = session.engine.alerts(collection=common.collection)
-    show_found(found, _alerts_table(found), "there are no alerts of yours", as_json=common.json)
+        found = session.engine.alerts(collection=common.collection)[:limit]
+    show_found(found, _alerts_table(found), "no alerts", as_json=common.json)
 
 
 def delete(
-    alert: Annotated[str, typer.Argument(metavar="ALERT", help="Its id.")],
+    alert: Annotated[str, typer.Argument(metavar="ALERT", help="Id of an alert.")],
     common: Common,
 ) -> None:
-    """Delete a standing question with what it told."""
+    """Delete an alert with its matches."""
     with opened(common) as session:
         session.engine.delete_alert(alert)
     show({"deleted": alert}, f"deleted {alert}", as_json=common.json)
 
 
-def listen(
+def watch(
     common: Common,
     *,
-    alert: Annotated[str | None, typer.Option(help="Only this one, by its id.")] = None,
-    after: Annotated[int | None, typer.Option(help="Begin after the event of this number.")] = None,
-    count: Annotated[int | None, typer.Option(min=1, help="End after so many events.")] = None,
+    alert: Annotated[str | None, typer.Option(help="Id of an alert (default: all).")] = None,
+    after: Annotated[int | None, typer.Option(help="Number of the last match to skip.")] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option("--limit", "-n", min=1, help="Number of matches to print (default: no limit)."),
+    ] = None,
 ) -> None:
-    """Print each time that a standing question goes off, until it is interrupted."""
+    """Print alert matches until interrupted."""
     with opened(common) as session, closing(session.engine.listen(alert=alert, after=after)) as events:
         if isinstance(session.engine.asynchronous, Engine):
             session.engine.start_alerting()
@@ -96,13 +99,13 @@ def listen(
                 dump_line(event)
             else:
                 write(_told(event, _stream_of(event, session, streams)))
-            if number == count:
+            if number == limit:
                 return
-    note("nothing more will come")
+    note("the stream of matches ended")
 
 
 def _stream_of(event: AlertEvent, session: Session, known: dict[str, Stream]) -> Stream | None:
-    """The stream that an event is of, looked up once; None where it is gone meanwhile."""
+    """The stream of a match, looked up once; None if it was deleted."""
     if event.stream not in known:
         for home in {each.collection for each in session.engine.alerts() if each.id == event.alert}:
             found = session.engine.streams(collection=home)
@@ -118,9 +121,9 @@ def _told(event: AlertEvent, stream: Stream | None) -> str:
 
 
 def _alerts_table(found: Iterable[Alert]) -> RenderableType:
-    table = plain_table("id", "name", "query", "streams", "floor", "webhook")
+    table = plain_table("id", "name", "query", "streams", "min similarity", "webhook")
     for each in found:
-        floor = "words" if each.floor is None else f"{each.floor:.2f}"
+        floor = "keywords" if each.floor is None else f"{each.floor:.2f}"
         streams = str(len(each.streams)) if each.streams else "all"
         query = cell(each.query, limit=TEXT)
         table.add_row(cell(each.id), cell(each.name), query, streams, floor, cell(each.webhook or ""))

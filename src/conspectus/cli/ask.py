@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from conspectus.cli.errors import BUSY, FAILED, NOTHING, fail
-from conspectus.cli.options import Common, Looking
+from conspectus.cli.options import Common, Searched
 from conspectus.cli.output import cell, dump, note, plain_table, printable, show, write
 from conspectus.cli.session import Session, opened
 from conspectus.errors import ChatNotConfigured, ChatRateLimited, ChatTimedOut, ChatUnreachable
@@ -29,13 +29,13 @@ from conspectus.model.chat import (
 USUAL: Final = Allocation()
 FLOOR: Final = ChatRequest("").floor
 PASSING: Final = {ChatRateLimited.code, ChatTimedOut.code, ChatUnreachable.code, "stopping"}
-"""Codes of failures after which asking again may help."""
-NO_MODEL: Final = "no language model is set (CONSPECTUS_CHAT_MODEL); these are the passages it would be given"
+"""Codes of failures that a retry may solve."""
+NO_MODEL: Final = "CONSPECTUS_CHAT_MODEL is not set; these are the passages that a chat model would receive"
 
 
 @dataclass
 class Told:
-    """What was told of an answer."""
+    """The events of an answer."""
 
     sources: Sources = field(default_factory=lambda: Sources("off"))
     citations: Citations | None = None
@@ -49,7 +49,7 @@ class Told:
         return "".join(self.said)
 
     def take(self, event: ChatEvent) -> None:
-        """Note an event."""
+        """Record an event."""
         match event:
             case Sources():
                 self.sources = event
@@ -64,23 +64,27 @@ class Told:
 
 
 def ask(
-    question: Annotated[str, typer.Argument(help="What is asked.")],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Question to answer.")],
     common: Common,
-    looking: Looking,
+    searched: Searched,
     *,
-    budget: Annotated[int, typer.Option(min=0, max=5_000, help="Most tokens of context.")] = USUAL.context,
-    answer: Annotated[int, typer.Option(min=1, help="Most tokens of the answer.")] = USUAL.answer,
-    no_context: Annotated[bool, typer.Option("--no-context", help="Ask the model alone.")] = False,
+    max_tokens: Annotated[
+        int, typer.Option(min=0, max=5_000, help="Maximum number of context tokens.")
+    ] = USUAL.context,
+    max_answer_tokens: Annotated[
+        int, typer.Option(min=1, help="Maximum number of answer tokens.")
+    ] = USUAL.answer,
+    no_context: Annotated[bool, typer.Option("--no-context", help="Send the query without context.")] = False,
 ) -> None:
-    """Have the chat model answer from what is stored, with its sources; without one, show the passages."""
+    """Answer with the chat model, with citations."""
     with opened(common) as session:
         request = ChatRequest(
-            question,
+            query,
             collection=session.collection,
-            where=session.where(looking),
-            floor=FLOOR if looking.floor is None else looking.floor,
+            where=session.where(searched),
+            floor=FLOOR if searched.min_similarity is None else searched.min_similarity,
             inject=not no_context,
-            allocation=Allocation(context=budget, answer=answer),
+            allocation=Allocation(context=max_tokens, answer=max_answer_tokens),
         )
         told = _told(session, request, aloud=not common.json)
         if told.failure is None:
@@ -93,8 +97,8 @@ def ask(
 
 
 def sources_table(sources: Sequence[ChatSource]) -> Table:
-    """Numbered sources, one a line."""
-    table = plain_table("", "source", "place", "text")
+    """Numbered sources, one per line."""
+    table = plain_table("", "source", "location", "text")
     for each in sources:
         place = ", ".join(_place(each))
         title = cell(each.title or each.location, limit=60)
@@ -103,7 +107,7 @@ def sources_table(sources: Sequence[ChatSource]) -> Table:
 
 
 def _told(session: Session, request: ChatRequest, *, aloud: bool) -> Told:
-    """All that is told, the text on stdout as it comes."""
+    """All events; the text is printed as it arrives."""
     told = Told()
     with closing(session.engine.chat(request)) as events:
         for event in events:
@@ -130,15 +134,15 @@ def _finish(told: Told, common: Common) -> None:
         print()
         show(citations, sources_table(citations.cited), as_json=False)
     elif told.sources.sources:
-        note(f"none of the {len(told.sources.sources)} passages that it was given is cited")
+        note(f"the answer cites none of its {len(told.sources.sources)} passages")
     if citations.invented:
         numbers = ", ".join(f"[{each}]" for each in citations.invented)
-        note(f"warning: {numbers} is no passage that it was given; the answer made that up")
+        note(f"warning: the answer cites {numbers}, which is not in the context")
     _remark(told.sources)
 
 
 def _passages(session: Session, request: ChatRequest, sources: Sources, common: Common) -> None:
-    """What the model would be given, where there is none."""
+    """The passages that a model would receive, if none is set."""
     window = session.engine.window(
         request.message,
         request.allocation.context,
@@ -161,7 +165,7 @@ def _passages(session: Session, request: ChatRequest, sources: Sources, common: 
 
 def _remark(sources: Sources) -> None:
     if sources.outcome == "nothing_relevant":
-        note("nothing relevant was found")
+        note("no match")
     if sources.notice is not None:
         note(sources.notice)
 

@@ -9,50 +9,50 @@ from typing import Annotated, Any
 import typer
 from rich.console import RenderableType
 
-from conspectus.cli.errors import FAILED
+from conspectus.cli.errors import confirm
 from conspectus.cli.jobs import Wait, jobs_table, report
-from conspectus.cli.options import Common
-from conspectus.cli.output import cell, note, plain_table, show
+from conspectus.cli.options import Common, Limit, Yes
+from conspectus.cli.output import cell, plain_table, show
 from conspectus.cli.session import opened, require_here
 from conspectus.errors import InvalidInput
 from conspectus.model.connections import Connection
 from conspectus.model.jobs import Job
 
 TRUTH: Mapping[str, bool] = MappingProxyType({"true": True, "false": False})
-WikiName = Annotated[str, typer.Argument(metavar="NAME", help="Name of a connection.")]
+Name = Annotated[str, typer.Argument(metavar="NAME", help="Name of a connection.")]
 
 
-def connect_wiki(
-    name: WikiName,
+def add_connection(
+    name: Name,
     connector: Annotated[str, typer.Argument(help="markdown, git or mediawiki.")],
     common: Common,
     *,
     option: Annotated[
         list[str] | None,
-        typer.Option(help="KEY=VALUE, as path=DIR, address=URL, branch=NAME; may be repeated."),
+        typer.Option(help="KEY=VALUE (path=DIR, address=URL, branch=NAME, ...); repeatable."),
     ] = None,
 ) -> None:
-    """Connect the collection with a folder, a repository or a wiki; `wiki sync` brings it in step."""
+    """Connect the collection to Git, MediaWiki or a folder."""
     with opened(common, new=True) as session:
         made = session.engine.connect(name, connector, _options(option or []), collection=session.collection)
-    show(made, _wikis_table([made]), as_json=common.json)
+    show(made, _connections_table([made]), as_json=common.json)
 
 
-def list_wikis(common: Common) -> None:
-    """List what the collection is connected with, and how the last run went."""
+def list_connections(common: Common, *, limit: Limit = 100) -> None:
+    """List the connections of the collection with their last runs."""
     with opened(common) as session:
-        found = session.engine.connections(collection=session.collection)
-    show(found, _wikis_table(found), as_json=common.json)
+        found = session.engine.connections(collection=session.collection)[:limit]
+    show(found, _connections_table(found), as_json=common.json)
 
 
-def sync_wiki(name: WikiName, common: Common, *, wait: Wait = True) -> None:
-    """Bring the collection in step with what it is connected with."""
+def sync(name: Name, common: Common, *, wait: Wait = True) -> None:
+    """Sync a connection now."""
     with opened(common) as session:
         report(session, [session.engine.sync(name, collection=session.collection)], common, wait=wait)
 
 
-def watch_wiki(name: WikiName, common: Common) -> None:
-    """Bring the collection in step now and after every change of the folder, until interrupted."""
+def watch(name: Name, common: Common) -> None:
+    """Sync a connection now and after every change of its folder."""
     require_here(common)
 
     def told(job: Job) -> None:
@@ -62,25 +62,23 @@ def watch_wiki(name: WikiName, common: Common) -> None:
         session.engine.follow(name, collection=session.collection, told=told)
 
 
-def remove_wiki(
-    name: WikiName,
+def delete_connection(
+    name: Name,
     common: Common,
     *,
-    delete: Annotated[bool, typer.Option("--delete", help="Delete what it brought, too.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    documents: Annotated[bool, typer.Option("--documents", help="Delete its documents as well.")] = False,
+    yes: Yes = False,
 ) -> None:
-    """End a connection."""
+    """Delete a connection."""
     with opened(common) as session:
-        if delete and not yes and not typer.confirm("Delete all its documents?", err=True):
-            note("nothing was changed")
-            raise typer.Exit(FAILED)
-        receipt = session.engine.disconnect(name, collection=session.collection, delete=delete)
-    show(receipt, f"{name} is disconnected; deleted {receipt.documents} documents", as_json=common.json)
+        confirm("Delete all its documents?", yes=yes or not documents)
+        receipt = session.engine.disconnect(name, collection=session.collection, delete=documents)
+    show(receipt, f"deleted the connection {name} and {receipt.documents} documents", as_json=common.json)
 
 
-def _wikis_table(wikis: Iterable[Connection]) -> RenderableType:
-    table = plain_table("name", "connector", "state", "ran", "options", "error")
-    for each in wikis:
+def _connections_table(found: Iterable[Connection]) -> RenderableType:
+    table = plain_table("name", "connector", "state", "last run", "options", "error")
+    for each in found:
         ran = f"{each.ran:%Y-%m-%d %H:%M:%S}" if each.ran else "-"
         options = cell(json.dumps(dict(each.options), ensure_ascii=False))
         table.add_row(cell(each.name), each.connector, each.state, ran, options, cell(each.error or ""))
@@ -88,7 +86,7 @@ def _wikis_table(wikis: Iterable[Connection]) -> RenderableType:
 
 
 def _options(given: Sequence[str]) -> dict[str, Any]:
-    """KEY=VALUE pairs: JSON lists, true and false are what they are, the rest is text, `path` a path."""
+    """KEY=VALUE pairs; JSON lists, true and false are parsed, and `path` is made absolute."""
     options: dict[str, Any] = {}
     for each in given:
         name, equals, value = each.partition("=")

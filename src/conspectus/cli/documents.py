@@ -10,13 +10,13 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from conspectus.cli.errors import FAILED, NOTHING, PARTIAL
-from conspectus.cli.options import Common, Selection
+from conspectus.cli.errors import NOTHING, PARTIAL, confirm, note_next
+from conspectus.cli.options import After, Common, PageLimit, Purge, Selection, Wait, Yes
 from conspectus.cli.output import cell, note, plain_table, progress, show
 from conspectus.cli.session import Session, opened
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import EVERYTHING, And, Filter, In
-from conspectus.model.records import Document, Written
+from conspectus.model.records import Document, Receipt, Written
 from conspectus.model.reports import FilesReport
 
 STDIN = "-"
@@ -24,20 +24,16 @@ NOTICES = 10
 
 
 def add(
-    paths: Annotated[
-        list[str], typer.Argument(metavar="PATH...", help="Files and folders. - reads text from stdin.")
-    ],
+    paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files and folders; - is stdin.")],
     common: Common,
     *,
-    source: Annotated[
-        str | None, typer.Option(help="Source to add to. Default: one for each folder.")
-    ] = None,
+    source: Annotated[str | None, typer.Option(help="Source to add to (default: one per folder).")] = None,
     prune: Annotated[
-        bool, typer.Option("--prune", help="Delete documents of files that are gone or ignored.")
+        bool, typer.Option("--prune", help="Delete documents of deleted or ignored files.")
     ] = False,
-    wait: Annotated[bool, typer.Option("--wait/--no-wait", help="Wait for embeddings.")] = True,
+    wait: Wait = True,
 ) -> None:
-    """Add files and folders; what changed is replaced."""
+    """Add files and folders. Unchanged files are skipped."""
     files = [path for path in paths if path != STDIN]
     text = _stdin() if STDIN in paths else None
     with opened(common, new=True) as session, progress() as bars:
@@ -53,7 +49,7 @@ def add(
     for name, notice in islice(report.notices.items(), 0 if common.json else NOTICES):
         note(f"{name}: {notice}")
     if len(report.notices) > NOTICES and not common.json:
-        note(f"and {len(report.notices) - NOTICES} more notices, all of them with --json")
+        note(f"and {len(report.notices) - NOTICES} more notices; --json lists all")
     show(report, files_table(report), as_json=common.json)
     if report.failures:
         raise typer.Exit(PARTIAL)
@@ -63,16 +59,15 @@ def list_documents(
     common: Common,
     chosen: Selection,
     *,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="Most documents to list.")] = 100,
-    after: Annotated[str | None, typer.Option(help="Go on after a page: its `next`.")] = None,
+    limit: PageLimit = 100,
+    after: After = None,
 ) -> None:
-    """List documents in order of recording."""
+    """List documents in the order they were added."""
     with opened(common) as session:
         where = session.where(chosen)
         page = session.engine.list(collection=session.collection, where=where, after=after, limit=limit)
     show(page, documents_table(page.documents), as_json=common.json)
-    if page.next and not common.json:
-        note(f"there are more: --after {page.next}")
+    note_next(page.next, as_json=common.json)
 
 
 def delete(
@@ -80,25 +75,22 @@ def delete(
     chosen: Selection,
     *,
     ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Ids of documents.")] = None,
-    purge: Annotated[bool, typer.Option("--purge", help="Return only when no file holds the texts.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    purge: Purge = False,
+    yes: Yes = False,
 ) -> None:
-    """Delete documents by id, by filter or by source, with everything that belongs to them."""
+    """Delete documents by id, filter or source."""
     with opened(common) as session:
-        where = _condemned(session, ids or [], chosen)
+        where = _chosen(session, ids or [], chosen)
         count = session.engine.count(collection=session.collection, where=where)
-        if count and not yes and not typer.confirm(f"Delete {count} documents?", err=True):
-            note("nothing was deleted")
-            raise typer.Exit(FAILED)
+        confirm(f"Delete {count} documents?", yes=yes or not count)
         receipt = session.engine.delete_where(where, collection=session.collection, purge=purge)
-    gone = f"deleted {receipt.documents} documents, {receipt.chunks} chunks, {receipt.vectors} vectors"
-    show(receipt, gone + ("; no file holds them any more" if receipt.purged else ""), as_json=common.json)
+    show(receipt, receipt_line(receipt), as_json=common.json)
     if not receipt.documents:
         raise typer.Exit(NOTHING)
 
 
 def documents_table(documents: Iterable[Document]) -> RenderableType:
-    """Documents, one a line."""
+    """Documents, one per line."""
     table = plain_table("id", "kind", "title", "location", "status", "chunks", "recorded")
     for each in documents:
         table.add_row(
@@ -114,7 +106,7 @@ def documents_table(documents: Iterable[Document]) -> RenderableType:
 
 
 def files_table(report: FilesReport) -> RenderableType:
-    """What became of the files, failures by name."""
+    """Numbers of files by outcome, and failures by name."""
     names = ("added", "replaced", "updated", "unchanged", "pruned", "skipped", "chunks")
     lines: list[RenderableType] = [Text(", ".join(f"{getattr(report, name)} {name}" for name in names))]
     if report.failures:
@@ -125,10 +117,16 @@ def files_table(report: FilesReport) -> RenderableType:
     return Group(*lines)
 
 
-def _condemned(session: Session, ids: list[str], chosen: Selection) -> Filter:
+def receipt_line(receipt: Receipt) -> str:
+    """What was deleted."""
+    gone = f"deleted {receipt.documents} documents, {receipt.chunks} chunks, {receipt.vectors} vectors"
+    return gone + ("; erased from disk" if receipt.purged else "")
+
+
+def _chosen(session: Session, ids: list[str], chosen: Selection) -> Filter:
     where = session.where(chosen)
     if not ids and where == EVERYTHING:
-        raise InvalidInput("delete", "say which: ids, --where or --source")
+        raise InvalidInput("delete", "give ids, --filter or --source")
     return And((where, In("document", tuple(ids)))) if ids else where
 
 

@@ -31,21 +31,21 @@ BUSY = 6
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 MEANINGS = {
-    0: "fine",
-    FAILED: "failed, or declined at the question",
-    INVALID: "wrong usage or a value that cannot be used",
-    NOTHING: "nothing found, or nothing relevant",
-    PARTIAL: "done in part: some files failed",
+    0: "success",
+    FAILED: "failed, or not confirmed",
+    INVALID: "invalid usage or value",
+    NOTHING: "nothing found",
+    PARTIAL: "partly done: some items failed",
     DIFFERENT: "`check` found differences",
-    BUSY: "busy or not available now; try again",
+    BUSY: "busy or unavailable; retry later",
     INTERRUPTED: "interrupted",
-    BROKEN_PIPE: "the reader of the output went away",
+    BROKEN_PIPE: "the output pipe was closed",
 }
 
 
 @contextmanager
 def reported(*, as_json: bool) -> Iterator[None]:
-    """Turn errors into a message (with `--json`, a document on stdout) and the exit code for them."""
+    """Turn errors into a message (with `--json`, a document on stdout) and an exit code."""
     try:
         yield
         sys.stdout.flush()
@@ -76,7 +76,7 @@ def exit_code(error: ConspectusError) -> int:
 
 
 def fail(code: str, message: str, *, facts: dict[str, object], as_json: bool) -> None:
-    """Say what went wrong: on stderr, or as the one JSON document on stdout."""
+    """Report an error on stderr, or as the JSON document on stdout."""
     if as_json:
         dump({"error": {"code": code, "message": message, **facts}})
     else:
@@ -84,13 +84,26 @@ def fail(code: str, message: str, *, facts: dict[str, object], as_json: bool) ->
 
 
 def show_found(found: Sequence[object], table: RenderableType, nothing: str, *, as_json: bool) -> None:
-    """Print what was found; where nothing was, say so and end with the code for it."""
+    """Print what was found; without any, say so and end with the exit code for it."""
     if found or as_json:
         show(found, table, as_json=as_json)
     if not found:
         if not as_json:
             note(nothing)
         raise typer.Exit(NOTHING)
+
+
+def note_next(cursor: object, *, as_json: bool) -> None:
+    """Say how to list the next page, if there is one."""
+    if cursor and not as_json:
+        note(f"next page: --after {cursor}")
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before something is deleted, unless `yes`; a refusal ends the command."""
+    if not yes and not typer.confirm(question, err=True):
+        note("nothing was deleted")
+        raise typer.Exit(FAILED)
 
 
 def _facts(error: ConspectusError) -> dict[str, object]:

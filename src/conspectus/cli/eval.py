@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
-from conspectus.cli.options import Common
+from conspectus.cli.options import Common, MaxTokens
 from conspectus.cli.output import plain_table, progress, show, similarity_table
 from conspectus.cli.session import require_here
 from conspectus.evals import run
@@ -20,7 +20,10 @@ from conspectus.evals.similarity import similarity as measure_similarity
 from conspectus.evals.turns import turns as measure_turns
 from conspectus.model.graph import GraphExpansion
 
-Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of the evaluation set.")]
+MaxQueries = Annotated[
+    int | None, typer.Option("--limit", "-n", min=1, help="Maximum number of queries per kind.")
+]
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Directory of the evaluation set.")]
 
 
 def retrieval(
@@ -28,10 +31,10 @@ def retrieval(
     common: Common,
     *,
     graph: Annotated[
-        bool, typer.Option("--graph", help="Compare with and without names in passages.")
+        bool, typer.Option("--graph", help="Compare results with and without the graph.")
     ] = False,
 ) -> None:
-    """Measure ranking on corpus.jsonl, queries.jsonl and qrels.tsv, from 0 to 100."""
+    """Measure ranking: nDCG and recall."""
     require_here(common)
     with progress() as bars:
         figures = asyncio.run(run.retrieval(directory, graph=_ask(graph), progress=bars))
@@ -42,20 +45,19 @@ def evidence(
     directory: Directory,
     common: Common,
     *,
-    budget: Annotated[
-        list[int] | None,
-        typer.Option(min=0, help="Tokens of the window, counted with o200k_base; repeatable."),
+    max_tokens: Annotated[
+        list[int] | None, typer.Option(min=0, help="Tokens of the window (o200k_base); repeatable.")
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="Most questions of each kind.")] = None,
+    limit: MaxQueries = None,
     pages: Annotated[
-        str | None, typer.Option(metavar="FIELD", help="Join documents that share this field into one page.")
+        str | None, typer.Option(metavar="FIELD", help="Field by which to join documents to pages.")
     ] = None,
 ) -> None:
-    """Measure how often the sentence that answers is inside windows of several sizes, from 0 to 100."""
+    """Measure how often windows contain the answer."""
     require_here(common)
     with progress() as bars:
         measuring = measure_evidence(
-            directory, budgets=budget or BUDGETS, limit=limit, pages=pages, progress=bars
+            directory, budgets=max_tokens or BUDGETS, limit=limit, pages=pages, progress=bars
         )
         figures = asyncio.run(measuring)
     show(figures, ways_table(figures), as_json=common.json)
@@ -65,26 +67,28 @@ def conversation(
     directory: Directory,
     common: Common,
     *,
-    budget: Annotated[int, typer.Option(min=0, help="Tokens of the window, counted with o200k_base.")] = 2048,
+    max_tokens: MaxTokens = 2048,
     profile: Annotated[
-        str | None, typer.Option(help="Ask in the channel, at its time, and weigh parts of scores so.")
+        str | None, typer.Option(help="Score profile; queries then have a channel and a time.")
     ] = None,
     without: Annotated[
-        list[str] | None, typer.Option(metavar="PART", help="Switch a part off; may be repeated.")
+        list[str] | None, typer.Option(metavar="PART", help="Score part to disable; repeatable.")
     ] = None,
-    graph: Annotated[bool, typer.Option("--graph", help="Let the names in turns have a say.")] = False,
+    graph: Annotated[bool, typer.Option("--graph", help="Include graph retrieval.")] = False,
 ) -> None:
-    """Measure how much of the evidence for questions about conversations is found, from 0 to 100."""
+    """Measure recall of evidence in conversations."""
     require_here(common)
     chosen = profile_without(profile or "default", without) if without else profile
     with progress() as bars:
-        asking = run.conversation(directory, budget=budget, profile=chosen, graph=_ask(graph), progress=bars)
+        asking = run.conversation(
+            directory, budget=max_tokens, profile=chosen, graph=_ask(graph), progress=bars
+        )
         figures = asyncio.run(asking)
     show(figures, figures_table(figures), as_json=common.json)
 
 
 def turns(directory: Directory, common: Common) -> None:
-    """Measure what questions with a history in queries.jsonl find, by how they are asked, from 0 to 100."""
+    """Measure retrieval for queries with a chat history."""
     require_here(common)
     with progress() as bars:
         figures = asyncio.run(measure_turns(directory, progress=bars))
@@ -96,9 +100,9 @@ def moments(
     directory: Directory,
     common: Common,
     *,
-    limit: Annotated[int | None, typer.Option(min=1, help="Ask so many of the questions at most.")] = None,
+    limit: MaxQueries = None,
 ) -> None:
-    """Measure how well the stretch of a video that answers a question is found, from 0 to 100."""
+    """Measure search for moments of streams."""
     require_here(common)
     with progress() as bars:
         figures = asyncio.run(measure_moments(directory, limit=limit, progress=bars))
@@ -106,17 +110,19 @@ def moments(
 
 
 def similarity(
-    directories: Annotated[list[Path], typer.Argument(metavar="DIR...", help="Folders of evaluation sets.")],
+    directories: Annotated[
+        list[Path], typer.Argument(metavar="DIR...", help="Directories of evaluation sets.")
+    ],
     common: Common,
 ) -> None:
-    """Measure how similar queries are to texts that answer them and to random others, to choose a floor."""
+    """Measure similarities, to choose a minimum similarity."""
     require_here(common)
     figures = asyncio.run(measure_similarity(directories))
     show(figures, similarity_table(figures), as_json=common.json)
 
 
 def figures_table(figures: Mapping[str, object]) -> RenderableType:
-    """Nested figures, one a line."""
+    """Nested figures, one per line."""
     table = plain_table("measure", "value")
     for name, value in figures.items():
         inner = value if isinstance(value, Mapping) else {"": value}
@@ -128,7 +134,7 @@ def figures_table(figures: Mapping[str, object]) -> RenderableType:
 
 
 def ways_table(figures: Mapping[str, Mapping[str, object]]) -> RenderableType:
-    """The same figures of several ways, side by side."""
+    """The same figures of several methods, side by side."""
     table = plain_table("measure", *figures)
     for name in dict.fromkeys(name for report in figures.values() for name in report):
         values = (report.get(name, "") for report in figures.values())

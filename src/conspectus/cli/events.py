@@ -8,7 +8,7 @@ import typer
 from rich.console import RenderableType
 
 from conspectus.cli.errors import show_found
-from conspectus.cli.options import Common
+from conspectus.cli.options import Common, Limit
 from conspectus.cli.output import cell, plain_table, show
 from conspectus.cli.session import opened
 from conspectus.cli.streams import TIME, Stream, Within
@@ -21,25 +21,25 @@ TEXT = 200
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What is said of an event."""
+    """Fields of an event."""
 
-    end: Annotated[str | None, typer.Option("--to", help="Until when, as --from.")] = None
-    description: Annotated[str, typer.Option(help="What happened, in words.")] = ""
-    entity: Annotated[list[str], typer.Option(help="Who or what took part; may be repeated.")] = field(
+    end: Annotated[str | None, typer.Option("--to", help="End, as --from.")] = None
+    description: Annotated[str, typer.Option(help="Description.")] = ""
+    entity: Annotated[list[str], typer.Option(help="Entity that took part; repeatable.")] = field(
         default_factory=list
     )
-    key: Annotated[str | None, typer.Option(help="Its id; one that is there already is changed.")] = None
+    key: Annotated[str | None, typer.Option(help="Key. An event with this key is replaced.")] = None
 
 
 def add(
     stream: Stream,
-    type: Annotated[str, typer.Argument(metavar="TYPE", help="What kind of event it is.")],
+    type: Annotated[str, typer.Argument(metavar="TYPE", help="Type of the event.")],
     common: Common,
     told: Told,
     *,
-    start: Annotated[str, typer.Option("--from", help=f"When it began: {TIME}.")],
+    start: Annotated[str, typer.Option("--from", help=f"Start: {TIME}.")],
 ) -> None:
-    """Note an event in a stream."""
+    """Add an event to a stream."""
     event = NewEvent(type, start, told.end, told.description, tuple(told.entity), told.key)
     with opened(common, new=True) as session:
         [written] = session.engine.add_events(event, stream=stream, collection=session.collection)
@@ -51,15 +51,17 @@ def list_events(
     common: Common,
     within: Within,
     *,
-    type: Annotated[str | None, typer.Option(help="Only events of this type.")] = None,
+    type: Annotated[str | None, typer.Option(help="Type of events.")] = None,
+    limit: Limit = 100,
 ) -> None:
-    """List events, those of one type that overlap or are close as one."""
+    """List the events of a stream. Adjacent ones are merged."""
     with opened(common) as session:
         clock = clock_of(session.engine.find_stream(stream, collection=session.collection).source)
         found = session.engine.events(
             stream=stream, collection=session.collection, within=within.range(), type=type
         )
-    show_found(found, _table(found, clock), "there are no events", as_json=common.json)
+    found = found[:limit]
+    show_found(found, _table(found, clock), "no events", as_json=common.json)
 
 
 def _table(found: Iterable[EventSpan], clock: StreamClock) -> RenderableType:

@@ -13,9 +13,8 @@ import typer
 from rich.console import Group, RenderableType
 from rich.tree import Tree
 
-from conspectus.cli.errors import FAILED, NOTHING, show_found
-from conspectus.cli.memory import instant
-from conspectus.cli.options import Common
+from conspectus.cli.errors import NOTHING, confirm, note_next, show_found
+from conspectus.cli.options import After, Common, Limit, PageLimit, Query, Yes, instant
 from conspectus.cli.output import cell, note, plain_table, progress, show, write
 from conspectus.cli.session import Session, opened
 from conspectus.errors import InvalidInput
@@ -38,42 +37,38 @@ from conspectus.ports import Progress
 from conspectus.settings import Settings
 from conspectus.text.times import parse_instant
 
-STANDARD: Final = Path("-")
+STDIO: Final = Path("-")
 TEXT: Final = 80
 LISTS: Final = frozenset({"aliases"})
 WITH_ID: Final = {"source_id": "source", "target_id": "target"}
 """Other names of fields of edges that programs write."""
 New = TypeVar("New", NewNode, NewEdge)
 NodeId = Annotated[str, typer.Argument(metavar="NODE", help="Id of a node.")]
-From = Annotated[str | None, typer.Option("--from", help="Since when it is so, an ISO 8601 time.")]
-Until = Annotated[str | None, typer.Option("--until", help="Until when it is so.")]
-At = Annotated[str | None, typer.Option(help="As it was at this ISO 8601 time. Default: now, and all.")]
-Reason = Annotated[str, typer.Option(help="Why, for the history.")]
-File = Annotated[Path, typer.Argument(metavar="FILE", help="A JSON list, or JSON lines; - is stdin.")]
+From = Annotated[str | None, typer.Option("--from", help="ISO 8601 time from which it is true.")]
+Until = Annotated[str | None, typer.Option("--until", help="ISO 8601 time until which it is true.")]
+At = Annotated[str | None, typer.Option(help="State at this ISO 8601 time (default: all times).")]
+Reason = Annotated[str, typer.Option(help="Reason, for the list of merges.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="JSON list or JSON Lines; - is stdin.")]
 BATCH = Settings().max_graph_batch
-After = Annotated[str | None, typer.Option(help="Go on after a page: its `next`.")]
-Most = Annotated[int, typer.Option(min=1, max=1_000, help="Most of them to show.")]
 
 
 @dataclass(frozen=True, slots=True)
 class OfGraph:
-    """Which graph."""
+    """A graph."""
 
-    graph: Annotated[str, typer.Option(help="Name or id of the graph.")] = "default"
+    graph: Annotated[str, typer.Option(help="Graph (name or id).")] = "default"
 
 
 @dataclass(frozen=True, slots=True)
 class NodeTold:
-    """What is said of a node."""
+    """Fields of a node."""
 
-    type: Annotated[str, typer.Option(help="What kind of thing it is.")] = ENTITY
-    name: Annotated[str | None, typer.Option(help="What texts call it. Default: its id.")] = None
-    alias: Annotated[list[str], typer.Option(help="What else texts call it; may be repeated.")] = field(
+    type: Annotated[str, typer.Option(help="Type of the node.")] = ENTITY
+    name: Annotated[str | None, typer.Option(help="Name in texts (default: its id).")] = None
+    alias: Annotated[list[str], typer.Option(help="Other name in texts; repeatable.")] = field(
         default_factory=list
     )
-    property: Annotated[list[str], typer.Option(help="KEY=VALUE; may be repeated.")] = field(
-        default_factory=list
-    )
+    property: Annotated[list[str], typer.Option(help="KEY=VALUE; repeatable.")] = field(default_factory=list)
     start: From = None
     end: Until = None
 
@@ -85,54 +80,60 @@ class NodeTold:
 
 @dataclass(frozen=True, slots=True)
 class EdgeTold:
-    """What is said of an edge."""
+    """Fields of an edge."""
 
-    type: Annotated[str, typer.Option(help="How they are connected.")] = RELATED
-    weight: Annotated[float, typer.Option(help="How strongly: above 0 and up to 1.")] = 1.0
-    property: Annotated[list[str], typer.Option(help="KEY=VALUE; may be repeated.")] = field(
-        default_factory=list
-    )
+    type: Annotated[str, typer.Option(help="Type of the edge.")] = RELATED
+    weight: Annotated[float, typer.Option(help="Weight, above 0 and up to 1.")] = 1.0
+    property: Annotated[list[str], typer.Option(help="KEY=VALUE; repeatable.")] = field(default_factory=list)
     start: From = None
     end: Until = None
-    single: Annotated[
-        bool, typer.Option("--single", help="It ends the open edges of its source and type elsewhere.")
+    single_valued: Annotated[
+        bool, typer.Option("--single-valued", help="End the open edges of this source and type.")
     ] = False
-    evidence: Annotated[str | None, typer.Option(help="Id of the document that says so.")] = None
+    evidence: Annotated[str | None, typer.Option(help="Document that states it (id).")] = None
 
     def edge(self, source: str, target: str) -> NewEdge:
         """As the engine takes it."""
         told = properties(self.property)
         return NewEdge(
-            source, target, self.type, self.weight, told, self.start, self.end, self.single, self.evidence
+            source,
+            target,
+            self.type,
+            self.weight,
+            told,
+            self.start,
+            self.end,
+            self.single_valued,
+            self.evidence,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Condemned:
-    """What of a graph is to go; without any, all of it."""
+class Deleted:
+    """What of a graph to delete; by default all of it."""
 
-    node: Annotated[list[str], typer.Option(help="Only this node, with its edges; may be repeated.")] = field(
+    node: Annotated[list[str], typer.Option(help="Node to delete with its edges; repeatable.")] = field(
         default_factory=list
     )
-    edge: Annotated[list[str], typer.Option(help="Only this edge (its id); may be repeated.")] = field(
+    edge: Annotated[list[str], typer.Option(help="Edge to delete (id); repeatable.")] = field(
         default_factory=list
     )
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
+    yes: Yes = False
 
 
 @dataclass(frozen=True, slots=True)
 class Walking:
-    """How far to walk, and over which edges."""
+    """How far to traverse, and over which edges."""
 
-    hops: Annotated[int, typer.Option(help="How far.")] = 1
-    type: Annotated[list[str], typer.Option(help="Only over edges of this type; may be repeated.")] = field(
+    hops: Annotated[int, typer.Option(help="Number of hops.")] = 1
+    type: Annotated[list[str], typer.Option(help="Type of edges; repeatable (default: all).")] = field(
         default_factory=list
     )
-    min_weight: Annotated[float, typer.Option(help="Only over edges of this weight on.")] = 0.0
-    direction: Annotated[Direction, typer.Option(help="Along edges, against them, or both.")] = "both"
+    min_weight: Annotated[float, typer.Option(help="Minimum weight of edges.")] = 0.0
+    direction: Annotated[Direction, typer.Option(help="Direction of edges.")] = "both"
     at: At = None
-    limit: Annotated[int, typer.Option(min=1, help="Most nodes.")] = 100
-    skip: Annotated[int, typer.Option(min=0, help="Leave out so many of the nearest.")] = 0
+    limit: Limit = 100
+    offset: Annotated[int, typer.Option(min=0, help="Number of results to skip.")] = 0
 
     def walk(self) -> Traversal:
         """As the engine takes it."""
@@ -142,20 +143,21 @@ class Walking:
             self.min_weight,
             self.direction,
             instant(self.at),
-            self.skip,
+            self.offset,
             self.limit,
         )
 
 
 def parts_in(file: Path, kind: type[New]) -> list[New]:
-    """The nodes or edges of a file. Raises InvalidInput with the number of the one at fault."""
+    """The nodes or edges of a file. Raises InvalidInput with the number of an invalid one."""
     known = {each.name for each in fields(kind)}
     parts = []
     for number, told in enumerate(_objects(file), 1):
         given = {WITH_ID.get(name, name): value for name, value in told.items()}
         if unknown := given.keys() - known:
             raise InvalidInput(
-                f"item {number}", f"has {min(unknown)!r}; there are {', '.join(sorted(known))}"
+                f"item {number}",
+                f"has an unknown field {min(unknown)!r}; expected: {', '.join(sorted(known))}",
             )
         given |= {name: tuple(given[name]) for name in LISTS & given.keys()}
         try:
@@ -166,7 +168,7 @@ def parts_in(file: Path, kind: type[New]) -> list[New]:
 
 
 def properties(pairs: Sequence[str]) -> dict[str, Any]:
-    """Values by their names, from KEY=VALUE; what is JSON is read as such. Raises InvalidInput."""
+    """Values by name from KEY=VALUE, parsed as JSON if possible. Raises InvalidInput."""
     told: dict[str, Any] = {}
     for pair in pairs:
         name, mark, value = pair.partition("=")
@@ -180,7 +182,7 @@ def properties(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def nodes_table(nodes: Sequence[Node], scores: Sequence[float] = ()) -> RenderableType:
-    """Nodes, one a line."""
+    """Nodes, one per line."""
     table = plain_table(
         *(["score"] if scores else []), "id", "type", "name", "aliases", "valid", "properties"
     )
@@ -199,7 +201,7 @@ def nodes_table(nodes: Sequence[Node], scores: Sequence[float] = ()) -> Renderab
 
 
 def edges_table(edges: Sequence[Edge]) -> RenderableType:
-    """Edges, one a line."""
+    """Edges, one per line."""
     table = plain_table("source", "type", "target", "weight", "valid", "ended by", "id")
     for each in edges:
         ends = [cell(each.source), cell(each.type), cell(each.target)]
@@ -208,8 +210,8 @@ def edges_table(edges: Sequence[Edge]) -> RenderableType:
     return table
 
 
-def neighbours_tree(node: str, found: Sequence[Neighbor]) -> RenderableType:
-    """A node with what it is connected with, each below the one that leads to it."""
+def neighbors_tree(node: str, found: Sequence[Neighbor]) -> RenderableType:
+    """A node with its neighbors, each below the one that leads to it."""
     tree = Tree(cell(node, style="bold"))
     branches: dict[tuple[str, ...], Tree] = {(node,): tree}
     for each in sorted(found, key=lambda one: one.hop):
@@ -221,21 +223,21 @@ def neighbours_tree(node: str, found: Sequence[Neighbor]) -> RenderableType:
 
 
 def valid(start: datetime | None, end: datetime | None) -> str:
-    """From when to when something is so."""
+    """The time range in which something is true."""
     if start is None and end is None:
         return ""
     return " to ".join("-" if each is None else f"{each:%Y-%m-%d %H:%M:%S}" for each in (start, end))
 
 
-def list_graphs(common: Common) -> None:
-    """List graphs with the numbers of their nodes and edges."""
+def list_graphs(common: Common, *, limit: Limit = 100) -> None:
+    """List graphs with numbers of nodes and edges."""
     with opened(common) as session:
-        found = session.engine.graphs(collection=session.collection)
-    show_found(found, _graphs_table(found), "there are no graphs", as_json=common.json)
+        found = session.engine.graphs(collection=session.collection)[:limit]
+    show_found(found, _graphs_table(found), "no graphs", as_json=common.json)
 
 
 def add_nodes(file: File, common: Common, of: OfGraph) -> None:
-    """Add nodes from a file, or change those of a stored id."""
+    """Add or update nodes from a file."""
     nodes = parts_in(file, NewNode)
     with opened(common, new=True) as session, progress() as bars:
         add = partial(session.engine.add_nodes, graph=of.graph, collection=session.collection)
@@ -244,7 +246,7 @@ def add_nodes(file: File, common: Common, of: OfGraph) -> None:
 
 
 def add_edges(file: File, common: Common, of: OfGraph) -> None:
-    """Add edges from a file; where one leads to no node, none is added."""
+    """Add or update edges from a file."""
     edges = parts_in(file, NewEdge)
     with opened(common, new=True) as session, progress() as bars:
         add = partial(session.engine.add_edges, graph=of.graph, collection=session.collection)
@@ -253,20 +255,20 @@ def add_edges(file: File, common: Common, of: OfGraph) -> None:
 
 
 def add_node(node: NodeId, common: Common, of: OfGraph, told: NodeTold) -> None:
-    """Add a node, or change it."""
+    """Add or update a node."""
     with opened(common, new=True) as session:
         [done] = session.engine.add_nodes([told.node(node)], graph=of.graph, collection=session.collection)
     show(done, f"{done.outcome} {done.id}", as_json=common.json)
 
 
 def add_edge(
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Id of the node it leads from.")],
-    target: Annotated[str, typer.Argument(metavar="TARGET", help="Id of the node it leads to.")],
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Source node (id).")],
+    target: Annotated[str, typer.Argument(metavar="TARGET", help="Target node (id).")],
     common: Common,
     of: OfGraph,
     told: EdgeTold,
 ) -> None:
-    """Add an edge, or change it."""
+    """Add or update an edge."""
     with opened(common, new=True) as session:
         edge = told.edge(source, target)
         [done] = session.engine.add_edges([edge], graph=of.graph, collection=session.collection)
@@ -274,26 +276,27 @@ def add_edge(
     show(done, f"{done.outcome} {done.id}{ended}", as_json=common.json)
 
 
-def delete(common: Common, of: OfGraph, condemned: Condemned) -> None:
-    """Delete nodes, edges, or a graph with everything in it."""
+def delete(common: Common, of: OfGraph, chosen: Deleted) -> None:
+    """Delete nodes, edges or a whole graph."""
     with opened(common) as session:
-        if condemned.node or condemned.edge:
-            counts = _delete_parts(session, of, condemned)
+        if chosen.node or chosen.edge:
+            counts = _delete_parts(session, of, chosen)
         else:
-            _ask(session, of, condemned)
+            if not chosen.yes:
+                _ask(session, of)
             gone = session.engine.delete_graph(of.graph, collection=session.collection)
             counts = {"nodes": gone.nodes, "edges": gone.edges}
     show(counts, f"deleted {counts['nodes']:,} nodes, {counts['edges']:,} edges", as_json=common.json)
-    if (condemned.node or condemned.edge) and not any(counts.values()):
+    if (chosen.node or chosen.edge) and not any(counts.values()):
         raise typer.Exit(NOTHING)
 
 
-def show_node(node: NodeId, common: Common, of: OfGraph) -> None:
+def get_node(node: NodeId, common: Common, of: OfGraph, *, limit: PageLimit = 100) -> None:
     """Show a node with its edges."""
     with opened(common) as session:
         place = {"graph": of.graph, "collection": session.collection}
         found = session.engine.node(node, **place)
-        page = session.engine.edges(node=node, limit=100, **place)
+        page = session.engine.edges(node=node, limit=limit, **place)
     told = {"node": found, "edges": page.edges, "next": page.next}
     show(told, Group(nodes_table([found]), "", edges_table(page.edges)), as_json=common.json)
 
@@ -302,85 +305,85 @@ def nodes(
     common: Common,
     of: OfGraph,
     *,
-    type: Annotated[str | None, typer.Option(help="Only nodes of this type.")] = None,
+    type: Annotated[str | None, typer.Option(help="Type of nodes.")] = None,
     after: After = None,
-    limit: Most = 100,
+    limit: PageLimit = 100,
 ) -> None:
-    """List the nodes of a graph, by id."""
+    """List the nodes of a graph by id."""
     with opened(common) as session:
         page = session.engine.nodes(
             graph=of.graph, collection=session.collection, type=type, after=after, limit=limit
         )
     show(page, nodes_table(page.nodes), as_json=common.json)
-    _end(page.next, len(page.nodes), "there are no nodes", common)
+    _end(page.next, len(page.nodes), "no nodes", common)
 
 
 def edges(
     common: Common,
     of: OfGraph,
     *,
-    node: Annotated[str | None, typer.Option(help="Only edges of this node.")] = None,
+    node: Annotated[str | None, typer.Option(help="Node of the edges (id).")] = None,
     after: After = None,
-    limit: Most = 100,
+    limit: PageLimit = 100,
 ) -> None:
-    """List the edges of a graph, in order of recording."""
+    """List the edges of a graph in the order they were added."""
     with opened(common) as session:
         page = session.engine.edges(
             graph=of.graph, collection=session.collection, node=node, after=after, limit=limit
         )
     show(page, edges_table(page.edges), as_json=common.json)
-    _end(page.next, len(page.edges), "there are no edges", common)
+    _end(page.next, len(page.edges), "no edges", common)
 
 
-def neighbours(node: NodeId, common: Common, of: OfGraph, walking: Walking) -> None:
-    """Draw what a node is connected with, and over which edges."""
+def neighbors(node: NodeId, common: Common, of: OfGraph, walking: Walking) -> None:
+    """Show the neighbors of a node."""
     with opened(common) as session:
         found = session.engine.neighbours(node, walking.walk(), graph=of.graph, collection=session.collection)
-    show_found(found, neighbours_tree(node, found), "it is connected with nothing", as_json=common.json)
+    show_found(found, neighbors_tree(node, found), "no neighbors", as_json=common.json)
 
 
-def find(
-    query: Annotated[str, typer.Argument(metavar="QUESTION", help="What nodes are to be about.")],
+def search(
+    query: Query,
     common: Common,
     of: OfGraph,
     *,
-    limit: Annotated[int, typer.Option(min=1, help="Most nodes.")] = 10,
+    limit: Limit = 10,
 ) -> None:
-    """Find the nodes that a question is about, by its whole words."""
+    """Search nodes by the whole words of a query."""
     with opened(common) as session:
         found = session.engine.find_nodes(query, graph=of.graph, collection=session.collection, limit=limit)
     table = nodes_table([each.node for each in found], [each.score for each in found])
-    show_found(found, table, "no node is about that", as_json=common.json)
+    show_found(found, table, "no match", as_json=common.json)
 
 
-def at(
-    time: Annotated[str, typer.Argument(metavar="TIME", help="An ISO 8601 time.")],
+def snapshot(
+    time: Annotated[str, typer.Argument(metavar="TIME", help="ISO 8601 time.")],
     common: Common,
     of: OfGraph,
 ) -> None:
-    """Show what a graph was at a time."""
+    """Show a graph at a point in time."""
     with opened(common) as session:
         found = session.engine.graph_at(parse_instant(time), graph=of.graph, collection=session.collection)
     show(found, Group(nodes_table(found.nodes), "", edges_table(found.edges)), as_json=common.json)
-    _end(None, len(found.nodes), "there were no nodes", common)
+    _end(None, len(found.nodes), "no nodes", common)
 
 
 def export(
     common: Common,
     of: OfGraph,
     *,
-    form: Annotated[GraphForm, typer.Option(help="json, graphml, or svg: a picture.")] = "json",
-    output: Annotated[Path, typer.Option("--output", "-o", help="File to write; - is stdout.")] = STANDARD,
+    form: Annotated[GraphForm, typer.Option("--format", help="Output format.")] = "json",
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write; - is stdout.")] = STDIO,
     when: Annotated[
-        str | None, typer.Option("--at", help="As it was at this ISO 8601 time. Default: all of it.")
+        str | None, typer.Option("--at", help="State at this ISO 8601 time (default: all times).")
     ] = None,
 ) -> None:
-    """Write a graph to a file."""
+    """Export a graph as JSON, GraphML or SVG."""
     with opened(common) as session:
         text = session.engine.export_graph(
             form, graph=of.graph, collection=session.collection, at=instant(when)
         )
-    if output == STANDARD:
+    if output == STDIO:
         sys.stdout.flush()
         write(text)
         return
@@ -407,7 +410,7 @@ def _objects(file: Path) -> list[dict[str, Any]]:
             else [json.loads(each) for each in _filled_lines(text)]
         )
     except (ValueError, RecursionError) as error:
-        raise InvalidInput("file", f"is neither a JSON list nor JSON lines: {error}") from None
+        raise InvalidInput("file", f"is neither a JSON list nor JSON Lines: {error}") from None
     if isinstance(read, list) and all(isinstance(each, dict) for each in read):
         return read
     raise InvalidInput("file", "must hold objects")
@@ -419,7 +422,7 @@ def _filled_lines(text: str) -> list[str]:
 
 def _read(file: Path) -> str:
     try:
-        data = sys.stdin.buffer.read() if file == STANDARD else file.read_bytes()
+        data = sys.stdin.buffer.read() if file == STDIO else file.read_bytes()
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidInput("file", f"is not UTF-8: {error.reason} at byte {error.start}") from None
@@ -433,7 +436,7 @@ def _in_batches(
     what: str,
     report: Progress | None,
 ) -> list[GraphWritten]:
-    """Add as many at once as the settings let; the first batch also where there are none."""
+    """Add in batches of the size that the settings allow; an empty list is one batch."""
     done: list[GraphWritten] = []
     for start in range(0, max(1, len(parts)), BATCH):
         done += add(parts[start : start + BATCH])
@@ -442,25 +445,21 @@ def _in_batches(
     return done
 
 
-def _ask(session: Session, of: OfGraph, condemned: Condemned) -> None:
-    """Ask before a whole graph goes."""
-    if condemned.yes:
-        return
+def _ask(session: Session, of: OfGraph) -> None:
+    """Ask before a whole graph is deleted."""
     graphs = session.engine.graphs(collection=session.collection)
     called = {of.graph, f"graph/{of.graph}"}
     named = [each for each in graphs if {each.source.name, each.source.id} & called]
-    size = f" with its {named[0].nodes:,} nodes and {named[0].edges:,} edges" if named else ""
-    if not typer.confirm(f"Delete {of.graph!r}{size}?", err=True):
-        note("nothing was deleted")
-        raise typer.Exit(FAILED)
+    size = f" with {named[0].nodes:,} nodes and {named[0].edges:,} edges" if named else ""
+    confirm(f"Delete the graph {of.graph!r}{size}?", yes=False)
 
 
-def _delete_parts(session: Session, of: OfGraph, condemned: Condemned) -> dict[str, int]:
+def _delete_parts(session: Session, of: OfGraph, chosen: Deleted) -> dict[str, int]:
     place = {"graph": of.graph, "collection": session.collection}
-    edges = session.engine.delete_edges(condemned.edge, **place).edges if condemned.edge else 0
-    if not condemned.node:
+    edges = session.engine.delete_edges(chosen.edge, **place).edges if chosen.edge else 0
+    if not chosen.node:
         return {"nodes": 0, "edges": edges}
-    gone = session.engine.delete_nodes(condemned.node, **place)
+    gone = session.engine.delete_nodes(chosen.node, **place)
     return {"nodes": gone.nodes, "edges": edges + gone.edges}
 
 
@@ -480,15 +479,14 @@ def _graphs_table(found: Sequence[GraphSummary]) -> RenderableType:
 
 
 def _most(counts: Mapping[str, int]) -> str:
-    """The most frequent of names, with how often."""
+    """The most frequent names with their counts."""
     ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     return ", ".join(f"{name} {count:,}" for name, count in ordered[:5]) + (", …" if len(ordered) > 5 else "")
 
 
 def _end(next_page: str | None, count: int, nothing: str, common: Common) -> None:
-    """Say that there is more, or end with the code for nothing."""
-    if next_page and not common.json:
-        note(f"there are more: --after {next_page}")
+    """Name the next page, or end with the exit code for no results."""
+    note_next(next_page, as_json=common.json)
     if not count:
         if not common.json:
             note(nothing)

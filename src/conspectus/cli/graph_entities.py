@@ -8,52 +8,49 @@ from rich.console import RenderableType
 
 from conspectus.cli.errors import show_found
 from conspectus.cli.graph import OfGraph, Reason
-from conspectus.cli.options import Common
+from conspectus.cli.options import Common, Limit, Wait
 from conspectus.cli.output import cell, plain_table, progress, show
 from conspectus.cli.session import opened
 from conspectus.errors import InvalidInput
 from conspectus.model.graph import EntityCount, EntityLink, Mention, NodeEvent
 
 CANDIDATES = 3
-Text = Annotated[str, typer.Argument(metavar="TEXT", help="A text with names in it.")]
+Text = Annotated[str, typer.Argument(metavar="TEXT", help="Text with entities.")]
 
 
-def names(
+def entities(
     common: Common,
     *,
-    begins: Annotated[str, typer.Option(help="Only names that begin so.")] = "",
-    limit: Annotated[int, typer.Option(min=1, help="Most names.")] = 100,
-    source: Annotated[str | None, typer.Option(help="Only passages of this source (its name or id).")] = None,
+    prefix: Annotated[str, typer.Option(help="Prefix of the names.")] = "",
+    limit: Limit = 100,
+    source: Annotated[str | None, typer.Option(help="Source (name or id).")] = None,
 ) -> None:
-    """List the names that passages mention, the most frequent first."""
+    """List the entities that chunks mention, by frequency."""
     with opened(common) as session:
-        found = session.engine.names(collection=session.collection, begins=begins, limit=limit, source=source)
-    show_found(found, _names_table(found), "no names are known", as_json=common.json)
+        found = session.engine.names(collection=session.collection, begins=prefix, limit=limit, source=source)
+    show_found(found, _names_table(found), "no entities", as_json=common.json)
 
 
-def keep_names(
-    common: Common,
-    *,
-    off: Annotated[bool, typer.Option("--off", help="No more; what was found is forgotten.")] = False,
-    wait: Annotated[
-        bool, typer.Option("--wait/--no-wait", help="Return when all passages are looked through.")
-    ] = True,
-) -> None:
-    """Look through the passages of a collection for names, from now on too."""
+def enable_extraction(common: Common, *, wait: Wait = True) -> None:
+    """Enable entity extraction for a collection."""
     with opened(common) as session, progress() as bars:
-        home = session.engine.keep_names(not off, collection=session.collection)
-        read = 0
-        if wait and not off:
-            read = session.engine.settle_names(collection=session.collection, progress=bars)
-    told = "no names are kept any more" if off else f"names are kept; {read:,} passages looked through"
-    show({"collection": home, "read": read}, told, as_json=common.json)
+        home = session.engine.keep_names(True, collection=session.collection)
+        read = session.engine.settle_names(collection=session.collection, progress=bars) if wait else 0
+    show({"collection": home, "read": read}, f"enabled; {read:,} chunks processed", as_json=common.json)
 
 
-def find_names(text: Text, common: Common) -> None:
-    """Show the names in a text, as they are found in passages."""
+def disable_extraction(common: Common) -> None:
+    """Disable entity extraction and delete its results."""
+    with opened(common) as session:
+        home = session.engine.keep_names(False, collection=session.collection)
+    show({"collection": home, "read": 0}, "disabled", as_json=common.json)
+
+
+def extract(text: Text, common: Common) -> None:
+    """Show the entities in a text."""
     with opened(common) as session:
         found = session.engine.find_names(text, collection=session.collection)
-    show_found(found, _found_table(found), "there is no name in it", as_json=common.json)
+    show_found(found, _found_table(found), "no entities in the text", as_json=common.json)
 
 
 def link(
@@ -61,35 +58,37 @@ def link(
     common: Common,
     of: OfGraph,
     *,
-    mention: Annotated[str | None, typer.Option(help="Only this name, as it stands in the text.")] = None,
-    threshold: Annotated[float | None, typer.Option(help="How sure a node has to be, 0 to 1.")] = None,
+    mention: Annotated[
+        str | None, typer.Option(help="Part of the text to link (default: all entities).")
+    ] = None,
+    threshold: Annotated[float | None, typer.Option(help="Minimum score of a link, 0 to 1.")] = None,
 ) -> None:
-    """Show which nodes the names in a text mean, with the candidates."""
+    """Link entities in a text to graph nodes."""
     span = None if mention is None else _span(text, mention)
     with opened(common) as session:
         found = session.engine.link(
             text, graph=of.graph, collection=session.collection, mention=span, threshold=threshold
         )
-    show_found(found, _links_table(found), "there is no name in it", as_json=common.json)
+    show_found(found, _links_table(found), "no entities in the text", as_json=common.json)
 
 
 def merge(
-    keep: Annotated[str, typer.Argument(metavar="NODE", help="Id of the node that stays.")],
-    others: Annotated[list[str], typer.Argument(metavar="OTHER...", help="Ids of nodes that are the same.")],
+    keep: Annotated[str, typer.Argument(metavar="NODE", help="Node to keep (id).")],
+    others: Annotated[list[str], typer.Argument(metavar="OTHER...", help="Nodes to merge into it (ids).")],
     common: Common,
     of: OfGraph,
     *,
     reason: Reason = "",
 ) -> None:
-    """Make nodes one, with the edges of all of them."""
+    """Merge nodes and their edges into one."""
     with opened(common) as session:
         place = {"graph": of.graph, "collection": session.collection}
         node = session.engine.merge_nodes(keep, others, reason=reason, **place)
     show(node, f"merged into {node.id}", as_json=common.json)
 
 
-def split(
-    number: Annotated[int, typer.Argument(metavar="MERGE", help="Number of a merge in the history.")],
+def undo_merge(
+    number: Annotated[int, typer.Argument(metavar="MERGE", help="Number of a merge.")],
     common: Common,
     of: OfGraph,
     *,
@@ -99,31 +98,32 @@ def split(
     with opened(common) as session:
         place = {"graph": of.graph, "collection": session.collection}
         nodes = session.engine.split_node(number, reason=reason, **place)
-    show(nodes, f"split into {', '.join(each.id for each in nodes)}", as_json=common.json)
+    show(nodes, f"restored {', '.join(each.id for each in nodes)}", as_json=common.json)
 
 
-def history(
+def merges(
     common: Common,
     of: OfGraph,
     *,
-    node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="Id of a node. Default: all.")] = None,
+    limit: Limit = 100,
+    node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="Id of a node (default: all).")] = None,
 ) -> None:
-    """List what was merged and split by hand."""
+    """List merges and undone merges."""
     with opened(common) as session:
-        found = session.engine.node_history(node, graph=of.graph, collection=session.collection)
-    show_found(found, _history_table(found), "nothing was merged or split", as_json=common.json)
+        found = session.engine.node_history(node, graph=of.graph, collection=session.collection)[:limit]
+    show_found(found, _history_table(found), "no merges", as_json=common.json)
 
 
 def _span(text: str, mention: str) -> tuple[int, int]:
-    """Where a name stands in a text. Raises InvalidInput."""
+    """The position of a mention in a text. Raises InvalidInput."""
     start = text.find(mention)
     if not mention or start < 0:
-        raise InvalidInput("mention", f"{mention!r} does not stand in the text")
+        raise InvalidInput("mention", f"{mention!r} is not in the text")
     return start, start + len(mention)
 
 
 def _names_table(found: Iterable[EntityCount]) -> RenderableType:
-    table = plain_table("name", "type", "passages")
+    table = plain_table("name", "type", "chunks")
     for each in found:
         table.add_row(cell(each.name), cell(each.type), f"{each.passages:,}")
     return table
@@ -138,7 +138,7 @@ def _found_table(found: Iterable[Mention]) -> RenderableType:
 
 
 def _links_table(found: Iterable[EntityLink]) -> RenderableType:
-    table = plain_table("name", "means", "candidates")
+    table = plain_table("mention", "node", "candidates")
     for each in found:
         others = ", ".join(f"{one.node.id} {one.score:.2f}" for one in each.candidates[:CANDIDATES])
         table.add_row(cell(each.mention.text), cell(each.node.id if each.node else "-"), cell(others))
@@ -146,7 +146,7 @@ def _links_table(found: Iterable[EntityLink]) -> RenderableType:
 
 
 def _history_table(found: Iterable[NodeEvent]) -> RenderableType:
-    table = plain_table("number", "what", "when", "by", "before", "after", "reason")
+    table = plain_table("number", "kind", "time", "by", "before", "after", "reason")
     for each in found:
         nodes = [cell(", ".join(some)) for some in (each.before, each.after)]
         when = f"{each.at:%Y-%m-%d %H:%M:%S}"

@@ -10,9 +10,9 @@ import typer
 from rich.console import Group, RenderableType
 from rich.table import Table
 
-from conspectus.cli.errors import FAILED, NOTHING, PARTIAL
-from conspectus.cli.options import Common
-from conspectus.cli.output import cell, note, plain_table, progress, show
+from conspectus.cli.errors import FAILED, NOTHING, PARTIAL, note_next
+from conspectus.cli.options import After, Common, PageLimit
+from conspectus.cli.output import cell, plain_table, progress, show
 from conspectus.cli.session import Session, opened
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import SourceId
@@ -31,45 +31,41 @@ from conspectus.ports import Progress
 LOOK_SECONDS = 0.5
 ADDRESSES = ("http://", "https://")
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="Id of a job.")]
-Wait = Annotated[
-    bool, typer.Option("--wait/--no-wait", help="Return when it is done, or as soon as it is written down.")
-]
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the jobs end.")]
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
-    """How a page is asked for, and cut into chunks."""
+class Fetching:
+    """How a page is fetched and split."""
 
     method: Annotated[str, typer.Option(help="HTTP method.")] = "GET"
     headers: Annotated[
-        Path | None, typer.Option(help="File with a header on each line, as `Name: value`; - is stdin.")
+        Path | None, typer.Option(help="File with one `Name: value` header per line; - is stdin.")
     ] = None
-    chunk_size: Annotated[int | None, typer.Option(help="Most characters of a chunk.")] = None
-    overlap: Annotated[int | None, typer.Option(help="Characters that a chunk repeats, at most.")] = None
+    chunk_size: Annotated[int | None, typer.Option(help="Maximum characters of a chunk.")] = None
+    overlap: Annotated[int | None, typer.Option(help="Maximum characters that chunks share.")] = None
 
 
 def ingest(
-    places: Annotated[
-        list[str], typer.Argument(metavar="URL...", help="Addresses of pages; paths of files are sent too.")
-    ],
+    places: Annotated[list[str], typer.Argument(metavar="URL...", help="URLs of pages, or files to upload.")],
     common: Common,
-    asking: Asking,
+    fetching: Fetching,
     *,
     source: Annotated[
-        str | None, typer.Option(help="Source to add to. Default: the page's domain; uploads.")
+        str | None, typer.Option(help="Source to add to (default: domain, or uploads).")
     ] = None,
     wait: Wait = True,
 ) -> None:
-    """Take in web pages by jobs; the same address again replaces the page."""
-    headers = None if asking.headers is None else _headers(asking.headers)
+    """Add web pages with background jobs."""
+    headers = None if fetching.headers is None else _headers(fetching.headers)
     pages = [place for place in places if place.lower().startswith(ADDRESSES)]
     files = [Upload(Path(place).name, Path(place)) for place in places if place not in pages]
-    sizes = {"chunk_size": asking.chunk_size, "overlap": asking.overlap}
+    sizes = {"chunk_size": fetching.chunk_size, "overlap": fetching.overlap}
     with opened(common, new=True) as session:
         engine, home = session.engine, session.collection
         jobs = [
             engine.ingest_url(
-                page, collection=home, source=source, method=asking.method, headers=headers, **sizes
+                page, collection=home, source=source, method=fetching.method, headers=headers, **sizes
             )
             for page in pages
         ]
@@ -81,28 +77,31 @@ def ingest(
 def list_jobs(
     common: Common,
     *,
-    state: Annotated[str | None, typer.Option(help="Only jobs in this state.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=100, help="Most jobs to list.")] = 100,
-    after: Annotated[str | None, typer.Option(help="Go on after a page: its `next`.")] = None,
+    state: Annotated[
+        str | None, typer.Option(help="queued, running, succeeded, failed or cancelled.")
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=100, help="Maximum number of results.")
+    ] = 100,
+    after: After = None,
 ) -> None:
-    """List jobs, newest first, of all collections or of one."""
+    """List jobs, newest first."""
     with opened(common) as session:
         chosen = _state(state)
         page = session.engine.jobs(collection=common.collection, state=chosen, after=after, limit=limit)
     show(page, jobs_table(page.jobs), as_json=common.json)
-    if page.next and not common.json:
-        note(f"there are more: --after {page.next}")
+    note_next(page.next, as_json=common.json)
 
 
-def show_job(job: JobName, common: Common) -> None:
-    """Show a job with its error or its result."""
+def get_job(job: JobName, common: Common) -> None:
+    """Show a job with its result or error."""
     with opened(common) as session:
         found = session.engine.job(job)
     show(found, _job_picture(found), as_json=common.json)
 
 
 def cancel_job(job: JobName, common: Common) -> None:
-    """Stop a job that waits or runs."""
+    """Cancel a queued or running job."""
     with opened(common) as session:
         found = session.engine.cancel_job(job)
     show(found, _job_picture(found), as_json=common.json)
@@ -111,13 +110,13 @@ def cancel_job(job: JobName, common: Common) -> None:
 
 
 def retry_job(job: JobName, common: Common, *, wait: Wait = True) -> None:
-    """Run a job once more that failed or was cancelled."""
+    """Retry a failed or cancelled job."""
     with opened(common) as session:
         report(session, [session.engine.retry_job(job)], common, wait=wait)
 
 
 def report_jobs(common: Common) -> None:
-    """Show jobs by state, and how many failed or were tried again, by span of time and by source."""
+    """Show numbers of jobs, failures and retries."""
     with opened(common) as session:
         found = session.engine.ingest_report(collection=common.collection)
         homes = session.engine.collections()
@@ -128,28 +127,28 @@ def report_jobs(common: Common) -> None:
 def list_requests(
     common: Common,
     *,
-    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Most requests to list.")] = 100,
-    after: Annotated[int | None, typer.Option(help="Go on after the request of this number.")] = None,
+    limit: PageLimit = 100,
+    after: Annotated[int | None, typer.Option(help="Number of the last request to skip.")] = None,
 ) -> None:
-    """List calls to vendors of embeddings and rerankers, newest first."""
+    """List model provider requests, newest first."""
     with opened(common) as session:
         found = session.engine.embedding_requests(after=after, limit=limit)
     show(found, _requests_table(found), as_json=common.json)
 
 
-def total_requests(
+def summarize_requests(
     common: Common,
     *,
-    hours: Annotated[int, typer.Option(min=1, max=8_784, help="How far to look back.")] = 24,
+    hours: Annotated[int, typer.Option(min=1, max=8_784, help="Number of hours to include.")] = 24,
 ) -> None:
-    """Show what calls to vendors add up to, by kind and model."""
+    """Show totals of model provider requests by model."""
     with opened(common) as session:
         found = session.engine.request_totals(hours=hours)
     show(found, _totals_table(found), as_json=common.json)
 
 
 def report(session: Session, jobs: Sequence[Job], common: Common, *, wait: bool) -> None:
-    """Wait, if wanted, and show what became of the jobs; the exit code says if any did not succeed."""
+    """Show jobs, once they ended if `wait`; the exit code tells if one failed."""
     found = _waited(session, jobs) if wait else list(jobs)
     show(found, jobs_table(found), as_json=common.json)
     bad = [job for job in found if job.state in {"failed", "cancelled"}]
@@ -171,7 +170,7 @@ def _ended(session: Session, job: Job, bars: Progress | None) -> Job:
 
 
 def jobs_table(jobs: Iterable[Job]) -> RenderableType:
-    table = plain_table("id", "kind", "state", "done", "tries", "title", "error")
+    table = plain_table("id", "kind", "state", "done", "attempts", "title", "error")
     for job in jobs:
         done = f"{job.done}/{job.total}" if job.total else str(job.done)
         texts = (cell(job.title, limit=60), cell(job.error or ""))
@@ -182,7 +181,7 @@ def jobs_table(jobs: Iterable[Job]) -> RenderableType:
 def _job_picture(job: Job) -> RenderableType:
     table = plain_table("field", "value")
     facts: dict[str, object] = {
-        "id": job.id, "title": job.title, "kind": job.kind, "state": job.state, "tries": job.attempts,
+        "id": job.id, "title": job.title, "kind": job.kind, "state": job.state, "attempts": job.attempts,
         "created": job.created, "started": job.started, "finished": job.finished,
         "error": job.error, **(job.result or {}),
     }  # fmt: skip
@@ -200,7 +199,7 @@ def _state(name: str | None) -> JobState | None:
 
 
 def _headers(path: Path) -> dict[str, str]:
-    """Headers from a file, because other accounts can read the command line. Nothing of them is repeated."""
+    """Headers from a file, as other accounts can read the command line. Errors do not quote them."""
     try:
         text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
@@ -223,7 +222,7 @@ def _report_picture(report: IngestReport, names: Mapping[SourceId, str]) -> Rend
 
 
 def _rates_table(title: str, rates: Mapping[str, JobRates]) -> Table:
-    table = plain_table(title, "ended", "failed", "tried again")
+    table = plain_table(title, "ended", "failed", "retried")
     for name, each in rates.items():
         failed = f"{each.failed:,} ({each.failure_rate} %)"
         table.add_row(cell(name), f"{each.finished:,}", failed, f"{each.retried:,} ({each.retry_rate} %)")

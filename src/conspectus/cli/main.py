@@ -32,8 +32,10 @@ from conspectus.cli import (
     tasks,
 )
 from conspectus.cli.errors import INTERRUPTED, INVALID, MEANINGS, fail
+from conspectus.cli.old_names import explained, with_aliases
 from conspectus.cli.options import Common, spread
 
+PROGRAM = "conspectus"
 EXIT_CODES = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in MEANINGS.items()) + "."
 
 COMMANDS: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
@@ -45,7 +47,7 @@ COMMANDS: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
         "migrate": maintenance.migrate, "backup": maintenance.backup, "restore": maintenance.restore,
         "ingest": jobs.ingest,
     }),
-    "eval": ("Measure the product on an evaluation set.", {
+    "eval": ("Measure quality on an evaluation set.", {
         "retrieval": eval.retrieval, "evidence": eval.evidence, "conversation": eval.conversation,
         "turns": eval.turns, "moments": eval.moments, "similarity": eval.similarity,
     }),
@@ -54,71 +56,77 @@ COMMANDS: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
         "rename": collections.rename_collection, "delete": collections.delete_collection,
     }),
     "sources": ("Manage the sources of a collection.", {
-        "list": collections.list_sources, "create": collections.create_source,
+        "list": collections.list_sources, "get": collections.get_source, "create": collections.create_source,
         "rename": collections.rename_source, "delete": collections.delete_source,
     }),
-    "jobs": ("Long work: what waits, runs, succeeded or failed.", {
-        "list": jobs.list_jobs, "show": jobs.show_job, "cancel": jobs.cancel_job, "retry": jobs.retry_job,
+    "jobs": ("Manage background jobs.", {
+        "list": jobs.list_jobs, "get": jobs.get_job, "cancel": jobs.cancel_job, "retry": jobs.retry_job,
         "report": jobs.report_jobs,
     }),
-    "requests": ("Calls to vendors of embeddings and rerankers.", {
-        "list": jobs.list_requests, "totals": jobs.total_requests,
+    "requests": ("Log of model provider requests.", {
+        "list": jobs.list_requests, "summary": jobs.summarize_requests,
     }),
-    "wiki": ("Stores that a collection is kept in step with.", {
-        "connect": connections.connect_wiki, "list": connections.list_wikis, "sync": connections.sync_wiki,
-        "watch": connections.watch_wiki, "remove": connections.remove_wiki,
+    "connections": ("Sync a collection from Git, MediaWiki or a folder.", {
+        "add": connections.add_connection, "list": connections.list_connections, "sync": connections.sync,
+        "watch": connections.watch, "delete": connections.delete_connection,
     }),
-    "tasks": ("Tasks: what is to be done, found by meaning.", {
+    "tasks": ("Manage and search tasks.", {
         "add": tasks.add, "update": tasks.update, "attach": tasks.attach, "list": tasks.list_tasks,
-        "search": tasks.search, "show": tasks.show_task, "delete": tasks.delete,
+        "search": tasks.search, "get": tasks.get_task, "delete": tasks.delete,
         "import": tasks.import_tasks,
     }),
-    "messages": ("Channels and what was said in them.", {
-        "import": messages.import_archive, "send": messages.send, "latest": messages.latest,
-        "chain": messages.chain, "context": messages.context, "delete": messages.delete,
+    "messages": ("Manage the messages of channels.", {
+        "import": messages.import_archive, "add": messages.add, "list": messages.list_messages,
+        "thread": messages.thread, "context": messages.context, "delete": messages.delete,
     }),
-    "video": ("Streams of captions, and what is seen and said in them.", {
-        "import": streams.import_files, "streams": streams.list_streams, "captions": streams.captions,
-        "ask": streams.ask, "summary": streams.summary, "timeline": stream_timeline.timeline,
+    "streams": ("Manage and search streams of captions.", {
+        "import": streams.import_files, "list": streams.list_streams, "captions": streams.captions,
+        "search": streams.search, "context": streams.context, "summarize": streams.summarize,
+        "timeline": stream_timeline.timeline,
         "delete": streams.delete,
     }),
-    "video events": ("What happened in streams.", {"add": events.add, "list": events.list_events}),
-    "video alerts": ("Standing questions.", {
-        "add": alerts.add, "list": alerts.list_alerts, "delete": alerts.delete, "listen": alerts.listen,
+    "events": ("Manage the events of streams.", {"add": events.add, "list": events.list_events}),
+    "alerts": ("Manage alerts for new captions.", {
+        "add": alerts.add, "list": alerts.list_alerts, "delete": alerts.delete, "watch": alerts.watch,
     }),
-    "memory": ("What agents remember, recall and forget.", {
+    "memory": ("Manage and search the memories of agents.", {
         "add": memory.add, "recall": memory.recall, "context": memory.context, "recent": memory.recent,
-        "history": memory_manage.history, "show": memory_manage.show_memory,
+        "list": memory_manage.list_memories, "get": memory_manage.get_memory,
         "versions": memory_manage.versions, "update": memory_manage.update, "pin": memory_manage.pin,
-        "forget": memory_manage.forget, "retain": memory_manage.retain,
+        "unpin": memory_manage.unpin, "delete": memory_manage.delete,
         "conversations": memory_manage.conversations, "stats": memory_manage.stats,
         "export": memory_manage.export, "import": memory_manage.import_lines,
     }),
-    "memory retention": ("How long memories are kept.", {
-        "list": memory_manage.list_retentions, "apply": memory_manage.apply_retention,
+    "memory retention": ("Manage the retention of memories.", {
+        "set": memory_manage.set_retention, "list": memory_manage.list_retentions,
+        "apply": memory_manage.apply_retention,
     }),
-    "graph": ("Graphs of entities, and the names in passages.", {
+    "graph": ("Manage graphs and the entities in chunks.", {
         "list": graph.list_graphs, "add-nodes": graph.add_nodes, "add-edges": graph.add_edges,
-        "add-node": graph.add_node, "add-edge": graph.add_edge, "node": graph.show_node,
-        "nodes": graph.nodes, "edges": graph.edges, "neighbours": graph.neighbours, "find": graph.find,
-        "at": graph.at, "export": graph.export, "names": graph_entities.names,
-        "keep-names": graph_entities.keep_names, "find-names": graph_entities.find_names,
-        "link": graph_entities.link, "merge": graph_entities.merge, "split": graph_entities.split,
-        "history": graph_entities.history, "delete": graph.delete,
+        "add-node": graph.add_node, "add-edge": graph.add_edge, "get-node": graph.get_node,
+        "nodes": graph.nodes, "edges": graph.edges, "neighbors": graph.neighbors, "search": graph.search,
+        "snapshot": graph.snapshot, "export": graph.export, "entities": graph_entities.entities,
+        "extract": graph_entities.extract,
+        "link": graph_entities.link, "merge": graph_entities.merge, "undo-merge": graph_entities.undo_merge,
+        "merges": graph_entities.merges, "delete": graph.delete,
     }),
-    "users": ("Accounts of people and programs.", {
+    "graph extraction": ("Manage entity extraction for a collection.", {
+        "enable": graph_entities.enable_extraction, "disable": graph_entities.disable_extraction,
+    }),
+    "users": ("Manage users.", {
         "list": people.list_users, "add": people.add_user, "disable": people.disable_user,
         "enable": people.enable_user, "delete": people.delete_user,
     }),
-    "groups": ("Groups of users.", {
+    "groups": ("Manage groups of users.", {
         "list": people.list_groups, "add": people.add_group, "delete": people.delete_group,
-        "members": people.members, "join": people.join, "leave": people.leave,
+        "members": people.members, "add-member": people.add_member,
+        "remove-member": people.remove_member,
     }),
-    "keys": ("Keys to come in with.", {
-        "list": people.list_keys, "add": people.add_key, "revoke": people.revoke_key,
+    "keys": ("Manage API keys.", {
+        "list": people.list_keys, "create": people.create_key, "revoke": people.revoke_key,
         "rotate": people.rotate_key,
     }),
-    "grants": ("Roles on the collection.", {
+    "grants": ("Manage roles on collections and sources.", {
         "list": people.list_grants, "add": people.add_grant, "remove": people.remove_grant,
     }),
 }  # fmt: skip
@@ -138,9 +146,12 @@ def run(arguments: Sequence[str]) -> int:
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
     as_json = "--json" in arguments
     try:
-        code = build_app()(arguments, prog_name="conspectus", standalone_mode=False)
+        code = build_app()(with_aliases(arguments), prog_name=PROGRAM, standalone_mode=False)
     except typer.TyperException as error:
-        fail("usage", error.format_message(), facts={}, as_json=as_json)
+        context = getattr(error, "ctx", None)
+        command = context.command_path.removeprefix(PROGRAM).strip() if context else ""
+        message = explained(error.format_message(), command, arguments)
+        fail("usage", message, facts={}, as_json=as_json)
         return INVALID
     except (typer.Abort, KeyboardInterrupt):
         fail("interrupted", "interrupted", facts={}, as_json=as_json)
@@ -160,27 +171,25 @@ def build_app() -> typer.Typer:
         if own:
             groups[above].add_typer(group, name=own)
     app = groups[""]
-    app.info.name, app.info.epilog = "conspectus", EXIT_CODES
+    app.info.name, app.info.epilog = PROGRAM, EXIT_CODES
     app.callback(invoke_without_command=True)(_before)
     return app
 
 
 def _before(
     ctx: typer.Context,
-    data: Annotated[str | None, typer.Option(help="Folder or URL of the data, for every command.")] = None,
+    data_dir: Annotated[str | None, typer.Option(help="Data directory or database URL.")] = None,
     *,
-    collection: Annotated[str | None, typer.Option(help="Collection, for every command.")] = None,
-    url: Annotated[str | None, typer.Option(help="Server to ask, for every command.")] = None,
-    json: Annotated[
-        bool, typer.Option("--json", help="One JSON document on stdout, for every command.")
-    ] = False,
+    collection: Annotated[str | None, typer.Option(help="Collection.")] = None,
+    url: Annotated[str | None, typer.Option(help="URL of a Conspectus server.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")] = False,
     version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
 ) -> None:
-    """The context engine for language models: find, rank, pack and explain context."""
+    """The context engine for language models."""
     if version:
         print(f"conspectus {importlib.metadata.version('conspectus')}")
         raise typer.Exit
     if ctx.invoked_subcommand is None:
         print(ctx.get_help())
         raise typer.Exit(INVALID)
-    ctx.obj = Common(data, collection, json, url)
+    ctx.obj = Common(data_dir, collection, json, url)

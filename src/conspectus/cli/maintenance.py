@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from conspectus.bootstrap.backup import BackupReceipt
     from conspectus.bootstrap.transfer import MoveReceipt
 
-PLACE = "a folder, or the postgresql:// URL of a database."
+PLACE = "a directory, or the postgresql:// URL of a database"
 
 
 class _Speed(ProgressColumn):
-    """How many are done each second."""
+    """Items per second."""
 
     def render(self, task: Task) -> Text:
         speed = task.finished_speed or task.speed
@@ -37,14 +37,14 @@ class _Speed(ProgressColumn):
 
 
 def status(common: Common) -> None:
-    """Show where the data are and how much there is, of all collections or of one."""
+    """Show the data directory and the size of collections."""
     with opened(common) as session:
         report = session.engine.status(collection=common.collection)
     show(report, status_table(report), as_json=common.json)
 
 
 def check(common: Common) -> None:
-    """Compare records and index and name every difference; nothing is repaired."""
+    """Check the index against the records (read-only)."""
     with opened(common) as session:
         report = session.engine.check()
     found: dict[str, Json] = {
@@ -58,24 +58,24 @@ def check(common: Common) -> None:
 
 
 def reindex(common: Common) -> None:
-    """Build the index anew from the records; the old one answers meanwhile."""
+    """Rebuild the index from the records."""
     with opened(common) as session, progress() as bars:
         session.engine.reindex(collection=session.collection, progress=bars)
         name = session.collection
-    show({"collection": name, "reindexed": True}, f"built the index of {name} anew", as_json=common.json)
+    show({"collection": name, "reindexed": True}, f"rebuilt the index of {name}", as_json=common.json)
 
 
 def reembed(
-    embedder: Annotated[str, typer.Argument(help="minilm, static:PATH or vendor:model@dimensions.")],
+    embedder: Annotated[str, typer.Argument(help="minilm, static:PATH or provider:model@dimensions.")],
     common: Common,
 ) -> None:
-    """Move the collection to another embedder; the old one answers until all is done."""
+    """Change the embedding model of the collection."""
     with opened(common) as session, progress() as bars:
         count = session.engine.reembed(embedder, collection=session.collection, progress=bars)
         name = session.collection
     show(
         {"collection": name, "embedded": count},
-        f"embedded {count} chunks of {name} anew",
+        f"embedded {count} chunks of {name}",
         as_json=common.json,
     )
 
@@ -83,53 +83,55 @@ def reembed(
 def migrate(
     common: Common,
     *,
-    source: Annotated[str, typer.Option("--from", help=f"The store to move: {PLACE}")],
-    target: Annotated[str, typer.Option("--to", help=f"Where to, empty: {PLACE}")],
+    source: Annotated[str, typer.Option("--from", help=f"Data to copy: {PLACE}.")],
+    target: Annotated[str, typer.Option("--to", help=f"Empty target: {PLACE}.")],
     index: Annotated[
         bool,
-        typer.Option("--index/--no-index", help="Build the indexes at the end, or at the first question."),
+        typer.Option("--index/--no-index", help="Build the indexes at the end."),
     ] = True,
 ) -> None:
-    """Move everything of a store to another place; the source goes on meanwhile and stays as it is."""
+    """Copy all data to another directory or database."""
     require_here(common)
     settings = Settings.from_environment()
     with progress(_Speed()) as bars:
         receipt = transfer.move(source, target, settings=settings, progress=bars)
         if index:
             moment = receipt.moved.moment.isoformat()
-            note(f"everything is moved and compared, as it was at {moment}; what is left are the indexes,")
-            note("which `conspectus reindex` builds for each collection if this does not end")
+            note(f"copied and verified as of {moment}; building the indexes.")
+            note("If this is interrupted, run `conspectus reindex` for each collection.")
         indexed = _build_indexes(target, settings, bars) if index else []
     show(_move_json(receipt, indexed), _move_picture(receipt, indexed), as_json=common.json)
 
 
 def backup(
-    file: Annotated[Path, typer.Argument(help="The file to write; it must not be there.")],
+    file: Annotated[Path, typer.Argument(help="File to write; it must not exist.")],
     common: Common,
     *,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Write nothing: see whether FILE is a backup that can be restored."),
+        typer.Option("--check", help="Only check whether FILE can be restored."),
     ] = False,
 ) -> None:
-    """Write the data to one file while they are used, and check it; indexes are left out."""
+    """Write a consistent backup to one file."""
     require_here(common)
     settings = Settings.from_environment()
     if check:
         receipt = backups.check_backup(file, settings=settings)
     else:
         with progress(_Speed()) as bars:
-            receipt = backups.back_up(common.data or settings.path, file, settings=settings, progress=bars)
+            receipt = backups.back_up(
+                common.data_dir or settings.path, file, settings=settings, progress=bars
+            )
     show(_backup_told(receipt), _backup_picture(receipt), as_json=common.json)
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(help="The backup.")],
+    file: Annotated[Path, typer.Argument(help="Backup file.")],
     common: Common,
     *,
-    target: Annotated[Path, typer.Option("--to", help="The folder of the data; new or empty.")],
+    target: Annotated[Path, typer.Option("--to", help="New or empty data directory.")],
 ) -> None:
-    """Make a backup the data of a folder, once all of it is found to be what was backed up."""
+    """Restore a verified backup to a data directory."""
     require_here(common)
     receipt = backups.restore(file, target, settings=Settings.from_environment())
     told = {**_backup_told(receipt), "to": str(target)}
@@ -137,7 +139,7 @@ def restore(
 
 
 def status_table(status: Status) -> RenderableType:
-    """Collections in numbers."""
+    """Sizes of collections."""
     table = plain_table(
         "collection",
         "sources",
@@ -148,7 +150,7 @@ def status_table(status: Status) -> RenderableType:
         "errors",
         "lag",
         "segments",
-        "space",
+        "embedding model",
     )
     for each in status.collections:
         numbers = (
@@ -161,7 +163,7 @@ def status_table(status: Status) -> RenderableType:
             each.lag,
         )
         table.add_row(
-            cell(each.name), *map(str, numbers), str(each.index.segments), cell(each.space or "words only")
+            cell(each.name), *map(str, numbers), str(each.index.segments), cell(each.space or "none")
         )
     similarities = {each.space or "": each.similarity for each in status.collections if each.similarity}
     stored = (status.path, f"{status.bytes:,} bytes") if status.path else ()
@@ -170,7 +172,7 @@ def status_table(status: Status) -> RenderableType:
 
 
 def check_table(report: CheckReport) -> RenderableType:
-    """Every difference that was found."""
+    """Every difference."""
     if report.clean:
         return Text("records and index agree")
     table = plain_table("where", "chunk", "problem", "detail")
@@ -201,7 +203,7 @@ def _backup_picture(receipt: "BackupReceipt", done: str = "") -> RenderableType:
     table = Table("table", "rows", "hash", box=None)
     for name, each in found.tables.items():
         table.add_row(cell(name), f"{each.rows:,}", cell(each.hash))
-    held = f"{receipt.file}: {receipt.bytes:,} bytes, sound; the data as they were at {found.moment}. {done}"
+    held = f"{receipt.file}: {receipt.bytes:,} bytes, verified; snapshot of {found.moment}. {done}"
     return Group(table, "", Text(printable(held.strip())))
 
 
@@ -245,7 +247,7 @@ def _move_picture(receipt: "MoveReceipt", indexed: list[str]) -> RenderableType:
         table.add_row(cell(each.table), f"{each.source.rows:,}", str(each.source), str(each.target))
     moment = f"{moved.moment.isoformat()} (change {moved.sequence})"
     lines = [
-        f"{receipt.target} is what {receipt.source} was at {moment}.",
+        f"{receipt.target} is a copy of {receipt.source} as of {moment}.",
         f"Writers waited {moved.held_seconds:.2f} s. Indexes built: {', '.join(indexed) or 'none'}.",
     ]
     return Group(table, "", *(Text(printable(line)) for line in lines))

@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 import typer
 from rich.console import Group, RenderableType
@@ -12,7 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from conspectus.cli.errors import NOTHING, show_found
-from conspectus.cli.options import Common
+from conspectus.cli.options import AsOf, Common, Format, Limit, MaxTokens, MinSimilarity, Query, Wait, instant
 from conspectus.cli.output import cell, dump, note, plain_table, progress, show, write
 from conspectus.cli.search import require_shown
 from conspectus.cli.session import Session, opened
@@ -22,6 +21,7 @@ from conspectus.model.graph import Fact, GraphExpansion
 from conspectus.model.memory import (
     MEMORY,
     Memory,
+    MemoryClass,
     MemoryHit,
     MemoryQuery,
     MemoryReceipt,
@@ -31,7 +31,6 @@ from conspectus.model.memory import (
     Scope,
 )
 from conspectus.settings import Settings
-from conspectus.text.times import parse_instant
 
 TEXT: Final = 400
 LINE: Final = 200
@@ -43,23 +42,21 @@ COUNTED: Final = {
     "vectors": "vector",
     "edges": "edge",
 }
-NO_MEMORIES: Final = "there are no memories"
+NO_MEMORIES: Final = "no memories"
 Id = Annotated[str, typer.Argument(metavar="MEMORY", help="Id of a memory.")]
-Purge = Annotated[bool, typer.Option("--purge", help="Return only when no file holds the texts.")]
-Preview = Annotated[bool, typer.Option("--preview", help="Delete nothing and say what would go.")]
-Question = Annotated[str, typer.Argument(metavar="QUESTION", help="What is to be recalled.")]
+Kind = Annotated[MemoryClass | None, typer.Option(help="turn or note.")]
+Author = Annotated[str | None, typer.Option(help="Author.")]
+Role = Annotated[str | None, typer.Option(help="Role: user, assistant, ...")]
 
 
 @dataclass(frozen=True, slots=True)
-class Whose:
-    """Whose memories."""
+class InScope:
+    """A memory scope."""
 
-    user: Annotated[str | None, typer.Option(help="The user. Default: none, which is a name of its own.")] = (
-        None
-    )
-    agent: Annotated[str | None, typer.Option(help="The agent. Default: any, or none in writing.")] = None
+    user: Annotated[str | None, typer.Option(help="User (default: memories of no user).")] = None
+    agent: Annotated[str | None, typer.Option(help="Agent (default: any; none when adding).")] = None
     conversation: Annotated[
-        str | None, typer.Option(help="The conversation. Default: any, or none in writing.")
+        str | None, typer.Option(help="Conversation (default: any; none when adding).")
     ] = None
 
     def scope(self) -> Scope:
@@ -68,27 +65,23 @@ class Whose:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What is said of a memory."""
+class Fields:
+    """Fields of a memory."""
 
-    key: Annotated[
-        str | None, typer.Option(help="Your id for it; of one that is stored, this is a new version.")
-    ] = None
-    role: Annotated[str | None, typer.Option(help="Whose turn it is: user, assistant, ...")] = None
-    speaker: Annotated[str | None, typer.Option(help="Who said it.")] = None
-    at: Annotated[str | None, typer.Option(help="When it was said, an ISO 8601 time. Default: now.")] = None
-    note: Annotated[bool, typer.Option("--note", help="A standing note: considered for every window.")] = (
-        False
-    )
-    pin: Annotated[bool, typer.Option("--pin", help="No retention deletes it.")] = False
-    entity: Annotated[list[str], typer.Option(help="A name that it mentions; may be repeated.")] = field(
+    key: Annotated[str | None, typer.Option(help="Key. A memory with this key gets a new version.")] = None
+    role: Role = None
+    author: Author = None
+    at: Annotated[str | None, typer.Option(help="Time in ISO 8601 (default: now).")] = None
+    kind: Kind = None
+    pin: Annotated[bool, typer.Option("--pin", help="Exclude it from retention.")] = False
+    entity: Annotated[list[str], typer.Option(help="Entity it mentions; repeatable.")] = field(
         default_factory=list
     )
-    fact: Annotated[
-        str | None, typer.Option(help="A fact that it states: 'SUBJECT | RELATION | OBJECT'.")
-    ] = None
-    valid_from: Annotated[str | None, typer.Option(help="Since when the fact holds.")] = None
-    valid_until: Annotated[str | None, typer.Option(help="Until when the fact holds.")] = None
+    fact: Annotated[str | None, typer.Option(help="Fact: 'SUBJECT | PREDICATE | OBJECT'.")] = None
+    valid_from: Annotated[str | None, typer.Option(help="ISO 8601 time from which the fact is true.")] = None
+    valid_until: Annotated[str | None, typer.Option(help="ISO 8601 time until which the fact is true.")] = (
+        None
+    )
 
     def memory(self, text: str) -> NewMemory:
         """As the engine takes it."""
@@ -96,9 +89,9 @@ class Said:
             text,
             self.key,
             self.role,
-            self.speaker,
+            self.author,
             self.at,
-            "note" if self.note else "turn",
+            self.kind or "turn",
             self.pin,
             None if self.fact is None else _fact(self.fact),
             self.valid_from,
@@ -109,47 +102,41 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Recalling:
-    """What may be recalled."""
+    """What a search of memories may return."""
 
-    as_of: Annotated[str | None, typer.Option(help="What was known at this ISO 8601 time. Default: now.")] = (
-        None
-    )
-    limit: Annotated[int, typer.Option(min=1, help="Most memories.")] = 10
-    floor: Annotated[
-        float | None, typer.Option(help="Leave out what is less similar than this (cosine, 0 to 1).")
-    ] = None
+    as_of: AsOf = None
+    limit: Limit = 10
+    min_similarity: MinSimilarity = None
     alpha: Annotated[float, typer.Option(help="Weight of the graph, 0 to 1.")] = GraphExpansion().alpha
-    hops: Annotated[int, typer.Option(help="How far the graph is walked; 0: it has no say.")] = (
-        GraphExpansion().hops
-    )
-    everywhere: Annotated[
-        bool, typer.Option("--everywhere", help="Recall from all conversations, not only the one named.")
+    hops: Annotated[int, typer.Option(help="Number of graph hops; 0 is off.")] = GraphExpansion().hops
+    all_conversations: Annotated[
+        bool, typer.Option("--all-conversations", help="Search all conversations of the scope.")
     ] = False
 
-    def question(self, text: str, session: Session, whose: Whose) -> MemoryQuery:
+    def question(self, query: str, session: Session, whose: InScope) -> MemoryQuery:
         """As the engine takes it."""
         return MemoryQuery(
-            text,
+            query,
             whose.scope(),
             session.collection,
             self.limit,
             instant(self.as_of),
             graph=GraphExpansion(self.alpha, self.hops) if self.hops else None,
-            floor=self.floor,
-            everywhere=self.everywhere,
+            floor=self.min_similarity,
+            everywhere=self.all_conversations,
         )
 
 
 @contextmanager
 def remembering(common: Common, *, new: bool = False) -> Iterator[Session]:
-    """The session of a command about memories: unless another is named, in the collection of memories."""
+    """A session in the collection of memories, unless another collection is named."""
     with opened(common, new=new) as session:
         usual = common.collection is None and session.collection == Settings().default_collection
         yield replace(session, collection=MEMORY) if usual else session
 
 
-def note_others(session: Session, whose: Whose) -> None:
-    """Say that there are memories of users, where none was named; only what the caller may see."""
+def note_others(session: Session, whose: InScope) -> None:
+    """Name the users whose memories the caller may read, if no user was given."""
     if whose.user is not None:
         return
     kept = [
@@ -160,16 +147,11 @@ def note_others(session: Session, whose: Whose) -> None:
         f" and {len(users) - SHOWN_USERS} more" if users[SHOWN_USERS:] else ""
     )
     if users:
-        note(f"there are memories of the users {named}; choose one with --user")
-
-
-def instant(text: str | None) -> datetime | None:
-    """The time that is named, if there is one. Raises InvalidInput."""
-    return None if text is None else parse_instant(text)
+        note(f"there are memories of these users: {named}. Select one with --user.")
 
 
 def memories_picture(memories: Sequence[Memory]) -> RenderableType:
-    """Each memory below a line with its id, and with whose it is where they differ in it."""
+    """Each memory below a line with its id, and its scope where scopes differ."""
     several = len({each.scope for each in memories}) > 1
     lines: list[RenderableType] = []
     for each in memories:
@@ -180,7 +162,7 @@ def memories_picture(memories: Sequence[Memory]) -> RenderableType:
 
 
 def recalled_picture(found: Sequence[MemoryHit]) -> RenderableType:
-    """Each memory below a line with its score and its origin, and what else has to be known of it."""
+    """Each memory below a line with its score and origins, with remarks."""
     lines: list[RenderableType] = []
     for number, each in enumerate(found, 1):
         memory = each.memory
@@ -193,8 +175,8 @@ def recalled_picture(found: Sequence[MemoryHit]) -> RenderableType:
 
 
 def recent_table(found: Sequence[RecentMemory]) -> RenderableType:
-    """The last turns, oldest first, with what each costs."""
-    table = plain_table("said", "who", "tokens", "", "text")
+    """The latest turns, oldest first, with their tokens."""
+    table = plain_table("time", "author", "tokens", "", "text")
     for each in found:
         cut = "cut" if each.cut else ""
         text = cell(each.text, limit=LINE)
@@ -203,14 +185,14 @@ def recent_table(found: Sequence[RecentMemory]) -> RenderableType:
 
 
 def receipt_text(receipt: MemoryReceipt) -> str:
-    """What is gone, or what would go."""
+    """What was deleted, or would be."""
     counts = [
         f"{number:,} {one if number == 1 else name}"
         for name, one in COUNTED.items()
         if (number := getattr(receipt, name)) or name == "memories"
     ]
     gone = f"{'would delete' if receipt.preview else 'deleted'} {', '.join(counts)}"
-    return gone + ("; no file holds them any more" if receipt.purged else "")
+    return gone + ("; erased from disk" if receipt.purged else "")
 
 
 def said_at(memory: Memory) -> str:
@@ -224,14 +206,14 @@ def who(memory: Memory) -> Text:
 
 
 def marks(memory: Memory) -> Text:
-    """What is special about it: a note, pinned, a fact, ended, one of several that say nearly the same."""
+    """Labels: a note, pinned, a fact, ended, an old version, a near duplicate."""
     told = {
         "note": memory.kind == "note",
         "pinned": memory.pinned,
         "fact": memory.fact is not None and memory.closed_by is None,
         "ended": memory.closed_by is not None,
         "until": memory.known_until is not None,
-        "near": bool(memory.near),
+        "near duplicate": bool(memory.near),
     }
     words = [name for name, holds in told.items() if holds]
     if memory.known_until is not None:
@@ -240,22 +222,20 @@ def marks(memory: Memory) -> Text:
 
 
 def scope_name(scope: Scope) -> str:
-    """Whose memories, in a word."""
+    """A scope in words."""
     parts = (("user", scope.user), ("agent", scope.agent), ("conversation", scope.conversation))
-    return ", ".join(f"{name} {value}" for name, value in parts if value is not None) or "nobody's"
+    return ", ".join(f"{name} {value}" for name, value in parts if value is not None) or "no user"
 
 
 def add(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What is to be remembered, word for word.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Text, stored word for word.")],
     common: Common,
-    whose: Whose,
-    said: Said,
+    whose: InScope,
+    said: Fields,
     *,
-    wait: Annotated[
-        bool, typer.Option("--wait/--no-wait", help="Return when it is found by meaning too.")
-    ] = True,
+    wait: Wait = True,
 ) -> None:
-    """Remember something."""
+    """Add a memory."""
     with remembering(common, new=True) as session, progress() as bars:
         [done] = session.engine.remember(
             said.memory(text),
@@ -264,15 +244,15 @@ def add(
             wait=wait,
             progress=bars,
         )
-    lines = [f"{done.outcome} {done.id}", *(f"nearly the same: {each}" for each in done.near)]
+    lines = [f"{done.outcome} {done.id}", *(f"near duplicate: {each}" for each in done.near)]
     lines += [f"ended the fact of {each}" for each in done.closed]
     show(done, "\n".join(lines), as_json=common.json)
 
 
-def recall(question: Question, common: Common, whose: Whose, wanted: Recalling) -> None:
-    """Find the memories that answer a question, with how each was found."""
+def recall(query: Query, common: Common, whose: InScope, wanted: Recalling) -> None:
+    """Search memories."""
     with remembering(common) as session:
-        found = session.engine.recall(wanted.question(question, session, whose))
+        found = session.engine.recall(wanted.question(query, session, whose))
         if not found.memories and not common.json:
             note_others(session, whose)
     if not common.json:
@@ -281,28 +261,26 @@ def recall(question: Question, common: Common, whose: Whose, wanted: Recalling) 
         show(found, recalled_picture(found.memories), as_json=common.json)
     if not found.memories:
         if not common.json:
-            note("nothing relevant is remembered")
+            note("no match")
         raise typer.Exit(NOTHING)
 
 
 def context(
-    question: Question,
+    query: Query,
     common: Common,
-    whose: Whose,
+    whose: InScope,
     wanted: Recalling,
     *,
-    tokens: Annotated[int, typer.Option(min=0, help="Most tokens, counted with o200k_base.")] = 4_000,
-    form: Annotated[
-        Literal["text", "xml", "json", "messages", "guarded"], typer.Option("--format", help="Rendering.")
-    ] = "text",
+    max_tokens: MaxTokens = 4_000,
+    form: Format = "text",
 ) -> None:
-    """Print standing notes, what answers a question, and the last turns, within a number of tokens."""
+    """Print the context window for a query on memories."""
     with remembering(common) as session:
-        asked = wanted.question(question, session, whose)
-        found = session.engine.memory_window(asked, tokens, renderer=form)
+        asked = wanted.question(query, session, whose)
+        found = session.engine.memory_window(asked, max_tokens, renderer=form)
         if found.window.outcome == "found":
             window = session.engine.memory_window
-            require_shown(tokens, lambda most: window(asked, most).tokens > 0, shown=found.tokens > 0)
+            require_shown(max_tokens, lambda most: window(asked, most).tokens > 0, shown=found.tokens > 0)
         elif not common.json:
             note_others(session, whose)
     if common.json:
@@ -312,26 +290,30 @@ def context(
     elif found.text:
         write(found.text)
     if not common.json:
-        note(f"{found.tokens} of {tokens} tokens")
+        note(f"{found.tokens} of {max_tokens} tokens")
     if not found.text:
         raise typer.Exit(NOTHING)
 
 
 def recent(
     common: Common,
-    whose: Whose,
+    whose: InScope,
     *,
-    turns: Annotated[
-        int | None, typer.Option(min=0, help="Most turns. Default: CONSPECTUS_RECENT_MEMORY_TURNS.")
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            "--limit", "-n", min=0, help="Maximum number of turns (default: CONSPECTUS_RECENT_MEMORY_TURNS)."
+        ),
     ] = None,
-    tokens: Annotated[
-        int | None, typer.Option(min=0, help="Most tokens. Default: CONSPECTUS_RECENT_MEMORY_TOKENS.")
+    max_tokens: Annotated[
+        int | None,
+        typer.Option(min=0, help="Maximum number of tokens (default: CONSPECTUS_RECENT_MEMORY_TOKENS)."),
     ] = None,
 ) -> None:
-    """Show the last turns that fit, oldest first."""
+    """List the latest turns, oldest first."""
     with remembering(common) as session:
         found = session.engine.recent_memories(
-            scope=whose.scope(), collection=session.collection, turns=turns, tokens=tokens
+            scope=whose.scope(), collection=session.collection, turns=limit, tokens=max_tokens
         )
     show_found(found, recent_table(found), NO_MEMORIES, as_json=common.json)
 
@@ -341,7 +323,7 @@ def _below(text: Text) -> RenderableType:
 
 
 def _note_plan(found: MemoryRetrieval) -> None:
-    """Say what the answer could not take into account, and what has changed since the time asked for."""
+    """Print notices, and what has changed since the time of the query."""
     for notice in found.notices:
         note(notice)
     if found.since is not None:
@@ -350,8 +332,8 @@ def _note_plan(found: MemoryRetrieval) -> None:
 
 
 def _fact(text: str) -> Fact:
-    """The fact that three parts between bars are. Raises InvalidInput."""
+    """A fact from three parts between bars. Raises InvalidInput."""
     parts = [each.strip() for each in text.split("|")]
     if len(parts) != 3 or not all(parts):
-        raise InvalidInput("fact", "needs three parts: 'SUBJECT | RELATION | OBJECT'")
+        raise InvalidInput("fact", "must have three parts: 'SUBJECT | PREDICATE | OBJECT'")
     return Fact(parts[0], parts[1], parts[2])

@@ -4,7 +4,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Annotated, Any
 
@@ -12,21 +12,21 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from conspectus.cli.errors import FAILED, NOTHING, show_found
+from conspectus.cli.errors import NOTHING, confirm, note_next, show_found
 from conspectus.cli.memory import (
     NO_MEMORIES,
+    Author,
     Id,
-    Preview,
-    Purge,
-    Whose,
-    instant,
+    InScope,
+    Kind,
+    Role,
     memories_picture,
     receipt_text,
     remembering,
     said_at,
     scope_name,
 )
-from conspectus.cli.options import Common
+from conspectus.cli.options import After, Common, DryRun, Filter, Limit, PageLimit, Purge, Yes, instant
 from conspectus.cli.output import cell, note, plain, plain_table, printable, progress, show
 from conspectus.cli.session import Session
 from conspectus.errors import InvalidInput
@@ -46,62 +46,52 @@ from conspectus.model.memory import (
 )
 from conspectus.ports import Progress
 
-CONDITION = "Only those that match: field=value, or a JSON filter; may be repeated, all must match."
-STANDARD = Path("-")
+STDIO = Path("-")
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Which memories of a scope."""
+    """Conditions on the memories of a scope."""
 
-    notes: Annotated[
-        bool | None, typer.Option("--notes/--turns", help="Only standing notes, or only turns.")
-    ] = None
-    entity: Annotated[
-        str | None, typer.Option(help="Only those stored with this name, or with a fact about it.")
-    ] = None
-    where: Annotated[list[str] | None, typer.Option(help=CONDITION)] = None
-    newest_first: Annotated[bool, typer.Option("--newest-first", help="Begin with what was said last.")] = (
-        False
-    )
-
-    def kind(self) -> MemoryClass | None:
-        """The class that is asked for."""
-        return None if self.notes is None else "note" if self.notes else "turn"
+    kind: Kind = None
+    entity: Annotated[str | None, typer.Option(help="Entity that the memory mentions.")] = None
+    filter: Filter = field(default_factory=list)
+    newest_first: Annotated[bool, typer.Option("--newest-first", help="Newest first.")] = False
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What is to be changed of a memory."""
+    """New values of fields."""
 
-    text: Annotated[str | None, typer.Option(help="What it says from now on.")] = None
-    role: Annotated[str | None, typer.Option(help="Whose turn it is.")] = None
-    speaker: Annotated[str | None, typer.Option(help="Who said it.")] = None
-    at: Annotated[str | None, typer.Option(help="When it was said, as an ISO 8601 time.")] = None
-    note: Annotated[
-        bool | None, typer.Option("--note/--turn", help="Make it a standing note, or a turn.")
-    ] = None
-    valid_until: Annotated[str | None, typer.Option(help="Until when its fact holds.")] = None
+    text: Annotated[str | None, typer.Option(help="Text.")] = None
+    role: Role = None
+    author: Author = None
+    at: Annotated[str | None, typer.Option(help="Time in ISO 8601.")] = None
+    kind: Annotated[MemoryClass | None, typer.Option(help="turn or note.")] = None
+    valid_until: Annotated[str | None, typer.Option(help="ISO 8601 time until which the fact is true.")] = (
+        None
+    )
 
     def given(self) -> dict[str, Any]:
-        """What is given of it, as the engine takes it. Raises InvalidInput where that is nothing."""
-        named = ("text", "role", "speaker", "at", "valid_until")
-        told = {name: value for name in named if (value := getattr(self, name)) is not None}
-        if self.note is not None:
-            told["kind"] = "note" if self.note else "turn"
-        if not told:
-            raise InvalidInput("update", "say what is to change: --text, --role, ...")
-        return told
+        """Keyword arguments of the engine. Raises InvalidInput without any."""
+        told = {
+            "text": self.text, "role": self.role, "speaker": self.author, "at": self.at, "kind": self.kind,
+            "valid_until": self.valid_until,
+        }  # fmt: skip
+        given = {name: value for name, value in told.items() if value is not None}
+        if not given:
+            raise InvalidInput("update", "give at least one field: --text, --role, ...")
+        return given
 
 
 @dataclass(frozen=True, slots=True)
-class Condemned:
-    """Which memories are to go."""
+class Deleted:
+    """Which memories to delete."""
 
-    before: Annotated[str | None, typer.Option(help="Those said before this ISO 8601 time.")] = None
-    older_than: Annotated[float | None, typer.Option(help="Those said more than so many days ago.")] = None
-    everything: Annotated[bool, typer.Option("--all", help="All of the scope.")] = False
-    pinned: Annotated[bool, typer.Option("--pinned", help="Pinned ones, too.")] = False
+    before: Annotated[str | None, typer.Option(help="Memories before this ISO 8601 time.")] = None
+    older_than: Annotated[float | None, typer.Option(help="Memories older than this number of days.")] = None
+    everything: Annotated[bool, typer.Option("--all", help="All memories of the scope.")] = False
+    pinned: Annotated[bool, typer.Option("--pinned", help="Pinned memories as well.")] = False
 
     def what(self, ids: list[str]) -> MemorySelection:
         """As the engine takes it."""
@@ -112,54 +102,54 @@ class Condemned:
 
 @dataclass(frozen=True, slots=True)
 class Deleting:
-    """How they are to go."""
+    """How to delete."""
 
-    preview: Preview = False
+    dry_run: DryRun = False
     purge: Purge = False
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False
+    yes: Yes = False
 
 
-def history(
+def list_memories(
     common: Common,
-    whose: Whose,
+    whose: InScope,
     part: Part,
     *,
-    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Most memories to list.")] = 100,
-    after: Annotated[str | None, typer.Option(help="Go on after a page: its `next`.")] = None,
+    limit: PageLimit = 100,
+    after: After = None,
 ) -> None:
-    """List memories in the order in which they were said."""
+    """List memories by time."""
     with remembering(common) as session:
         page = session.engine.memories(
             scope=whose.scope(),
             collection=session.collection,
-            kind=part.kind(),
+            kind=part.kind,
             entity=part.entity,
-            where=parse_filters(part.where or []),
+            where=parse_filters(part.filter),
             after=after,
             limit=limit,
             newest_first=part.newest_first,
         )
     if page.memories or common.json:
         show(page, memories_picture(page.memories), as_json=common.json)
-    if page.next and not common.json:
-        note(f"there are more: --after {page.next}")
+    note_next(page.next, as_json=common.json)
     if not page.memories:
         if not common.json:
             note(NO_MEMORIES)
         raise typer.Exit(NOTHING)
 
 
-def show_memory(memory: Id, common: Common, whose: Whose) -> None:
-    """Show a memory with all that is known of it."""
+def get_memory(memory: Id, common: Common, whose: InScope) -> None:
+    """Show a memory with its metadata."""
     with remembering(common) as session:
         found = session.engine.memory(memory, scope=whose.scope(), collection=session.collection)
     show(found, _memory_picture(found), as_json=common.json)
 
 
-def versions(memory: Id, common: Common, whose: Whose) -> None:
-    """Show what a memory said before, oldest first, and what it says now."""
+def versions(memory: Id, common: Common, whose: InScope, *, limit: Limit = 100) -> None:
+    """List the versions of a memory, oldest first."""
     with remembering(common) as session:
-        found = session.engine.memory_versions(memory, scope=whose.scope(), collection=session.collection)
+        scope, collection = whose.scope(), session.collection
+        found = session.engine.memory_versions(memory, scope=scope, collection=collection)[-limit:]
     table = plain_table("known from", "until", "text")
     for each in found:
         until = "-" if each.known_until is None else f"{each.known_until:%Y-%m-%d %H:%M:%S}"
@@ -167,48 +157,47 @@ def versions(memory: Id, common: Common, whose: Whose) -> None:
     show(found, table, as_json=common.json)
 
 
-def update(memory: Id, common: Common, whose: Whose, changes: Changes) -> None:
-    """Change a memory; it keeps its id, and what it was is kept as a version."""
+def update(memory: Id, common: Common, whose: InScope, changes: Changes) -> None:
+    """Change a memory. The old version is kept."""
     _change(memory, common, whose, changes.given())
 
 
-def pin(
-    memory: Id,
-    common: Common,
-    whose: Whose,
-    *,
-    off: Annotated[bool, typer.Option("--off", help="Let it go like others again.")] = False,
-) -> None:
-    """Keep a memory whatever the retention says."""
-    _change(memory, common, whose, {"pinned": not off})
+def pin(memory: Id, common: Common, whose: InScope) -> None:
+    """Exclude a memory from retention."""
+    _change(memory, common, whose, {"pinned": True})
 
 
-def forget(
+def unpin(memory: Id, common: Common, whose: InScope) -> None:
+    """Include a memory in retention again."""
+    _change(memory, common, whose, {"pinned": False})
+
+
+def delete(
     common: Common,
-    whose: Whose,
-    condemned: Condemned,
+    whose: InScope,
+    chosen: Deleted,
     deleting: Deleting,
     *,
     ids: Annotated[list[str] | None, typer.Argument(metavar="[MEMORY]...", help="Ids of memories.")] = None,
 ) -> None:
     """Delete memories by id, by age, or all of a scope."""
-    what = condemned.what(ids or [])
+    what = chosen.what(ids or [])
     with remembering(common) as session:
-        receipt = _forget(session, whose, what, deleting)
+        receipt = _delete(session, whose, what, deleting)
     show(receipt, receipt_text(receipt), as_json=common.json)
     if not receipt.memories:
         raise typer.Exit(NOTHING)
 
 
-def conversations(common: Common, whose: Whose) -> None:
-    """List the conversations of a scope in numbers."""
+def conversations(common: Common, whose: InScope, *, limit: Limit = 100) -> None:
+    """List the conversations of a scope."""
     with remembering(common) as session:
-        found = session.engine.conversations(scope=whose.scope(), collection=session.collection)
-    show_found(found, _conversations_table(found), "there are no conversations", as_json=common.json)
+        found = session.engine.conversations(scope=whose.scope(), collection=session.collection)[:limit]
+    show_found(found, _conversations_table(found), "no conversations", as_json=common.json)
 
 
-def stats(common: Common, whose: Whose) -> None:
-    """Show a scope in numbers."""
+def stats(common: Common, whose: InScope) -> None:
+    """Show statistics of a scope."""
     with remembering(common) as session:
         found = session.engine.memory_stats(scope=whose.scope(), collection=session.collection)
     show(found, _stats_table(found), as_json=common.json)
@@ -216,17 +205,17 @@ def stats(common: Common, whose: Whose) -> None:
 
 def export(
     common: Common,
-    whose: Whose,
+    whose: InScope,
     *,
-    output: Annotated[Path, typer.Option("--output", "-o", help="File to write; - is stdout.")] = STANDARD,
+    output: Annotated[Path, typer.Option("--output", "-o", help="File to write; - is stdout.")] = STDIO,
 ) -> None:
-    """Write the memories of a scope as JSON lines, complete with times, versions and entities."""
+    """Export the memories of a scope as JSON Lines."""
     with remembering(common) as session, progress() as bars, ExitStack() as files:
         target = sys.stdout
-        if output != STANDARD:
+        if output != STDIO:
             target = files.enter_context(output.open("w", encoding="utf-8", newline="\n"))
         count = _export(session, whose.scope(), target, bars)
-    if output != STANDARD:
+    if output != STDIO:
         show({"memories": count, "file": output}, f"wrote {count:,} memories", as_json=common.json)
     if not count:
         note(NO_MEMORIES)
@@ -234,16 +223,16 @@ def export(
 
 
 def import_lines(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="An export; - is stdin.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Export file; - is stdin.")],
     common: Common,
-    whose: Whose,
+    whose: InScope,
 ) -> None:
-    """Take in an export, where it says, or into the scope that is named; again changes nothing."""
-    if file != STANDARD and not file.is_file():
-        raise InvalidInput("file", f"{str(file)!r} is no file")
-    scope = None if whose == Whose() else whose.scope()
+    """Import an export, into its scopes or the given scope."""
+    if file != STDIO and not file.is_file():
+        raise InvalidInput("file", f"{str(file)!r} is not a file")
+    scope = None if whose == InScope() else whose.scope()
     with remembering(common, new=True) as session, progress() as bars, ExitStack() as files:
-        source = sys.stdin.buffer if file == STANDARD else files.enter_context(file.open("rb"))
+        source = sys.stdin.buffer if file == STDIO else files.enter_context(file.open("rb"))
         done = session.engine.import_memories(
             _lines(source), collection=session.collection, scope=scope, progress=bars
         )
@@ -252,74 +241,69 @@ def import_lines(
         raise typer.Exit(NOTHING)
 
 
-def retain(
+def set_retention(
     common: Common,
-    whose: Whose,
+    whose: InScope,
     *,
-    days: Annotated[float | None, typer.Option(help="Delete turns that are older.")] = None,
-    most: Annotated[
-        int | None, typer.Option(help="Keep so many of the last turns of each conversation.")
-    ] = None,
-    off: Annotated[bool, typer.Option("--off", help="Let the scope have no retention any more.")] = False,
+    days: Annotated[float | None, typer.Option(help="Maximum age of turns in days.")] = None,
+    max_count: Annotated[int | None, typer.Option(help="Maximum number of turns per conversation.")] = None,
+    off: Annotated[bool, typer.Option("--off", help="Remove the retention rule.")] = False,
 ) -> None:
-    """Keep a retention for a scope, in place of the one that it has."""
-    if off is (days is not None or most is not None):
-        raise InvalidInput("retention", "give --days, --most or both, or --off")
-    retention = None if off else Retention(days, most)
+    """Set the retention rule of a scope."""
+    if off is (days is not None or max_count is not None):
+        raise InvalidInput("retention", "give --days, --max-count or both, or --off")
+    retention = None if off else Retention(days, max_count)
     with remembering(common, new=True) as session:
         session.engine.retain(retention, scope=whose.scope(), collection=session.collection)
     kept = {"scope": whose.scope(), "retention": retention}
-    show(kept, "no retention" if off else f"keeps {_bounds(Retention(days, most))}", as_json=common.json)
+    show(
+        kept,
+        "no retention rule" if off else f"keeps {_bounds(Retention(days, max_count))}",
+        as_json=common.json,
+    )
 
 
-def list_retentions(common: Common) -> None:
-    """List the retentions of the collection, with when each was last carried out."""
+def list_retentions(common: Common, *, limit: Limit = 100) -> None:
+    """List retention rules with their last runs."""
     with remembering(common) as session:
-        found = session.engine.retentions(collection=session.collection)
-    show_found(found, _retentions_table(found), "there are no retentions", as_json=common.json)
+        found = session.engine.retentions(collection=session.collection)[:limit]
+    show_found(found, _retentions_table(found), "no retention rules", as_json=common.json)
 
 
 def apply_retention(
     common: Common,
-    whose: Whose,
+    whose: InScope,
     *,
-    preview: Preview = False,
-    every: Annotated[
-        bool, typer.Option("--all", help="All retentions of the collection, whatever the scope.")
-    ] = False,
-    job: Annotated[
-        bool, typer.Option("--job", help="Have all be carried out by a job of the server.")
-    ] = False,
+    dry_run: DryRun = False,
+    every: Annotated[bool, typer.Option("--all", help="All rules of the collection.")] = False,
+    job: Annotated[bool, typer.Option("--job", help="Apply all rules in a background job.")] = False,
 ) -> None:
-    """Carry out the retention of a scope now, or all of the collection."""
+    """Apply the retention rule of a scope now."""
     with remembering(common) as session:
         if job:
             started = session.engine.start_retention(collection=session.collection)
             show(started, f"job {started.id}", as_json=common.json)
             return
         receipt = session.engine.apply_retention(
-            collection=session.collection, scope=None if every else whose.scope(), preview=preview
+            collection=session.collection, scope=None if every else whose.scope(), preview=dry_run
         )
     show(receipt, receipt_text(receipt), as_json=common.json)
 
 
-def _forget(session: Session, whose: Whose, what: MemorySelection, deleting: Deleting) -> MemoryReceipt:
-    """Delete after a question, unless it is answered already or there is nothing to ask."""
+def _delete(session: Session, whose: InScope, what: MemorySelection, deleting: Deleting) -> MemoryReceipt:
+    """Delete once confirmed; without memories to delete there is no prompt."""
     engine, place = session.engine, session.collection
     scope = whose.scope()
-    if deleting.preview or not deleting.yes:
+    if deleting.dry_run or not deleting.yes:
         would = engine.forget(what, scope=scope, collection=place, preview=True)
-        noun = "memory" if would.memories == 1 else "memories"
-        asked = f"Delete {would.memories:,} {noun} of {scope_name(scope)}?"
-        if deleting.preview or not would.memories:
+        if deleting.dry_run or not would.memories:
             return would
-        if not typer.confirm(asked, err=True):
-            note("nothing was deleted")
-            raise typer.Exit(FAILED)
+        noun = "memory" if would.memories == 1 else "memories"
+        confirm(f"Delete {would.memories:,} {noun} of {scope_name(scope)}?", yes=False)
     return engine.forget(what, scope=scope, collection=place, purge=deleting.purge)
 
 
-def _change(memory: str, common: Common, whose: Whose, changes: dict[str, Any]) -> None:
+def _change(memory: str, common: Common, whose: InScope, changes: dict[str, Any]) -> None:
     with remembering(common) as session:
         written = session.engine.update_memory(
             memory, scope=whose.scope(), collection=session.collection, **changes
@@ -334,17 +318,17 @@ def _memory_picture(memory: Memory) -> RenderableType:
     told = {
         "id": memory.id,
         "key": document.key,
-        "of": scope_name(memory.scope),
-        "class": memory.kind + (", pinned" if memory.pinned else ""),
-        "said": said_at(memory),
+        "scope": scope_name(memory.scope),
+        "kind": memory.kind + (", pinned" if memory.pinned else ""),
+        "time": said_at(memory),
         "role": document.role,
-        "speaker": document.author,
+        "author": document.author,
         "known from": f"{memory.known_from:%Y-%m-%d %H:%M:%S}",
         "fact": None if memory.fact is None else _fact_line(memory.fact),
         "valid": _valid(memory),
         "ended by": memory.closed_by,
         "ended": ", ".join(memory.closes),
-        "nearly the same": ", ".join(memory.near),
+        "near duplicates": ", ".join(memory.near),
         "entities": ", ".join(memory.entities),
         "metadata": json.dumps(plain(memory.metadata), ensure_ascii=False) if memory.metadata else None,
     }
@@ -425,7 +409,7 @@ def _stats_table(found: MemoryStats) -> RenderableType:
 
 
 def _retentions_table(found: Iterable[RetentionRule]) -> RenderableType:
-    table = plain_table("whose", "keeps", "last carried out")
+    table = plain_table("scope", "keeps", "last run")
     for each in found:
         ran = "-" if each.ran is None else f"{each.ran:%Y-%m-%d %H:%M:%S}"
         table.add_row(cell(scope_name(each.scope)), _bounds(each.retention), ran)

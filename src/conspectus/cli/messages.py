@@ -1,7 +1,6 @@
-"""messages: channels, what was said in them, and what a question in one needs."""
+"""messages: the messages of channels, threads, and context for a query in a channel."""
 
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +8,17 @@ import typer
 from rich.console import Group, RenderableType
 
 from conspectus.cli.errors import NOTHING
-from conspectus.cli.options import Common
+from conspectus.cli.options import (
+    Common,
+    Instant,
+    Limit,
+    MaxTokens,
+    MinSimilarity,
+    PageLimit,
+    Query,
+    Wait,
+    instant,
+)
 from conspectus.cli.output import cell, dump, note, plain_table, progress, show, write
 from conspectus.cli.search import require_shown
 from conspectus.cli.session import Session, opened
@@ -25,72 +34,75 @@ from conspectus.model.channels import (
     NewMessage,
 )
 from conspectus.model.records import Document
-from conspectus.text.times import parse_instant
 
 TEXT = 200
 Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="Name or id of a channel.")]
-Key = Annotated[str, typer.Argument(metavar="KEY", help="The platform's id of a message.")]
+Key = Annotated[str, typer.Argument(metavar="KEY", help="Key of a message on its platform.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What may be found, and how much of it."""
+    """What a window may hold."""
 
-    tokens: Annotated[int, typer.Option(min=0, help="Most tokens, counted with o200k_base.")] = 4_000
-    related: Annotated[
-        bool, typer.Option("--related", help="Ask other channels about the same thing, too.")
-    ] = False
-    min_score: Annotated[float | None, typer.Option(help="Least raw similarity, 0 to 1.")] = None
-    at: Annotated[str | None, typer.Option(help="When it is asked, as an ISO 8601 time with a zone.")] = None
+    max_tokens: MaxTokens = 4_000
+    related: Annotated[bool, typer.Option("--related", help="Include related channels.")] = False
+    min_similarity: MinSimilarity = None
+    at: Instant = None
 
 
 def import_archive(
-    path: Annotated[Path, typer.Argument(metavar="ARCHIVE", help="The export: a file or a folder.")],
+    path: Annotated[Path, typer.Argument(metavar="ARCHIVE", help="Export: a file or a folder.")],
     common: Common,
     *,
     kind: Annotated[
-        str | None, typer.Option(help="slack, discord, irc or jsonl; without it the content tells.")
+        str | None, typer.Option(help="slack, discord, irc or jsonl (default: by content).")
     ] = None,
-    link: Annotated[
-        bool, typer.Option("--link/--no-link", help="Find what messages answer where nobody says.")
+    infer_replies: Annotated[
+        bool,
+        typer.Option(
+            "--infer-replies/--no-infer-replies", help="Infer replies if the platform has no threads."
+        ),
     ] = True,
-    wait: Annotated[
-        bool, typer.Option("--wait/--no-wait", help="Return when all is found by meaning too.")
-    ] = True,
+    wait: Wait = True,
 ) -> None:
-    """Take in an export of Slack, Discord or IRC, or messages as JSON lines; again changes nothing."""
+    """Import messages from Slack, Discord, IRC or JSON Lines."""
     with opened(common, new=True) as session, progress() as bars:
         report = session.engine.import_chat(
-            path, kind=_kind(kind), collection=session.collection, link=link, wait=wait, progress=bars
+            path,
+            kind=_kind(kind),
+            collection=session.collection,
+            link=infer_replies,
+            wait=wait,
+            progress=bars,
         )
     for notice in report.notices if not common.json else ():
         note(notice)
     show(report, _report_table(report), as_json=common.json)
 
 
-def send(
+def add(
     channel: Channel,
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What is said.")],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="Text of the message.")],
     common: Common,
     *,
-    author: Annotated[str | None, typer.Option(help="Who says it.")] = None,
-    key: Annotated[str | None, typer.Option(help="Its id; one that is there already is changed.")] = None,
-    reply_to: Annotated[str | None, typer.Option(help="The id of the message that it answers.")] = None,
+    author: Annotated[str | None, typer.Option(help="Author.")] = None,
+    key: Annotated[str | None, typer.Option(help="Key. A message with this key is replaced.")] = None,
+    reply_to: Annotated[str | None, typer.Option(help="Key of the message it replies to.")] = None,
 ) -> None:
-    """Store one message; it is found at once by its words, and by its meaning when this returns."""
+    """Add a message to a channel."""
     message = NewMessage(text, key=key, author=author, reply_to=reply_to)
     with opened(common, new=True) as session:
         [written] = session.engine.post(message, channel=channel, collection=session.collection, wait=True)
     show(written, f"{written.outcome} {written.id}", as_json=common.json)
 
 
-def latest(
+def list_messages(
     channel: Channel,
     common: Common,
     *,
-    limit: Annotated[int, typer.Option(min=1, max=1000, help="Most messages to show.")] = 20,
+    limit: PageLimit = 20,
 ) -> None:
-    """Show what was said last in a channel, oldest first."""
+    """List the latest messages of a channel, oldest first."""
     with opened(common) as session:
         said = session.engine.latest(channel=channel, collection=session.collection, limit=limit)
     show(said, _said_table(said), as_json=common.json)
@@ -98,23 +110,23 @@ def latest(
         raise typer.Exit(NOTHING)
 
 
-def chain(
+def thread(
     channel: Channel,
     key: Key,
     common: Common,
     *,
-    limit: Annotated[int, typer.Option(min=1, help="Most messages to show.")] = 20,
+    limit: Limit = 20,
 ) -> None:
-    """Show a message with what it answers, up to the root, and with what follows from it."""
+    """Show the thread of a message."""
     with opened(common) as session:
         found = session.engine.chain(_message(session, channel, key).id, limit=limit)
     show(found, _said_table(found.messages), as_json=common.json)
     if found.left_out and not common.json:
-        note(f"{found.left_out} more messages of the thread are not shown")
+        note(f"{found.left_out} more messages in the thread; use --limit")
 
 
 def delete(channel: Channel, key: Key, common: Common) -> None:
-    """Delete a message; what others answered stays."""
+    """Delete a message. Replies to it stay."""
     with opened(common) as session:
         receipt = session.engine.delete(_message(session, channel, key).id)
     show(receipt, f"deleted {receipt.documents} messages", as_json=common.json)
@@ -122,25 +134,25 @@ def delete(channel: Channel, key: Key, common: Common) -> None:
 
 def context(
     channel: Channel,
-    prompt: Annotated[str, typer.Argument(metavar="PROMPT", help="The question asked there.")],
+    query: Query,
     common: Common,
     wanted: Wanted,
 ) -> None:
-    """Print the messages that matter to a question asked in a channel, in their threads."""
+    """Print the context window for a query in a channel."""
     with opened(common) as session:
         question = ChannelQuery(
-            prompt,
+            query,
             channel,
             session.collection,
-            at=_instant(wanted.at),
+            at=instant(wanted.at),
             related=wanted.related,
-            floor=wanted.min_score,
+            floor=wanted.min_similarity,
         )
         window = session.engine.channel_window
-        found = window(question, wanted.tokens)
+        found = window(question, wanted.max_tokens)
         if found.window.outcome == "found":
             require_shown(
-                wanted.tokens, lambda most: window(question, most).tokens > 0, shown=found.tokens > 0
+                wanted.max_tokens, lambda most: window(question, most).tokens > 0, shown=found.tokens > 0
             )
     if common.json:
         dump(found)
@@ -158,17 +170,13 @@ def _message(session: Session, channel: str, key: str) -> Document:
     return session.engine.find_document(key, source=channel, collection=session.collection)
 
 
-def _instant(text: str | None) -> datetime | None:
-    return None if text is None else parse_instant(text)
-
-
 def _kind(name: str | None) -> ArchiveKind | None:
     for kind in ARCHIVE_KINDS:
         if kind == name:
             return kind
     if name is None:
         return None
-    raise InvalidInput("kind", f"{name!r} is none; there are {', '.join(ARCHIVE_KINDS)}")
+    raise InvalidInput("kind", f"unknown kind {name!r}; expected one of: {', '.join(ARCHIVE_KINDS)}")
 
 
 def _report_table(report: ImportReport) -> RenderableType:
@@ -180,7 +188,7 @@ def _report_table(report: ImportReport) -> RenderableType:
 
 
 def _said_table(said: list[ChannelMessage] | tuple[ChannelMessage, ...]) -> RenderableType:
-    table = plain_table("time", "author", "key", "answers", "text")
+    table = plain_table("time", "author", "key", "replies to", "text")
     for each in said:
         document = each.document
         when = f"{document.occurred.start:%Y-%m-%d %H:%M:%S}" if document.occurred else "-"

@@ -1,9 +1,10 @@
-"""Options that several commands share, as dataclasses that are spread over the commands' signatures."""
+"""Options that several commands share. Dataclasses are spread over the signatures of commands."""
 
 import inspect
 from collections.abc import Callable
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from typing import Annotated, Any, get_type_hints
+from datetime import datetime
+from typing import Annotated, Any, Literal, get_type_hints
 
 import typer
 
@@ -13,111 +14,127 @@ from conspectus.model.graph import GraphExpansion
 from conspectus.model.query import QueryContext
 from conspectus.text.times import parse_instant
 
-WHERE_HELP = (
-    "Only documents that match: field=value (kind, source, author, role, thread, metadata.KEY, ...), "
-    "occurred=START..END, or a JSON filter. May be repeated; all must match."
-)
-COLLECTION = (
-    "Collection. Default: CONSPECTUS_DEFAULT_COLLECTION, else 'default' (tasks: 'tasks', memory: 'memory')."
-)
+Query = Annotated[str, typer.Argument(metavar="QUERY", help="Text to search for.")]
+MaxTokens = Annotated[int, typer.Option(min=0, help="Maximum number of tokens.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", min=1, help="Maximum number of results.")]
+PageLimit = Annotated[int, typer.Option("--limit", "-n", min=1, max=1_000, help="Maximum number of results.")]
+After = Annotated[str | None, typer.Option(help="Cursor of the next page.")]
+Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until embeddings are computed.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation prompt.")]
+Purge = Annotated[bool, typer.Option("--purge", help="Wait until the text is erased from disk.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted. Delete nothing.")]
+MinSimilarity = Annotated[float | None, typer.Option(help="Minimum cosine similarity (0 to 1).")]
+Tokenizer = Annotated[str, typer.Option(help="o200k_base, cl100k_base, hf:PATH or an estimator.")]
+Format = Annotated[
+    Literal["text", "xml", "json", "messages", "guarded"], typer.Option("--format", help="Output format.")
+]
+Instant = Annotated[str | None, typer.Option(help="Time of the query in ISO 8601 (default: now).")]
+AsOf = Annotated[str | None, typer.Option(help="Use the state known at this ISO 8601 time (default: now).")]
+Source = Annotated[str | None, typer.Option(help="Source to add to.")]
+Filter = Annotated[
+    list[str],
+    typer.Option(
+        "--filter",
+        help="Condition on documents: field=value (kind, source, author, role, thread, metadata.KEY, ...), "
+        "occurred=START..END, or a JSON filter. Repeatable; all must match.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """Where to look, and in which form to answer; may also stand before the command."""
+    """Where the data are, and the output format. These options may also precede the command."""
 
-    data: Annotated[
+    data_dir: Annotated[
         str | None,
         typer.Option(
-            help="Folder of the data, or the postgresql:// URL of a database. "
-            "Default: CONSPECTUS_PATH, else ./conspectus-data."
+            help="Data directory, or the postgresql:// URL of a database "
+            "(default: CONSPECTUS_PATH, else ./conspectus-data)."
         ),
     ] = None
-    collection: Annotated[str | None, typer.Option(help=COLLECTION)] = None
-    json: Annotated[bool, typer.Option("--json", help="Answer with one JSON document on stdout.")] = False
-    url: Annotated[
-        str | None, typer.Option(help="Server to ask instead of a folder. Default: CONSPECTUS_URL.")
+    collection: Annotated[
+        str | None,
+        typer.Option(
+            help="Collection (default: CONSPECTUS_DEFAULT_COLLECTION, else 'default'; "
+            "'tasks' for tasks and 'memory' for memories)."
+        ),
     ] = None
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")] = False
+    url: Annotated[str | None, typer.Option(help="URL of a Conspectus server (default: CONSPECTUS_URL).")] = (
+        None
+    )
 
     def within(self, outer: object) -> "Common":
-        """These options, completed by those that stood before the command."""
+        """These options, completed by those that precede the command."""
         if not isinstance(outer, Common):
             return self
-        place = outer if self.data is None and self.url is None else self
-        return Common(place.data, self.collection or outer.collection, self.json or outer.json, place.url)
+        place = outer if self.data_dir is None and self.url is None else self
+        return Common(place.data_dir, self.collection or outer.collection, self.json or outer.json, place.url)
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which documents."""
+    """A set of documents."""
 
-    where: Annotated[list[str], typer.Option(help=WHERE_HELP)] = field(default_factory=list)
-    source: Annotated[str | None, typer.Option(help="Only documents of this source (its name or path).")] = (
-        None
-    )
+    filter: Filter = field(default_factory=list)
+    source: Annotated[str | None, typer.Option(help="Name or path of a source.")] = None
 
 
 @dataclass(frozen=True, slots=True)
-class Looking(Selection):
-    """What may be found."""
+class Searched(Selection):
+    """What a search may return."""
 
-    floor: Annotated[
-        float | None, typer.Option(help="Leave out what is less similar than this (cosine, 0 to 1).")
-    ] = None
+    min_similarity: MinSimilarity = None
 
 
 @dataclass(frozen=True, slots=True)
-class Situated(Looking):
-    """What may be found, and where and when the question is asked."""
+class Situated(Searched):
+    """The same, and where and when the query is asked."""
 
-    channel: Annotated[str | None, typer.Option(help="The channel it is asked in (its name or id).")] = None
-    thread: Annotated[str | None, typer.Option(help="The thread of the channel it is asked in.")] = None
-    at: Annotated[str | None, typer.Option(help="When it is asked, as an ISO 8601 time. Default: now.")] = (
-        None
-    )
-    profile: Annotated[
-        str | None, typer.Option(help="How parts of scores are weighed: default or multiplicative.")
-    ] = None
+    channel: Annotated[str | None, typer.Option(help="Channel of the query (name or id).")] = None
+    thread: Annotated[str | None, typer.Option(help="Thread of the query in the channel.")] = None
+    at: Instant = None
+    profile: Annotated[str | None, typer.Option(help="Score profile: default or multiplicative.")] = None
 
     def situation(self) -> QueryContext | None:
-        """None where no option says anything."""
+        """None without any of these options."""
         if (self.channel, self.thread, self.at, self.profile) == (None,) * 4:
             return None
-        at = None if self.at is None else parse_instant(self.at)
-        return QueryContext(self.channel, self.thread, at, self.profile or QueryContext().profile)
+        return QueryContext(
+            self.channel, self.thread, instant(self.at), self.profile or QueryContext().profile
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Connected(Situated):
-    """The same, with what names and graphs have to do with it, and as of when it is answered."""
+    """The same, and how the graph takes part."""
 
-    graph: Annotated[
-        bool, typer.Option("--graph", help="Let the names in passages, and graphs, have a say.")
-    ] = False
+    graph: Annotated[bool, typer.Option("--graph", help="Include graph retrieval.")] = False
     alpha: Annotated[
-        float | None, typer.Option(help="Weight of the graph, 0 to 1, with --graph. Default: 0.5.")
+        float | None, typer.Option(help="Weight of the graph, 0 to 1; needs --graph (default: 0.5).")
     ] = None
-    hops: Annotated[
-        int | None, typer.Option(help="How far the graph is walked, with --graph. Default: 2.")
-    ] = None
-    as_of: Annotated[
-        str | None, typer.Option(help="Answer with what was known at this ISO 8601 time. Default: now.")
-    ] = None
+    hops: Annotated[int | None, typer.Option(help="Number of graph hops; needs --graph (default: 2).")] = None
+    as_of: AsOf = None
 
     def fields(self) -> dict[str, Any]:
-        """The parts of a query that are named. Raises InvalidInput."""
+        """Keyword arguments of the engine. Raises InvalidInput."""
         usual = GraphExpansion()
         if not self.graph and (self.alpha, self.hops) != (None, None):
-            raise InvalidInput("hops" if self.alpha is None else "alpha", "needs --graph too")
+            raise InvalidInput("hops" if self.alpha is None else "alpha", "needs --graph")
         alpha = usual.alpha if self.alpha is None else self.alpha
         ask = GraphExpansion(alpha, usual.hops if self.hops is None else self.hops) if self.graph else None
-        return {"graph": ask, "as_of": None if self.as_of is None else parse_instant(self.as_of)}
+        return {"graph": ask, "as_of": instant(self.as_of)}
+
+
+def instant(text: str | None) -> datetime | None:
+    """The time that is given, if any. Raises InvalidInput."""
+    return None if text is None else parse_instant(text)
 
 
 def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with each option of its dataclass parameters as a parameter of its own, as Typer reads it.
+    """The command with each field of its dataclass parameters as a parameter of its own, for Typer.
 
-    Errors that Conspectus raises on purpose end it with a message and an exit code.
+    A ConspectusError ends it with a message and an exit code.
     """
     hints = get_type_hints(command, include_extras=True)
     bundles = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}

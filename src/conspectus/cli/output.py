@@ -107,7 +107,7 @@ def plain_table(*columns: str) -> Table:
 
 
 def similarity_table(figures: Mapping[str, Similarity]) -> RenderableType:
-    """Similarities of related and of unrelated texts: 5th, 50th and 95th percentile."""
+    """Similarities of related and unrelated texts: 5th, 50th and 95th percentile."""
     table = plain_table("similarity", "related", "unrelated")
     for name, each in figures.items():
         table.add_row(cell(name), _percentiles(each.related), _percentiles(each.unrelated))

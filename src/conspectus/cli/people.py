@@ -9,174 +9,174 @@ import typer
 from rich.console import RenderableType
 from rich.table import Table
 
-from conspectus.cli.errors import FAILED, NOTHING
-from conspectus.cli.options import Common
+from conspectus.cli.errors import NOTHING, confirm
+from conspectus.cli.options import Common, Limit, Yes, instant
 from conspectus.cli.output import cell, note, show
 from conspectus.cli.session import Session, opened
 from conspectus.errors import InvalidInput
 from conspectus.model.access import SCOPES, Grant, Key, NewKey, Principal, Role, Scope, User
-from conspectus.text.times import parse_instant
 
 OWNER = "owner"
 UserName = Annotated[str, typer.Argument(metavar="USER", help="Name or id of a user.")]
 GroupName = Annotated[str, typer.Argument(metavar="GROUP", help="Name or id of a group.")]
 KeyName = Annotated[str, typer.Argument(metavar="KEY", help="Id of a key.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-Part = Annotated[str | None, typer.Option(help="Only for this source of the collection (name or id).")]
+Part = Annotated[str | None, typer.Option(help="Source of the collection (name or id).")]
 
 
 @dataclass(frozen=True, slots=True)
-class Whom:
+class Recipient:
     """A user or a group."""
 
-    user: Annotated[str | None, typer.Option(help="A user, by name or id.")] = None
-    group: Annotated[str | None, typer.Option(help="A group, by name or id.")] = None
+    user: Annotated[str | None, typer.Option(help="User (name or id).")] = None
+    group: Annotated[str | None, typer.Option(help="Group (name or id).")] = None
 
     def grantee(self) -> Principal:
-        """The one that was named. Raises InvalidInput unless it is exactly one."""
+        """The user or the group. Raises InvalidInput unless exactly one is given."""
         if (self.user is None) == (self.group is None):
-            raise InvalidInput("grantee", "say whom: --user or --group")
+            raise InvalidInput("grantee", "give either --user or --group")
         return Principal("user", self.user) if self.user is not None else Principal("group", self.group or "")
 
 
-def list_users(common: Common) -> None:
-    """Show all users."""
+def list_users(common: Common, *, limit: Limit = 100) -> None:
+    """List users."""
     with opened(common) as session:
-        found = session.engine.users()
+        found = session.engine.users()[:limit]
     show(found, _users_table(found), as_json=common.json)
 
 
-def add_user(name: Annotated[str, typer.Argument(help="The new user's name.")], common: Common) -> None:
-    """Make a user, who can come in once there is a key."""
+def add_user(name: Annotated[str, typer.Argument(help="Name of the user.")], common: Common) -> None:
+    """Create a user."""
     with opened(common) as session:
         made = session.engine.create_user(name)
-    show(made, cell(f"made the user {name}; `keys add {name}` lets it in"), as_json=common.json)
+    show(
+        made,
+        cell(f"Created user {name}. Create a key with: conspectus keys create {name}"),
+        as_json=common.json,
+    )
 
 
 def disable_user(user: UserName, common: Common) -> None:
-    """Shut a user out from its next request on; it keeps what it has."""
+    """Disable a user. Their data is kept."""
     with opened(common) as session:
         found = session.engine.disable_user(user)
-    show(found, cell(f"{found.name} is shut out"), as_json=common.json)
+    show(found, cell(f"disabled the user {found.name}"), as_json=common.json)
 
 
 def enable_user(user: UserName, common: Common) -> None:
-    """Let a disabled user in again."""
+    """Enable a user."""
     with opened(common) as session:
         found = session.engine.disable_user(user, disabled=False)
-    show(found, cell(f"{found.name} may come in"), as_json=common.json)
+    show(found, cell(f"enabled the user {found.name}"), as_json=common.json)
 
 
 def delete_user(
     user: UserName,
     common: Common,
     *,
-    heir: Annotated[str | None, typer.Option(help="The user that gets its collections and jobs.")] = None,
+    transfer_to: Annotated[
+        str | None, typer.Option(help="User who receives the collections and jobs.")
+    ] = None,
     yes: Yes = False,
 ) -> None:
-    """Delete a user with its keys and what it was granted."""
+    """Delete a user with their keys and grants."""
     with opened(common) as session:
         found = session.engine.find_user(user)
-        if not yes and not typer.confirm(f"Delete the user {found.name}?", err=True):
-            note("nothing was deleted")
-            raise typer.Exit(FAILED)
-        session.engine.delete_user(found.id, heir=heir)
+        confirm(f"Delete the user {found.name}?", yes=yes)
+        session.engine.delete_user(found.id, heir=transfer_to)
     show({"deleted": found}, cell(f"deleted the user {found.name}"), as_json=common.json)
 
 
-def list_groups(common: Common) -> None:
-    """Show all groups."""
+def list_groups(common: Common, *, limit: Limit = 100) -> None:
+    """List groups."""
     with opened(common) as session:
-        found = session.engine.groups()
+        found = session.engine.groups()[:limit]
     rows = ((each.id, each.name, _when(each.created)) for each in found)
     show(found, _rows_table(("id", "name", "created"), rows), as_json=common.json)
 
 
-def add_group(name: Annotated[str, typer.Argument(help="The new group's name.")], common: Common) -> None:
-    """Make a group, to which roles can be granted together."""
+def add_group(name: Annotated[str, typer.Argument(help="Name of the group.")], common: Common) -> None:
+    """Create a group of users."""
     with opened(common) as session:
         made = session.engine.create_group(name)
-    show(made, cell(f"made the group {name}"), as_json=common.json)
+    show(made, cell(f"created the group {name}"), as_json=common.json)
 
 
 def delete_group(group: GroupName, common: Common) -> None:
-    """Delete a group with what it was granted; its members stay."""
+    """Delete a group with its grants. Its members stay."""
     with opened(common) as session:
         session.engine.delete_group(group)
     show({"deleted": group}, cell(f"deleted the group {group}"), as_json=common.json)
 
 
-def members(group: GroupName, common: Common) -> None:
-    """Show who is in a group."""
+def members(group: GroupName, common: Common, *, limit: Limit = 100) -> None:
+    """List the members of a group."""
     with opened(common) as session:
-        found = session.engine.members(group)
+        found = session.engine.members(group)[:limit]
     show(found, _users_table(found), as_json=common.json)
 
 
-def join(group: GroupName, user: UserName, common: Common) -> None:
-    """Put a user into a group."""
+def add_member(group: GroupName, user: UserName, common: Common) -> None:
+    """Add a user to a group."""
     with opened(common) as session:
         session.engine.join(group, user)
-    show({"group": group, "user": user}, cell(f"{user} is in {group}"), as_json=common.json)
+    show({"group": group, "user": user}, cell(f"added {user} to {group}"), as_json=common.json)
 
 
-def leave(group: GroupName, user: UserName, common: Common) -> None:
-    """Take a user out of a group."""
+def remove_member(group: GroupName, user: UserName, common: Common) -> None:
+    """Remove a user from a group."""
     with opened(common) as session:
         session.engine.leave(group, user)
-    show({"group": group, "user": user}, cell(f"{user} is not in {group}"), as_json=common.json)
+    show({"group": group, "user": user}, cell(f"removed {user} from {group}"), as_json=common.json)
 
 
 def list_keys(
     common: Common,
     *,
-    user: Annotated[
-        str, typer.Argument(metavar="[USER]", help="Name or id of a user; without it all.")
-    ] = "*",
+    user: Annotated[str, typer.Argument(metavar="[USER]", help="Name or id of a user (default: all).")] = "*",
+    limit: Limit = 100,
 ) -> None:
-    """Show the keys of a user or of all, without their secrets."""
+    """List API keys without their secrets."""
     with opened(common) as session:
-        found = session.engine.keys(user)
+        found = session.engine.keys(user)[:limit]
         names = _names(session)
     show(found, _keys_table(found, names), as_json=common.json)
 
 
-def add_key(
+def create_key(
     common: Common,
     *,
-    user: Annotated[str, typer.Argument(help="Name or id of a user; without it the owner.")] = OWNER,
-    label: Annotated[str, typer.Option(help="What the key is for.")] = "",
+    user: Annotated[str, typer.Argument(help="Name or id of a user (default: the owner).")] = OWNER,
+    label: Annotated[str, typer.Option(help="Label.")] = "",
     scopes: Annotated[
-        list[str] | None, typer.Option("--scope", help="read, write or admin; may be repeated. Default: all.")
+        list[str] | None, typer.Option("--scope", help="read, write or admin; repeatable (default: all).")
     ] = None,
-    expires: Annotated[str | None, typer.Option(help="When it ends: an ISO 8601 time.")] = None,
+    expires: Annotated[str | None, typer.Option(help="Expiry as an ISO 8601 time (default: never).")] = None,
 ) -> None:
-    """Make a key and show its secret, once."""
+    """Create an API key. Its secret is shown once."""
     chosen = SCOPES if scopes is None else tuple(_scope(each) for each in scopes)
-    ends = None if expires is None else parse_instant(expires)
     with opened(common, new=user == OWNER) as session:
-        made = session.engine.create_key(user, label=label, scopes=chosen, expires=ends)
+        made = session.engine.create_key(user, label=label, scopes=chosen, expires=instant(expires))
     _show_once(made, common)
 
 
 def revoke_key(key: KeyName, common: Common) -> None:
-    """End a key's validity for the very next request."""
+    """Revoke an API key."""
     with opened(common) as session:
         ended = session.engine.revoke_key(key)
     show(ended, cell(f"revoked the key {key}"), as_json=common.json)
 
 
 def rotate_key(key: KeyName, common: Common) -> None:
-    """Replace a key by a new one with the same scopes and expiry, and show its secret, once."""
+    """Replace an API key. The new secret is shown once."""
     with opened(common) as session:
         made = session.engine.rotate_key(key)
     _show_once(made, common)
 
 
-def list_grants(common: Common, *, source: Part = None) -> None:
-    """Show who has which role on the collection and its sources."""
+def list_grants(common: Common, *, source: Part = None, limit: Limit = 100) -> None:
+    """List the roles on the collection and its sources."""
     with opened(common) as session:
-        found = session.engine.grants(session.collection, source=source)
+        found = session.engine.grants(session.collection, source=source)[:limit]
         names = _names(session)
         parts = {str(each.id): each.name for each in session.engine.sources(collection=session.collection)}
     rows = (
@@ -189,33 +189,33 @@ def list_grants(common: Common, *, source: Part = None) -> None:
 def add_grant(
     role: Annotated[Role, typer.Argument(help="viewer, editor, manager or owner.")],
     common: Common,
-    whom: Whom,
+    to: Recipient,
     *,
     source: Part = None,
 ) -> None:
-    """Give a user or a group a role, in place of the one it had there."""
+    """Grant a role to a user or a group."""
     with opened(common) as session:
-        given = session.engine.grant(session.collection, whom.grantee(), role, source=source)
-    show(given, cell(f"{whom.user or whom.group} is {role} now"), as_json=common.json)
+        given = session.engine.grant(session.collection, to.grantee(), role, source=source)
+    show(given, cell(f"{to.user or to.group} has the role {role}"), as_json=common.json)
 
 
-def remove_grant(common: Common, whom: Whom, *, source: Part = None) -> None:
-    """Take a user's or a group's role away for the very next request."""
+def remove_grant(common: Common, to: Recipient, *, source: Part = None) -> None:
+    """Revoke the role of a user or a group."""
     with opened(common) as session:
-        found = session.engine.revoke(session.collection, whom.grantee(), source=source)
-    show({"revoked": found}, "taken away" if found else "there was none", as_json=common.json)
+        found = session.engine.revoke(session.collection, to.grantee(), source=source)
+    show({"revoked": found}, "Revoked." if found else "No such grant.", as_json=common.json)
     if not found:
         raise typer.Exit(NOTHING)
 
 
 def _show_once(made: NewKey, common: Common) -> None:
     if not common.json:
-        note(f"key {made.key.id}: keep the secret, it is shown only now")
+        note(f"key {made.key.id}: store the secret now; it is not shown again")
     show(made, made.secret, as_json=common.json)
 
 
 def _names(session: Session) -> dict[str, str]:
-    """What users and groups are called, by id."""
+    """Names of users and groups by id."""
     users = {str(each.id): each.name for each in session.engine.users()}
     return users | {str(each.id): each.name for each in session.engine.groups()}
 
@@ -258,7 +258,7 @@ def _part(grant: Grant, parts: dict[str, str]) -> str:
 def _scope(name: str) -> Scope:
     found: dict[str, Scope] = {each: each for each in get_args(Scope)}
     if name not in found:
-        raise InvalidInput("scope", f"must be one of {', '.join(SCOPES)}")
+        raise InvalidInput("scope", f"unknown scope {name!r}; expected one of: {', '.join(SCOPES)}")
     return found[name]
 
 

@@ -3,30 +3,28 @@
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 from rich.console import Group, RenderableType
+from rich.padding import Padding
 from rich.text import Text
 
 from conspectus.cli.errors import NOTHING
-from conspectus.cli.options import Common, Connected
+from conspectus.cli.options import Common, Connected, Format, Limit, MaxTokens, Query, Tokenizer
 from conspectus.cli.output import cell, dump, note, plain_table, show, write
 from conspectus.cli.session import opened
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import is_uuid
 from conspectus.model.query import EVERYWHERE, Budget
-from conspectus.model.results import ContextWindow, Hit, Retrieval
+from conspectus.model.results import ContextWindow, Hit, QueryTerms, Retrieval
 from conspectus.text.analyzer import analyzer_for
-from conspectus.text.sentences import sentences
+from conspectus.window.focus import Focus, run_around_best
 
-Question = Annotated[str, typer.Argument(help="The question.")]
-Tokens = Annotated[int, typer.Option(min=0, help="The budget, from which --system and --answer are paid.")]
-Tokenizer = Annotated[str, typer.Option(help="Who counts: o200k_base, cl100k_base, hf:PATH or an estimator.")]
-MOST_TRIED = 1 << 17
-BAR = 10
 SHOWN = 240
 EIGHTHS = " ▏▎▍▌▋▊▉"
+BAR = 10
+MOST_TRIED = 1 << 17
 FATES = {
     "in": "green",
     "truncated": "yellow",
@@ -38,77 +36,71 @@ FATES = {
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
-    """What else the tokens have to pay for, and who counts them."""
+    """What else the token budget covers, and how tokens are counted."""
 
     tokenizer: Tokenizer = "o200k_base"
-    system: Annotated[str, typer.Option(help="System prompt that the tokens must also pay for.")] = ""
-    answer: Annotated[int, typer.Option(min=0, help="Tokens kept free for the model's answer.")] = 0
+    system: Annotated[str, typer.Option(help="System prompt that counts against the budget.")] = ""
+    reserve_tokens: Annotated[int, typer.Option(min=0, help="Tokens reserved for the answer.")] = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
     """Which candidates are listed."""
 
-    document: Annotated[str | None, typer.Option(help="Also show why this document is in or out.")] = None
-    limit: Annotated[int, typer.Option(min=1, help="Most candidates in the table. --json has all.")] = 20
+    document: Annotated[str | None, typer.Option(help="Document to explain as well (id).")] = None
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, help="Maximum number of candidates in the table.")
+    ] = 20
 
 
-def search(
-    question: Question,
-    common: Common,
-    looking: Connected,
-    *,
-    limit: Annotated[int, typer.Option(min=1, help="Most hits.")] = 10,
-) -> None:
-    """Find the best passages, by words and by meaning."""
+def search(query: Query, common: Common, searched: Connected, *, limit: Limit = 10) -> None:
+    """Search with keyword and vector search."""
     with opened(common) as session:
         found = session.engine.retrieve(
-            question,
+            query,
             collection=session.collection,
-            where=session.where(looking),
-            floor=looking.floor,
-            situation=looking.situation(),
-            **looking.fields(),
+            where=session.where(searched),
+            floor=searched.min_similarity,
+            situation=searched.situation(),
+            **searched.fields(),
             limit=limit,
         )
         sources = (
             () if session.collection == EVERYWHERE else session.engine.sources(collection=session.collection)
         )
     names = {str(each.id): each.name for each in sources}
-    show(found, hits_table(found, question, names), as_json=common.json)
+    show(found, hits_picture(found, query, names), as_json=common.json)
     _finish(found, common)
 
 
 def context(
-    question: Question,
+    query: Query,
     common: Common,
-    looking: Connected,
+    searched: Connected,
     *,
-    tokens: Tokens,
+    max_tokens: MaxTokens,
     reserve: Reserve,
-    form: Annotated[
-        Literal["text", "xml", "json", "messages", "guarded"], typer.Option("--format", help="Rendering.")
-    ] = "text",
+    form: Format = "text",
 ) -> None:
-    """Print the context for a question that fits into a number of tokens, and nothing else."""
+    """Print the context window for a query."""
     with opened(common) as session:
-        where = session.where(looking)
+        where = session.where(searched)
 
         def filled(most: int) -> ContextWindow:
             return session.engine.window(
-                question,
-                Budget(most, reserve.tokenizer, reserve.system, answer=reserve.answer),
+                query,
+                Budget(most, reserve.tokenizer, reserve.system, answer=reserve.reserve_tokens),
                 renderer=form,
                 collection=session.collection,
                 where=where,
-                floor=looking.floor,
-                situation=looking.situation(),
-                **looking.fields(),
+                floor=searched.min_similarity,
+                situation=searched.situation(),
+                **searched.fields(),
             )
 
-        window = filled(tokens)
+        window = filled(max_tokens)
         if window.outcome == "found":
-            require_shown(tokens, lambda most: filled(most).tokens > 0, shown=window.tokens > 0)
+            require_shown(max_tokens, lambda most: filled(most).tokens > 0, shown=window.tokens > 0)
     if common.json:
         dump(window)
     elif form == "messages":
@@ -121,25 +113,25 @@ def context(
 
 
 def explain(
-    question: Question,
+    query: Query,
     common: Common,
-    looking: Connected,
+    searched: Connected,
     *,
-    tokens: Tokens = 2048,
+    max_tokens: MaxTokens = 2048,
     tokenizer: Tokenizer = "o200k_base",
     listed: Listed,
 ) -> None:
-    """Show for each candidate how it scored and why it is in the context or not."""
+    """Show the score and status of every candidate."""
     with opened(common) as session:
         window = session.engine.explain(
-            question,
-            Budget(tokens, tokenizer),
+            query,
+            Budget(max_tokens, tokenizer),
             document=listed.document,
             collection=session.collection,
-            where=session.where(looking),
-            floor=looking.floor,
-            situation=looking.situation(),
-            **looking.fields(),
+            where=session.where(searched),
+            floor=searched.min_similarity,
+            situation=searched.situation(),
+            **searched.fields(),
         )
     show(window, trace_table(window, listed.limit), as_json=common.json)
     more = len(window.trace) - listed.limit
@@ -149,16 +141,16 @@ def explain(
 
 
 def require_shown(tokens: int, shows: Callable[[int], bool], *, shown: bool) -> None:
-    """Raise InvalidInput if a window is empty for want of tokens, with the least number that would do."""
+    """Raise InvalidInput, with the minimum, if a window is empty because of its token budget."""
     if shown:
         return
     enough = max(tokens, 1)
     while not shows(enough):
         if enough > MOST_TRIED:
-            raise InvalidInput("tokens", f"{tokens} is too small to show anything")
+            raise InvalidInput("max_tokens", f"{tokens} is too small for any passage")
         enough *= 2
     least = bisect_left(range(enough), True, lo=tokens, key=shows)
-    raise InvalidInput("tokens", f"{tokens} is too small to show anything; {least} is the least that does")
+    raise InvalidInput("max_tokens", f"{tokens} is too small for any passage; the minimum is {least}")
 
 
 def bar(share: float) -> str:
@@ -167,31 +159,36 @@ def bar(share: float) -> str:
     return ("█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()).ljust(BAR)
 
 
-def hits_table(found: Retrieval, query: str, sources: Mapping[str, str]) -> RenderableType:
-    """Hits with a bar that compares their scores with the best, and with the part that matches the query.
+def hits_picture(found: Retrieval, query: str, sources: Mapping[str, str]) -> RenderableType:
+    """Each hit with its score beside the best one's, its document and location, and a snippet below.
 
     `sources` are names of sources by their ids.
     """
-    table = plain_table("#", "score", "", "words", "similarity", "document", "from", "text")
     best = max((hit.score for hit in found.hits), default=0.0)
+    focus = Focus(found.terms or _terms(found, query), found.nearest)
+    lines: list[RenderableType] = []
     for number, hit in enumerate(found.hits, 1):
-        share = hit.score / best if best > 0 else 0.0
-        table.add_row(
-            str(number),
-            f"{hit.score:.3f}",
-            Text(bar(share), style="green"),
-            _number(hit.words),
-            _number(hit.similarity),
-            _name(hit),
-            _from(hit, sources.get(hit.document.source, "")),
-            cell(excerpt(hit.chunk.text, query), limit=SHOWN),
-        )
-    return table
+        score = Text(bar(hit.score / best if best > 0 else 0.0), style="green")
+        place = _location(hit, sources.get(hit.document.source, ""))
+        head = [cell(str(number)), cell(f"{hit.score:.3f}"), score, _name(hit), place]
+        lines += [Text("  ").join(part for part in head if part), Padding(snippet(hit, focus), (0, 0, 0, 3))]
+    return Group(*lines)
+
+
+def snippet(hit: Hit, focus: Focus) -> Text:
+    """The sentences of a hit around the one that matches best."""
+    text, found = hit.chunk.text, focus.sentences(hit)
+    if not found or len(text) <= SHOWN:
+        return cell(text, limit=SHOWN)
+    first, last = run_around_best(found, [each.end - each.start for each in found], SHOWN - 2)
+    before = "… " if found[first].start else ""
+    after = " …" if found[last].end < len(text) else ""
+    return cell(f"{before}{text[found[first].start : found[last].end].strip()}{after}", limit=SHOWN)
 
 
 def trace_table(window: ContextWindow, limit: int) -> RenderableType:
-    """The first candidates with their parts, their fate and the reason."""
-    table = plain_table("#", "fate", "tokens", "score", "parts", "title", "reason")
+    """The first candidates with their parts, status and reason."""
+    table = plain_table("#", "status", "tokens", "score", "parts", "title", "reason")
     for entry in window.trace[:limit]:
         table.add_row(
             str(entry.rank),
@@ -206,45 +203,35 @@ def trace_table(window: ContextWindow, limit: int) -> RenderableType:
     return Group(table, Text(used))
 
 
-def excerpt(text: str, query: str) -> str:
-    """The text from the sentence with most terms of the query on, or all of it if that is near the start."""
-    analyzer = analyzer_for("english")
-    wanted = set(analyzer.terms(query))
-    best, start = 0, 0
-    for begin, end in sentences(text):
-        found = len(wanted.intersection(analyzer.terms(text[begin:end])))
-        if found > best:
-            best, start = found, begin if end > SHOWN else 0
-    return f"… {text[start:]}" if start else text
-
-
 def _finish(found: Retrieval | ContextWindow, common: Common) -> None:
-    """Say what could not be taken into account, and whether there was anything."""
+    """Print notices; end the command if there is no match."""
     if not common.json:
         for notice in found.notices:
             note(notice)
     if found.outcome == "nothing_relevant":
         if not common.json:
-            note("nothing relevant was found")
+            note("no match")
         raise typer.Exit(NOTHING)
 
 
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
+def _terms(found: Retrieval, query: str) -> Mapping[str, QueryTerms]:
+    """The words of the query for every collection; a server does not send its own terms."""
+    words = QueryTerms("english", dict.fromkeys(analyzer_for("english").terms(query), 1.0))
+    return {hit.document.collection: words for hit in found.hits}
 
 
 def _name(hit: Hit) -> Text:
     name = cell(hit.document.title or hit.document.location, limit=60)
     if hit.through:
-        name.append(f", through {' → '.join(hit.through)}", style="dim")
+        name.append(f", via {' → '.join(hit.through)}", style="dim")
     return name if hit.chunk.page is None else name.append(f", p. {hit.chunk.page}")
 
 
-def _from(hit: Hit, source: str) -> Text:
-    """The key or path of the document, unless it is a random id, and the source."""
-    location = "" if is_uuid(hit.document.location) else hit.document.location
+def _location(hit: Hit, source: str) -> Text:
+    """The key or path of the document, unless it is a random id or stands there already, and the source."""
+    location = "" if is_uuid(hit.document.location) or not hit.document.title else hit.document.location
     both = f"{location} ({source})" if location and source else location or source
-    return cell(both, limit=60)
+    return cell(both, limit=80, style="dim")
 
 
 def _parts(parts: Mapping[str, float]) -> str:

@@ -18,7 +18,7 @@ import typer
 
 from conspectus import bootstrap, client
 from conspectus.cli.errors import FAILED
-from conspectus.cli.options import Common
+from conspectus.cli.options import Common, Tokenizer
 from conspectus.cli.output import dump, note
 from conspectus.cli.session import require_here
 from conspectus.engine.background import keep_working, start_work, watch_work
@@ -34,81 +34,77 @@ if TYPE_CHECKING:
 SERVER = "conspectus.web.serve"
 SERVERS = "conspectus.web.supervisor"
 LOGS = "conspectus.web.logs"
-PULSE: Final = 1.0
-"""Seconds between two touches of the file whose age says whether the process lives."""
-OFFER = "conspectus.mcp.tool"
+HEARTBEAT: Final = 1.0
+"""Seconds between two updates of the heartbeat file."""
+TOOLS = "conspectus.mcp.tool"
 STDIO = "conspectus.mcp.stdio"
+
+NoAuth = Annotated[
+    bool, typer.Option("--no-auth", help="Create no owner; requests from this machine need no key.")
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """What no call can change."""
+    """What tool calls cannot change."""
 
-    user: Annotated[str | None, typer.Option(help="Work on memories of this user only.")] = None
-    agent: Annotated[str | None, typer.Option(help="Work on memories of this agent only.")] = None
-    conversation: Annotated[str | None, typer.Option(help="Work on memories of this conversation only.")] = (
-        None
-    )
-    tokenizer: Annotated[
-        str, typer.Option(help="Who counts results: o200k_base, cl100k_base, hf:PATH or an estimator.")
-    ] = "o200k_base"
+    user: Annotated[str | None, typer.Option(help="Restrict memories to this user.")] = None
+    agent: Annotated[str | None, typer.Option(help="Restrict memories to this agent.")] = None
+    conversation: Annotated[str | None, typer.Option(help="Restrict memories to this conversation.")] = None
+    tokenizer: Tokenizer = "o200k_base"
     max_tokens: Annotated[
         int | None,
-        typer.Option(min=0, help="Most tokens of a result, and as many where a call names none. "
-                     "Default: CONSPECTUS_MCP_MAX_TOKENS, else 8000."),
+        typer.Option(min=0, help="Maximum and default tokens of a result "
+                     "(default: CONSPECTUS_MCP_MAX_TOKENS, else 8000)."),
     ] = None  # fmt: skip
 
     def options(self, settings: Settings) -> "ToolOptions":
         """As the server takes it. Raises InvalidInput."""
         most = settings.mcp_max_tokens if self.max_tokens is None else self.max_tokens
         scope = Scope(self.user, self.agent, self.conversation)
-        made: ToolOptions = importlib.import_module(OFFER).Options(most, scope, self.tokenizer)
+        made: ToolOptions = importlib.import_module(TOOLS).ToolOptions(most, scope, self.tokenizer)
         return made
 
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where it listens, if it does not speak over standard input and output."""
+    """The HTTP address, if MCP is not served over standard input and output."""
 
-    http: Annotated[
-        bool, typer.Option("--http", help="Listen on a port instead: each request brings its caller's key.")
-    ] = False
+    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP instead of stdin and stdout.")] = False
     host: Annotated[
         str | None,
-        typer.Option(help="With --http: address to listen on. Default: CONSPECTUS_HOST, else 127.0.0.1."),
+        typer.Option(help="Address for --http (default: CONSPECTUS_HOST, else 127.0.0.1)."),
     ] = None
     port: Annotated[
         int | None,
         typer.Option(
-            min=0, max=65535, help="With --http: port. Default: CONSPECTUS_PORT, else 8642. 0: any free one."
+            min=0, max=65535, help="Port for --http; 0 is any (default: CONSPECTUS_PORT, else 8642)."
         ),
     ] = None
-    keyless: Annotated[
-        bool, typer.Option("--keyless", help="With --http: make no owner account; this machine needs no key.")
-    ] = False
+    no_auth: NoAuth = False
 
 
 def serve(
     common: Common,
     *,
     host: Annotated[
-        str | None, typer.Option(help="Address to listen on. Default: CONSPECTUS_HOST, else 127.0.0.1.")
+        str | None, typer.Option(help="Address (default: CONSPECTUS_HOST, else 127.0.0.1).")
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="Port. Default: CONSPECTUS_PORT, else 8642. 0: any free one."),
+        typer.Option(
+            min=0, max=65535, help="Port; 0 is any free port (default: CONSPECTUS_PORT, else 8642)."
+        ),
     ] = None,
-    keyless: Annotated[
-        bool, typer.Option("--keyless", help="Make no owner account: this machine needs no key.")
-    ] = False,
+    no_auth: NoAuth = False,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="Processes that answer. Default: CONSPECTUS_WORKERS, else 1.")
+        int | None, typer.Option(min=1, help="Server processes (default: CONSPECTUS_WORKERS, else 1).")
     ] = None,
     no_jobs: Annotated[
-        bool, typer.Option("--no-jobs", help="Leave jobs and what follows writes to `conspectus worker`.")
+        bool, typer.Option("--no-jobs", help="Leave background jobs to `conspectus worker`.")
     ] = False,
 ) -> None:
-    """Serve the data over HTTP; the first start makes the owner account and prints its key, once."""
+    """Run the HTTP server. The first start prints the owner's API key."""
     require_here(common)
     given = Settings.from_environment()
     settings = replace(
@@ -123,22 +119,24 @@ def serve(
         server = importlib.import_module(SERVER if settings.workers <= 1 else SERVERS)
     serving = server.serve if settings.workers <= 1 else server.serve_many
     asyncio.run(
-        serving(settings, path=common.data, keyless=keyless, announce=partial(_announce, as_json=common.json))
+        serving(
+            settings, path=common.data_dir, keyless=no_auth, announce=partial(_announce, as_json=common.json)
+        )
     )
 
 
 def worker(
     common: Common,
     *,
-    pulse: Annotated[
+    heartbeat_file: Annotated[
         Path | None,
-        typer.Option(help="File to touch every second while it works, so that its age says whether it does."),
+        typer.Option(help="File to touch every second while the worker runs."),
     ] = None,
 ) -> None:
-    """Do what nobody waits for, and answer nobody: jobs, vectors, names, alerts, watched wikis, retention."""
+    """Run background jobs without serving HTTP."""
     require_here(common)
     if common.collection is not None:
-        raise InvalidInput("collection", "a worker works for all collections")
+        raise InvalidInput("collection", "is not an option of a worker, which serves all collections")
     settings = replace(Settings.from_environment(), run_background_jobs="on")
     logs = importlib.import_module(LOGS)
     log = logs.logger(settings.log_level)
@@ -147,21 +145,21 @@ def worker(
         log.error("a worker could not go on", **logs.fault_facts(fault))
 
     with logs.forwarded(log):
-        went_well = asyncio.run(_work(common.data or settings.path, settings, pulse, tell))
+        went_well = asyncio.run(_work(common.data_dir or settings.path, settings, heartbeat_file, tell))
     if not went_well:
         raise typer.Exit(FAILED)
 
 
 def mcp(common: Common, fixed: Fixed, listening: Listening) -> None:
-    """Serve models by the Model Context Protocol, over standard input and output or over HTTP."""
+    """Run an MCP server."""
     if common.collection is not None:
-        raise InvalidInput("collection", "each call names the collection that it asks")
+        raise InvalidInput("collection", "is not an option of mcp; each tool call names its collection")
     settings = Settings.from_environment()
     options = fixed.options(settings)
     if listening.http:
         _listen(common, listening, settings, options)
-    elif (listening.host, listening.port, listening.keyless) != (None, None, False):
-        raise InvalidInput("http", "has to be given with --host, --port and --keyless")
+    elif (listening.host, listening.port, listening.no_auth) != (None, None, False):
+        raise InvalidInput("http", "is required with --host, --port and --no-auth")
     else:
         asyncio.run(_speak(common, settings, options))
 
@@ -170,23 +168,23 @@ def _announce(opened: "Opened", *, as_json: bool) -> None:
     if as_json:
         dump(opened)
     elif opened.key is not None:
-        print(f"The key of the owner account, shown this once: {opened.key}")
+        print(f"API key of the owner (shown once): {opened.key}")
     sys.stdout.flush()
     note(f"listening on {opened.address}")
 
 
 async def _work(
-    path: str, settings: Settings, pulse: Path | None, tell: Callable[[BaseException], None]
+    path: str, settings: Settings, heartbeat: Path | None, tell: Callable[[BaseException], None]
 ) -> bool:
-    """Until this process is asked to stop; then running jobs are finished or left to others.
+    """Work until the process is asked to stop. Running jobs are then finished or released.
 
-    False where something else ended the work, which is told at once, as closing the store may take a while.
+    False if an error ended the work. It is logged at once, as closing the store may take a while.
     """
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(each, stopping.set)
-    beating = [] if pulse is None else [asyncio.create_task(_beat(pulse))]
+    beating = [] if heartbeat is None else [asyncio.create_task(_beat(heartbeat))]
     async with bootstrap.open(path, settings=settings) as engine:
         await start_work(engine, settings)
         note("working")
@@ -198,7 +196,7 @@ async def _work(
 
 
 async def _first_fault(tasks: Sequence[asyncio.Future[Any]]) -> BaseException | None:
-    """Wait until one of them ends, and end the others; what went wrong, if anything did."""
+    """Wait until one task ends and cancel the others; return the first error."""
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for each in tasks:
         each.cancel()
@@ -207,11 +205,11 @@ async def _first_fault(tasks: Sequence[asyncio.Future[Any]]) -> BaseException | 
     return next((fault for fault in faults if fault is not None), None)
 
 
-async def _beat(pulse: Path) -> None:
-    """As long as this loop turns, which whoever looks at the file wants to know."""
+async def _beat(heartbeat: Path) -> None:
+    """Touch the file as long as the event loop runs."""
     while True:
-        _touch(pulse)
-        await asyncio.sleep(PULSE)
+        _touch(heartbeat)
+        await asyncio.sleep(HEARTBEAT)
 
 
 def _touch(path: Path) -> None:
@@ -224,18 +222,18 @@ async def _speak(common: Common, settings: Settings, options: "ToolOptions") -> 
 
 
 def _opened(common: Common, settings: Settings) -> AbstractAsyncContextManager["AnyEngine"]:
-    """The data, made if they are new, or the server that is named."""
-    if common.url is not None and common.data is not None:
-        raise InvalidInput("url", "give either --url or --data")
-    url = common.url or (settings.url if common.data is None else "")
+    """The data directory, created if new, or the server."""
+    if common.url is not None and common.data_dir is not None:
+        raise InvalidInput("url", "give either --url or --data-dir")
+    url = common.url or (settings.url if common.data_dir is None else "")
     if url:
         return client.open(url, settings=settings)
-    return bootstrap.open(common.data or settings.path, settings=settings)
+    return bootstrap.open(common.data_dir or settings.path, settings=settings)
 
 
 def _listen(common: Common, listening: Listening, settings: Settings, options: "ToolOptions") -> None:
     if common.url is not None:
-        raise InvalidInput("url", "a server answers at /mcp itself; --http is for the data of this machine")
+        raise InvalidInput("url", "cannot be used with --http; a server serves MCP at /mcp itself")
     chosen = replace(
         settings,
         host=settings.host if listening.host is None else listening.host,
@@ -246,7 +244,7 @@ def _listen(common: Common, listening: Listening, settings: Settings, options: "
         if common.json:
             dump(opened)
         elif opened.key is not None:
-            print(f"The key of the owner account, shown this once: {opened.key}")
+            print(f"API key of the owner (shown once): {opened.key}")
         sys.stdout.flush()
         note(f"listening on {opened.address}/mcp")
 
@@ -254,6 +252,6 @@ def _listen(common: Common, listening: Listening, settings: Settings, options: "
         server = importlib.import_module(SERVER)
     asyncio.run(
         server.serve(
-            chosen, path=common.data, keyless=listening.keyless, announce=announce, only_models=options
+            chosen, path=common.data_dir, keyless=listening.no_auth, announce=announce, only_models=options
         )
     )

@@ -30,7 +30,7 @@ class Session:
         """
         known = () if self.collection == EVERYWHERE else self.engine.sources(collection=self.collection)
         ids = {each.name: str(each.id) for each in known}
-        condition = _by_id(parse_filters(chosen.where), ids)
+        condition = _by_id(parse_filters(chosen.filter), ids)
         if chosen.source is None:
             return condition
         source = _id(chosen.source, ids)
@@ -64,12 +64,12 @@ def require_here(common: Common) -> None:
 
 
 def _engine(common: Common, settings: Settings, *, new: bool) -> AbstractContextManager[BlockingEngine]:
-    if common.url is not None and common.data is not None:
-        raise InvalidInput("url", "give either --url or --data")
-    url = common.url or (settings.url if common.data is None else "")
+    if common.url is not None and common.data_dir is not None:
+        raise InvalidInput("url", "give either --url or --data-dir")
+    url = common.url or (settings.url if common.data_dir is None else "")
     if url:
         return sync.connect(url, settings=settings)
-    place = bootstrap.absolute(common.data or settings.path)
+    place = bootstrap.absolute(common.data_dir or settings.path)
     if not new:
         bootstrap.require_store(place, settings=settings)
     return sync.open(place, settings=settings)

@@ -43,14 +43,10 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Whose lines are drawn; without any, all types of events and the names that come most often."""
+    """What is drawn; by default all types of events and the most frequent entities."""
 
-    entity: Annotated[
-        list[str], typer.Option(help="When this is seen, said to be there, or named; may be repeated.")
-    ] = field(default_factory=list)
-    type: Annotated[list[str], typer.Option(help="Events of this type; may be repeated.")] = field(
-        default_factory=list
-    )
+    entity: Annotated[list[str], typer.Option(help="Entity; repeatable.")] = field(default_factory=list)
+    type: Annotated[list[str], typer.Option(help="Type of events; repeatable.")] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +118,7 @@ class Scale:
 
 
 def timeline(stream: Stream, common: Common, within: Within, chosen: Shown) -> None:
-    """Draw what happens when in a stream, and how densely it is captioned."""
+    """Draw captions, events and entities over time."""
     with opened(common) as session:
         found = session.engine.find_stream(stream, collection=session.collection)
         span = within.range()
@@ -134,7 +130,7 @@ def timeline(stream: Stream, common: Common, within: Within, chosen: Shown) -> N
         show(_told(picture), picture, as_json=common.json)
     if not drawn:
         if not common.json:
-            note("there is nothing with a time")
+            note("no captions or events with times")
         raise typer.Exit(NOTHING)
 
 

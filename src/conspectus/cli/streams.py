@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Annotated
 
@@ -10,8 +11,9 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from conspectus.cli.errors import FAILED, NOTHING, PARTIAL, show_found
-from conspectus.cli.options import Common
+from conspectus.cli.documents import receipt_line
+from conspectus.cli.errors import FAILED, NOTHING, PARTIAL, confirm, show_found
+from conspectus.cli.options import Common, Limit, MaxTokens, MinSimilarity, Purge, Query, Wait, Yes
 from conspectus.cli.output import cell, dump, note, plain_table, progress, show, write
 from conspectus.cli.session import Session, opened
 from conspectus.engine.summary_pipeline import EXTRACTIVE
@@ -23,7 +25,6 @@ from conspectus.model.streams import (
     Moments,
     NewStream,
     StreamQuery,
-    StreamWindow,
     Summary,
     SummaryRequest,
 )
@@ -38,18 +39,18 @@ TEXT = 200
 NOTICES = 10
 MOMENT_TEXT = 400
 TIME_RANGE = "time range"
-"""The part of a plan that says which times the question was read to name."""
+"""The part of a plan with the time range that was read from the query."""
 LEFT_OUT = "left out"
-"""The part that names streams without such a time."""
+"""The part of a plan with the streams that were skipped."""
 USUAL = SummaryRequest("")
 
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """Which stretch of a stream."""
+    """A time range of a stream."""
 
-    start: Annotated[str | None, typer.Option("--from", help=f"From when on: {TIME}.")] = None
-    end: Annotated[str | None, typer.Option("--to", help="Until when, as --from.")] = None
+    start: Annotated[str | None, typer.Option("--from", help=f"Start: {TIME}.")] = None
+    end: Annotated[str | None, typer.Option("--to", help="End, as --from.")] = None
 
     def range(self, *, contains: bool = False) -> CaptionRange:
         """As the engine takes it."""
@@ -58,32 +59,27 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What may be found, and how much of it."""
+    """What a search may return."""
 
-    stream: Annotated[
-        list[str], typer.Option(help="Only this stream (name or id); may be repeated. Default: all.")
-    ] = field(default_factory=list)
-    limit: Annotated[int, typer.Option(min=1, help="Most moments.")] = 5
-    floor: Annotated[
-        float | None, typer.Option(help="Leave out what is less similar than this (cosine, 0 to 1).")
-    ] = None
-    read_times: Annotated[
-        bool, typer.Option("--times/--no-times", help="Read times in the question, such as 'around 12:30'.")
+    stream: Annotated[list[str], typer.Option(help="Stream (name or id); repeatable (default: all).")] = (
+        field(default_factory=list)
+    )
+    limit: Limit = 5
+    min_similarity: MinSimilarity = None
+    parse_time: Annotated[
+        bool,
+        typer.Option("--parse-time/--ignore-time", help="Use times in the query, such as 'around 12:30'."),
     ] = True
-    window: Annotated[
-        bool, typer.Option("--window", help="Print the captions as context for a model instead.")
-    ] = False
-    budget: Annotated[int, typer.Option(min=0, help="With --window: most tokens.")] = 4_000
 
-    def question(self, prompt: str, session: Session, within: Within) -> StreamQuery:
+    def question(self, query: str, session: Session, within: Within) -> StreamQuery:
         """The question as the engine takes it."""
         return StreamQuery(
-            prompt,
+            query,
             tuple(self.stream),
             session.collection,
             within.range(),
-            self.read_times,
-            floor=self.floor,
+            self.parse_time,
+            floor=self.min_similarity,
             limit=self.limit,
         )
 
@@ -92,15 +88,13 @@ class Wanted:
 class How:
     """How a summary is made."""
 
-    refine: Annotated[
-        bool, typer.Option("--refine", help="Improve one summary with each batch, in order.")
-    ] = False
-    extractive: Annotated[
-        bool, typer.Option("--extractive", help="Choose sentences instead of asking a model.")
-    ] = False
-    batch_size: Annotated[int, typer.Option(min=1, help="Captions in a batch.")] = USUAL.batch_size
-    prompt: Annotated[str, typer.Option(help="What matters.")] = ""
-    sentences: Annotated[int, typer.Option(min=1, help="Most sentences that are chosen.")] = USUAL.sentences
+    refine: Annotated[bool, typer.Option("--refine", help="Refine one summary batch by batch.")] = False
+    extractive: Annotated[bool, typer.Option("--extractive", help="Select sentences. Use no model.")] = False
+    batch_size: Annotated[int, typer.Option(min=1, help="Captions per batch.")] = USUAL.batch_size
+    prompt: Annotated[str, typer.Option(help="Instructions for the model.")] = ""
+    sentences: Annotated[int, typer.Option(min=1, help="Maximum number of sentences with --extractive.")] = (
+        USUAL.sentences
+    )
 
 
 def captions_of(session: Session, stream: str, within: CaptionRange) -> Iterator[Caption]:
@@ -117,33 +111,28 @@ def captions_of(session: Session, stream: str, within: CaptionRange) -> Iterator
 
 
 def import_files(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILES...", help="Subtitles: SRT, VTT, ASS, or captions as JSON.")
-    ],
+    files: Annotated[list[Path], typer.Argument(metavar="FILES...", help="Subtitle files or JSON captions.")],
     common: Common,
     *,
-    stream: Annotated[
-        str | None, typer.Option(help="Stream to add to. Default: one for each file, by its name.")
+    stream: Annotated[str | None, typer.Option(help="Stream to add to (default: one per file).")] = None,
+    start_time: Annotated[
+        str | None, typer.Option(help="ISO 8601 time of second 0 (default: none, a recording).")
     ] = None,
-    origin: Annotated[
-        str | None, typer.Option(help="The instant of second 0, as an ISO 8601 time; none for a recording.")
-    ] = None,
-    sentences: Annotated[
-        bool, typer.Option("--sentences/--no-sentences", help="Put sentences together over cues.")
+    join_sentences: Annotated[
+        bool,
+        typer.Option("--join-sentences/--keep-cues", help="Join sentences that span several cues."),
     ] = True,
-    wait: Annotated[
-        bool, typer.Option("--wait/--no-wait", help="Return when all is found by meaning too.")
-    ] = True,
+    wait: Wait = True,
 ) -> None:
-    """Take in files of captions; again changes nothing, and a newer file takes the place of an older one."""
+    """Import captions from subtitle files."""
     with opened(common, new=True) as session, progress() as bars:
-        if origin is not None:
-            _set_origin(session, origin, [stream] if stream else _stems(files))
+        if start_time is not None:
+            _set_start_time(session, start_time, [stream] if stream else _stems(files))
         report = session.engine.import_captions(
             files,
             stream=stream,
             collection=session.collection,
-            sentences=sentences,
+            sentences=join_sentences,
             wait=wait,
             progress=bars,
         )
@@ -154,11 +143,11 @@ def import_files(
         raise typer.Exit(PARTIAL if report.streams else FAILED)
 
 
-def list_streams(common: Common) -> None:
-    """List streams with the number of their captions, and from when to when they go."""
+def list_streams(common: Common, *, limit: Limit = 100) -> None:
+    """List streams with their captions and time ranges."""
     with opened(common) as session:
-        streams = session.engine.streams(collection=session.collection)
-    show_found(streams, _streams_table(streams), "there are no streams", as_json=common.json)
+        streams = session.engine.streams(collection=session.collection)[:limit]
+    show_found(streams, _streams_table(streams), "no streams", as_json=common.json)
 
 
 def captions(
@@ -167,46 +156,45 @@ def captions(
     within: Within,
     *,
     contains: Annotated[
-        bool, typer.Option("--contains", help="Only captions that lie wholly inside.")
+        bool, typer.Option("--contains", help="Only captions inside the whole range.")
     ] = False,
+    limit: Annotated[
+        int | None, typer.Option("--limit", "-n", min=1, help="Maximum number of results (default: all).")
+    ] = None,
     ndjson: Annotated[
-        bool, typer.Option("--ndjson", help="One JSON object a line, which `video import` takes in again.")
+        bool, typer.Option("--ndjson", help="Print JSON Lines, which `streams import` reads.")
     ] = False,
 ) -> None:
-    """Show the captions of a stream, or of a stretch of it, in the order of time."""
+    """List the captions of a stream by time."""
     with opened(common) as session:
         clock = clock_of(session.engine.find_stream(stream, collection=session.collection).source)
-        found = captions_of(session, stream, within.range(contains=contains))
+        found = islice(captions_of(session, stream, within.range(contains=contains)), limit)
         if ndjson:
             count = _export(found)
             if not count:
                 raise typer.Exit(NOTHING)
         else:
             listed = list(found)
-            show_found(listed, captions_table(listed, clock), "there are no captions", as_json=common.json)
+            show_found(listed, captions_table(listed, clock), "no captions", as_json=common.json)
 
 
 def delete(
     stream: Stream,
     common: Common,
     *,
-    purge: Annotated[bool, typer.Option("--purge", help="Return only when no file holds the texts.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    purge: Purge = False,
+    yes: Yes = False,
 ) -> None:
-    """Delete a stream with everything in it."""
+    """Delete a stream with all its captions and events."""
     with opened(common) as session:
         found = session.engine.find_stream(stream, collection=session.collection)
-        asked = f"Delete {found.source.name!r} with its {found.captions:,} captions?"
-        if not yes and not typer.confirm(asked, err=True):
-            note("nothing was deleted")
-            raise typer.Exit(FAILED)
+        confirm(f"Delete the stream {found.source.name!r} with {found.captions:,} captions?", yes=yes)
         receipt = session.engine.delete_source(found.source.id, purge=purge)
-    gone = f"deleted {receipt.documents} documents, {receipt.chunks} chunks, {receipt.vectors} vectors"
-    show(receipt, gone + ("; no file holds them any more" if receipt.purged else ""), as_json=common.json)
+    show(receipt, receipt_line(receipt), as_json=common.json)
 
 
 def captions_table(found: Sequence[Caption], clock: StreamClock) -> RenderableType:
-    """Captions with their times, and with their speakers where any is known."""
+    """Captions with their times, and their speakers if known."""
     spoken = any(each.document.author for each in found)
     table = plain_table("from", "to", *(["speaker"] if spoken else []), "text")
     for each in found:
@@ -216,23 +204,37 @@ def captions_table(found: Sequence[Caption], clock: StreamClock) -> RenderableTy
     return table
 
 
-def ask(
-    prompt: Annotated[str, typer.Argument(metavar="QUESTION", help="What is asked.")],
-    common: Common,
-    within: Within,
-    wanted: Wanted,
-) -> None:
-    """Find the moments of streams that answer a question, with their times."""
+def search(query: Query, common: Common, within: Within, wanted: Wanted) -> None:
+    """Search streams for the moments that answer a query."""
     with opened(common) as session:
-        question = wanted.question(prompt, session, within)
-        if wanted.window:
-            _show_window(session.engine.video_window(question, wanted.budget), common)
-        else:
-            _show_moments(session.engine.find_moments(question), common)
+        found = session.engine.find_moments(wanted.question(query, session, within))
+    if not common.json:
+        _show_plan(found.plan, found.notices)
+    if common.json or found.moments:
+        show(found, _moments_picture(found), as_json=common.json)
+    if not found.moments:
+        _end_with_nothing(common)
 
 
-def summary(stream: Stream, common: Common, within: Within, how: How) -> None:
-    """Say what happens in a stream, or in a stretch of it."""
+def context(
+    query: Query, common: Common, within: Within, wanted: Wanted, *, max_tokens: MaxTokens = 4_000
+) -> None:
+    """Print the context window for a query on streams."""
+    with opened(common) as session:
+        found = session.engine.video_window(wanted.question(query, session, within), max_tokens)
+    if common.json:
+        dump(found)
+    elif found.window.text:
+        write(found.window.text)
+    if not common.json:
+        _show_plan(found.plan, found.window.notices)
+        note(f"{found.window.tokens} of {found.window.allowed} tokens")
+    if not found.captions:
+        _end_with_nothing(common)
+
+
+def summarize(stream: Stream, common: Common, within: Within, how: How) -> None:
+    """Summarize a stream, or a time range of it."""
     with opened(common) as session, progress() as bars:
         request = SummaryRequest(
             stream,
@@ -268,20 +270,20 @@ def _note_notices(notices: Sequence[str]) -> None:
     for notice in notices[:NOTICES]:
         note(notice)
     if len(notices) > NOTICES:
-        note(f"and {len(notices) - NOTICES} more such notices; --json has all")
+        note(f"and {len(notices) - NOTICES} more notices; --json lists all")
 
 
 def _stems(files: Iterable[Path]) -> list[str]:
     """The streams that files become. Raises InvalidInput for folders, and for what is not there."""
     for each in files:
         if not each.is_file():
-            raise InvalidInput("origin", f"needs --stream, or files: {str(each)!r} is none")
+            raise InvalidInput("start_time", f"{str(each)!r} is not a file; give files or --stream")
     return [each.stem for each in files]
 
 
-def _set_origin(session: Session, origin: str, names: Iterable[str]) -> None:
+def _set_start_time(session: Session, start_time: str, names: Iterable[str]) -> None:
     for name in names:
-        session.engine.put_stream(NewStream(name, session.collection, origin=origin))
+        session.engine.put_stream(NewStream(name, session.collection, origin=start_time))
 
 
 def _streams_table(streams: Sequence[StoredStream]) -> RenderableType:
@@ -316,33 +318,12 @@ def _show_summary(made: Summary, clock: StreamClock) -> None:
         note(f"left out: {each.captions} captions, {start} to {end}: {each.error}")
     captions = sum(each.captions for each in made.batches if each.state == "done")
     by = "chosen from" if made.by == EXTRACTIVE else f"by {made.by}, of"
-    note("there are no captions" if made.outcome == "empty" else f"{by} {captions:,} captions")
-
-
-def _show_moments(found: Moments, common: Common) -> None:
-    if not common.json:
-        _show_plan(found.plan, found.notices)
-    if common.json or found.moments:
-        show(found, _moments_picture(found), as_json=common.json)
-    if not found.moments:
-        _end_with_nothing(common)
-
-
-def _show_window(found: StreamWindow, common: Common) -> None:
-    if common.json:
-        dump(found)
-    elif found.window.text:
-        write(found.window.text)
-    if not common.json:
-        _show_plan(found.plan, found.window.notices)
-        note(f"{found.window.tokens} of {found.window.allowed} tokens")
-    if not found.captions:
-        _end_with_nothing(common)
+    note("no captions" if made.outcome == "empty" else f"{by} {captions:,} captions")
 
 
 def _end_with_nothing(common: Common) -> None:
     if not common.json:
-        note("nothing relevant was found")
+        note("no match")
     raise typer.Exit(NOTHING)
 
 
@@ -355,7 +336,7 @@ def _show_plan(plan: Mapping[str, str], notices: tuple[str, ...]) -> None:
 
 
 def _moments_picture(found: Moments) -> RenderableType:
-    """Each moment with its place in a line, and what is said there below."""
+    """Each moment with its stream and times, and its captions below."""
     lines: list[RenderableType] = []
     for number, each in enumerate(found.moments, 1):
         clock = clock_of(each.stream)

@@ -1,4 +1,4 @@
-"""tasks: what is to be done, found by meaning."""
+"""tasks: add, change, search, import and delete tasks and their attachments."""
 
 import sys
 from collections import Counter
@@ -11,9 +11,9 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from conspectus.cli.errors import FAILED, INVALID, NOTHING, PARTIAL
-from conspectus.cli.options import Common
-from conspectus.cli.output import cell, note, plain_table, progress, show
+from conspectus.cli.errors import INVALID, NOTHING, PARTIAL, confirm, note_next
+from conspectus.cli.options import After, Common, PageLimit, Query, Wait, Yes
+from conspectus.cli.output import cell, plain_table, progress, show
 from conspectus.cli.session import Session, opened
 from conspectus.errors import InvalidInput, UnreadableFile
 from conspectus.facades.tasks.api import BATCH, Tasks
@@ -33,24 +33,23 @@ STDIN = "-"
 KINDS: Mapping[str, str] = {".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv"}
 SHOWN_FAILURES = 20
 TEXT = 160
-TaskName = Annotated[str, typer.Argument(metavar="ID", help="The id of a task.")]
-Title = Annotated[str, typer.Argument(help="What is to be done.")]
+TaskName = Annotated[str, typer.Argument(metavar="ID", help="Id of a task.")]
+Title = Annotated[str, typer.Argument(help="Title.")]
 StatusOption = Annotated[str | None, typer.Option(help="pending, in_progress or completed.")]
 PriorityOption = Annotated[str | None, typer.Option(help="low, medium, high or critical.")]
-Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Return when it is found by meaning too.")]
 
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """What a task may say besides its title; what is not given is left as it is, or at its default."""
+    """Fields of a task besides its title."""
 
-    description: Annotated[str | None, typer.Option(help="More about it.")] = None
-    tag: Annotated[list[str], typer.Option(help="A tag; may be repeated.")] = field(default_factory=list)
+    description: Annotated[str | None, typer.Option(help="Description.")] = None
+    tag: Annotated[list[str], typer.Option(help="Tag; repeatable.")] = field(default_factory=list)
     status: StatusOption = None
     priority: Annotated[str | None, typer.Option(help="low, medium, high, critical or none.")] = None
 
     def given(self) -> dict[str, Any]:
-        """The fields that were given, as the face takes them."""
+        """The fields that were given."""
         told = {"description": self.description, "status": self.status, "priority": self.priority}
         given: dict[str, Any] = {name: each for name, each in told.items() if each is not None}
         if self.priority == "none":
@@ -60,7 +59,7 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What became of the rows of a file; `skipped` are good ones that shared a batch with a bad one."""
+    """Numbers of rows by outcome. `skipped` are valid rows in a batch with an invalid one."""
 
     outcomes: Mapping[str, int]
     skipped: int
@@ -68,7 +67,7 @@ class Imported:
 
 
 def add(task: TaskName, title: Title, common: Common, fields: Fields, *, wait: Wait = True) -> None:
-    """Create a task, or replace what the one of that id says."""
+    """Add a task, or replace the task with this id."""
     with opened(common, new=True) as session:
         written = session.engine.run(
             _tasks(session, common).put(Task(task, title, **fields.given()), wait=wait)
@@ -81,13 +80,13 @@ def update(
     common: Common,
     fields: Fields,
     *,
-    title: Annotated[str | None, typer.Option(help="A new title.")] = None,
+    title: Annotated[str | None, typer.Option(help="New title.")] = None,
     wait: Wait = True,
 ) -> None:
-    """Change what is given of a task."""
+    """Change fields of a task."""
     changes = fields.given() | ({} if title is None else {"title": title})
     if not changes:
-        raise InvalidInput("update", "say what to change")
+        raise InvalidInput("update", "give at least one field")
     with opened(common) as session:
         written = session.engine.run(_tasks(session, common).update(task, wait=wait, **changes))
     show(written, _outcome(written), as_json=common.json)
@@ -95,13 +94,13 @@ def update(
 
 def attach(
     task: TaskName,
-    path: Annotated[str, typer.Argument(metavar="FILE", help="A file of text; - is text from stdin.")],
+    path: Annotated[str, typer.Argument(metavar="FILE", help="Text file; - is stdin.")],
     common: Common,
     *,
-    name: Annotated[str | None, typer.Option(help="Id of the attachment. Default: the file's name.")] = None,
+    name: Annotated[str | None, typer.Option(help="Id of the attachment (default: file name).")] = None,
     wait: Wait = True,
 ) -> None:
-    """Give a task an attachment, or replace the one of that id."""
+    """Add or replace an attachment of a task."""
     text = _text(path)
     called = name or Path(path).name
     with opened(common) as session:
@@ -115,44 +114,45 @@ def list_tasks(
     *,
     status: StatusOption = None,
     priority: PriorityOption = None,
-    tag: Annotated[str | None, typer.Option(help="Only tasks with this tag.")] = None,
-    limit: Annotated[int, typer.Option(min=1, max=1_000, help="Most tasks to list.")] = 100,
-    after: Annotated[str | None, typer.Option(help="Go on after a page: its `next`.")] = None,
+    tag: Annotated[str | None, typer.Option(help="Tag.")] = None,
+    limit: PageLimit = 100,
+    after: After = None,
 ) -> None:
-    """List tasks, the first written first."""
+    """List tasks in the order they were added."""
     with opened(common) as session:
         tasks = _tasks(session, common)
         page = session.engine.run(
             tasks.list(status=status, priority=priority, tag=tag, after=after, limit=limit)
         )
     show(page, _tasks_table(page.tasks), as_json=common.json)
-    if page.next and not common.json:
-        note(f"there are more: --after {page.next}")
+    note_next(page.next, as_json=common.json)
 
 
 def search(
-    question: Annotated[str, typer.Argument(help="What to look for.")],
+    query: Query,
     common: Common,
     *,
-    number: Annotated[int, typer.Option("-n", min=1, max=100, help="Most results.")] = 5,
+    limit: Annotated[
+        int, typer.Option("--limit", "-n", min=1, max=100, help="Maximum number of results.")
+    ] = 5,
     status: StatusOption = None,
     priority: PriorityOption = None,
     min_similarity: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Leave out what is less similar.")
+        float, typer.Option(min=0.0, max=1.0, help="Minimum cosine similarity (0 to 1).")
     ] = 0.0,
 ) -> None:
-    """Find the tasks and attachments nearest in meaning."""
+    """Search tasks and attachments with vector search."""
     with opened(common) as session:
         tasks = _tasks(session, common)
         found = session.engine.run(
-            tasks.search(question, number, status=status, priority=priority, min_similarity=min_similarity)
+            tasks.search(query, limit, status=status, priority=priority, min_similarity=min_similarity)
         )
     show(found, _results_table(found), as_json=common.json)
     if not found:
         raise typer.Exit(NOTHING)
 
 
-def show_task(task: TaskName, common: Common) -> None:
+def get_task(task: TaskName, common: Common) -> None:
     """Show a task with its attachments."""
     with opened(common) as session:
         tasks = _tasks(session, common)
@@ -165,12 +165,10 @@ def delete(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of tasks.")],
     common: Common,
     *,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
 ) -> None:
     """Delete tasks with their attachments."""
-    if not yes and not typer.confirm(f"Delete {len(ids)} tasks?", err=True):
-        note("nothing was deleted")
-        raise typer.Exit(FAILED)
+    confirm(f"Delete {len(ids)} tasks?", yes=yes)
     with opened(common) as session:
         tasks = _tasks(session, common)
         receipts = {name: session.engine.run(tasks.delete(name)) for name in ids}
@@ -181,15 +179,15 @@ def delete(
 
 
 def import_tasks(
-    path: Annotated[str, typer.Argument(metavar="FILE", help="JSON, JSON lines or CSV; - is stdin.")],
+    path: Annotated[str, typer.Argument(metavar="FILE", help="JSON, JSON Lines or CSV; - is stdin.")],
     common: Common,
     *,
     kind: Annotated[
-        str | None, typer.Option("--format", help="json, jsonl or csv. Default: by the file's name.")
+        str | None, typer.Option("--format", help="json, jsonl or csv (default: by file name).")
     ] = None,
     wait: Wait = True,
 ) -> None:
-    """Create or replace the tasks of a file; of 500 rows with a bad one among them none is stored."""
+    """Import tasks from a file."""
     rows = list(read_tasks(_text(path), kind or KINDS.get(Path(path).suffix.lower(), "")))
     with opened(common, new=True) as session:
         report = _imported(session, common, rows, wait=wait)
@@ -281,5 +279,7 @@ def _report(report: Imported) -> RenderableType:
     for row in report.failures[:SHOWN_FAILURES]:
         table.add_row(str(row.line), cell(row.problem or ""))
     more = len(report.failures) - SHOWN_FAILURES
-    rest = [Text(f"and {more} more, all of them with --json")] if more > 0 else []
-    return Group(Text(f"{told}; {report.skipped} good rows beside bad ones were left out"), table, *rest)
+    rest = [Text(f"and {more} more; --json lists all")] if more > 0 else []
+    return Group(
+        Text(f"{told}; {report.skipped} valid rows in batches with an invalid row were skipped"), table, *rest
+    )
