@@ -30,9 +30,8 @@ from numpy.typing import NDArray
 from conspectus.text.replies import Linker
 from conspectus.text.replies.features import features
 from conspectus.text.replies.history import Past
-from conspectus.text.replies.linker import seconds
+from conspectus.text.replies.linker import Judge, judge, seconds, tabulated
 from conspectus.text.replies.message_parsing import read
-from conspectus.text.replies.tree_model import Judge, judge, tabulated
 
 Floats = NDArray[np.floating[Any]]
 Integers = NDArray[np.int64]

@@ -16,7 +16,7 @@ from tests.chat_exports import discord, folder, posted, read, said, slack, zippe
 from conspectus.errors import ConspectusError
 from conspectus.ingest.prepare import DocumentLimits, named, storable
 from conspectus.model.channels import ARCHIVE_KINDS, ArchiveKind, ChatArchive
-from conspectus.sources.chats.irc_lines import IrcEntry, parsed
+from conspectus.sources.chats.irc import IrcEntry, parsed
 from conspectus.text.clean import clean
 
 FIELDS = (

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from conspectus.text.replies.history import NOBODY, STRANGER, Past
+from conspectus.text.replies.linker import Forest
 from conspectus.text.replies.message_parsing import LONGEST, MessageParser, read
 from conspectus.text.replies.people import NameMatcher, Participants
-from conspectus.text.replies.tree_model import Forest
 
 
 def known(*authors: str) -> Participants:

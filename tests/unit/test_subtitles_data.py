@@ -11,9 +11,8 @@ import pytest
 
 from conspectus.errors import UnreadableFile
 from conspectus.sources.encoding import decode
-from conspectus.sources.subtitles.cue_blocks import read_blocks
+from conspectus.sources.subtitles.cue_blocks import WEBVTT, read_blocks
 from conspectus.sources.subtitles.reader import LocalCaptions
-from conspectus.sources.subtitles.webvtt import WEBVTT
 
 READER = LocalCaptions()
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.errors import TooLarge
-from conspectus.sources.web.unpacking import Unpacker, Unreadable
+from conspectus.sources.web.fetcher import Unpacker, Unreadable
 
 
 def packed(data: bytes, coding: str) -> bytes:

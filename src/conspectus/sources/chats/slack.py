@@ -5,21 +5,203 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 
-from conspectus.model.channels import ChannelArchive
+from conspectus.model.channels import ChannelArchive, NewMessage
 from conspectus.model.records import Json
 from conspectus.sources.chats.channel_builder import (
+    NO_TEXT,
+    NO_TIME,
     ChannelNames,
     ExportUsers,
+    as_key,
     as_name,
     described,
+    finished,
+    in_threads,
     member_names,
 )
 from conspectus.sources.chats.export_files import OTHERS, Export, ExportFile
-from conspectus.sources.chats.slack_messages import SLACKBOT, SlackMessages
-from conspectus.sources.chats.slack_text import SlackText
+from conspectus.sources.chats.slack_text import ABSENT, SlackText, files_of
 from conspectus.sources.import_notices import Notices
-from conspectus.sources.json_values import items, load_part, mappings, text_in
+from conspectus.sources.json_values import counted, items, listed, load_part, mapping, mappings, text_in
+from conspectus.text.clean import clean
+from conspectus.text.times import canonical
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+STAMP = re.compile(r"(\d{1,11})(?:\.(\d{1,6})\d*)?", re.ASCII)
+SYSTEM = (
+    "channel_", "group_", "mpim_", "bot_add", "bot_remove", "bot_enable", "bot_disable", "pinned_item",
+    "unpinned_item", "joiner_notification", "app_conversation_", "huddle_", "sh_room_", "reminder_",
+    "tabbed_canvas_", "canvas_", "ekm_", "list_record_",
+)  # fmt: skip
+BOT_ADDED = re.compile(r"/services/(B[A-Z0-9]+)\|([^<>|]+)>")
+SLACKBOT = "USLACKBOT"
+
+
+def instant(stamp: object) -> datetime | None:
+    """The moment of a time stamp, exact to the microsecond."""
+    found = STAMP.fullmatch(stamp) if isinstance(stamp, str) else None
+    if found is None:
+        return None
+    try:
+        return EPOCH + timedelta(seconds=int(found[1]), microseconds=int((found[2] or "").ljust(6, "0")))
+    except OverflowError:
+        return None
+
+
+def stamp_in(message: Mapping[str, object], name: str) -> str:
+    """A time stamp as Slack writes it, also where it was written as a number; empty if there is none."""
+    value = message.get(name)
+    if isinstance(value, str):
+        return value.strip()
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 1e11:
+        return f"{value:.6f}"
+    return ""
+
+
+class SlackMessages:
+    """Reads the messages of one channel after another."""
+
+    def __init__(self, people: ExportUsers, bots: set[str], text: SlackText, notices: Notices) -> None:
+        self._people = people
+        self._bots = bots
+        self._text = text
+        self._notices = notices
+        self._bot_names: dict[str, str] = {}
+
+    def read(self, found: Iterable[tuple[str, object]]) -> tuple[NewMessage, ...]:
+        """The messages among the given values, each with the place it was found in."""
+        read: list[NewMessage] = []
+        shared: dict[str, str] = {}
+        for place, value in found:
+            kept = self._kept(value, place)
+            message = None if kept is None else self._message(kept, place, shared)
+            if kept is not None and message is not None:
+                read.append(message)
+                _remember_files(kept, message, shared)
+        threads = {message.thread for message in read if message.thread is not None}
+        return finished(in_threads(read, threads), self._notices)
+
+    def _kept(self, value: object, place: str) -> Mapping[str, object] | None:
+        if not isinstance(value, dict) or value.get("type", "message") != "message":
+            self._notices.note("entries that are no messages, left out", place)
+            return None
+        if value.get("subtype") == "tombstone":
+            self._notices.note("messages deleted on the platform, left out")
+            return None
+        if value.get("hidden") is True:
+            self._notices.note("messages hidden by the platform, left out")
+            return None
+        return value
+
+    def _message(
+        self, message: Mapping[str, object], place: str, shared: Mapping[str, str]
+    ) -> NewMessage | None:
+        kind = text_in(message, "subtype")
+        comment = mapping(message.get("comment")) if kind == "file_comment" else {}
+        text = self._text.plain(text_in(comment, "comment")).strip() or self._text.whole(message)
+        if not text:
+            self._notices.note(NO_TEXT, place)
+            return None
+        stamp = stamp_in(message, "ts")
+        moment = instant(stamp)
+        if moment is None:
+            self._notices.note(NO_TIME, place)
+        if kind == "bot_add":
+            self._learn_bot(message)
+        thread = stamp_in(message, "thread_ts")
+        if kind == "file_comment" and not thread:
+            thread = next((shared[each] for each in _file_ids(message) if each in shared), "")
+        author, role = self._author(message, comment, kind)
+        return NewMessage(
+            clean(text),
+            key=as_key(stamp or place.rpartition("/")[2]),
+            author=author,
+            at=moment,
+            reply_to=as_key(thread) if thread and thread != stamp else None,
+            thread=as_key(thread) if thread else None,
+            role=role,
+            metadata=_message_metadata(message, kind),
+        )
+
+    def _author(
+        self, message: Mapping[str, object], comment: Mapping[str, object], kind: str
+    ) -> tuple[str | None, str | None]:
+        person = text_in(comment, "user") or text_in(message, "user")
+        bot = text_in(message, "bot_id")
+        if kind.startswith(SYSTEM):
+            return (self._named(person, message) if person else None), "system"
+        if person and kind != "bot_message":
+            if bot and self._people.name(person) is None:
+                self._bots.add(person)
+            return self._named(person, message), "bot" if person in self._bots else None
+        if bot or kind == "bot_message":
+            return self._bot(message, bot), "bot"
+        shown = self._text.plain(text_in(message, "username"))
+        return as_name(shown) if shown else None, None
+
+    def _named(self, person: str, message: Mapping[str, object]) -> str:
+        known = self._people.name(person)
+        if known is not None:
+            return known
+        profile = message.get("user_profile") or message.get("bot_profile")
+        return self._people.learn(
+            person, text_in(profile, "display_name", "real_name", "name"), text_in(profile, "name")
+        )
+
+    def _bot(self, message: Mapping[str, object], bot: str) -> str:
+        shown = text_in(message, "username") or text_in(message.get("bot_profile"), "name")
+        return as_name(self._text.plain(shown) or self._bot_names.get(bot) or bot or "bot")
+
+    def _learn_bot(self, message: Mapping[str, object]) -> None:
+        found = BOT_ADDED.search(text_in(message, "text"))
+        if found:
+            self._bot_names.setdefault(found[1], found[2])
+
+
+def _remember_files(raw: Mapping[str, object], message: NewMessage, shared: dict[str, str]) -> None:
+    """Keep which message a file was first shared with."""
+    if raw.get("subtype") != "file_comment" and message.key is not None:
+        for identifier in _file_ids(raw):
+            shared.setdefault(identifier, message.key)
+
+
+def _file_ids(message: Mapping[str, object]) -> list[str]:
+    if "file" not in message and "files" not in message:
+        return []
+    return [identifier for file in files_of(message) if (identifier := text_in(file, "id"))]
+
+
+def _message_metadata(message: Mapping[str, object], kind: str) -> dict[str, object]:
+    found: dict[str, object] = {}
+    if kind.startswith(SYSTEM):
+        found["event"] = kind
+    elif kind == "thread_broadcast":
+        found["broadcast"] = True
+    elif kind == "me_message":
+        found["action"] = True
+    if "edited" in message:
+        moment = instant(stamp_in(mapping(message["edited"]), "ts"))
+        found |= {} if moment is None else {"edited": canonical(moment)}
+    if "reactions" in message:
+        found |= {"reactions": counts} if (counts := _reactions(message["reactions"])) else {}
+    if "files" in message or "file" in message:
+        shown = (file for file in files_of(message) if text_in(file, "mode") not in ABSENT)
+        names = listed(text_in(file, "name", "title") for file in shown)
+        found |= {"files": names} if names else {}
+    return found
+
+
+def _reactions(value: object) -> dict[str, int]:
+    """How often each reaction was given."""
+    return counted((text_in(each, "name"), _times(each)) for each in mappings(value))
+
+
+def _times(reaction: Mapping[str, object]) -> object:
+    users = reaction.get("users")
+    return len(users) if "count" not in reaction and isinstance(users, list) else reaction.get("count")
+
 
 USERS = frozenset({"users.json", "org_users.json"})
 PRIVATE = {"channels.json": False, "groups.json": True, "dms.json": True, "mpims.json": True}

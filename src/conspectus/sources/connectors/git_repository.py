@@ -6,18 +6,21 @@ far as git itself recognises it. If history was rewritten, everything is listed.
 """
 
 import asyncio
+import os
 import re
+import shutil
+import signal
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from conspectus.errors import FetchFailed, InvalidInput, NotFound, TooLarge, UnreadableFile
 from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
-from conspectus.private import make_folder
+from conspectus.private import UMASK, make_folder
 from conspectus.sources.connectors.front_matter import page_id, read_page
-from conspectus.sources.connectors.git_address import PROTOCOLS, checked, local_or_remote
-from conspectus.sources.connectors.git_command import Git
+from conspectus.sources.connectors.git_address import PROTOCOLS, Remote, checked, local_or_remote
 from conspectus.sources.connectors.page_identity import (
     Difference,
     File,
@@ -28,6 +31,89 @@ from conspectus.sources.connectors.page_identity import (
 )
 from conspectus.sources.files.local_files import SKIPPED_FOLDERS, LocalFiles
 from conspectus.sources.web.address_policy import AddressPolicy
+
+SETTINGS = (
+    "core.hooksPath=/dev/null", "core.fsmonitor=false", "core.askPass=", "credential.helper=", "gc.auto=0",
+    "maintenance.auto=false", "fetch.recurseSubmodules=false", "http.followRedirects=false", "http.proxy=",
+    "http.emptyAuth=false", "http.lowSpeedLimit=1", "http.lowSpeedTime=60", "protocol.allow=never",
+    "core.quotePath=false",
+)  # fmt: skip
+ENVIRONMENT = {
+    "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "/bin/false", "SSH_ASKPASS": "/bin/false",
+    "GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1",
+    "GIT_LFS_SKIP_SMUDGE": "1", "GIT_NO_REPLACE_OBJECTS": "1", "GIT_OPTIONAL_LOCKS": "0", "LC_ALL": "C",
+    "GIT_NO_LAZY_FETCH": "1", "GIT_ADVICE": "0",
+}  # fmt: skip
+PINS_SINCE = (2, 37)
+MESSAGE_LENGTH = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Git:
+    """Runs git on one bare repository. `name` is what messages call it."""
+
+    folder: Path
+    name: str
+    seconds: float = 300.0
+
+    async def run(self, *arguments: str, given: bytes = b"", remote: Remote | None = None) -> bytes:
+        """What git prints. Raises FetchFailed if it is not installed, fails or takes too long."""
+        code, output, errors = await self._run(arguments, given, remote)
+        if code:
+            lines = errors.decode("utf-8", "replace").strip()[-MESSAGE_LENGTH:]
+            raise FetchFailed(self.name, f"git {arguments[0]}: {lines or f'ended with {code}'}", passing=True)
+        return output
+
+    async def holds(self, *arguments: str) -> bool:
+        """Whether git answers with success."""
+        code, _, _ = await self._run(arguments, b"", None)
+        return code == 0
+
+    async def require_pinning(self) -> None:
+        """Raises FetchFailed if this git cannot be held to addresses that were checked."""
+        version = re.search(rb"(\d+)\.(\d+)", await self.run("version"))
+        if version is None or (int(version[1]), int(version[2])) < PINS_SINCE:
+            raise FetchFailed(self.name, "git 2.37 or newer is needed for https addresses")
+
+    async def _run(
+        self, arguments: tuple[str, ...], given: bytes, remote: Remote | None
+    ) -> tuple[int, bytes, bytes]:
+        allowed = () if remote is None else (f"protocol.{remote.protocol}.allow=always", *remote.settings)
+        options = [part for setting in (*SETTINGS, *allowed) for part in ("-c", setting)]
+        program = shutil.which("git")
+        if program is None:
+            raise FetchFailed(self.name, "needs the program git, which is not installed: install it")
+        process = await asyncio.create_subprocess_exec(
+            program, f"--git-dir={self.folder}", *options, *arguments,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+            cwd="/", env=_environment(program, remote), start_new_session=True, umask=UMASK,
+        )  # fmt: skip
+        ended = False
+        try:
+            async with asyncio.timeout(self.seconds):
+                output, errors = await process.communicate(given)
+            ended = True
+        except TimeoutError:
+            late = f"git {arguments[0]} took longer than {self.seconds:g} s"
+            raise FetchFailed(self.name, late, passing=True) from None
+        finally:
+            if not ended:
+                await _kill(process)
+        return process.returncode or 0, output, errors
+
+
+def _environment(program: str, remote: Remote | None) -> dict[str, str]:
+    path = os.pathsep.join([str(Path(program).parent), os.defpath])
+    own = {} if remote is None else {**remote.environment, "GIT_ALLOW_PROTOCOL": remote.protocol}
+    return {**ENVIRONMENT, "PATH": path, **own}
+
+
+async def _kill(process: asyncio.subprocess.Process) -> None:
+    """Kill git with everything it started."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.communicate()
+
 
 BATCH = 500
 READ_BYTES = 20_000_000

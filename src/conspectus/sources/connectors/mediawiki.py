@@ -7,22 +7,183 @@ What happened longer ago than wikis remember is found by listing everything agai
 """
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
 
-from conspectus.errors import NotFound
+from conspectus.errors import NotFound, TooLarge
 from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
 from conspectus.sources.connectors.mediawiki_api import Answer, MediaWikiApi
-from conspectus.sources.connectors.mediawiki_contents import Contents
-from conspectus.sources.connectors.mediawiki_state import (
-    MediaWikiCursor,
-    Site,
-    WikiPageInfo,
-    earlier,
-    too_old,
-)
 from conspectus.sources.connectors.wikitext import wikitext_to_markdown
+from conspectus.text.hashing import content_hash
+
+AHEAD = 20
+ASKED: Mapping[str, str] = {
+    "prop": "info|revisions", "inprop": "url", "rvprop": "ids|content", "rvslots": "main",
+}  # fmt: skip
+
+
+class Contents:
+    """Reads pages, and those listed behind them along with each."""
+
+    def __init__(self, api: MediaWikiApi) -> None:
+        self._api = api
+        self._order: list[str] = []
+        self._places: dict[str, int] = {}
+        self._ahead: dict[str, dict[str, Any]] = {}
+
+    def expect(self, entries: Sequence[ConnectorEntry]) -> None:
+        """These pages will be asked for, most likely in this order."""
+        self._order = [each.key for each in entries]
+        self._places = {key: place for place, key in enumerate(self._order)}
+        self._ahead = {}
+
+    async def of(self, key: str) -> Answer:
+        """What the wiki says of a page, with its content if it exists. Raises FetchFailed or TooLarge."""
+        if key not in self._ahead:
+            place = self._places.get(key)
+            some = [key] if place is None else self._order[place : place + AHEAD]
+            self._ahead = await self._ask(some)
+        return self._ahead.pop(key, {"missing": True})
+
+    async def _ask(self, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+        try:
+            answers = await self._api.pages("pageids", keys, **ASKED)
+        except TooLarge:
+            if len(keys) == 1:
+                raise
+            return await self._ask(keys[:1])
+        found: dict[str, dict[str, Any]] = {}
+        with self._api.understood():
+            for each in answers:
+                found.setdefault(str(each["pageid"]), {}).update(each)
+        return found
+
+
+MAIN = "Main"
+VERSION = 1
+REMEMBERED = timedelta(days=7)
+FORMAT = "%Y-%m-%dT%H:%M:%SZ"
+FILE, CATEGORY = 6, 14
+
+
+@dataclass(frozen=True, slots=True)
+class WikiPageInfo:
+    """A page as a listing shows it."""
+
+    key: str
+    namespace: int
+    title: str
+    revision: str
+    redirect: bool
+    url: str | None
+
+    @classmethod
+    def read(cls, answer: Mapping[str, Any]) -> "WikiPageInfo | None":
+        """The page of an answer; nothing where it does not exist."""
+        if answer.get("missing") or answer.get("invalid") or not answer.get("pageid"):
+            return None
+        title = str(answer["title"])
+        return cls(
+            key=str(int(answer["pageid"])),
+            namespace=int(answer["ns"]),
+            title=title,
+            revision=f"{int(answer['lastrevid'])}-{content_hash(title)[:8]}",
+            redirect=bool(answer.get("redirect")),
+            url=str(answer["fullurl"]) if answer.get("fullurl") else None,
+        )
+
+    @property
+    def above(self) -> str:
+        """The title of the page that this one is below of, if it is named so."""
+        return self.title.rpartition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A wiki's clock, and its namespaces: those taken in, those with subpages, names of the special ones."""
+
+    now: str
+    spaces: Mapping[int, str]
+    subpages: frozenset[int]
+    files: frozenset[str]
+    categories: frozenset[str]
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of the spaces."""
+        return frozenset(self.spaces.values())
+
+    @classmethod
+    def read(cls, query: Mapping[str, Any], wanted: Collection[int] | None) -> "Site":
+        """From the answer to `siteinfo`; without wishes, the namespaces that hold content."""
+        given = {int(each["id"]): each for each in query["namespaces"].values() if int(each["id"]) >= 0}
+        now = datetime.strptime(str(query["general"]["time"]), FORMAT)
+        taken = [number for number, each in sorted(given.items()) if each.get("content")]
+        if wanted is not None:
+            taken = [number for number in sorted(given) if number in wanted]
+        return cls(
+            now=now.strftime(FORMAT),
+            spaces={number: str(given[number]["name"]) or MAIN for number in taken},
+            subpages=frozenset(number for number, each in given.items() if each.get("subpages")),
+            files=_names(given, FILE) | {"file", "image", "media"},
+            categories=_names(given, CATEGORY) | {"category"},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MediaWikiCursor:
+    """A cursor, read: since when to look, the spaces there were, and revisions of what was listed after that.
+
+    Without a time, everything has to be listed.
+    """
+
+    since: str = ""
+    spaces: frozenset[str] = frozenset()
+    seen: Mapping[str, str] = field(default_factory=dict)
+
+    def cursor(self) -> str:
+        """As text."""
+        whole = {
+            "version": VERSION,
+            "since": self.since,
+            "spaces": sorted(self.spaces),
+            "seen": dict(self.seen),
+        }
+        return json.dumps(whole, separators=(",", ":"))
+
+    @classmethod
+    def read(cls, cursor: str | None) -> "MediaWikiCursor | None":
+        """The state; nothing where there is no cursor, or none that can be read."""
+        try:
+            given = json.loads(cursor or "")
+            if given["version"] != VERSION:
+                return None
+            if given["since"]:
+                datetime.strptime(given["since"], FORMAT)
+            seen = {str(key): str(revision) for key, revision in given["seen"].items()}
+            return cls(str(given["since"]), frozenset(map(str, given["spaces"])), seen)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+
+
+def earlier(time: str, seconds: int) -> str:
+    """The time so many seconds before."""
+    return (datetime.strptime(time, FORMAT) - timedelta(seconds=seconds)).strftime(FORMAT)
+
+
+def too_old(since: str, now: str) -> bool:
+    """Whether the wiki may have forgotten some of what happened since."""
+    return datetime.strptime(now, FORMAT) - datetime.strptime(since, FORMAT) > REMEMBERED
+
+
+def _names(namespaces: Mapping[int, Mapping[str, Any]], number: int) -> frozenset[str]:
+    given = namespaces.get(number, {})
+    return frozenset(str(name).lower() for name in (given.get("name"), given.get("canonical")) if name)
+
 
 BATCH = 500
 LOGGED = frozenset({"delete", "move", "import", "merge"})

@@ -5,12 +5,12 @@ headings (measured on docling's documents; see ADR 0006). Deleted text, headers 
 Pages are those that the word processor saw when it last laid the text out, else those begun by hand.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from conspectus.sources.files.drawingml import chart, diagram
-from conspectus.sources.files.formulas import latex
 from conspectus.sources.files.markdown_blocks import (
     PAGE_BREAK,
     Extract,
@@ -22,7 +22,6 @@ from conspectus.sources.files.markdown_blocks import (
     plain,
     table,
 )
-from conspectus.sources.files.numbering import BULLET, Numbering, numbering
 from conspectus.sources.files.zip_xml import (
     Archive,
     Relation,
@@ -35,6 +34,190 @@ from conspectus.sources.files.zip_xml import (
     relations,
     value,
 )
+
+Write: TypeAlias = Callable[[Any], str]
+_ESCAPED = str.maketrans({each: f"\\{each}" for each in "#$%&_{}"} | {"\\": r"\backslash "})
+_NAMED = {
+    "∑": r"\sum", "∏": r"\prod", "∫": r"\int", "√": r"\sqrt", "∞": r"\infty", "π": r"\pi",
+    "\u03b1": r"\alpha", "β": r"\beta", "\u03b3": r"\gamma", "δ": r"\delta", "ε": r"\epsilon",
+    "θ": r"\theta", "λ": r"\lambda", "μ": r"\mu", "\u03c3": r"\sigma", "φ": r"\phi", "ω": r"\omega",
+    "Δ": r"\Delta", "Ω": r"\Omega", "±": r"\pm", "\u00d7": r"\times", "÷": r"\div", "≤": r"\leq",
+    "≥": r"\geq", "≠": r"\neq", "≈": r"\approx", "→": r"\rightarrow", "∈": r"\in", "∂": r"\partial",
+    "⋅": r"\cdot", "\u222a": r"\cup", "∩": r"\cap",
+}  # fmt: skip
+_FUNCTION_NAMES = """
+sin cos tan cot sec csc arcsin arccos arctan sinh cosh tanh log ln exp lim max min
+"""
+_FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
+
+
+def latex(element: Any) -> str:
+    """A formula, or a part of one."""
+    name = local(element)
+    if name == "t":
+        return _characters(element.text or "")
+    if name in {"rPr", "ctrlPr", "sSubPr", "sSupPr", "fPr", "dPr", "naryPr", "radPr", "funcPr", "mPr"}:
+        return ""
+    return _WRITERS.get(name, _inside)(element)
+
+
+def _inside(element: Any) -> str:
+    return "".join(latex(each) for each in element)
+
+
+def _part(element: Any, name: str) -> str:
+    found = child(element, name)
+    return "" if found is None else _inside(found).strip()
+
+
+def _fraction(element: Any) -> str:
+    return rf"\frac{{{_part(element, 'num')}}}{{{_part(element, 'den')}}}"
+
+
+def _raised(element: Any) -> str:
+    return f"{_part(element, 'e')}^{{{_part(element, 'sup')}}}"
+
+
+def _lowered(element: Any) -> str:
+    return f"{_part(element, 'e')}_{{{_part(element, 'sub')}}}"
+
+
+def _both(element: Any) -> str:
+    return f"{_part(element, 'e')}_{{{_part(element, 'sub')}}}^{{{_part(element, 'sup')}}}"
+
+
+def _root(element: Any) -> str:
+    degree = _part(element, "deg")
+    return rf"\sqrt{f'[{degree}]' if degree else ''}{{{_part(element, 'e')}}}"
+
+
+def _large(element: Any) -> str:
+    sign = value(element, "naryPr", "chr")
+    low, high = _part(element, "sub"), _part(element, "sup")
+    bounds = (f"_{{{low}}}" if low else "") + (f"^{{{high}}}" if high else "")
+    return f"{_NAMED.get(sign or '∫', sign or '')}{bounds} {_part(element, 'e')}"
+
+
+def _delimited(element: Any) -> str:
+    opened, closed = value(element, "dPr", "begChr"), value(element, "dPr", "endChr")
+    inner = ",".join(_inside(each).strip() for each in element if local(each) == "e")
+    left, right = "(" if opened is None else opened or ".", ")" if closed is None else closed or "."
+    return rf"\left{left.translate(_ESCAPED)}{inner}\right{right.translate(_ESCAPED)}"
+
+
+def _function(element: Any) -> str:
+    name = _part(element, "fName")
+    return ("\\" if name in _FUNCTIONS else "") + f"{name}({_part(element, 'e')})"
+
+
+def _matrix(element: Any) -> str:
+    rows = ([_inside(cell).strip() for cell in row] for row in element if local(row) == "mr")
+    lines = " \\\\ ".join(" & ".join(row) for row in rows)
+    return rf"\begin{{matrix}}{lines}\end{{matrix}}"
+
+
+def _characters(text: str) -> str:
+    return "".join(f"{_NAMED[each]} " if each in _NAMED else each.translate(_ESCAPED) for each in text)
+
+
+_WRITERS: Mapping[str, Write] = {
+    "f": _fraction, "sSup": _raised, "sSub": _lowered, "sSubSup": _both, "rad": _root, "nary": _large,
+    "d": _delimited, "func": _function, "m": _matrix,
+}  # fmt: skip
+
+
+BULLET = "-"
+_DEEPEST = 9
+_PLACEHOLDER = re.compile(r"%([1-9])")
+_ROMAN = (
+    (1000, "m"), (900, "cm"), (500, "d"), (400, "cd"), (100, "c"), (90, "xc"), (50, "l"), (40, "xl"),
+    (10, "x"), (9, "ix"), (5, "v"), (4, "iv"), (1, "i"),
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """How one level of a list is numbered: `text` has %1 to %9 for the numbers of the levels."""
+
+    style: str = "bullet"
+    text: str = ""
+    start: int = 1
+
+    def show(self, count: int) -> str:
+        """A number as this level writes it."""
+        if self.style.endswith("Letter"):
+            shown = chr(ord("a") + (count - 1) % 26) * min(1 + (count - 1) // 26, 9)
+        elif self.style.endswith("Roman") and 0 < count < 4000:
+            shown = _roman(count)
+        else:
+            shown = str(count)
+        return shown.upper() if self.style.startswith("upper") else shown
+
+
+@dataclass(slots=True)
+class Numbering:
+    """All lists of a document, with how far each has been counted."""
+
+    lists: Mapping[str, tuple[str, Mapping[int, Level]]] = field(default_factory=dict)
+    counts: dict[str, list[int | None]] = field(default_factory=dict)
+
+    def mark(self, name: str, depth: int) -> str:
+        """The mark of the next item of a list on a level; empty for no list, or one without marks."""
+        if name not in self.lists:
+            return ""
+        shared, levels = self.lists[name]
+        level = levels.get(depth, Level())
+        if level.style in {"bullet", "none"}:
+            return BULLET if level.style == "bullet" else ""
+        counts = self.counts.setdefault(shared, [None] * _DEEPEST)
+        last = counts[depth]
+        counts[depth] = level.start if last is None else last + 1
+        counts[depth + 1 :] = [None] * (_DEEPEST - depth - 1)
+
+        def shown(found: re.Match[str]) -> str:
+            above = int(found[1]) - 1
+            each = levels.get(above, Level("decimal"))
+            count = counts[above]
+            return each.show(each.start if count is None else count)
+
+        return _PLACEHOLDER.sub(shown, level.text).strip()
+
+
+def numbering(part: Any) -> Numbering:
+    """The lists that a numbering part defines."""
+    abstract = {attribute(each, "abstractNumId"): each for each in part if local(each) == "abstractNum"}
+    lists = {}
+    for each in part:
+        if local(each) == "num":
+            shared = value(each, "abstractNumId") or ""
+            levels = {**_levels(abstract.get(shared)), **_levels_replaced(each)}
+            lists[attribute(each, "numId")] = (shared, levels)
+    return Numbering(lists)
+
+
+def _levels(element: Any | None) -> Mapping[int, Level]:
+    found = () if element is None else (each for each in element if local(each) == "lvl")
+    levels = {}
+    for each in found:
+        depth = number(attribute(each, "ilvl"))
+        if 0 <= depth < _DEEPEST:
+            style, text = value(each, "numFmt") or "decimal", value(each, "lvlText") or ""
+            levels[depth] = Level(style[:40], text[:100], number(value(each, "start"), 1))
+    return levels
+
+
+def _levels_replaced(element: Any) -> Mapping[int, Level]:
+    replaced = (child(each, "lvl") for each in element if local(each) == "lvlOverride")
+    return {depth: level for each in replaced if each is not None for depth, level in _levels([each]).items()}
+
+
+def _roman(count: int) -> str:
+    shown = ""
+    for worth, letters in _ROMAN:
+        shown += letters * (count // worth)
+        count %= worth
+    return shown
+
 
 MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
 LEFT_OUT = frozenset({

@@ -4,8 +4,8 @@ import posixpath
 from typing import Any
 from urllib.parse import unquote
 
+from conspectus.sources.files.html import visible
 from conspectus.sources.files.markdown_blocks import Extract, Refused
-from conspectus.sources.files.visible import visible
 from conspectus.sources.files.zip_xml import Archive, attribute, child, local
 
 PAGES = frozenset({"application/xhtml+xml", "text/html", "text/x-oeb1-document", "application/x-dtbook+xml"})

@@ -1,19 +1,200 @@
 """A file of captions of any format: for streams as captions, for collections as documents."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+from typing import Final
 
 from lxml.etree import LxmlError
 
 from conspectus.errors import UnreadableFile
 from conspectus.model.records import NewDocument, Period
 from conspectus.model.streams import CaptionTrack, NewCaption
-from conspectus.sources.subtitles.cues import Cue, ParsedCues, video_of
+from conspectus.sources.subtitles.cues import NO_TEXT, Cue, ParsedCues, Time, by_track, second_of, video_of
 from conspectus.sources.subtitles.format_detection import reader_of
-from conspectus.sources.subtitles.rolling_captions import unroll
 from conspectus.sources.subtitles.sentences import sentences as put_together
-from conspectus.sources.subtitles.tidy import tidy
+from conspectus.text.clean import clean
 from conspectus.text.times import parse_instant
+
+LONGEST: Final = 1_000_000 * 3600.0
+"""A million hours, in seconds: no recording is longer."""
+
+_REPLACED = "captions with characters that cannot be stored, which were replaced"
+_TOO_LATE = "captions with times beyond a million hours, kept without"
+_TOO_EARLY = "captions with times before 0, kept at 0"
+_NO_START = "captions with an end but no start, kept without times"
+_BACKWARDS = "captions that end before they start, kept as instants"
+_DOUBLES = "captions that stand twice with the same times, taken once"
+_SAME_KEY = "captions whose own keys do not tell them apart, named anew"
+_SAME_NUMBER = "captions whose own numbers do not tell them apart, counted anew"
+
+
+def tidy(reading: ParsedCues) -> None:
+    """Keep the cues with text, each once; all of them get a number, and what was done is counted."""
+    _name(reading)
+    _number(reading)
+    kept: list[Cue] = []
+    seen: set[tuple[object, ...]] = set()
+    for cue in reading.cues:
+        _clean(cue, reading.left)
+        if not cue.text.strip():
+            reading.left[NO_TEXT] += 1
+            continue
+        cue.start, cue.end = _times(cue.start, cue.end, reading.left)
+        same = (cue.track, cue.start, cue.end, cue.speaker, cue.text, cue.key)
+        if cue.start is not None and same in seen:
+            reading.left[_DOUBLES] += 1
+            continue
+        seen.add(same)
+        kept.append(cue)
+    reading.cues = kept
+
+
+def _number(reading: ParsedCues) -> None:
+    """Number them from 1 in each recording, in their order, unless all have numbers of their own."""
+    recordings: dict[object, list[Cue]] = {}
+    for place, cue in enumerate(reading.cues, 1):
+        cue.place = place
+        recordings.setdefault(video_of(cue), []).append(cue)
+    numbered = [_numbered(cues, reading.left) for cues in recordings.values()]
+    reading.numbered = numbered == [True]
+
+
+def _name(reading: ParsedCues) -> None:
+    """Keep the keys of the file where no two are the same."""
+    given = [cue.key for cue in reading.cues if cue.key is not None]
+    if len(set(given)) < len(given):
+        reading.left[_SAME_KEY] += len(given)
+        for cue in reading.cues:
+            cue.key = None
+
+
+def _numbered(cues: list[Cue], left: Counter[str]) -> bool:
+    given = [cue.number for cue in cues if cue.number is not None]
+    if all(cue.key for cue in cues):
+        return False
+    if given and len(set(given)) == len(cues):
+        return True
+    left[_SAME_NUMBER] += len(given)
+    for number, cue in enumerate(cues, 1):
+        cue.number = number
+    return False
+
+
+def _clean(cue: Cue, left: Counter[str]) -> None:
+    text, speaker = clean(cue.text), clean(cue.speaker or "") or None
+    left[_REPLACED] += text != cue.text or speaker != cue.speaker
+    cue.text, cue.speaker = text, speaker
+    cue.entities = tuple(map(clean, cue.entities))
+
+
+def _times(start: Time, end: Time, left: Counter[str]) -> tuple[Time, Time]:
+    """Times that a stream's clock can hold, changed as little as that takes."""
+    start, end = (_bounded(time, left) for time in (start, end))
+    if start is None:
+        left[_NO_START] += end is not None
+        return None, None
+    begins, ends = second_of(start), second_of(end)
+    if begins is not None and ends is not None and ends < begins:
+        left[_BACKWARDS] += 1
+        return start, start
+    return start, end
+
+
+def _bounded(time: Time, left: Counter[str]) -> Time:
+    if not isinstance(time, float):
+        return time
+    if time > LONGEST:
+        left[_TOO_LATE] += 1
+        return None
+    if time < 0:
+        left[_TOO_EARLY] += 1
+    return max(time, 0.0)
+
+
+MOST_BETWEEN: Final = 0.5
+FEWEST: Final = 3
+FEWEST_TIMED: Final = 1
+LEAST_SHARE: Final = 0.5
+MOST_LINES: Final = 8
+"""More lines than that no screen shows."""
+
+_REPEATED = "rolling captions that repeat lines of the one before, each line taken once"
+
+
+def unroll(cues: list[Cue], left: Counter[str]) -> list[Cue]:
+    """The cues with every line of rolling captions once; all others are as they were, in their order."""
+    found = (cue for track in by_track(cues) for cue in _unrolled(track, left))
+    return sorted(found, key=lambda cue: cue.place)
+
+
+def _unrolled(cues: list[Cue], left: Counter[str]) -> list[Cue]:
+    lines = [_lines(cue) for cue in cues]
+    if not _is_rolling(cues, lines):
+        return cues
+    taken: list[Cue] = []
+    for number, cue in enumerate(cues):
+        soon = number > 0 and _soon(cues[number - 1], cue)
+        shared = _shared(lines[number - 1], lines[number]) if soon else 0
+        left[_REPEATED] += shared > 0
+        if shared:
+            taken[-1].end = _later(taken[-1], cue)
+        added = lines[number][shared:]
+        if added:
+            taken.append(_with(cue, added))
+    for one, after in pairwise(taken):
+        _end_before(one, after)
+    return taken
+
+
+def _is_rolling(cues: list[Cue], lines: list[list[str]]) -> bool:
+    soon = rolls = 0
+    for (before, cue), (shown, here) in zip(pairwise(cues), pairwise(lines), strict=True):
+        if _soon(before, cue):
+            soon += 1
+            rolls += _rolls(shown, here) or (before.timed and not cue.timed and shown == here)
+    fewest = FEWEST_TIMED if any(cue.timed for cue in cues) else FEWEST
+    return rolls >= fewest and rolls >= LEAST_SHARE * soon
+
+
+def _rolls(before: list[str], here: list[str]) -> bool:
+    shared = _shared(before, here)
+    return shared > 0 and not shared == len(before) == len(here)
+
+
+def _soon(before: Cue, cue: Cue) -> bool:
+    started, ended, starts = second_of(before.start), second_of(before.end), second_of(cue.start)
+    if started is None or ended is None or starts is None:
+        return False
+    return started <= starts <= ended + MOST_BETWEEN
+
+
+def _shared(before: list[str], here: list[str]) -> int:
+    """How many of the last lines of one are the first lines of the other."""
+    longest = min(len(before), len(here), MOST_LINES)
+    return next((count for count in range(longest, 0, -1) if before[-count:] == here[:count]), 0)
+
+
+def _lines(cue: Cue) -> list[str]:
+    return [line for each in cue.text.split("\n") if (line := " ".join(each.split()))]
+
+
+def _with(cue: Cue, lines: list[str]) -> Cue:
+    return replace(cue, text="\n".join(lines))
+
+
+def _later(one: Cue, cue: Cue) -> float | str | None:
+    """The end of whichever of two cues ends later."""
+    ends, others = second_of(one.end), second_of(cue.end)
+    return cue.end if ends is not None and others is not None and others > ends else one.end
+
+
+def _end_before(one: Cue, after: Cue) -> None:
+    ends, starts, others = second_of(one.end), second_of(one.start), second_of(after.start)
+    if ends is not None and starts is not None and others is not None and starts <= others < ends:
+        one.end = after.start
+
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

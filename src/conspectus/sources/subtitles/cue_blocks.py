@@ -4,7 +4,8 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from conspectus.sources.subtitles.cues import clocked
+from conspectus.sources.subtitles.cue_markup import spoken
+from conspectus.sources.subtitles.cues import NO_CAPTION, Cue, ParsedCues, clocked
 
 _TIME = r"(?:(-?\d{1,20}):)?(\d{1,9}):(\d{1,9})(?:[.,:](\d{1,9}))?"
 ARROW = re.compile(rf"\s*{_TIME}\s*+-{{1,2}}>\s*+{_TIME}(?:\s.*|)", re.ASCII)
@@ -91,3 +92,62 @@ def _cues(block: list[str], times: list[int], timing: re.Pattern[str]) -> Iterat
         found = timing.fullmatch(block[here])
         parts = found.groups(default="") if found else ("",) * 8
         yield Block(clocked(*parts[:4]), clocked(*parts[4:]), lines)
+
+
+SUBRIP = CueFormat(ARROW, TORN_ARROW)
+
+
+def read_subrip(text: str) -> ParsedCues:
+    """The cues of a SubRip text."""
+    blocks, stray = read_blocks(text, SUBRIP)
+    reading = ParsedCues()
+    for block in blocks:
+        for speaker, words in spoken("\n".join(block.lines)):
+            reading.cues.append(Cue(block.start, block.end, words, speaker))
+    reading.left[NO_CAPTION] += stray
+    return reading
+
+
+_BREAK = re.compile(r"\[br\]", re.IGNORECASE)
+_TORN = re.compile(r"^\s*\d+:\d+:\S{1,20},\d+:\d+:\S{1,20}\s*$")
+SUBVIEWER = CueFormat(COMMA, _TORN)
+
+
+def read_subviewer(text: str) -> ParsedCues:
+    """The cues of an .sbv text."""
+    blocks, stray = read_blocks(text, SUBVIEWER)
+    reading = ParsedCues()
+    for block in blocks:
+        reading.cues.append(Cue(block.start, block.end, _BREAK.sub("\n", "\n".join(block.lines)).strip()))
+    reading.left[NO_CAPTION] += stray
+    return reading
+
+
+_ASIDE = re.compile(r"(?:\ufeff?WEBVTT|NOTE|STYLE|REGION)(?:\s.*|:.*|)", re.DOTALL)
+_TITLE = re.compile(r"\ufeff?WEBVTT[ \t]+(?:-[ \t]*)?(\S.*)")
+_WORD = re.compile(r"<\d[\d:.]*><c")
+_FIELD = re.compile(r"(Title|Language)[ \t]*:[ \t]*(\S.*)", re.IGNORECASE)
+
+WEBVTT = CueFormat(ARROW, TORN_ARROW, lambda line: _ASIDE.fullmatch(line) is not None, named=True)
+
+
+def read_webvtt(text: str) -> ParsedCues:
+    """The cues of a WebVTT text; a cue of several voices becomes one for each."""
+    blocks, stray = read_blocks(text, WEBVTT)
+    reading = ParsedCues()
+    for block in blocks:
+        raw = "\n".join(block.lines)
+        timed = _WORD.search(raw) is not None
+        for speaker, words in spoken(raw):
+            reading.cues.append(Cue(block.start, block.end, words, speaker, timed=timed))
+    reading.left[NO_CAPTION] += stray
+    reading.title, reading.language = _header(text)
+    return reading
+
+
+def _header(text: str) -> tuple[str, str | None]:
+    """The title and the language that the lines before the first blank one give."""
+    lines = text[:10_000].partition("\n\n")[0].split("\n")
+    named = _TITLE.match(lines[0])
+    found = {match[1].lower(): match[2].strip() for line in lines if (match := _FIELD.fullmatch(line))}
+    return found.get("title") or (named[1].strip() if named else ""), found.get("language")

@@ -6,15 +6,12 @@ from pathlib import PurePath
 from typing import TypeAlias
 
 from conspectus.sources.subtitles.ass import read_ass
-from conspectus.sources.subtitles.cue_blocks import ARROW, COMMA
+from conspectus.sources.subtitles.cue_blocks import ARROW, COMMA, read_subrip, read_subviewer, read_webvtt
 from conspectus.sources.subtitles.cues import ParsedCues
 from conspectus.sources.subtitles.json_captions import read_json, read_json_lines
 from conspectus.sources.subtitles.sami import read_sami
 from conspectus.sources.subtitles.scc import read_scc
-from conspectus.sources.subtitles.subrip import read_subrip
-from conspectus.sources.subtitles.subviewer import read_subviewer
 from conspectus.sources.subtitles.ttml import is_ttml, read_ttml
-from conspectus.sources.subtitles.webvtt import read_webvtt
 
 Read: TypeAlias = Callable[[str], ParsedCues]
 

@@ -1,10 +1,24 @@
 """Scenarist closed captions: codes of CEA-608, played as on a television (pop-on, paint-on, roll-up)."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from conspectus.sources.subtitles.cues import NO_CAPTION, Cue, ParsedCues
-from conspectus.sources.subtitles.scc_characters import EXTENDED, PLAIN, SPECIAL
+
+PLAIN: Final[Mapping[int, str]] = {
+    0x27: "\u2019", 0x2A: "á", 0x5C: "é", 0x5E: "í", 0x5F: "ó", 0x60: "ú", 0x7B: "ç", 0x7C: "÷", 0x7D: "Ñ",
+    0x7E: "ñ", 0x7F: "█",
+}  # fmt: skip
+SPECIAL: Final = "®°½¿™¢£♪à èâêîôû"
+"""Codes 0x30 to 0x3F behind 0x11."""
+EXTENDED: Final = (
+    "ÁÉÓÚÜü\u2018¡*'—©℠•“”ÀÂÇÈÊËëÎÏïÔÙùÛ«»"
+    "ÃãÍÌìÒòÕõ{}\\^_|~ÄäÖöß¥¤¦ÅåØø┌┐└┘"
+)  # fmt: skip
+"""Codes 0x20 to 0x3F behind 0x12, then those behind 0x13; each replaces the character before it."""
+
 
 _LINE = re.compile(r"\s*(\d{1,9}):(\d{1,9}):(\d{1,9})([:;.,])(\d{1,9})\s+(\S.*)", re.ASCII)
 _WORD = re.compile(r"[0-9A-Fa-f]{4}")
