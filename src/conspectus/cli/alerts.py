@@ -70,8 +70,7 @@ def list_alerts(common: Common, *, limit: Limit = 100) -> None:
 
 
 def delete(
-    alert: Annotated[str, typer.Argument(metavar="ALERT", help="Id of an alert.")],
-    common: Common,
+    alert: Annotated[str, typer.Argument(metavar="ALERT", help="Id of an alert.")], common: Common
 ) -> None:
     """Delete an alert with its matches."""
     with opened(common) as session:

@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from conspectus.cli.documents import receipt_line
 from conspectus.cli.errors import confirm, show_found
 from conspectus.cli.options import Common, Limit, Purge, Yes
-from conspectus.cli.output import cell, plain_table, show
+from conspectus.cli.output import cell, plain_table, rows_table, show
 from conspectus.cli.session import opened
 from conspectus.model.filter import Eq
 from conspectus.model.records import Collection, Source
@@ -116,14 +116,11 @@ def _count(engine: BlockingEngine, source: Source) -> int:
 
 
 def _collections_table(found: Sequence[Collection]) -> RenderableType:
-    table = plain_table("id", "name", "language", "embedder", "created", "description")
-    for each in found:
-        table.add_row(
-            cell(each.id),
-            cell(each.name),
-            each.language or "none",
-            cell(each.space.name if each.space else "none"),
-            f"{each.created:%Y-%m-%d %H:%M}",
-            cell(each.description, limit=60),
+    rows = (
+        (
+            one.id, one.name, one.language or "none", one.space.name if one.space else "none",
+            f"{one.created:%Y-%m-%d %H:%M}", cell(one.description, limit=60),
         )
-    return table
+        for one in found
+    )  # fmt: skip
+    return rows_table(("id", "name", "language", "embedder", "created", "description"), rows)

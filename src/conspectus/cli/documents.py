@@ -12,7 +12,7 @@ from rich.text import Text
 
 from conspectus.cli.errors import NOTHING, PARTIAL, confirm, note_next
 from conspectus.cli.options import After, Common, PageLimit, Purge, Selection, Wait, Yes
-from conspectus.cli.output import cell, note, plain_table, progress, show
+from conspectus.cli.output import cell, note, plain_table, progress, rows_table, show
 from conspectus.cli.session import Session, opened
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import EVERYTHING, And, Filter, In
@@ -55,13 +55,7 @@ def add(
         raise typer.Exit(PARTIAL)
 
 
-def list_documents(
-    common: Common,
-    chosen: Selection,
-    *,
-    limit: PageLimit = 100,
-    after: After = None,
-) -> None:
+def list_documents(common: Common, chosen: Selection, *, limit: PageLimit = 100, after: After = None) -> None:
     """List documents in the order they were added."""
     with opened(common) as session:
         where = session.where(chosen)
@@ -91,18 +85,14 @@ def delete(
 
 def documents_table(documents: Iterable[Document]) -> RenderableType:
     """Documents, one per line."""
-    table = plain_table("id", "kind", "title", "location", "status", "chunks", "recorded")
-    for each in documents:
-        table.add_row(
-            cell(each.id),
-            each.kind,
-            cell(each.title, limit=60),
-            cell(each.location, limit=60),
-            each.status,
-            str(each.chunks),
-            f"{each.recorded:%Y-%m-%d %H:%M:%S}",
+    rows = (
+        (
+            one.id, one.kind, cell(one.title, limit=60), cell(one.location, limit=60), one.status,
+            str(one.chunks), f"{one.recorded:%Y-%m-%d %H:%M:%S}",
         )
-    return table
+        for one in documents
+    )  # fmt: skip
+    return rows_table(("id", "kind", "title", "location", "status", "chunks", "recorded"), rows)
 
 
 def files_table(report: FilesReport) -> RenderableType:

@@ -96,12 +96,7 @@ def turns(directory: Directory, common: Common) -> None:
     show(figures, figures_table(flat), as_json=common.json)
 
 
-def moments(
-    directory: Directory,
-    common: Common,
-    *,
-    limit: MaxQueries = None,
-) -> None:
+def moments(directory: Directory, common: Common, *, limit: MaxQueries = None) -> None:
     """Measure search for moments of streams."""
     require_here(common)
     with progress() as bars:

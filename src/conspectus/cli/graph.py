@@ -342,13 +342,7 @@ def neighbors(node: NodeId, common: Common, of: OfGraph, walking: Walking) -> No
     show_found(found, neighbors_tree(node, found), "no neighbors", as_json=common.json)
 
 
-def search(
-    query: Query,
-    common: Common,
-    of: OfGraph,
-    *,
-    limit: Limit = 10,
-) -> None:
+def search(query: Query, common: Common, of: OfGraph, *, limit: Limit = 10) -> None:
     """Search nodes by the whole words of a query."""
     with opened(common) as session:
         found = session.engine.find_nodes(query, graph=of.graph, collection=session.collection, limit=limit)
@@ -357,9 +351,7 @@ def search(
 
 
 def snapshot(
-    time: Annotated[str, typer.Argument(metavar="TIME", help="ISO 8601 time.")],
-    common: Common,
-    of: OfGraph,
+    time: Annotated[str, typer.Argument(metavar="TIME", help="ISO 8601 time.")], common: Common, of: OfGraph
 ) -> None:
     """Show a graph at a point in time."""
     with opened(common) as session:

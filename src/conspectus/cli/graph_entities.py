@@ -9,7 +9,7 @@ from rich.console import RenderableType
 from conspectus.cli.errors import show_found
 from conspectus.cli.graph import OfGraph, Reason
 from conspectus.cli.options import Common, Limit, Wait
-from conspectus.cli.output import cell, plain_table, progress, show
+from conspectus.cli.output import cell, plain_table, progress, rows_table, show
 from conspectus.cli.session import opened
 from conspectus.errors import InvalidInput
 from conspectus.model.graph import EntityCount, EntityLink, Mention, NodeEvent
@@ -123,18 +123,14 @@ def _span(text: str, mention: str) -> tuple[int, int]:
 
 
 def _names_table(found: Iterable[EntityCount]) -> RenderableType:
-    table = plain_table("name", "type", "chunks")
-    for each in found:
-        table.add_row(cell(each.name), cell(each.type), f"{each.passages:,}")
-    return table
+    return rows_table(
+        ("name", "type", "chunks"), ((one.name, one.type, f"{one.passages:,}") for one in found)
+    )
 
 
 def _found_table(found: Iterable[Mention]) -> RenderableType:
-    table = plain_table("name", "type", "from", "to", "key", "score")
-    for each in found:
-        ends = (str(each.start), str(each.end))
-        table.add_row(cell(each.text), cell(each.type), *ends, cell(each.key), f"{each.score:.2f}")
-    return table
+    rows = ((one.text, one.type, str(one.start), str(one.end), one.key, f"{one.score:.2f}") for one in found)
+    return rows_table(("name", "type", "from", "to", "key", "score"), rows)
 
 
 def _links_table(found: Iterable[EntityLink]) -> RenderableType:

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from conspectus.cli.errors import FAILED, NOTHING, PARTIAL, note_next
 from conspectus.cli.options import After, Common, PageLimit
-from conspectus.cli.output import cell, plain_table, progress, show
+from conspectus.cli.output import cell, plain_table, progress, rows_table, show
 from conspectus.cli.session import Session, opened
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import SourceId
@@ -222,11 +222,16 @@ def _report_picture(report: IngestReport, names: Mapping[SourceId, str]) -> Rend
 
 
 def _rates_table(title: str, rates: Mapping[str, JobRates]) -> Table:
-    table = plain_table(title, "ended", "failed", "retried")
-    for name, each in rates.items():
-        failed = f"{each.failed:,} ({each.failure_rate} %)"
-        table.add_row(cell(name), f"{each.finished:,}", failed, f"{each.retried:,} ({each.retry_rate} %)")
-    return table
+    rows = (
+        (
+            name,
+            f"{one.finished:,}",
+            f"{one.failed:,} ({one.failure_rate} %)",
+            f"{one.retried:,} ({one.retry_rate} %)",
+        )
+        for name, one in rates.items()
+    )
+    return rows_table((title, "ended", "failed", "retried"), rows)
 
 
 def _requests_table(requests: Iterable[EmbeddingRequest]) -> Table:

@@ -14,7 +14,17 @@ from conspectus.bootstrap import backup as backups
 from conspectus.bootstrap import transfer
 from conspectus.cli.errors import DIFFERENT
 from conspectus.cli.options import Common
-from conspectus.cli.output import cell, note, plain, plain_table, printable, progress, show, similarity_table
+from conspectus.cli.output import (
+    cell,
+    note,
+    plain,
+    plain_table,
+    printable,
+    progress,
+    rows_table,
+    show,
+    similarity_table,
+)
 from conspectus.cli.session import opened, require_here
 from conspectus.model.records import Json
 from conspectus.model.reports import CheckReport, Status
@@ -73,11 +83,7 @@ def reembed(
     with opened(common) as session, progress() as bars:
         count = session.engine.reembed(embedder, collection=session.collection, progress=bars)
         name = session.collection
-    show(
-        {"collection": name, "embedded": count},
-        f"embedded {count} chunks of {name}",
-        as_json=common.json,
-    )
+    show({"collection": name, "embedded": count}, f"embedded {count} chunks of {name}", as_json=common.json)
 
 
 def migrate(
@@ -85,10 +91,7 @@ def migrate(
     *,
     source: Annotated[str, typer.Option("--from", help=f"Data to copy: {PLACE}.")],
     target: Annotated[str, typer.Option("--to", help=f"Empty target: {PLACE}.")],
-    index: Annotated[
-        bool,
-        typer.Option("--index/--no-index", help="Build the indexes at the end."),
-    ] = True,
+    index: Annotated[bool, typer.Option("--index/--no-index", help="Build the indexes at the end.")] = True,
 ) -> None:
     """Copy all data to another directory or database."""
     require_here(common)
@@ -107,10 +110,7 @@ def backup(
     file: Annotated[Path, typer.Argument(help="File to write; it must not exist.")],
     common: Common,
     *,
-    check: Annotated[
-        bool,
-        typer.Option("--check", help="Only check whether FILE can be restored."),
-    ] = False,
+    check: Annotated[bool, typer.Option("--check", help="Only check whether FILE can be restored.")] = False,
 ) -> None:
     """Write a consistent backup to one file."""
     require_here(common)
@@ -140,32 +140,16 @@ def restore(
 
 def status_table(status: Status) -> RenderableType:
     """Sizes of collections."""
-    table = plain_table(
-        "collection",
-        "sources",
-        "documents",
-        "chunks",
-        "vectors",
-        "pending",
-        "errors",
-        "lag",
-        "segments",
-        "embedding model",
-    )
-    for each in status.collections:
-        numbers = (
-            each.sources,
-            each.documents,
-            each.chunks,
-            each.vectors,
-            each.pending,
-            each.errors,
-            each.lag,
+    columns = ("sources", "documents", "chunks", "vectors", "pending", "errors", "lag")
+    rows = (
+        (
+            one.name, *(str(getattr(one, name)) for name in columns), str(one.index.segments),
+            one.space or "none",
         )
-        table.add_row(
-            cell(each.name), *map(str, numbers), str(each.index.segments), cell(each.space or "none")
-        )
-    similarities = {each.space or "": each.similarity for each in status.collections if each.similarity}
+        for one in status.collections
+    )  # fmt: skip
+    table = rows_table(("collection", *columns, "segments", "embedding model"), rows)
+    similarities = {one.space or "": one.similarity for one in status.collections if one.similarity}
     stored = (status.path, f"{status.bytes:,} bytes") if status.path else ()
     parts = [table, similarity_table(similarities)] if similarities else [table]
     return Group(Text(", ".join((*stored, f"version {status.version}"))), *parts)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Group, RenderableType
@@ -62,6 +62,10 @@ class InScope:
     def scope(self) -> Scope:
         """As the engine takes it."""
         return Scope(self.user, self.agent, self.conversation)
+
+    def place(self, session: Session) -> dict[str, Any]:
+        """The scope and the collection, as the engine takes them."""
+        return {"scope": self.scope(), "collection": session.collection}
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,13 +241,7 @@ def add(
 ) -> None:
     """Add a memory."""
     with remembering(common, new=True) as session, progress() as bars:
-        [done] = session.engine.remember(
-            said.memory(text),
-            scope=whose.scope(),
-            collection=session.collection,
-            wait=wait,
-            progress=bars,
-        )
+        [done] = session.engine.remember(said.memory(text), **whose.place(session), wait=wait, progress=bars)
     lines = [f"{done.outcome} {done.id}", *(f"near duplicate: {each}" for each in done.near)]
     lines += [f"ended the fact of {each}" for each in done.closed]
     show(done, "\n".join(lines), as_json=common.json)
@@ -312,9 +310,7 @@ def recent(
 ) -> None:
     """List the latest turns, oldest first."""
     with remembering(common) as session:
-        found = session.engine.recent_memories(
-            scope=whose.scope(), collection=session.collection, turns=limit, tokens=max_tokens
-        )
+        found = session.engine.recent_memories(**whose.place(session), turns=limit, tokens=max_tokens)
     show_found(found, recent_table(found), NO_MEMORIES, as_json=common.json)
 
 

@@ -110,18 +110,12 @@ class Deleting:
 
 
 def list_memories(
-    common: Common,
-    whose: InScope,
-    part: Part,
-    *,
-    limit: PageLimit = 100,
-    after: After = None,
+    common: Common, whose: InScope, part: Part, *, limit: PageLimit = 100, after: After = None
 ) -> None:
     """List memories by time."""
     with remembering(common) as session:
         page = session.engine.memories(
-            scope=whose.scope(),
-            collection=session.collection,
+            **whose.place(session),
             kind=part.kind,
             entity=part.entity,
             where=parse_filters(part.filter),
@@ -141,15 +135,14 @@ def list_memories(
 def get_memory(memory: Id, common: Common, whose: InScope) -> None:
     """Show a memory with its metadata."""
     with remembering(common) as session:
-        found = session.engine.memory(memory, scope=whose.scope(), collection=session.collection)
+        found = session.engine.memory(memory, **whose.place(session))
     show(found, _memory_picture(found), as_json=common.json)
 
 
 def versions(memory: Id, common: Common, whose: InScope, *, limit: Limit = 100) -> None:
     """List the versions of a memory, oldest first."""
     with remembering(common) as session:
-        scope, collection = whose.scope(), session.collection
-        found = session.engine.memory_versions(memory, scope=scope, collection=collection)[-limit:]
+        found = session.engine.memory_versions(memory, **whose.place(session))[-limit:]
     table = plain_table("known from", "until", "text")
     for each in found:
         until = "-" if each.known_until is None else f"{each.known_until:%Y-%m-%d %H:%M:%S}"
@@ -192,14 +185,14 @@ def delete(
 def conversations(common: Common, whose: InScope, *, limit: Limit = 100) -> None:
     """List the conversations of a scope."""
     with remembering(common) as session:
-        found = session.engine.conversations(scope=whose.scope(), collection=session.collection)[:limit]
+        found = session.engine.conversations(**whose.place(session))[:limit]
     show_found(found, _conversations_table(found), "no conversations", as_json=common.json)
 
 
 def stats(common: Common, whose: InScope) -> None:
     """Show statistics of a scope."""
     with remembering(common) as session:
-        found = session.engine.memory_stats(scope=whose.scope(), collection=session.collection)
+        found = session.engine.memory_stats(**whose.place(session))
     show(found, _stats_table(found), as_json=common.json)
 
 
@@ -254,7 +247,7 @@ def set_retention(
         raise InvalidInput("retention", "give --days, --max-count or both, or --off")
     retention = None if off else Retention(days, max_count)
     with remembering(common, new=True) as session:
-        session.engine.retain(retention, scope=whose.scope(), collection=session.collection)
+        session.engine.retain(retention, **whose.place(session))
     kept = {"scope": whose.scope(), "retention": retention}
     show(
         kept,
@@ -305,9 +298,7 @@ def _delete(session: Session, whose: InScope, what: MemorySelection, deleting: D
 
 def _change(memory: str, common: Common, whose: InScope, changes: dict[str, Any]) -> None:
     with remembering(common) as session:
-        written = session.engine.update_memory(
-            memory, scope=whose.scope(), collection=session.collection, **changes
-        )
+        written = session.engine.update_memory(memory, **whose.place(session), **changes)
     show(written, f"{written.outcome} {written.id}", as_json=common.json)
 
 

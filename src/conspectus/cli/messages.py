@@ -19,8 +19,8 @@ from conspectus.cli.options import (
     Wait,
     instant,
 )
-from conspectus.cli.output import cell, dump, note, plain_table, progress, show, write
-from conspectus.cli.search import require_shown
+from conspectus.cli.output import cell, note, plain_table, progress, show
+from conspectus.cli.search import print_window, require_shown
 from conspectus.cli.session import Session, opened
 from conspectus.errors import InvalidInput
 from conspectus.model.channels import (
@@ -96,12 +96,7 @@ def add(
     show(written, f"{written.outcome} {written.id}", as_json=common.json)
 
 
-def list_messages(
-    channel: Channel,
-    common: Common,
-    *,
-    limit: PageLimit = 20,
-) -> None:
+def list_messages(channel: Channel, common: Common, *, limit: PageLimit = 20) -> None:
     """List the latest messages of a channel, oldest first."""
     with opened(common) as session:
         said = session.engine.latest(channel=channel, collection=session.collection, limit=limit)
@@ -110,13 +105,7 @@ def list_messages(
         raise typer.Exit(NOTHING)
 
 
-def thread(
-    channel: Channel,
-    key: Key,
-    common: Common,
-    *,
-    limit: Limit = 20,
-) -> None:
+def thread(channel: Channel, key: Key, common: Common, *, limit: Limit = 20) -> None:
     """Show the thread of a message."""
     with opened(common) as session:
         found = session.engine.chain(_message(session, channel, key).id, limit=limit)
@@ -132,12 +121,7 @@ def delete(channel: Channel, key: Key, common: Common) -> None:
     show(receipt, f"deleted {receipt.documents} messages", as_json=common.json)
 
 
-def context(
-    channel: Channel,
-    query: Query,
-    common: Common,
-    wanted: Wanted,
-) -> None:
+def context(channel: Channel, query: Query, common: Common, wanted: Wanted) -> None:
     """Print the context window for a query in a channel."""
     with opened(common) as session:
         question = ChannelQuery(
@@ -154,14 +138,11 @@ def context(
             require_shown(
                 wanted.max_tokens, lambda most: window(question, most).tokens > 0, shown=found.tokens > 0
             )
-    if common.json:
-        dump(found)
-    elif found.window.text:
-        write(found.window.text)
-    for notice in found.window.notices if not common.json else ():
-        note(notice)
+    print_window(found, found.window, as_json=common.json)
     if not common.json:
-        note(f"{found.tokens} of {found.window.allowed} tokens, from {', '.join(found.channels)}")
+        for notice in found.window.notices:
+            note(notice)
+        note(f"from {', '.join(found.channels)}")
     if not found.messages:
         raise typer.Exit(NOTHING)
 

@@ -4,7 +4,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import datetime
@@ -103,6 +103,14 @@ def plain_table(*columns: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
         table.add_column(column, overflow="fold")
+    return table
+
+
+def rows_table(columns: Iterable[str], rows: Iterable[Iterable[str | Text]]) -> Table:
+    """A table of rows; plain text in them becomes cells."""
+    table = plain_table(*columns)
+    for row in rows:
+        table.add_row(*(each if isinstance(each, Text) else cell(each) for each in row))
     return table
 
 

@@ -1,17 +1,16 @@
 """users, groups, keys and grants."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, get_args
 
 import typer
 from rich.console import RenderableType
-from rich.table import Table
 
 from conspectus.cli.errors import NOTHING, confirm
 from conspectus.cli.options import Common, Limit, Yes, instant
-from conspectus.cli.output import cell, note, show
+from conspectus.cli.output import cell, note, rows_table, show
 from conspectus.cli.session import Session, opened
 from conspectus.errors import InvalidInput
 from conspectus.model.access import SCOPES, Grant, Key, NewKey, Principal, Role, Scope, User
@@ -91,7 +90,7 @@ def list_groups(common: Common, *, limit: Limit = 100) -> None:
     with opened(common) as session:
         found = session.engine.groups()[:limit]
     rows = ((each.id, each.name, _when(each.created)) for each in found)
-    show(found, _rows_table(("id", "name", "created"), rows), as_json=common.json)
+    show(found, rows_table(("id", "name", "created"), rows), as_json=common.json)
 
 
 def add_group(name: Annotated[str, typer.Argument(help="Name of the group.")], common: Common) -> None:
@@ -183,7 +182,7 @@ def list_grants(common: Common, *, source: Part = None, limit: Limit = 100) -> N
         (each.role, each.grantee.kind, names.get(each.grantee.id, each.grantee.id), _part(each, parts))
         for each in found
     )
-    show(found, _rows_table(("role", "kind", "to", "source"), rows), as_json=common.json)
+    show(found, rows_table(("role", "kind", "to", "source"), rows), as_json=common.json)
 
 
 def add_grant(
@@ -225,7 +224,7 @@ def _users_table(found: Sequence[User]) -> RenderableType:
         (each.id, each.name, _when(each.created), "owner" if each.owner else "", _yes(each.disabled))
         for each in found
     )
-    return _rows_table(("id", "name", "created", "owner", "disabled"), rows)
+    return rows_table(("id", "name", "created", "owner", "disabled"), rows)
 
 
 def _keys_table(found: Sequence[Key], names: dict[str, str]) -> RenderableType:
@@ -239,16 +238,7 @@ def _keys_table(found: Sequence[Key], names: dict[str, str]) -> RenderableType:
         )
         for each in found
     )
-    return _rows_table(("id", "user", "label", "scopes", "created", "expires", "last used", "revoked"), rows)
-
-
-def _rows_table(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> RenderableType:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*map(cell, row))
-    return table
+    return rows_table(("id", "user", "label", "scopes", "created", "expires", "last used", "revoked"), rows)
 
 
 def _part(grant: Grant, parts: dict[str, str]) -> str:

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
@@ -13,7 +13,7 @@ from rich.text import Text
 from conspectus.cli.errors import NOTHING
 from conspectus.cli.options import Common, Connected, Format, Limit, MaxTokens, Query, Tokenizer
 from conspectus.cli.output import cell, dump, note, plain_table, show, write
-from conspectus.cli.session import opened
+from conspectus.cli.session import Session, opened
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import is_uuid
 from conspectus.model.query import EVERYWHERE, Budget
@@ -56,15 +56,7 @@ class Listed:
 def search(query: Query, common: Common, searched: Connected, *, limit: Limit = 10) -> None:
     """Search with keyword and vector search."""
     with opened(common) as session:
-        found = session.engine.retrieve(
-            query,
-            collection=session.collection,
-            where=session.where(searched),
-            floor=searched.min_similarity,
-            situation=searched.situation(),
-            **searched.fields(),
-            limit=limit,
-        )
+        found = session.engine.retrieve(query, **_scope(session, searched), limit=limit)
         sources = (
             () if session.collection == EVERYWHERE else session.engine.sources(collection=session.collection)
         )
@@ -84,31 +76,20 @@ def context(
 ) -> None:
     """Print the context window for a query."""
     with opened(common) as session:
-        where = session.where(searched)
+        scope = _scope(session, searched)
 
         def filled(most: int) -> ContextWindow:
             return session.engine.window(
                 query,
                 Budget(most, reserve.tokenizer, reserve.system, answer=reserve.reserve_tokens),
                 renderer=form,
-                collection=session.collection,
-                where=where,
-                floor=searched.min_similarity,
-                situation=searched.situation(),
-                **searched.fields(),
+                **scope,
             )
 
         window = filled(max_tokens)
         if window.outcome == "found":
             require_shown(max_tokens, lambda most: filled(most).tokens > 0, shown=window.tokens > 0)
-    if common.json:
-        dump(window)
-    elif form == "messages":
-        dump(window.messages)
-    elif window.text:
-        write(window.text)
-    if not common.json:
-        note(f"{window.tokens} of {window.allowed} tokens")
+    print_window(window, window, form, as_json=common.json)
     _finish(window, common)
 
 
@@ -124,20 +105,25 @@ def explain(
     """Show the score and status of every candidate."""
     with opened(common) as session:
         window = session.engine.explain(
-            query,
-            Budget(max_tokens, tokenizer),
-            document=listed.document,
-            collection=session.collection,
-            where=session.where(searched),
-            floor=searched.min_similarity,
-            situation=searched.situation(),
-            **searched.fields(),
+            query, Budget(max_tokens, tokenizer), document=listed.document, **_scope(session, searched)
         )
     show(window, trace_table(window, listed.limit), as_json=common.json)
     more = len(window.trace) - listed.limit
     if more > 0 and not common.json:
         note(f"{more} more candidates: --limit {len(window.trace)}")
     _finish(window, common)
+
+
+def print_window(found: object, window: ContextWindow, form: str = "text", *, as_json: bool) -> None:
+    """Print a window on stdout and its tokens on stderr, or as JSON what holds it."""
+    if as_json:
+        dump(found)
+        return
+    if form == "messages":
+        dump(window.messages)
+    elif window.text:
+        write(window.text)
+    note(f"{window.tokens} of {window.allowed} tokens")
 
 
 def require_shown(tokens: int, shows: Callable[[int], bool], *, shown: bool) -> None:
@@ -201,6 +187,17 @@ def trace_table(window: ContextWindow, limit: int) -> RenderableType:
         )
     used = f"{window.tokens} of {window.allowed} tokens ({window.tokenizer})"
     return Group(table, Text(used))
+
+
+def _scope(session: Session, searched: Connected) -> dict[str, Any]:
+    """What may be found, and where and when the query is asked, as the engine takes it."""
+    return {
+        "collection": session.collection,
+        "where": session.where(searched),
+        "floor": searched.min_similarity,
+        "situation": searched.situation(),
+        **searched.fields(),
+    }
 
 
 def _finish(found: Retrieval | ContextWindow, common: Common) -> None:

@@ -72,8 +72,7 @@ class Listening:
 
     http: Annotated[bool, typer.Option("--http", help="Serve over HTTP instead of stdin and stdout.")] = False
     host: Annotated[
-        str | None,
-        typer.Option(help="Address for --http (default: CONSPECTUS_HOST, else 127.0.0.1)."),
+        str | None, typer.Option(help="Address for --http (default: CONSPECTUS_HOST, else 127.0.0.1).")
     ] = None
     port: Annotated[
         int | None,
@@ -129,8 +128,7 @@ def worker(
     common: Common,
     *,
     heartbeat_file: Annotated[
-        Path | None,
-        typer.Option(help="File to touch every second while the worker runs."),
+        Path | None, typer.Option(help="File to touch every second while the worker runs.")
     ] = None,
 ) -> None:
     """Run background jobs without serving HTTP."""

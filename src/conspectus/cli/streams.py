@@ -15,6 +15,7 @@ from conspectus.cli.documents import receipt_line
 from conspectus.cli.errors import FAILED, NOTHING, PARTIAL, confirm, show_found
 from conspectus.cli.options import Common, Limit, MaxTokens, MinSimilarity, Purge, Query, Wait, Yes
 from conspectus.cli.output import cell, dump, note, plain_table, progress, show, write
+from conspectus.cli.search import print_window
 from conspectus.cli.session import Session, opened
 from conspectus.engine.summary_pipeline import EXTRACTIVE
 from conspectus.errors import InvalidInput
@@ -119,8 +120,7 @@ def import_files(
         str | None, typer.Option(help="ISO 8601 time of second 0 (default: none, a recording).")
     ] = None,
     join_sentences: Annotated[
-        bool,
-        typer.Option("--join-sentences/--keep-cues", help="Join sentences that span several cues."),
+        bool, typer.Option("--join-sentences/--keep-cues", help="Join sentences that span several cues.")
     ] = True,
     wait: Wait = True,
 ) -> None:
@@ -178,13 +178,7 @@ def captions(
             show_found(listed, captions_table(listed, clock), "no captions", as_json=common.json)
 
 
-def delete(
-    stream: Stream,
-    common: Common,
-    *,
-    purge: Purge = False,
-    yes: Yes = False,
-) -> None:
+def delete(stream: Stream, common: Common, *, purge: Purge = False, yes: Yes = False) -> None:
     """Delete a stream with all its captions and events."""
     with opened(common) as session:
         found = session.engine.find_stream(stream, collection=session.collection)
@@ -222,13 +216,9 @@ def context(
     """Print the context window for a query on streams."""
     with opened(common) as session:
         found = session.engine.video_window(wanted.question(query, session, within), max_tokens)
-    if common.json:
-        dump(found)
-    elif found.window.text:
-        write(found.window.text)
+    print_window(found, found.window, as_json=common.json)
     if not common.json:
         _show_plan(found.plan, found.window.notices)
-        note(f"{found.window.tokens} of {found.window.allowed} tokens")
     if not found.captions:
         _end_with_nothing(common)
 
