@@ -11,7 +11,7 @@ from conspectus.bootstrap.pgvector import PgvectorIndexes
 from conspectus.bootstrap.pgvector_sync import MOST_CHUNKS
 from conspectus.errors import NotFound
 from conspectus.index.memory import MemoryIndex
-from conspectus.ingest.sync import catch_up
+from conspectus.ingest.open_indexes import catch_up
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import ChunkId, DocumentId, SourceId
 from conspectus.model.index import IndexedChunk

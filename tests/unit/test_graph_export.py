@@ -18,8 +18,7 @@ from conspectus import Engine, Settings
 from conspectus.errors import InvalidInput
 from conspectus.graph.graphml import to_graphml
 from conspectus.graph.json_export import to_json
-from conspectus.graph.layout import placed
-from conspectus.graph.svg import MOST_NODES, to_svg
+from conspectus.graph.svg import MOST_NODES, placed, to_svg
 from conspectus.model.graph import GRAPH_FORMS, NewEdge, NewNode
 from conspectus.text.clean import clean
 

@@ -8,8 +8,8 @@ from tests.support.journal import Journal, make_chunk, unit
 
 from conspectus.index.segments.build import Options
 from conspectus.index.segments.store import SegmentsIndex
-from conspectus.ingest import sync
-from conspectus.ingest.sync import catch_up
+from conspectus.ingest import open_indexes
+from conspectus.ingest.open_indexes import catch_up
 from conspectus.model.filter import EVERYTHING
 from conspectus.ports import Probe
 
@@ -34,13 +34,13 @@ async def test_a_backlog_is_built_and_not_kept_in_memory(tmp_path: Path, seen_be
     if seen_before:
         fill(journal, 1, seen_before + 1)
         await catch_up(index, journal, await journal.last_sequence())
-    fill(journal, seen_before + 1, sync.BULK + 100)
+    fill(journal, seen_before + 1, open_indexes.BULK + 100)
     await catch_up(index, journal, await journal.last_sequence())
     status = await index.status()
-    assert status.chunks == sync.BULK + 99
+    assert status.chunks == open_indexes.BULK + 99
     assert status.details["tail"] == "0"
-    found = await index.search(Probe(EVERYTHING, f"word{sync.BULK}", None, 10))
-    assert list(found.ids) == [sync.BULK]
+    found = await index.search(Probe(EVERYTHING, f"word{open_indexes.BULK}", None, 10))
+    assert list(found.ids) == [open_indexes.BULK]
     await index.close()
 
 

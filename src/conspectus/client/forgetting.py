@@ -10,7 +10,7 @@ from conspectus.client.encode import encoded, instant_json
 from conspectus.client.remembering import Remembering, scope_json, scope_query
 from conspectus.client.request import Request, get, post, remove, work
 from conspectus.errors import InvalidInput
-from conspectus.memory.line_numbers import renumber
+from conspectus.memory.jsonl_reader import renumber
 from conspectus.model.jobs import Job
 from conspectus.model.memory import (
     MEMORY,

@@ -1,21 +1,25 @@
 """Events of streams, and who and what is in them."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from typing import Final
+
+import regex
 
 from conspectus.access.reader import SourceRef
 from conspectus.engine.summaries import Summarising
 from conspectus.errors import Conflict, InvalidInput
-from conspectus.ingest.captions import span_of
-from conspectus.ingest.happenings import event_document, event_id
+from conspectus.ingest.captions import caption_id, span_of
 from conspectus.ingest.pipeline import batches
 from conspectus.model.filter import And, Between, Eq, Filter, Overlaps
-from conspectus.model.ids import ChunkId
-from conspectus.model.records import Document, Period, Source, Written
+from conspectus.model.ids import ChunkId, SourceId
+from conspectus.model.records import Document, NewDocument, Period, Source, Written
 from conspectus.model.streams import (
     ENTITIES,
     EVENT_TYPE,
+    TITLE,
     WHOLE,
     Caption,
     CaptionRange,
@@ -27,8 +31,81 @@ from conspectus.ports import Probe
 from conspectus.ports.timelines import Span
 from conspectus.streams.alert_matching import Language
 from conspectus.streams.events import Report, entity_spans, event_spans
-from conspectus.streams.naming import common_names, folded, says
+from conspectus.text.clean import clean
 from conspectus.text.clocks import StreamClock, clock_of
+from conspectus.text.hashing import content_hash
+from conspectus.text.times import canonical
+
+PREFIX: Final = "event:"
+"""Begins the keys of events, so that they are apart from those of the captions of the same stream."""
+LONGEST_TYPE: Final = 1_000
+
+
+def event_document(new: NewEvent, stream: Source, clock: StreamClock) -> NewDocument:
+    """The document of an event. Raises InvalidInput for a type or times that cannot be."""
+    if not new.type.strip() or len(new.type) > LONGEST_TYPE:
+        raise InvalidInput("type", f"must have 1 to {LONGEST_TYPE} characters")
+    occurred = clock.period(new.start, new.end)
+    title = stream.metadata.get(TITLE)
+    entities = {ENTITIES: list(new.entities)} if new.entities else {}
+    return NewDocument(
+        text=new.description if new.description.strip() else new.type,
+        title=title if isinstance(title, str) else "",
+        kind="event",
+        key=PREFIX + (_content(new, occurred) if new.key is None else new.key),
+        metadata={**new.metadata, EVENT_TYPE: new.type, **entities},
+        occurred=occurred,
+    )
+
+
+def event_id(stream: SourceId, key: str) -> str:
+    """The id of the event whose document has that key."""
+    return caption_id(stream, clean(key))
+
+
+def _content(new: NewEvent, occurred: Period) -> str:
+    """The name that the same event has again."""
+    times = (canonical(occurred.start), canonical(occurred.end))
+    return content_hash("\0".join((*times, clean(new.type), clean(new.description))))
+
+
+LETTER: Final = regex.compile(r"\w")
+DENSE: Final = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]")
+"""Scripts written without spaces, in which nothing shows where a word ends."""
+
+
+def folded(name: str) -> str:
+    """What all spellings of a name have in common that differ in capitals, spaces or composition alone."""
+    composed = unicodedata.normalize("NFC", " ".join(name.split())).casefold()
+    return unicodedata.normalize("NFC", composed)
+
+
+def common_names(counts: Mapping[str, int]) -> dict[str, int]:
+    """Names with how often they are given, the most first, each in its most frequent spelling."""
+    totals: dict[str, int] = {}
+    spellings: dict[str, str] = {}
+    for name, count in sorted(counts.items(), key=lambda each: (-each[1], each[0])):
+        same = folded(name)
+        if same:
+            spellings.setdefault(same, name)
+            totals[same] = totals.get(same, 0) + count
+    ordered = sorted(totals, key=lambda same: (-totals[same], spellings[same]))
+    return {spellings[same]: totals[same] for same in ordered}
+
+
+def says(name: str) -> Callable[[str], bool]:
+    """A test of texts: whether they hold the name as whole words."""
+    wanted = folded(name)
+    pattern = r"\s+".join(regex.escape(word) for word in wanted.split(" "))
+    before = r"(?<!\w)" if _is_bounded(wanted[:1]) else ""
+    after = r"(?!\w)" if _is_bounded(wanted[-1:]) else ""
+    found = regex.compile(f"{before}{pattern}{after}")
+    return lambda text: bool(wanted) and found.search(folded(text)) is not None
+
+
+def _is_bounded(character: str) -> bool:
+    return LETTER.match(character) is not None and DENSE.match(character) is None
+
 
 LONGEST_NAME = 1_000
 MOST_CANDIDATES = 10_000

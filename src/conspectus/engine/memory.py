@@ -1,6 +1,6 @@
 """Memories as they are stored: word for word, and changed with what they were before."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,30 +10,33 @@ from conspectus.engine.memory_facts import Stating
 from conspectus.errors import Changed, InvalidInput
 from conspectus.ingest.pipeline import batches
 from conspectus.ingest.prepare import period
-from conspectus.memory.documents import (
-    A_MOMENT,
-    as_given,
-    document_of,
-    known_at,
-    remembered,
-)
+from conspectus.memory.documents import A_MOMENT, as_given, document_of, known_at, remembered
 from conspectus.memory.facts import as_ended
 from conspectus.memory.near_duplicates import Alike
-from conspectus.memory.runs import runs
 from conspectus.memory.scopes import checked, home_name
 from conspectus.model.filter import And, Eq
 from conspectus.model.ids import ChunkId
-from conspectus.model.memory import (
-    MEMORY,
-    NEAR,
-    Memory,
-    MemoryWritten,
-    NewMemory,
-    Scope,
-)
+from conspectus.model.memory import MEMORY, NEAR, Memory, MemoryWritten, NewMemory, Scope
 from conspectus.model.records import Json, Source, Written
 from conspectus.ports import Probe, Progress
 from conspectus.text.clean import clean
+
+
+def runs(batch: Sequence[NewMemory]) -> Iterator[list[NewMemory]]:
+    """A batch in its order, cut before a key that came already, so that a later version meets the earlier."""
+    run: list[NewMemory] = []
+    seen: set[str] = set()
+    for new in batch:
+        key = None if new.key is None else clean(new.key)
+        if key in seen:
+            yield run
+            run, seen = [], set()
+        run.append(new)
+        if key is not None:
+            seen.add(key)
+    if run:
+        yield run
+
 
 COMPARED = 5
 """So many memories that share words with a new one are held against it."""

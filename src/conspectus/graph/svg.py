@@ -6,10 +6,67 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
+
 from conspectus.graph.graphml import escaped
-from conspectus.graph.layout import Points, placed
 from conspectus.model.graph import Edge, Node
 from conspectus.text.clean import graphemes_prefix
+
+Points = NDArray[np.float64]
+
+ROUNDS: Final = 300
+GOLDEN_ANGLE: Final = math.pi * (3 - math.sqrt(5))
+GRAVITY: Final = 0.12
+"""What draws everything to the middle, so that parts without a link between them stay on the page."""
+REACH: Final = 6.0
+"""Nodes repel each other up to so many times the distance that linked ones are to have."""
+
+
+def placed(count: int, links: Sequence[tuple[int, int, float]]) -> Points:
+    """Points in the unit square, the same ones for the same links.
+
+    Nodes repel those around them, links pull by their weight, less where a node has many, and the farthest
+    that a node may move in a round shrinks to nothing. They begin on a spiral, the first ones in the middle.
+    """
+    turns = np.arange(count) * GOLDEN_ANGLE
+    points = np.sqrt(np.arange(count) + 0.5)[:, None] * np.column_stack([np.cos(turns), np.sin(turns)])
+    points /= math.sqrt(max(count, 1))
+    near = np.array([(a, b) for a, b, _ in links if a != b], dtype=np.int64).reshape(-1, 2)
+    pull = np.array([weight for a, b, weight in links if a != b])
+    if len(near):
+        pull /= np.sqrt(np.bincount(near.ravel(), minlength=count)[near].min(axis=1))
+    ideal = 1.6 / math.sqrt(max(count, 1))
+    for turn in range(ROUNDS):
+        farthest = 0.15 * (1 - turn / ROUNDS)
+        points = _moved(points, near, pull, ideal=ideal, farthest=farthest)
+    return _fitted(points)
+
+
+def _moved(points: Points, near: NDArray[np.int64], pull: Points, *, ideal: float, farthest: float) -> Points:
+    apart = points[:, None, :] - points[None, :, :]
+    square = np.maximum((apart**2).sum(axis=2), 1e-6)
+    repelled = np.where(square < (REACH * ideal) ** 2, ideal**2 / square, 0.0)
+    force = (apart * repelled[:, :, None]).sum(axis=1) - GRAVITY * points
+    if len(near):
+        along = points[near[:, 1]] - points[near[:, 0]]
+        drawn = along * (np.sqrt((along**2).sum(axis=1)) / ideal * pull)[:, None]
+        np.add.at(force, near[:, 0], drawn)
+        np.add.at(force, near[:, 1], -drawn)
+    length = np.maximum(np.sqrt((force**2).sum(axis=1)), 1e-9)
+    moved: Points = points + force * (np.minimum(length, farthest) / length)[:, None]
+    return moved
+
+
+def _fitted(points: Points) -> Points:
+    """The same picture with its middle in the middle of the unit square, as large as it can be."""
+    if not len(points):
+        return points
+    low, high = points.min(axis=0), points.max(axis=0)
+    size = np.maximum(high - low, 1e-9)
+    fitted: Points = np.where(high - low < 1e-6, 0.5, (points - low) / size)
+    return fitted
+
 
 MOST_NODES: Final = 300
 MOST_NAMES: Final = 60

@@ -6,10 +6,28 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from conspectus.errors import CollectionGone, ConspectusError, NotFound, StorageBusy, StorageError
-from conspectus.ingest.sync import catch_up
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader, Records
+
+BATCH = 50_000
+BULK = 20_000
+"""From so many chunks on, building them beside is sooner done than taking them in one by one."""
+
+
+async def catch_up(index: Index, reader: Reader, sequence: int) -> None:
+    """Apply every committed change up to at least `sequence`; nothing to do costs one comparison."""
+    while index.applied() < sequence:
+        changes = await reader.changes_since(index.applied(), limit=BATCH)
+        if not changes:
+            return
+        if sum(change.last - change.first + 1 for change in changes) >= BULK:
+            before = index.applied()
+            await index.flush(least=0)
+            if index.applied() > before:
+                continue
+        await index.apply(changes)
+
 
 IndexOpener = Callable[[Collection, EmbeddingSpace | None, Reader], Awaitable[Index]]
 

@@ -1,12 +1,24 @@
 """Lines of an export as they come in: each checked, told by its number, and in batches to be written."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from typing import Final
 
 from conspectus.errors import ConspectusError, InvalidInput, TooLarge
 from conspectus.memory.jsonl import Line, MemoryVersionLine, Reference, read_line
 from conspectus.memory.scopes import checked
 from conspectus.model.memory import Scope
+
+NAMED: Final = re.compile(r"line (\d+)")
+
+
+def renumber(fault: InvalidInput, number_of: Callable[[int], int]) -> None:
+    """Let a fault name the line whose number in the whole belongs to the one that it names."""
+    if found := NAMED.fullmatch(fault.field):
+        fault.field = f"line {number_of(int(found[1]))}"
+        fault.args = (f"{fault.field}: {fault.reason}",)
+
 
 MARK = "\ufeff"
 """What some programs write before the first line of a file."""

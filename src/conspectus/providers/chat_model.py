@@ -1,31 +1,272 @@
 """Asks chat models of any vendor that pydantic-ai-slim can reach, named `vendor:model`."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+import importlib
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager, contextmanager
-from typing import Any, Final
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Any, Final, TypeAlias
 
 from conspectus.errors import (
     ChatAuthFailed,
     ChatBadAnswer,
+    ChatError,
+    ChatModelUnknown,
+    ChatRateLimited,
     ChatTimedOut,
+    ChatTooLong,
     ChatUnreachable,
     InvalidInput,
+    MissingExtra,
     ProviderError,
 )
-from conspectus.model.chat import Delta, ModelOptions, ToolCall, Usage
+from conspectus.model.chat import Delta, JsonForm, ModelOptions, ToolCall, Turn, Usage
 from conspectus.model.results import Message
-from conspectus.providers.chat_faults import chat_error
-from conspectus.providers.chat_messages import (
-    Asked,
-    as_sent,
-    choice_of,
-    parameters_of,
-    sayable,
-    tool_calls,
-)
-from conspectus.providers.chat_vendors import Choice, library
+from conspectus.providers.bedrock import runtime_client
 from conspectus.providers.request_logging import Calls, Note, drop
+from conspectus.providers.vendor_api import sendable
+from conspectus.settings import vendor_variable
+
+Kind: TypeAlias = tuple[str, type[ChatError], str]
+
+KINDS: Final[tuple[Kind, ...]] = (
+    ("ModelContextWindowExceededError", ChatTooLong, "the prompt and the answer are over the model's window"),
+    ("ModelAuthenticationError", ChatAuthFailed, "the key or its rights were refused"),
+    ("ModelQuotaExceededError", ChatAuthFailed, "the account has nothing left to spend"),
+    ("ModelNotFoundError", ChatModelUnknown, "there is no such model, or the address is wrong"),
+    ("ModelRateLimitError", ChatRateLimited, "there were too many requests"),
+    ("ModelOverloadedError", ChatRateLimited, "it is overloaded"),
+    ("ModelTimeoutError", ChatTimedOut, "the connection took too long"),
+    ("ModelConnectionError", ChatUnreachable, "it could not be reached, or broke off"),
+    ("ModelUnavailableError", ChatUnreachable, "it is not available"),
+    ("ModelServerError", ChatUnreachable, "it failed"),
+    ("ModelRequestRejectedError", ChatError, "the request was refused"),
+    ("UnexpectedModelBehavior", ChatBadAnswer, "the answer cannot be understood"),
+)
+"""The library's errors, the more special first, with ours and why."""
+
+_NO_CREDENTIALS: Final = frozenset({"NoCredentialsError", "PartialCredentialsError"})
+_FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
+_LONGEST_WAIT: Final = 86_400.0
+
+
+def chat_error(provider: str, fault: Exception, library: Any) -> ChatError:
+    """Our error for a fault of the library whose module of exceptions is given."""
+    status = getattr(fault, "status_code", None)
+    if type(fault).__name__ in _NO_CREDENTIALS:
+        return ChatAuthFailed(provider, "no credentials are set")
+    if getattr(fault, "provider_error_code", None) in _FILTERED:
+        return ChatBadAnswer(provider, "it will not answer this", status=status)
+    if isinstance(fault.__cause__ or fault, ValueError):
+        return ChatBadAnswer(provider, "the answer cannot be read", status=status)
+    for name, kind, reason in KINDS:
+        if isinstance(fault, getattr(library, name)):
+            return _made(kind, provider, _with_status(reason, status), fault)
+    return ChatUnreachable(provider, _with_status("the answer broke off", status), status=status)
+
+
+def _made(kind: type[ChatError], provider: str, reason: str, fault: Exception) -> ChatError:
+    status = getattr(fault, "status_code", None)
+    if kind is not ChatRateLimited:
+        return kind(provider, reason, status=status)
+    wait = getattr(fault, "retry_after", None)
+    wait = None if wait is None else min(float(wait), _LONGEST_WAIT)
+    return ChatRateLimited(provider, reason, status=status, retry_after=wait)
+
+
+def _with_status(reason: str, status: int | None) -> str:
+    return reason if status is None else f"HTTP {status}: {reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Vendor:
+    """A vendor: the extra and the package that reach it, and the variable that has its key."""
+
+    extra: str
+    package: str
+    key: str
+
+
+VENDORS: Final = {
+    "openai": Vendor("openai", "openai", "OPENAI_API_KEY"),
+    "anthropic": Vendor("anthropic", "anthropic", "ANTHROPIC_API_KEY"),
+    "google": Vendor("google", "google.genai", "GOOGLE_API_KEY"),
+    "bedrock": Vendor("bedrock", "boto3", "AWS_BEARER_TOKEN_BEDROCK"),
+    "ollama": Vendor("openai", "openai", "OLLAMA_API_KEY"),
+}
+OLLAMA: Final = "http://localhost:11434/v1"
+NO_KEY: Final = "none"
+WHOLE: Final = {"openai_chat_streaming_requires_finish_reason": True}
+"""An answer that ends without saying that it ended was cut."""
+COMPATIBLE: Final = {**WHOLE, "openai_chat_supports_max_completion_tokens": False}
+"""Other servers with OpenAI's protocol know its older name for the most tokens of an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Which model is asked and where; `url` is that of another server with OpenAI's protocol."""
+
+    vendor: str
+    model: str
+    url: str
+
+    @classmethod
+    def of(cls, setting: str, url: str = "") -> "Choice":
+        """What a setting names. Raises InvalidInput for no known form, MissingExtra for a missing library."""
+        vendor, _, model = setting.partition(":")
+        if not model or vendor not in VENDORS:
+            vendors = ", ".join(VENDORS)
+            raise InvalidInput("chat_model", f"{setting!r} is not none or vendor:model, of {vendors}")
+        if url and not url.startswith(("http://", "https://")):
+            raise InvalidInput("chat_base_url", "must begin with http:// or https://")
+        chosen = cls(vendor, model, url)
+        chosen.require()
+        return chosen
+
+    def require(self) -> None:
+        """Raise MissingExtra if what reaches the vendor is not installed; nothing is imported."""
+        if find_spec("pydantic_ai") is None:
+            raise MissingExtra(self.needed.extra, "pydantic-ai-slim")
+        top, _, inner = self.needed.package.partition(".")
+        if find_spec(top) is None or (inner and find_spec(self.needed.package) is None):
+            raise MissingExtra(self.needed.extra, f"pydantic-ai-slim[{self.needed.extra}]")
+
+    @property
+    def needed(self) -> Vendor:
+        """What reaches the model: of another's server, what OpenAI's protocol needs."""
+        vendor = VENDORS[self.vendor]
+        return Vendor("openai", "openai", vendor.key) if self.url else vendor
+
+    @property
+    def transport_error(self) -> type[Exception]:
+        """The base of the errors that pydantic-ai lets through from the library below it."""
+        below = ("httpx2", "HTTPError")
+        if self.vendor == "bedrock" and not self.url:
+            below = ("botocore.exceptions", "BotoCoreError")
+        found: type[Exception] = getattr(importlib.import_module(below[0]), below[1])
+        return found
+
+    def connect(self, timeout: float) -> tuple[Any, Any]:
+        """The model and its connection. Raises the library's UserError where a key or a region is missing."""
+        if self.url or self.vendor == "ollama":
+            connection = self._compatible()
+            return self._speaking_openai(connection, COMPATIBLE), connection
+        if self.vendor == "bedrock":
+            client = runtime_client(timeout=timeout)
+            connection = library("providers.bedrock").BedrockProvider(bedrock_client=client)
+        else:
+            connection = library("providers").infer_provider(self.vendor)
+        if self.vendor == "openai":
+            return self._speaking_openai(connection, WHOLE), connection
+        name = f"{self.vendor}:{self.model}"
+        return library("models").infer_model(name, provider_factory=lambda _: connection), connection
+
+    def _compatible(self) -> Any:
+        url = self.url or vendor_variable("OLLAMA_BASE_URL") or OLLAMA
+        key = vendor_variable(self.needed.key) or NO_KEY
+        provider = library("providers.openai_compatible").OpenAICompatibleProvider
+        return provider(self.vendor, base_url=url, api_key=key)
+
+    def _speaking_openai(self, connection: Any, profile: Mapping[str, bool]) -> Any:
+        model = library("models.openai").OpenAIChatModel
+        return model(self.model, provider=connection, profile=dict(profile))
+
+
+def library(module: str) -> Any:
+    """A module of pydantic-ai, imported when it is first needed."""
+    return importlib.import_module(f"pydantic_ai.{module}")
+
+
+ROLES: Final = frozenset({"system", "user", "assistant"})
+ANY_OBJECT: Final = {"type": "object", "properties": {}, "additionalProperties": True}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One question to a model."""
+
+    messages: Sequence[Message]
+    settings: dict[str, Any]
+    options: ModelOptions
+
+
+def sayable(message: Message) -> bool:
+    """Whether a message has a role that can be sent."""
+    answers = isinstance(message, Turn) and message.answers is not None
+    return message.role in ROLES or (message.role == "tool" and answers)
+
+
+def as_sent(messages: Sequence[Message]) -> list[Any]:
+    """The messages in the library's words, those up to an answer in one request."""
+    words = library("messages")
+    sent: list[Any] = []
+    for message in messages:
+        if message.role == "assistant":
+            sent.append(words.ModelResponse(parts=_said(message)))
+            continue
+        part = _asked(message)
+        if sent and isinstance(sent[-1], words.ModelRequest):
+            sent[-1] = words.ModelRequest(parts=[*sent[-1].parts, part])
+        else:
+            sent.append(words.ModelRequest(parts=[part]))
+    return sent
+
+
+def _said(message: Message) -> list[Any]:
+    words, content = library("messages"), sendable(message.content)
+    calls = message.calls if isinstance(message, Turn) else ()
+    texts = [words.TextPart(content=content)] if content or not calls else []
+    return texts + [words.ToolCallPart(each.name, each.arguments, tool_call_id=each.id) for each in calls]
+
+
+def _asked(message: Message) -> Any:
+    words, content = library("messages"), sendable(message.content)
+    if isinstance(message, Turn) and message.answers is not None:
+        called = message.answers
+        return words.ToolReturnPart(tool_name=called.name, content=content, tool_call_id=called.id)
+    return {"system": words.SystemPromptPart, "user": words.UserPromptPart}[message.role](content=content)
+
+
+def parameters_of(options: ModelOptions) -> Any:
+    """The tools, and the form of the answer."""
+    definition = library("tools").ToolDefinition
+    tools = [
+        definition(
+            name=each.name,
+            description=each.description,
+            parameters_json_schema=dict(each.parameters) or {"type": "object", "properties": {}},
+            strict=bool(each.strict),
+        )
+        for each in options.tools
+    ]
+    form = {} if options.form is None else _form(options.form)
+    return library("models").ModelRequestParameters(function_tools=tools, **form)
+
+
+def _form(form: JsonForm) -> dict[str, Any]:
+    if form.schema is None:
+        anything = library("output").OutputObjectDefinition(json_schema=ANY_OBJECT)
+        return {"output_mode": "prompted", "output_object": anything}
+    named = library("output").OutputObjectDefinition(
+        json_schema=dict(form.schema), name=form.name, description=form.description, strict=bool(form.strict)
+    )
+    return {"output_mode": "native", "output_object": named}
+
+
+def choice_of(options: ModelOptions) -> dict[str, Any]:
+    """Which tools may or must be called, as a setting."""
+    if not options.tools:
+        return {}
+    return {"tool_choice": options.choice if options.only is None else [options.only]}
+
+
+def tool_calls(stream: Any) -> Iterator[ToolCall]:
+    """The calls of tools in an answer that has come to its end."""
+    for part in stream.get().parts:
+        if part.part_kind == "tool-call":
+            yield ToolCall(part.tool_call_id, part.tool_name, part.args_as_json_str())
+
 
 BROKEN_OFF: Final = frozenset({None, "error"})
 """How the library says that an answer had no end."""

@@ -8,9 +8,8 @@ from typing import Final
 
 from conspectus.text.clocks import timecode
 from conspectus.time_expressions.clock import ClockFace, bounded
-from conspectus.time_expressions.found import TimeRange
 from conspectus.time_expressions.language import ENGLISH, Language
-from conspectus.time_expressions.phrases import PhraseReader
+from conspectus.time_expressions.phrases import PhraseReader, TimeRange
 from conspectus.time_expressions.points import PointReader
 from conspectus.time_expressions.tokens import Words
 
