@@ -28,6 +28,11 @@ SELECT CAST(c.oid AS bigint),
 {_OURS}
 """
 _FILE: Final = "SELECT pg_relation_filenode({})"
+_STATISTICS: Final = "pg_catalog.pg_statistic"
+_MAY_REWRITE: Final = (
+    "SELECT pg_has_role(datdba, 'USAGE') FROM pg_database WHERE datname = current_database()"
+)
+"""Who is not the database's owner is refused the statistics with a warning."""
 _CLEAR: Final = f"""
 SELECT pg_clear_attribute_stats(schemaname, tablename, attname, inherited) FROM pg_stats
 WHERE (schemaname, tablename) IN (SELECT n.nspname, c.relname {_OURS})
@@ -41,24 +46,41 @@ def erase(connection: Connection, *, busy_seconds: float) -> None:
     The connection must not be in a transaction. Neither a wait for a lock nor a setting is left to the
     session, which a pooler may have given to others between two statements.
     """
-    give_up = time.monotonic() + busy_seconds
-    readers = _READERS.format(connection.exec_driver_sql(_NOW).scalar_one())
-    while connection.exec_driver_sql(readers).scalar_one():
-        _wait(give_up)
+    _wait_for_readers(connection, busy_seconds=busy_seconds)
     if (connection.dialect.server_version_info or ()) >= _CLEARS_STATISTICS:
         connection.exec_driver_sql(_CLEAR)
     for number, table, file in connection.exec_driver_sql(_TABLES).all():
         give_up = time.monotonic() + busy_seconds
         while not _rewritten(connection, table, _FILE.format(number), before=file):
             _wait(give_up)
-    # What columns hold most often is kept there in plain words.
-    connection.exec_driver_sql("VACUUM (FULL, SKIP_LOCKED) pg_catalog.pg_statistic")
+    _erase_statistics(connection, busy_seconds=busy_seconds)
 
 
-def _rewritten(connection: Connection, table: str, file: str, *, before: Any) -> bool:
+def _wait_for_readers(connection: Connection, *, busy_seconds: float) -> None:
+    """Return once nobody sees what was deleted before this call. Raises StorageBusy."""
+    give_up = time.monotonic() + busy_seconds
+    readers = _READERS.format(connection.exec_driver_sql(_NOW).scalar_one())
+    while connection.exec_driver_sql(readers).scalar_one():
+        _wait(give_up)
+
+
+def _erase_statistics(connection: Connection, *, busy_seconds: float) -> None:
+    """What columns held most often is kept in plain words, and replaced as their tables are rewritten."""
+    if not connection.exec_driver_sql(_MAY_REWRITE).scalar_one():
+        connection.exec_driver_sql(f"VACUUM (FULL, SKIP_LOCKED) {_STATISTICS}")
+        return
+    _wait_for_readers(connection, busy_seconds=busy_seconds)
+    give_up = time.monotonic() + busy_seconds
+    file = _FILE.format(f"'{_STATISTICS}'")
+    before = connection.exec_driver_sql(file).scalar_one()
+    while not _rewritten(connection, _STATISTICS, file, before=before, analyze=False):
+        _wait(give_up)
+
+
+def _rewritten(connection: Connection, table: str, file: str, *, before: Any, analyze: bool = True) -> bool:
     """Whether the table lies in another file than before, or is gone; it is not where somebody uses it."""
     try:
-        connection.exec_driver_sql(f"VACUUM (FULL, ANALYZE, SKIP_LOCKED) {table}")
+        connection.exec_driver_sql(f"VACUUM (FULL, ANALYZE {analyze}, SKIP_LOCKED) {table}")
     except ProgrammingError as fault:
         if getattr(fault.orig, "sqlstate", None) != _NO_SUCH_TABLE:
             raise
