@@ -10,7 +10,7 @@ import httpx
 
 from tests.waiting import until
 
-PLANTED = re.compile(rb"(?i)zqx[a-z0-9]*?qz")
+PLANTED = re.compile(rb"(?i)zqx(?:(?!zqx)[a-z0-9]){1,10}?qz")
 """In every planted text there is such a word, of which no part is in another word."""
 OMITTED: Any = object()
 SHELF, GRAPH, STREAM, CHANNEL = (f"zqx{name}qz" for name in ("shelf", "graph", "stream", "channel"))

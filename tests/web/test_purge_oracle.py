@@ -1,6 +1,5 @@
 """A purge leaves nothing: what was planted by every operation is looked for in every file and every table."""
 
-import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -12,40 +11,11 @@ from conspectus.testing.chat_models import ScriptedChatModel
 from tests.support.web_server import Answer, ScriptedServer
 from tests.waiting import until
 from tests.web.chatting import Chats, chats
-from tests.web.planting import PLANTED, Planter
+from tests.web.finding import KEPT, in_files, in_store, in_tables
+from tests.web.planting import Planter
 
 PAGE = Answer(b"zqxfetchedqz words of a page")
 ALL = {"where": {"and": []}, "purge": True}
-KEPT = {
-    *("collections", "sources", "jobs", "connections", "retentions", "alerts", "standing_summaries"),
-    *("graph_nodes", "graph_edges", "graph_names", "graph_terms", "graph_events"),
-}
-"""Tables of what stays when documents are deleted, until their collection is."""
-
-
-def told(content: bytes) -> set[str]:
-    return {each.decode().lower() for each in PLANTED.findall(content)}
-
-
-def in_files(folder: Path) -> set[str]:
-    """What was planted and is in any file, or in its name."""
-    found: set[str] = set()
-    for path in folder.rglob("*"):
-        found |= told(path.name.encode())
-        found |= told(path.read_bytes()) if path.is_file() else set()
-    return found
-
-
-def in_tables(folder: Path) -> dict[str, set[str]]:
-    """What was planted, by the tables that hold it."""
-    found = {}
-    for path in folder.rglob("*.sqlite"):
-        database = sqlite3.connect(path)
-        tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        for (table,) in tables:
-            found[table] = told(repr(database.execute(f'SELECT * FROM "{table}"').fetchall()).encode())
-        database.close()
-    return {table: each for table, each in found.items() if each}
 
 
 @asynccontextmanager
@@ -80,11 +50,11 @@ async def test_nothing_is_left_of_what_any_operation_took_in(tmp_path: Path, wor
         for collection in collections:
             gone = await other.post(f"/collections/{collection}/documents/delete", json=ALL)
             assert gone.json()["purged"]
-        left = in_tables(store)
+        left, lying = in_store(store)
         assert left.keys() <= KEPT
-        assert in_files(store) <= set().union(*left.values())
+        assert lying <= set().union(*left.values())
         for collection in collections:
             gone = await other.delete(f"/collections/{collection}", params={"purge": True})
             assert gone.json()["purged"]
-        assert (in_tables(store), in_files(store)) == ({}, set())
+        assert in_store(store) == ({}, set())
     assert in_files(store) == set()

@@ -1,0 +1,65 @@
+"""Looking for what was planted: in every file of a folder and in every table of a database."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.programs import ROOT
+from tests.web.planting import PLANTED
+
+KEPT = {
+    *("collections", "sources", "jobs", "connections", "retentions", "alerts", "standing_summaries"),
+    *("graph_nodes", "graph_edges", "graph_names", "graph_terms", "graph_events"),
+}
+"""Tables of what stays when documents are deleted, until their collection is."""
+
+
+def told(content: bytes) -> set[str]:
+    """What was planted and is in these bytes, in lower case."""
+    return {each.decode().lower() for each in PLANTED.findall(content)}
+
+
+def in_files(folder: Path) -> set[str]:
+    """What was planted and is in any file, or in its name; a file that goes meanwhile holds nothing."""
+    found: set[str] = set()
+    for path in folder.rglob("*"):
+        found |= told(path.name.encode())
+        try:
+            found |= told(path.read_bytes()) if path.is_file() else set()
+        except FileNotFoundError:
+            continue
+    return found
+
+
+def in_tables(folder: Path) -> dict[str, set[str]]:
+    """What was planted, by the tables of SQLite that hold it."""
+    found = {}
+    for path in folder.rglob("*.sqlite"):
+        database = sqlite3.connect(path)
+        tables = database.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+        for (table,) in tables:
+            found[table] = told(repr(database.execute(f'SELECT * FROM "{table}"').fetchall()).encode())
+        database.close()
+    return {table: each for table, each in found.items() if each}
+
+
+def in_store(folder: Path) -> tuple[dict[str, set[str]], set[str]]:
+    """What was planted and is in tables of SQLite and in files, looked for by another process.
+
+    A process that closes a file which it has read lets go of the locks that its SQLite has on it.
+    """
+    command = [sys.executable, "-m", "tests.web.finding", str(folder)]
+    done = subprocess.run(command, check=True, capture_output=True, cwd=ROOT)
+    tables, files = json.loads(done.stdout)
+    return {table: set(each) for table, each in tables.items()}, set(files)
+
+
+def main(folder: Path) -> None:
+    tables = {table: sorted(each) for table, each in in_tables(folder).items()}
+    print(json.dumps([tables, sorted(in_files(folder))]))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
