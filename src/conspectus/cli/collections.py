@@ -123,4 +123,4 @@ def _collections_table(found: Sequence[Collection]) -> RenderableType:
         )
         for one in found
     )  # fmt: skip
-    return rows_table(("id", "name", "language", "embedder", "created", "description"), rows)
+    return rows_table(("id", "name", "language", "embedding model", "created", "description"), rows)

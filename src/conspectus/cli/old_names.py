@@ -33,7 +33,7 @@ OPTIONS: Mapping[str, str] = {
     "--single": "--single-valued", "--words-only": "--keywords-only", "--count": "--limit",
     "connections delete --delete": "--documents",
 }  # fmt: skip
-"""The name of a command stands before an option that only this command renamed in this way."""
+"""An option that one command renamed differently has the name of the command before it."""
 ALIASES: Mapping[str, str] = {"--tokens": "--max-tokens"}
 """Options that still work under their old names."""
 

@@ -32,12 +32,7 @@ Instant = Annotated[str | None, typer.Option(help="Time of the query in ISO 8601
 AsOf = Annotated[str | None, typer.Option(help="Use the state known at this ISO 8601 time (default: now).")]
 Source = Annotated[str | None, typer.Option(help="Source to add to.")]
 Filter = Annotated[
-    list[str],
-    typer.Option(
-        "--filter",
-        help="Condition on documents: field=value (kind, source, author, role, thread, metadata.KEY, ...), "
-        "occurred=START..END, or a JSON filter. Repeatable; all must match.",
-    ),
+    list[str], typer.Option("--filter", help="field=value, occurred=START..END or a JSON filter; repeatable.")
 ]
 
 
@@ -46,18 +41,10 @@ class Common:
     """Where the data are, and the output format. These options may also precede the command."""
 
     data_dir: Annotated[
-        str | None,
-        typer.Option(
-            help="Data directory, or the postgresql:// URL of a database "
-            "(default: CONSPECTUS_PATH, else ./conspectus-data)."
-        ),
+        str | None, typer.Option(help="Data directory or database URL (default: CONSPECTUS_PATH).")
     ] = None
     collection: Annotated[
-        str | None,
-        typer.Option(
-            help="Collection (default: CONSPECTUS_DEFAULT_COLLECTION, else 'default'; "
-            "'tasks' for tasks and 'memory' for memories)."
-        ),
+        str | None, typer.Option(help="Collection (default: CONSPECTUS_DEFAULT_COLLECTION).")
     ] = None
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")] = False
     url: Annotated[str | None, typer.Option(help="URL of a Conspectus server (default: CONSPECTUS_URL).")] = (

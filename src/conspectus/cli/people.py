@@ -186,7 +186,7 @@ def list_grants(common: Common, *, source: Part = None, limit: Limit = 100) -> N
 
 
 def add_grant(
-    role: Annotated[Role, typer.Argument(help="viewer, editor, manager or owner.")],
+    role: Annotated[Role, typer.Argument(metavar="ROLE", help="viewer, editor, manager or owner.")],
     common: Common,
     to: Recipient,
     *,

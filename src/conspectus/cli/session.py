@@ -53,7 +53,7 @@ def opened(common: Common, *, new: bool = False) -> Iterator[Session]:
         except NotFound as missing:
             if missing.kind == "collection":
                 there = ", ".join(each.name for each in engine.collections())
-                note(f"there are the collections {there}" if there else "there is no collection yet")
+                note(f"existing collections: {there or 'none'}")
             raise
 
 
