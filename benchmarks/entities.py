@@ -17,8 +17,9 @@ from conspectus.evals.metrics import percent
 from conspectus.evals.rows import Row, rows
 from conspectus.graph.entity_linking import Surroundings, link
 from conspectus.graph.entity_rules import names_in
-from conspectus.graph.gazetteer import Gazetteer, acronyms
+from conspectus.graph.gazetteer import Gazetteer
 from conspectus.graph.name_keys import key_of
+from conspectus.graph.name_similarity import initials_of
 from conspectus.graph.word_lists import FUNCTION_WORDS, most_common_words
 from conspectus.model.graph import ENTITY, Mention, Node
 from conspectus.model.ids import CollectionId, SourceId
@@ -238,6 +239,16 @@ def learnt_from(turns: Sequence[ChatTurn], titles: Sequence[str]) -> Learnt:
     likely = {key_of(text) for text, of in shares.items() if max(of.values()) >= LIKELY}
     unlikely = {key for key, count in said.items() if count > 1 and kept[key] / count < LIKELY}
     return Learnt(shares, unlikely - likely)
+
+
+def acronyms(names: Mapping[str, str]) -> dict[str, str]:
+    """The initials of names of several words that no other name has, with whose they are."""
+    owners: dict[str, set[str]] = {}
+    for owner, name in names.items():
+        initials = initials_of(name.lower())
+        if initials and len(initials) > 1:
+            owners.setdefault(initials.upper(), set()).add(owner)
+    return {initials: next(iter(of)) for initials, of in owners.items() if len(of) == 1}
 
 
 class StringMatch:

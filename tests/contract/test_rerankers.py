@@ -7,7 +7,7 @@ from tests.support.model_servers import ModelServer
 from tests.support.vendor_protocols import bedrock, cohere, jina, tei
 
 from conspectus.ports.web import Reranker
-from conspectus.providers.bedrock_reranker import BedrockReranker
+from conspectus.providers.bedrock import BedrockReranker
 from conspectus.providers.rerankers import CohereReranker, HttpReranker
 from conspectus.testing.reranker_contract import OverlapReranker, RerankerContract
 

@@ -8,9 +8,8 @@ import pytest
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.engine.events import folded, says
+from conspectus.engine.events import Report, folded, says, stretches
 from conspectus.model.streams import CaptionRange, EntitySpan, NewCaption
-from conspectus.streams.events import Report, stretches
 
 SETTINGS = replace(Settings(), embedder="none", tail_chunks=50)
 NAMES = ["Ann", "Bo", "the red car", "IT", "who", "Anna-Lena", "O'Neil", "R2-D2", "東京", "Zoë", "run"]

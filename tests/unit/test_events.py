@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conspectus.engine.events import Report, entity_spans, event_spans, stretches
 from conspectus.model.ids import SourceId
-from conspectus.streams.events import Report, entity_spans, event_spans, stretches
 from conspectus.text.intervals import GAP_SECONDS, belongs
 
 STREAM = SourceId("s")

@@ -15,7 +15,7 @@ from conspectus.model.records import NewDocument
 from conspectus.sources.files.email import read_mail
 from conspectus.sources.files.local_files import LocalFiles
 from conspectus.sources.files.markdown_blocks import Refused
-from conspectus.sources.files.notebooks import notebook_text
+from conspectus.sources.files.parsers import notebook_text
 
 FILES = LocalFiles()
 PIECES = (

@@ -14,7 +14,7 @@ from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.model.jobs import EmbeddingRequest
 from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports.web import Reranker
-from conspectus.providers.bedrock_reranker import BedrockReranker
+from conspectus.providers.bedrock import BedrockReranker
 from conspectus.providers.rerankers import CohereReranker, HttpReranker
 from conspectus.providers.vendor_api import number_in, refusal, waiting_time
 

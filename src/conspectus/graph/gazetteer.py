@@ -10,7 +10,6 @@ import ahocorasick
 import regex
 
 from conspectus.graph.inflection import plural_of
-from conspectus.graph.name_similarity import initials_of
 from conspectus.graph.word_lists import BEFORE_VERBS, FUNCTION_WORDS, PRONOUNS, common_words
 from conspectus.model.graph import ENTITY
 
@@ -141,16 +140,6 @@ def _plurals(spellings: Iterable[str]) -> dict[str, str]:
     given = frozenset(spellings)
     found = {plural_of(each): each for each in given if each.islower() and each[-1].isalpha()}
     return {plural: each for plural, each in sorted(found.items()) if plural not in given}
-
-
-def acronyms(names: Mapping[str, str]) -> dict[str, str]:
-    """The initials of names of several words that no other name has, with whose they are."""
-    owners: dict[str, set[str]] = {}
-    for owner, name in names.items():
-        initials = initials_of(name.lower())
-        if initials and len(initials) > 1:
-            owners.setdefault(initials.upper(), set()).add(owner)
-    return {initials: next(iter(of)) for initials, of in owners.items() if len(of) == 1}
 
 
 def _words(text: str) -> _Words:

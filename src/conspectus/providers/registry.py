@@ -5,8 +5,7 @@ from typing import Final
 from conspectus.errors import InvalidInput, ProviderError
 from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports.web import Reranker
-from conspectus.providers.bedrock_embedder import DEFAULT_DIMENSIONS, BedrockEmbedder
-from conspectus.providers.bedrock_reranker import BedrockReranker
+from conspectus.providers.bedrock import DEFAULT_DIMENSIONS, BedrockEmbedder, BedrockReranker
 from conspectus.providers.chat_model import HostedChatModel
 from conspectus.providers.hosted_embedder import HostedEmbedder
 from conspectus.providers.request_logging import Note

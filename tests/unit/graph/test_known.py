@@ -1,6 +1,7 @@
 import pytest
+from benchmarks.entities import acronyms
 
-from conspectus.graph.gazetteer import Gazetteer, acronyms
+from conspectus.graph.gazetteer import Gazetteer
 
 
 def found(known, text):

@@ -1,21 +1,103 @@
 """One reader for each kind of file, chosen by the end of its name; unknown names are read as plain text."""
 
-from collections.abc import Callable, Mapping
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import PurePath
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from lxml.etree import LxmlError
 
 from conspectus.errors import UnreadableFile
 from conspectus.model.records import NewDocument, Syntax
 from conspectus.sources.files.html import markdown_title, read_html, rst_title
-from conspectus.sources.files.json_documents import json_documents, json_lines_documents
+from conspectus.sources.files.json_documents import UNSTORABLE, json_documents, json_lines_documents
 from conspectus.sources.files.markdown_blocks import Extract
-from conspectus.sources.files.notebooks import notebook_text
 from conspectus.sources.subtitles.caption_import import captions
 from conspectus.sources.subtitles.json_captions import is_captions
 from conspectus.sources.subtitles.ttml import is_ttml
+
+TICKS = re.compile(r"`{3,}")
+COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f]")
+SHOWN = ("text/markdown", "text/plain")
+
+
+def notebook_text(text: str) -> str:
+    """The cells of a notebook as Markdown. Raises ValueError for what is no notebook."""
+    try:
+        value = json.loads(text, parse_constant=str)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    cells = _cells(value)
+    if cells is None:
+        raise ValueError("it has no cells")
+    language = _language(value)
+    blocks = (block for cell in cells if isinstance(cell, Mapping) for block in _blocks(cell, language))
+    return UNSTORABLE.sub("\ufffd", "\n\n".join(filter(None, blocks)))
+
+
+def _cells(value: object) -> Sequence[Any] | None:
+    """The cells of a notebook of this format, or of those before the fourth."""
+    if not isinstance(value, Mapping):
+        return None
+    sheets = value.get("worksheets")
+    inner = [_cells(sheet) or () for sheet in sheets] if isinstance(sheets, list) else []
+    cells = value.get("cells")
+    if isinstance(cells, list):
+        return cells
+    return [cell for sheet in inner for cell in sheet] if inner else None
+
+
+def _language(value: Mapping[str, Any]) -> str:
+    metadata = value.get("metadata")
+    for part, name in (("language_info", "name"), ("kernelspec", "language")):
+        inner = metadata.get(part) if isinstance(metadata, Mapping) else None
+        found = inner.get(name) if isinstance(inner, Mapping) else None
+        if isinstance(found, str) and re.fullmatch(r"[\w+#.-]{1,40}", found):
+            return found
+    return ""
+
+
+def _blocks(cell: Mapping[str, Any], language: str) -> Iterator[str]:
+    source = _joined(cell.get("source", cell.get("input"))).strip("\n")
+    kind = cell.get("cell_type")
+    if kind == "code":
+        yield _fenced(source, language)
+        outputs = cell.get("outputs")
+        for output in outputs if isinstance(outputs, list) else ():
+            if isinstance(output, Mapping):
+                yield _fenced(COLOURS.sub("", _output(output)).strip("\n"), "")
+    elif kind == "heading":
+        level = cell.get("level")
+        yield "#" * (level if isinstance(level, int) and 1 <= level <= 6 else 1) + " " + source
+    else:
+        yield source
+
+
+def _output(output: Mapping[str, Any]) -> str:
+    """What a reader sees of an output in words: printed text, a value, or what went wrong."""
+    data = output.get("data")
+    if isinstance(data, Mapping):
+        return next((shown for name in SHOWN if (shown := _joined(data.get(name)))), "")
+    if "ename" in output:
+        return f"{output['ename']}: {output.get('evalue', '')}"
+    return _joined(output.get("text"))
+
+
+def _fenced(text: str, language: str) -> str:
+    """Text between fences that do not occur in it."""
+    if not text.strip():
+        return ""
+    fence = "`" * max((len(found) + 1 for found in TICKS.findall(text)), default=3)
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def _joined(value: object) -> str:
+    """The text of a field that is a string or a list of strings."""
+    lines = value if isinstance(value, list) else [value]
+    return "".join(line for line in lines if isinstance(line, str))
+
 
 Parsed: TypeAlias = tuple[tuple[NewDocument, ...], str | None]
 Reader: TypeAlias = Callable[[str, str], Parsed]
