@@ -83,8 +83,8 @@ GRAPHS: Sequence[Step] = [
     ("POST", "/collections/wiki/names/settle", None, 200),
     ("GET", "/collections/wiki/names?begins=b&limit=5", None, 200),
     ("POST", "/collections/wiki/names/find", {"text": "Ann Lee was here."}, 200),
-    ("POST", f"{PLACE}/edges/delete?{IN}", {"ids": ["nothing"]}, 200),
-    ("POST", f"{PLACE}/nodes/delete?{IN}", {"ids": ["ann", "nobody"]}, 200),
+    ("POST", f"{PLACE}/edges/delete?{IN}", {"edges": ["nothing"]}, 200),
+    ("POST", f"{PLACE}/nodes/delete?{IN}", {"nodes": ["ann", "nobody"]}, 200),
     ("DELETE", f"{PLACE}?{IN}", None, 200),
     ("DELETE", f"{PLACE}?{IN}", None, 404),
 ]

@@ -111,7 +111,7 @@ async def test_who_may_only_look_changes_nothing(people: People) -> None:
     for path, body in (
         ("nodes", nodes),
         ("edges", {"edges": [{"source": "ann", "target": "ann"}]}),
-        ("nodes/delete", {"ids": ["ann"]}),
+        ("nodes/delete", {"nodes": ["ann"]}),
         ("merge", {"keep": "ann", "others": ["bo"]}),
     ):
         refused = await people.alice.post(f"/graphs/people/{path}", params=params, json=body)

@@ -7,7 +7,7 @@ from typing import Any, Final, Unpack
 from urllib.parse import quote
 
 from conspectus.client.encode import budget_json, encoded, metadata_json
-from conspectus.client.naming import Naming
+from conspectus.client.graphing import Graphing
 from conspectus.client.request import Request, ask, get, path_of, work
 from conspectus.errors import InvalidInput
 from conspectus.ingest.pipeline import batches
@@ -36,7 +36,7 @@ from conspectus.text.vectors import unit
 FIELDS: Final = NewMemory.__dataclass_fields__.keys() - {"key", "vector"}
 
 
-class Remembering(Naming):
+class Remembering(Graphing):
     """What agents are to know again."""
 
     async def remember(

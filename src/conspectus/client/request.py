@@ -42,7 +42,7 @@ class Request:
 
 def get(path: str, **query: object) -> Request:
     """Read something; parameters that are None are left out."""
-    return Request("GET", path, query=_told(query))
+    return Request("GET", path, query=query_of(query))
 
 
 def ask(path: str, body: Json) -> Request:
@@ -62,7 +62,7 @@ def work(path: str, body: Json = None) -> Request:
 
 def remove(path: str, **query: object) -> Request:
     """Delete something."""
-    return Request("DELETE", path, query=_told(query), writes=True, unhurried=True)
+    return Request("DELETE", path, query=query_of(query), writes=True, unhurried=True)
 
 
 def path_of(*parts: tuple[str, str] | str) -> str:
@@ -101,7 +101,8 @@ def _segment(kind: str, name: str) -> str:
     return quoted.replace(".", "%2E") if set(quoted) <= {"."} else quoted
 
 
-def _told(query: Mapping[str, object]) -> dict[str, str | Sequence[str]]:
+def query_of(query: Mapping[str, object]) -> dict[str, str | Sequence[str]]:
+    """Parameters as an address has them; those that are None are left out."""
     return {
         name: [_text(each) for each in value] if isinstance(value, list) else _text(value)
         for name, value in query.items()

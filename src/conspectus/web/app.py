@@ -46,7 +46,6 @@ from conspectus.web.routes import (
     events,
     grants,
     graph_export,
-    graphs_linking,
     ingest,
     jobs,
     memories,
@@ -71,7 +70,7 @@ work = logging.getLogger(__name__)
 MOST_FIELDS = 20
 GROUPS = (
     people, grants, ingest, jobs, sources, message_import, documents, asking,
-    chat, tasks, upkeep, alerts, memory_lines, memories_kept, memories, graphs_linking, graph_export,
+    chat, tasks, upkeep, alerts, memory_lines, memories_kept, memories, graph_export,
     caption_lines, events, summaries, streams, collections,
 )  # fmt: skip
 """Graphs, streams and collections come last: names may hold a slash, so their routes match all below."""

@@ -1,0 +1,79 @@
+"""What an operation is: a method of the engine, and where it stands on HTTP."""
+
+import inspect
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final, Literal
+
+from conspectus.model.checks import hints
+
+Verb = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+Location = Literal["path", "query", "body"]
+REQUIRED: Final = inspect.Parameter.empty
+LOCAL: Final = frozenset({"self", "progress"})
+"""Parameters that do not travel."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a method: its type, its default or `REQUIRED`, and where a request has it."""
+
+    name: str
+    hint: Any
+    default: Any
+    location: Location
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A method of the engine at a path.
+
+    Parameters that the path names stand there. Those in `query` stand in the query; the others do in a GET or
+    DELETE, and in the body otherwise. `reads` says that a POST changes nothing, `unhurried` that it may take
+    longer than the time limit of requests. `id` is the operation's id in the OpenAPI document, where that is
+    not the method's name.
+    """
+
+    method: Callable[..., Any]
+    verb: Verb
+    path: str
+    query: Sequence[str] = ()
+    reads: bool = False
+    unhurried: bool = False
+    status: int = 200
+    id: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the method."""
+        return self.method.__name__
+
+    @property
+    def summary(self) -> str:
+        """What the method's docstring says, but for the errors that it raises."""
+        return (inspect.getdoc(self.method) or "").split("Raises ")[0].strip()
+
+    @cached_property
+    def returns(self) -> Any:
+        """The type of the answer."""
+        return self._hints["return"]
+
+    @cached_property
+    def parameters(self) -> Sequence[Parameter]:
+        """The parameters that travel, in the order of the method."""
+        return [
+            Parameter(each.name, self._hints[each.name], each.default, self._location(each.name))
+            for each in inspect.signature(self.method).parameters.values()
+            if each.name not in LOCAL
+        ]
+
+    @cached_property
+    def _hints(self) -> Mapping[str, Any]:
+        return hints(inspect.unwrap(self.method))
+
+    def _location(self, name: str) -> Location:
+        if name in re.findall(r"\{(\w+)", self.path):
+            return "path"
+        return "query" if name in self.query or self.verb in {"GET", "DELETE"} else "body"

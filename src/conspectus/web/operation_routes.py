@@ -1,0 +1,103 @@
+"""Routes of operations, derived from the table."""
+
+import inspect
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Annotated, Any, Final
+
+from fastapi import Body, Path, Query
+from pydantic import BaseModel, create_model
+
+from conspectus.model.checks import hints
+from conspectus.operations import Operation, Parameter
+from conspectus.operations.operation import REQUIRED
+from conspectus.web.deps import EngineOf, Unhurried
+from conspectus.web.openapi import Section, problems
+from conspectus.web.operation_schemas import answered, given, requested
+from conspectus.web.schemas.base import NAME, Name, RequestModel
+
+NAMED: Final = frozenset({"collection", "graph", "name"})
+"""Parameters that hold the name or the id of something; in a path it may hold a slash."""
+
+
+def add_route(section: Section, operation: Operation) -> None:
+    """Serve an operation below a section's prefix."""
+    body = _body(operation)
+    apart = [each for each in operation.parameters if each.location != "body"]
+
+    async def call(**told: Any) -> Any:
+        method = getattr(told.pop("engine"), operation.name)
+        values = _taken(operation, told, told.pop("body", None))
+        return await method(**values)
+
+    call.__name__ = operation.id or operation.name
+    call.__doc__ = operation.summary
+    signature = [_keyword("engine", EngineOf), *(part for each in apart for part in _apart(each))]
+    if body is not None:
+        signature.append(_keyword("body", Annotated[body, Body()]))
+    call.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
+    section.add_api_route(
+        _path(operation.path),
+        call,
+        methods=[operation.verb],
+        status_code=operation.status,
+        response_model=answered(operation.returns),
+        responses=problems(),
+        dependencies=[Unhurried] if operation.unhurried else [],
+    )
+
+
+def _path(path: str) -> str:
+    for name in NAMED:
+        path = path.replace(f"{{{name}}}", f"{{{name}:path}}")
+    return path
+
+
+def _body(operation: Operation) -> type[BaseModel] | None:
+    told = [each for each in operation.parameters if each.location == "body"]
+    members: dict[str, Any] = {
+        each.name: (_kind(each), ... if each.default is REQUIRED else each.default) for each in told
+    }
+    name = "".join(part.title() for part in (operation.id or operation.name).split("_"))
+    return create_model(f"{name}Body", __base__=RequestModel, **members) if members else None
+
+
+def _kind(parameter: Parameter) -> Any:
+    return Name if parameter.name in NAMED and parameter.hint is str else requested(parameter.hint)
+
+
+def _apart(parameter: Parameter) -> list[inspect.Parameter]:
+    """A parameter of the path or query; a dataclass is several, one for each of its fields."""
+    if is_dataclass(parameter.hint):
+        known = hints(parameter.hint)
+        return [
+            _keyword(
+                each.name,
+                Annotated[requested(known[each.name]), Query()],
+                REQUIRED if each.default is MISSING else each.default,
+            )
+            for each in fields(parameter.hint)
+        ]
+    if parameter.location == "path":
+        about = f"The id or the name of a {parameter.name}."
+        kind = Annotated[str, Path(min_length=1, max_length=NAME, description=about)]
+        return [_keyword(parameter.name, kind)]
+    return [_keyword(parameter.name, Annotated[_kind(parameter), Query()], parameter.default)]
+
+
+def _keyword(name: str, kind: Any, default: Any = REQUIRED) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
+
+
+def _taken(operation: Operation, told: Mapping[str, Any], body: BaseModel | None) -> dict[str, Any]:
+    values = {}
+    for each in operation.parameters:
+        if each.location == "body":
+            values[each.name] = given(each.hint, getattr(body, each.name))
+        elif is_dataclass(each.hint):
+            known = hints(each.hint)
+            kind: Any = each.hint
+            values[each.name] = kind(**{f.name: given(known[f.name], told[f.name]) for f in fields(kind)})
+        else:
+            values[each.name] = given(each.hint, told[each.name])
+    return values

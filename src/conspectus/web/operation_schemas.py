@@ -1,0 +1,113 @@
+"""Schemas of requests and answers, derived from the types of an operation's method."""
+
+import inspect
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, Field, fields, is_dataclass
+from datetime import datetime
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, Final, NewType, Union, cast, get_args, get_origin
+
+from pydantic import BaseModel, create_model
+from pydantic import Field as Limited
+
+from conspectus.model.checks import hints
+from conspectus.model.records import Collection, Source
+from conspectus.web.schemas.base import (
+    LONGEST_QUESTION,
+    Finite,
+    Instant,
+    Int64,
+    JsonObject,
+    RequestModel,
+    ResponseModel,
+    Span,
+)
+from conspectus.web.schemas.records import CollectionAnswer, SourceAnswer
+
+MOST_PARTS: Final = 1_000_000
+"""Elements of a list, as far as reading goes; the settings decide how many are accepted."""
+LONGEST_TIME: Final = 100
+Moment = Annotated[str, Limited(max_length=LONGEST_TIME, examples=["2026-03-02T08:00:00Z"])]
+_LISTS: Final = (Sequence, Iterable, list, tuple)
+_REQUESTED: Final[Mapping[Any, Any]] = {
+    str: Annotated[str, Limited(max_length=LONGEST_QUESTION)],
+    int: Int64,
+    float: Finite,
+    datetime: Instant,
+    tuple[int, int]: Span,
+}
+_ANSWERED: Final[Mapping[Any, Any]] = {Source: SourceAnswer, Collection: CollectionAnswer}
+
+
+def requested(hint: Any) -> Any:
+    """What a request has for a value of this type."""
+    if hint in _REQUESTED:
+        return _REQUESTED[hint]
+    origin, members = get_origin(hint), get_args(hint)
+    if origin in {Union, UnionType}:
+        kinds = [each for each in members if not (each is datetime and str in members)]
+        text = Moment if datetime in members else requested(str)
+        return Union[tuple(text if each is str else requested(each) for each in kinds)]  # noqa: UP007
+    if origin in _LISTS:
+        member: Any = requested(members[0])
+        return Annotated[list[member], Limited(max_length=MOST_PARTS)]
+    if origin is Mapping:
+        return JsonObject
+    return request_model(cast(Hashable, hint)) if is_dataclass(hint) else hint
+
+
+@cache
+def request_model(kind: Any) -> type[BaseModel]:
+    """The schema of a dataclass that a request holds."""
+    known = hints(kind)
+    members: dict[str, Any] = {
+        each.name: (requested(known[each.name]), _default(each)) for each in fields(kind)
+    }
+    return create_model(kind.__name__, __base__=RequestModel, __doc__=inspect.getdoc(kind), **members)
+
+
+def given(hint: Any, value: Any) -> Any:
+    """The value of a request as the method takes it."""
+    members = get_args(hint)
+    if get_origin(hint) in {Union, UnionType}:
+        kinds = [each for each in members if each is not NoneType]
+        return given(kinds[0], value) if value is not None and len(kinds) == 1 else value
+    if isinstance(value, list):
+        return tuple(given(members[0], each) for each in value)
+    if not isinstance(value, BaseModel):
+        return value
+    known = hints(hint)
+    return hint(**{each.name: given(known[each.name], getattr(value, each.name)) for each in fields(hint)})
+
+
+def answered(hint: Any) -> Any:
+    """What an answer has for a value of this type."""
+    if hint in _ANSWERED:
+        return _ANSWERED[hint]
+    origin, members = get_origin(hint), get_args(hint)
+    if isinstance(hint, NewType):
+        return answered(hint.__supertype__)
+    if origin in {Union, UnionType}:
+        return Union[tuple(answered(each) for each in members)]  # noqa: UP007
+    if origin in _LISTS:
+        return list[answered(members[0])]  # type: ignore[misc]
+    if origin is Mapping:
+        return dict[str, members[1]] if members[1] in {int, float, str} else JsonObject  # type: ignore[valid-type]
+    return response_model(cast(Hashable, hint)) if is_dataclass(hint) else hint
+
+
+@cache
+def response_model(kind: Any) -> type[BaseModel]:
+    """The schema of a dataclass that an answer holds; every field is there."""
+    known = hints(kind)
+    members: dict[str, Any] = {each.name: (answered(known[each.name]), ...) for each in fields(kind)}
+    return create_model(kind.__name__, __base__=ResponseModel, __doc__=inspect.getdoc(kind), **members)
+
+
+def _default(field: Field[Any]) -> Any:
+    if field.default_factory is not MISSING:
+        return Limited(default_factory=field.default_factory)
+    if field.default is MISSING:
+        return ...
+    return list(field.default) if isinstance(field.default, tuple) else field.default
