@@ -35,7 +35,7 @@ def add_route(section: Section, operation: Operation) -> None:
     signature = [_keyword("engine", EngineOf), *(part for each in apart for part in _apart(each))]
     if body is not None:
         signature.append(_keyword("body", Annotated[body, Body()]))
-    call.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
+    vars(call)["__signature__"] = inspect.Signature(signature)
     section.add_api_route(
         _path(operation.path),
         call,

@@ -4,8 +4,9 @@ import inspect
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
-from functools import cache
-from types import NoneType, UnionType
+from functools import cache, reduce
+from operator import or_
+from types import GenericAlias, NoneType, UnionType
 from typing import Annotated, Any, Final, NewType, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel, create_model
@@ -48,7 +49,7 @@ def requested(hint: Any) -> Any:
     if origin in {Union, UnionType}:
         kinds = [each for each in members if not (each is datetime and str in members)]
         text = Moment if datetime in members else requested(str)
-        return Union[tuple(text if each is str else requested(each) for each in kinds)]  # noqa: UP007
+        return reduce(or_, (text if each is str else requested(each) for each in kinds))
     if origin in _LISTS:
         member: Any = requested(members[0])
         return Annotated[list[member], Limited(max_length=MOST_PARTS)]
@@ -89,11 +90,11 @@ def answered(hint: Any) -> Any:
     if isinstance(hint, NewType):
         return answered(hint.__supertype__)
     if origin in {Union, UnionType}:
-        return Union[tuple(answered(each) for each in members)]  # noqa: UP007
+        return reduce(or_, (answered(each) for each in members))
     if origin in _LISTS:
-        return list[answered(members[0])]  # type: ignore[misc]
+        return GenericAlias(list, (answered(members[0]),))
     if origin is Mapping:
-        return dict[str, members[1]] if members[1] in {int, float, str} else JsonObject  # type: ignore[valid-type]
+        return GenericAlias(dict, members) if members[1] in {int, float, str} else JsonObject
     return response_model(cast(Hashable, hint)) if is_dataclass(hint) else hint
 
 
