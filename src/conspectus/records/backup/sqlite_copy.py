@@ -4,6 +4,7 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from urllib.parse import quote
@@ -11,9 +12,30 @@ from urllib.parse import quote
 from conspectus.errors import StorageBusy, StorageError, StorageTooNew
 from conspectus.model.jobs import FINISHED
 from conspectus.ports import Progress
-from conspectus.records.backup.expected import is_expected
+from conspectus.records.core import schema
 from conspectus.records.tables.core import VERSION
 from conspectus.records.transfer.checksums import Sum, hash_in_parts
+
+_TOKEN = re.compile(r"'[^']*'|\w+|[^\w\s]")
+_STATISTICS = frozenset(
+    {"CREATE TABLE sqlite_stat1(tbl,idx,stat)", "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)"}
+)
+"""What SQLite's own ANALYZE makes."""
+
+
+def is_expected(statement: str) -> bool:
+    """Whether a statement is made of nothing but the words and signs that make the tables of a store.
+
+    The words alone leave no way to write a view, a trigger, a virtual table, a call or a generated column,
+    and do not depend on the order of the tables.
+    """
+    return statement in _STATISTICS or _words().issuperset(_TOKEN.findall(statement))
+
+
+@cache
+def _words() -> frozenset[str]:
+    return frozenset(word for each in schema.statements("sqlite") for word in _TOKEN.findall(each))
+
 
 PAGES = 4_096
 _WRITTEN_VERSION = re.compile(r"(?!0000)\d{4}", re.ASCII)
