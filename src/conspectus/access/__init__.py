@@ -1,1 +1,4 @@
-"""Permission: who may see what."""
+"""Permissions: what one person may read and write.
+
+Imports ports and text.
+"""

@@ -1,1 +1,4 @@
-"""What a chat model is given: the question, the turns before it, and the context, within their tokens."""
+"""The request to a chat model: question, history and context within its tokens.
+
+Imports ports and text.
+"""

@@ -1,1 +1,4 @@
-"""The command line: each command says what it wants from the engine and shows what comes back."""
+"""Command line: each command calls the engine and prints the result.
+
+Imports bootstrap, client, engine, evals, facades, mcp, memory, ports, streams, sync, text, web and window.
+"""

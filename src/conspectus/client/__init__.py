@@ -1,4 +1,7 @@
-"""The client of a Conspectus server: the engine's methods, asked over HTTP."""
+"""Client of a server: the methods of the engine over HTTP.
+
+Imports bootstrap, engine, ingest, memory, operations, ports, streams and text.
+"""
 
 from conspectus.client.connect import open
 from conspectus.client.engine import RemoteEngine

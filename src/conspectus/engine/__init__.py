@@ -1,4 +1,7 @@
-"""The engine: every operation, a few lines each: check access, call one pipeline."""
+"""Engine: every operation checks access and calls one pipeline.
+
+Imports access, chat, graph, ingest, memory, ports, retrieval, streams, text, time_expressions and window.
+"""
 
 from conspectus.engine.components import EngineComponents
 from conspectus.engine.engine import Engine

@@ -1,1 +1,4 @@
-"""How well the production path answers judged questions."""
+"""Evaluation: how well search and windows answer judged queries.
+
+Imports bootstrap, chat, engine, ports, retrieval and text.
+"""

@@ -1,1 +1,4 @@
-"""Names in texts, what they mean, and drawings of graphs: pure functions."""
+"""Entities: extraction, linking, traversal and drawings, as pure functions.
+
+Imports ports and text.
+"""

@@ -1,1 +1,4 @@
-"""Adapters of the `Index` port, and what they share: changes to ranges, BM25 and cosine."""
+"""Adapters of the `Index` port, and what they share: row changes, BM25 and cosine similarity.
+
+Imports ports and text.
+"""

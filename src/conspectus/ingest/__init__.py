@@ -1,1 +1,4 @@
-"""Writing: from what a caller hands in to records, index and vectors."""
+"""Writing: from documents to records, index and embeddings, and background jobs.
+
+Imports graph, ports and text.
+"""

@@ -1,1 +1,4 @@
-"""Adapters for other frameworks: LangChain, LlamaIndex and OpenAI Agents."""
+"""Adapters for other frameworks: LangChain, LlamaIndex and OpenAI Agents.
+
+Imports bootstrap, engine, ports and text.
+"""

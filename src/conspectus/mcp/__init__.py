@@ -1,1 +1,4 @@
-"""What models connect by: a server of the Model Context Protocol over any engine."""
+"""Server of the Model Context Protocol over any engine.
+
+Imports client, engine, facades, graph, memory, ports, streams, text and window.
+"""

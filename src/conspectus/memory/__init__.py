@@ -1,1 +1,4 @@
-"""What stays in mind and what goes: pure functions."""
+"""Memories: scopes, versions, retention and JSON lines, as pure functions.
+
+Imports graph, ingest, ports, streams and text.
+"""

@@ -1,1 +1,4 @@
-"""What Conspectus knows, as frozen dataclasses of the standard library."""
+"""Data types, as frozen dataclasses of the standard library.
+
+Imports errors.
+"""

@@ -1,6 +1,6 @@
 """Operations: each is declared once, and its HTTP route and its client method are derived from that.
 
-May import the engine and the model.
+Imports engine.
 """
 
 from conspectus.operations.graph import GRAPH_OPERATIONS

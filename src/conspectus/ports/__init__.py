@@ -1,4 +1,7 @@
-"""Every port of the core. Adapters satisfy these protocols; only `bootstrap` knows which one is used."""
+"""Ports: the protocols that adapters implement.
+
+Imports model.
+"""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,7 @@
-"""Models: embedders, rerankers, chat models, tokenizers and what else comes from a vendor or a package."""
+"""Embedders, rerankers, chat models and tokenizers, local and hosted.
+
+Imports ports and text.
+"""
 
 from conspectus.settings import forbid_telemetry
 

@@ -1,1 +1,4 @@
-"""Records on SQLAlchemy Core: the system of record."""
+"""Records on SQLAlchemy Core: the system of record.
+
+Imports ports and text.
+"""

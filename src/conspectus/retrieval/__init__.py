@@ -1,1 +1,4 @@
-"""Finding and ranking: from a question to hits, each with the parts of its score."""
+"""Search: from a query to hits, each with the parts of its score.
+
+Imports graph, ports and text.
+"""

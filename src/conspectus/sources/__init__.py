@@ -1,1 +1,4 @@
-"""Where documents come from: files and folders, and the formats they are in."""
+"""Readers of files, chat exports, captions, web pages and connected stores.
+
+Imports ports and text.
+"""

@@ -1,1 +1,4 @@
-"""What streams need beyond finding: batches, summaries, events and alerts, as plain functions."""
+"""Captions: summaries, events and alerts, as functions without a store.
+
+Imports ports and text.
+"""

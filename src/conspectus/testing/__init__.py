@@ -1,1 +1,4 @@
-"""Suites and honest stand-ins for those who write adapters: subclass a suite, give it your adapter."""
+"""Contract suites, embedders and chat models for tests of your own adapters.
+
+Imports ports.
+"""

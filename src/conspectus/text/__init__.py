@@ -1,1 +1,4 @@
-"""Pure functions over text: cleaning, splitting, analysing, estimating, hashing, and times."""
+"""Text: cleaning, splitting, analysis, hashing and times, as pure functions.
+
+Imports model.
+"""

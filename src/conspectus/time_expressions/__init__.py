@@ -1,4 +1,7 @@
-"""What a question says about time, by rule: "what happens before 12:30" names a range of a stream."""
+"""Time expressions in a query: "what happens before 12:30" names a range of a stream.
+
+Imports text.
+"""
 
 from conspectus.time_expressions.clock import ClockFace
 from conspectus.time_expressions.parser import TimeExpression, described, time_said

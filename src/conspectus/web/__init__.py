@@ -1,1 +1,4 @@
-"""The HTTP server: it translates requests into calls of the engine, and what comes back into answers."""
+"""HTTP server: requests in, calls of the engine, responses out.
+
+Imports access, bootstrap, engine, facades, ingest, mcp, memory, operations, ports, streams and text.
+"""

@@ -1,4 +1,7 @@
-"""The window: hits packed into an exact number of tokens, rendered, and every decision explained."""
+"""Context windows: hits packed into an exact number of tokens, rendered and explained.
+
+Imports text.
+"""
 
 from conspectus.window.build import build_window
 from conspectus.window.render import Renderer, renderer_named
