@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from starlette.requests import ClientDisconnect
 
 from conspectus.errors import TooLarge
-from conspectus.web.ndjson import LONGEST_LINE, arriving, lines_in
+from conspectus.web.ndjson import LONGEST_LINE, SLOWEST, arriving, lines_in
 from conspectus.web.problem_details import Refused
 
 
@@ -59,3 +59,30 @@ async def test_a_body_that_stops_is_refused() -> None:
                 seen.append(piece)
         assert (seen, caught.value.problem.status) == ([b"{}"], 408)
     assert [each async for each in arriving(sent(b"a", b"b"), 0)] == [b"a", b"b"]
+
+
+async def test_a_body_that_comes_too_slowly_is_refused() -> None:
+    async def dripping(piece: bytes) -> AsyncIterator[bytes]:
+        for _ in range(20):
+            yield piece
+            await asyncio.sleep(0.02)
+
+    seen = []
+    with pytest.raises(Refused) as caught:
+        async for each in arriving(dripping(b"{"), 0.1):
+            seen.append(each)
+    assert (caught.value.problem.status, len(seen) < 10) == (408, True)
+    quick = b"{" * SLOWEST
+    assert [each async for each in arriving(dripping(quick), 0.1)] == [quick] * 20
+    assert len([each async for each in arriving(dripping(b"{"), 0)]) == 20
+
+
+async def test_many_bytes_pay_for_no_later_wait() -> None:
+    async def begun() -> AsyncIterator[bytes]:
+        yield b"{" * SLOWEST * 1_000
+        await asyncio.Event().wait()
+
+    with pytest.raises(Refused):
+        async with asyncio.timeout(5):
+            async for _ in arriving(begun(), 0.05):
+                pass

@@ -15,6 +15,8 @@ from conspectus.web.problem_details import refuse
 
 MEDIA_TYPE: Final = "application/x-ndjson"
 LONGEST_LINE: Final = 1_000_000
+SLOWEST: Final = 500
+"""Bytes a second that a body has to come with, once `request_seconds` are used up."""
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 LINES: Final[dict[str, Any]] = {MEDIA_TYPE: {"schema": {"type": "string"}}}
 SENT_AS_LINES: Final = {"requestBody": {"content": LINES}}
@@ -52,18 +54,23 @@ async def lines_in(
 
 
 async def arriving(pieces: AsyncIterable[bytes], seconds: float) -> AsyncGenerator[bytes, None]:
-    """A body as it comes. Raises Refused where it ends too early, or the next piece takes too long."""
-    waiting = aiter(pieces)
+    """A body as it comes. Raises Refused where it ends too early, or comes too slowly.
+
+    All waiting together takes `seconds` at most, and each piece gives back the time that its bytes may take.
+    """
+    waiting, clock, left = aiter(pieces), asyncio.get_running_loop().time, seconds
     while True:
+        begun = clock()
         try:
-            async with asyncio.timeout(seconds or None):
+            async with asyncio.timeout(left if seconds else None):
                 piece = await anext(waiting)
         except StopAsyncIteration:
             return
         except TimeoutError:
-            refuse(408, f"nothing arrived for {seconds} s")
+            refuse(408, f"the body came too slowly: in {seconds} s, fewer than {SLOWEST} bytes a second")
         except ClientDisconnect:
             refuse(408, "the request did not arrive whole")
+        left = min(seconds, left - (clock() - begun) + len(piece) / SLOWEST)
         yield piece
 
 
