@@ -1,12 +1,14 @@
 """Who may ask: keys, the machine's own user, and nobody by way of a web page."""
 
 import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.web.conftest import OpenSite, People, Site, filled
+from tests.web.conftest import SETTINGS, Live, OpenSite, People, Site, filled
 
 HIDDEN = ["GET /collections/{c}", "GET /collections/{c}/documents", "GET /collections/{c}/sources"]
 HIDDEN += ["GET /collections/{c}/status", "GET /collections/{c}/grants", "GET /collections/{c}/connections"]
@@ -147,6 +149,23 @@ async def test_an_address_that_fails_too_often_is_refused_and_a_valid_key_is_not
             assert (told[-1].json()["code"], told[-1].headers["retry-after"]) == ("too_many_failures", "20")
             assert (await right.get("/me")).status_code == 200
             assert (await other.get("/me")).status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("trusted", "last"), [("127.0.0.1", 401), ("192.0.2.1, 127.0.0.0/8", 401), ("192.0.2.1", 429), ("", 429)]
+)
+def test_only_a_trusted_proxy_says_whose_request_it_is(tmp_path: Path, trusted: str, last: int) -> None:
+    settings = replace(
+        SETTINGS, address_failures_per_minute=1, failure_delay_seconds=0, trusted_proxies=trusted
+    )
+    with Live(tmp_path, settings) as live, live.client() as client:
+        assert client.post("/keys", json={}).status_code == 201
+
+        def wrong(address: str) -> int:
+            headers = {"Authorization": "Bearer csp_wrong", "X-Forwarded-For": address}
+            return client.get("/me", headers=headers).status_code
+
+        assert [wrong("203.0.113.1"), wrong("203.0.113.1"), wrong("203.0.113.2")] == [401, 429, last]
 
 
 async def test_wrong_keys_take_no_place_of_those_who_have_one(open_site: OpenSite) -> None:

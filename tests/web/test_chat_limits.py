@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import AsyncExitStack
 from pathlib import Path
 
 import httpx
@@ -181,3 +182,22 @@ async def test_to_chat_a_key_has_to_be_good_for_reading(tmp_path: Path) -> None:
                 answer = await client.post("/chat", json={**MESSAGE, "inject": False})
             assert answer.status_code == status
     assert len(site.model.asked) == 1
+
+
+async def test_one_user_cannot_have_all_chats(tmp_path: Path) -> None:
+    """Nor can it with several keys; what is over counts no more."""
+    model = hanging()
+    async with chats(tmp_path, model, max_user_chats=1) as site, AsyncExitStack() as stack:
+        await site.engine.found_owner()
+        for name in ("ann", "bob"):
+            await site.engine.create_user(name)
+        secrets = [(await site.engine.create_key(name)).secret for name in ("ann", "ann", "bob")]
+        one, two, bob = [await stack.enter_async_context(site.client(each)) for each in secrets]
+        first = asyncio.create_task(one.post("/chat", json=MESSAGE))
+        await until(model.hanging.is_set)
+        refused = await two.post("/chat", json=MESSAGE)
+        assert (refused.status_code, refused.json()["code"]) == (503, "overloaded")
+        other = asyncio.create_task(bob.post("/chat", json=MESSAGE))
+        model.released.set()
+        assert [(await each).status_code for each in (first, other)] == [200, 200]
+        assert (await two.post("/chat", json=MESSAGE)).status_code == 200
