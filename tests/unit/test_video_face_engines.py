@@ -178,8 +178,11 @@ async def test_closing_twice_or_unused_is_harmless() -> None:
 
 
 @pytest.mark.parametrize("used", [True, False])
-def test_nothing_is_left_of_a_program_that_closes_nothing(tmp_path: Path, used: bool) -> None:
+@pytest.mark.parametrize("last", ["", "del manager"])
+def test_nothing_is_left_of_a_program_that_closes_nothing(tmp_path: Path, used: bool, last: str) -> None:
+    """Nor where closing has begun when the interpreter ends."""
     program = PROGRAM if used else PROGRAM.replace("asyncio.run(main())", "")
+    program += last
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],
         env={"TMPDIR": str(tmp_path), "PATH": "", "PYTHONPATH": "."},

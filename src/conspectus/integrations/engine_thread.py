@@ -121,8 +121,13 @@ class _Worker:
         self._forget()
 
     async def _close(self) -> None:
+        """Close the engine. While the interpreter ends no thread can help with it; what is stored is safe."""
         if self._held is not None:
-            await self._held.__aexit__(None, None, None)
+            try:
+                await self._held.__aexit__(None, None, None)
+            except RuntimeError as fault:
+                if "shutdown" not in str(fault):
+                    raise
 
 
 def temporary_folder() -> Path:
