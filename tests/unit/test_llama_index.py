@@ -196,6 +196,17 @@ def test_a_chat_memory_lives_on_in_another_process(tmp_path: Path) -> None:
         store.close()
 
 
+def test_a_chat_memory_is_written_as_a_string_and_read_again(tmp_path: Path) -> None:
+    store = ConspectusChatStore(engine=str(tmp_path), user="ann")
+    memory = ChatMemoryBuffer.from_defaults(chat_store=store, chat_store_key="c", tokenizer_fn=list)
+    memory.put(TALK[0])
+    store.close()
+    again = ChatMemoryBuffer.from_string(memory.to_string())
+    assert isinstance(again.chat_store, ConspectusChatStore)
+    assert (again.chat_store.user, again.get_all()) == ("ann", TALK[:1])
+    again.chat_store.close()
+
+
 async def test_asynchronous_twins_do_the_same(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, embedder=HashedEmbedder()) as engine:
         store = ConspectusChatStore(engine=engine, user="ann")

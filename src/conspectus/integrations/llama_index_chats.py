@@ -8,6 +8,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.bridge.pydantic import ConfigDict, PrivateAttr
 from llama_index.core.storage.chat_store.base import BaseChatStore
 from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
+from llama_index.core.storage.chat_store.loading import RECOGNIZED_CHAT_STORES
 
 from conspectus.errors import InvalidInput
 from conspectus.integrations.chat_messages import Item, Turns, conversations
@@ -24,7 +25,7 @@ class ConspectusChatStore(BaseChatStore):
     """The messages of conversations in memory: every one, as it was given, in the order of time.
 
     A key is a conversation of the user and the agent. Without an `agent`, messages of all agents are read,
-    and new ones are no agent's.
+    and new ones are no agent's. A buffer over a store at a path can be written as a string and read again.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -127,6 +128,11 @@ class ConspectusChatStore(BaseChatStore):
 
     async def _keys(self, engine: AdapterEngine) -> list[str]:
         return await conversations(engine, Scope(self.user, self.agent), self.collection)
+
+
+# `ChatMemoryBuffer.from_string` finds the class of a store here, although the type names LlamaIndex's alone.
+_recognized: Any = RECOGNIZED_CHAT_STORES
+_recognized[ConspectusChatStore.class_name()] = ConspectusChatStore
 
 
 class ConspectusAsyncChatStore(AsyncDBChatStore):
