@@ -286,7 +286,7 @@ async def test_embeddings_are_those_of_the_servers_model(tmp_path: Path) -> None
         assert (plain.model, plain.usage.total_tokens > 5) == (own.space.model, True)
         wrong: list[tuple[dict[str, Any], str]] = [
             ({"dimensions": 7}, "dimensions"), ({"input": []}, "input"), ({"input": [[1, 2]]}, "input"),
-            ({"input": ["x"] * 257}, "input"), ({"encoding_format": "int8"}, "encoding_format"),
+            ({"input": ["x"] * 2_049}, "input"), ({"encoding_format": "int8"}, "encoding_format"),
         ]  # fmt: skip
         for body, field in wrong:
             with pytest.raises(openai.BadRequestError) as caught:
