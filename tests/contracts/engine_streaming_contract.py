@@ -238,6 +238,22 @@ class StreamingContract:
         named = await engine.import_captions([tmp_path / "talk.srt"], stream="both/talks")
         assert [*named.streams] == ["both/talks"]
 
+    async def test_a_folder_may_hold_other_files(self, engine: AnyEngine, tmp_path: Path) -> None:
+        """They are counted; one that is named, or that has captions which cannot be read, is a failure."""
+        folder = tmp_path / "talks"
+        folder.mkdir()
+        (folder / "talk.srt").write_bytes(SUBTITLES)
+        (folder / "broken.srt").write_bytes(b"\x00\x01\x02 nothing")
+        (folder / "notes.md").write_text("# Notes")
+        (folder / "still.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+        made = await engine.import_captions([folder], sentences=False)
+        assert (dict(made.streams), made.skipped) == ({"talk": 2}, 2)
+        assert [name for name, _ in made.failures] == ["broken.srt"]
+        named = await engine.import_captions([folder / "notes.md"])
+        assert ([name for name, _ in named.failures], named.skipped) == (["notes.md"], 0)
+        again = await engine.import_captions([folder / "notes.md"], skip_unsupported=True)
+        assert (again.failures, again.skipped) == ((), 1)
+
     async def test_new_captions_are_followed(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Those of the one stream, in their order, and after a break from where it was."""
         await engine.put_stream("gate")

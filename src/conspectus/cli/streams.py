@@ -293,7 +293,8 @@ def _report_table(report: CaptionImport) -> RenderableType:
     table = plain_table("stream", "captions")
     for name, count in report.streams.items():
         table.add_row(cell(name), f"{count:,}")
-    counts = f"{report.added} added, {report.replaced} replaced, {report.unchanged} unchanged"
+    names = ("added", "replaced", "unchanged", "skipped")
+    counts = ", ".join(f"{getattr(report, name)} {name}" for name in names)
     failed = plain_table("failed", "reason")
     for name, reason in report.failures:
         failed.add_row(cell(name), cell(reason))

@@ -136,7 +136,7 @@ class Streaming(Chatting):
         for each. Taking a file in again follows what has changed in it. A file that fails is named in the
         report and stops no other.
         """
-        given = await asyncio.to_thread(self._caption_files, files)
+        given, inside = await asyncio.to_thread(self._caption_files, files)
         progress = how.get("progress")
         form: dict[str, Json] = {"collection": clean(collection)}
         form |= {name: str(how.get(name, True)).lower() for name in ("sentences", "replace")}
@@ -145,7 +145,9 @@ class Streaming(Chatting):
         for number, each in enumerate(given):
             if progress is not None:
                 progress(f"sending {each.name}", number, len(given))
-            request = Request("POST", "/streams/import", form, uploads=[each], writes=True, unhurried=True)
+            skips = how.get("skip_unsupported", False) or number in inside
+            told = {**form, "skip_unsupported": str(skips).lower()}
+            request = Request("POST", "/streams/import", told, uploads=[each], writes=True, unhurried=True)
             reports.append(await self._channel.one(CaptionImport, request))
         if how.get("wait", False) and any(each.streams for each in reports):
             await self.settle(collection=collection, progress=progress)
@@ -161,23 +163,26 @@ class Streaming(Chatting):
                 if event.name == CAPTION:
                     yield read_event(self._channel, LiveCaption, event)
 
-    def _caption_files(self, files: Sequence[str | Path | Upload]) -> list[Upload]:
-        """All files with their names; folders are looked through.
+    def _caption_files(self, files: Sequence[str | Path | Upload]) -> tuple[list[Upload], set[int]]:
+        """All files with their names, and the places of those that were found in a folder.
 
         A server knows a file by the last part of its name: where several have the same, it is by all of it.
         """
         found: list[Upload] = []
+        inside: set[int] = set()
         for each in files:
             if isinstance(each, Upload):
                 found.append(each)
                 continue
-            inside = self._files.discover([Path(each).expanduser()])
-            found += [Upload(one.name, one.path) for one in inside]
+            for one in self._files.discover([Path(each).expanduser()]):
+                inside |= set() if one.is_named else {len(found)}
+                found.append(Upload(one.name, one.path))
         often = Counter(PurePath(each.name).name for each in found)
-        return [
+        named = [
             replace(each, name=each.name.replace("/", " - ")) if often[PurePath(each.name).name] > 1 else each
             for each in found
         ]
+        return named, inside
 
 
 def in_stream(stream: str, *parts: str) -> str:
@@ -219,6 +224,7 @@ def _together(reports: Iterable[CaptionImport]) -> CaptionImport:
             total.unchanged + each.unchanged,
             total.failures + each.failures,
             total.notices + each.notices,
+            total.skipped + each.skipped,
         )
     return total
 

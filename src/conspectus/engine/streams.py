@@ -176,7 +176,7 @@ class Streaming(Chatting):
         taken = CaptionCounts()
         progress = how.get("progress")
         given = await asyncio.to_thread(self._caption_files, files)
-        for number, (name, data) in enumerate(given):
+        for number, (name, data, is_named) in enumerate(given):
             if progress is not None:
                 progress("reading", number, len(given))
             if name in taken.names:
@@ -188,13 +188,11 @@ class Streaming(Chatting):
             except (NotAllowed, NotFound):
                 raise
             except ConspectusError as fault:
-                taken.failures.append((name, str(fault).removeprefix(f"{name}: ")))
+                taken.fail(name, fault, skips=not is_named or how.get("skip_unsupported", False))
         if taken.streams:
             place = await self._sight.place(collection)
             await self._embed_in(place, wait=how.get("wait", False), progress=progress)
-        return CaptionImport(
-            taken.streams, **taken.outcomes, failures=tuple(taken.failures), notices=tuple(taken.notices)
-        )
+        return taken.report()
 
     async def follow_captions(
         self, *, stream: str, collection: str = "default", after: int | None = None
@@ -272,17 +270,17 @@ class Streaming(Chatting):
         if gone:
             await self.delete(gone)
 
-    def _caption_files(self, files: Sequence[str | Path | Upload]) -> list[tuple[str, bytes | Path]]:
-        """The names of all files, and their bytes or where they are; folders are looked through."""
-        found: list[tuple[str, bytes | Path]] = []
+    def _caption_files(self, files: Sequence[str | Path | Upload]) -> list[tuple[str, bytes | Path, bool]]:
+        """The names of all files, their bytes or where they are, and whether each was named itself."""
+        found: list[tuple[str, bytes | Path, bool]] = []
         for each in files:
             if isinstance(each, Upload):
-                found.append((path_within(each.name), each.data))
+                found.append((path_within(each.name), each.data, True))
             elif not self._person.owner:
                 raise NotAllowed("read files of the machine that holds the store", "its owner account")
             else:
                 inside = self._parts.files.discover([Path(each).expanduser()])
-                found += [(one.name, one.path) for one in inside]
+                found += [(one.name, one.path, one.is_named) for one in inside]
         return found
 
     def _bytes_of(self, data: bytes | Path) -> bytes:

@@ -6,13 +6,14 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Final, TypedDict
 
-from conspectus.errors import Conflict, InvalidInput
+from conspectus.errors import Conflict, ConspectusError, InvalidInput, UnsupportedContent
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Document, Metadata, NewDocument, Period, Source, Written
 from conspectus.model.streams import (
     ENTITIES,
     TITLE,
     TRACK,
+    CaptionImport,
     CaptionRange,
     CaptionTrack,
     NewCaption,
@@ -34,12 +35,14 @@ class CaptionImportOptions(TypedDict, total=False):
     """How files of captions are taken in.
 
     With `sentences` (the default) cues are put together to sentences; without `replace` a caption that
-    is stored otherwise is an error. `wait` returns when all can be found by meaning.
+    is stored otherwise is an error. `wait` returns when all can be found by meaning. A file that holds no
+    captions of a known format is skipped in a folder, and anywhere with `skip_unsupported`.
     """
 
     sentences: bool
     replace: bool
     wait: bool
+    skip_unsupported: bool
     progress: Progress | None
 
 
@@ -52,12 +55,27 @@ class CaptionCounts:
     failures: list[tuple[str, str]] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     names: set[str] = field(default_factory=set)
+    skipped: int = 0
 
     def count(self, stream: str, written: Sequence[Written]) -> None:
         """Take note of what was written."""
         self.streams[stream] = self.streams.get(stream, 0) + len(written)
         for each in written:
             self.outcomes["replaced" if each.outcome == "updated" else each.outcome] += 1
+
+    def fail(self, name: str, fault: ConspectusError, *, skips: bool) -> None:
+        """Take note of a file that could not be taken in; `skips` counts one that holds no captions."""
+        if skips and isinstance(fault, UnsupportedContent):
+            self.skipped += 1
+        else:
+            self.failures.append((name, str(fault).removeprefix(f"{name}: ")))
+
+    def report(self) -> CaptionImport:
+        """All of it."""
+        failures, notices = tuple(self.failures), tuple(self.notices)
+        return CaptionImport(
+            self.streams, **self.outcomes, failures=failures, notices=notices, skipped=self.skipped
+        )
 
 
 def span_of(within: CaptionRange, clock: StreamClock) -> Span:

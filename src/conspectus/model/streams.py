@@ -203,7 +203,10 @@ class CaptionTrack:
 
 @dataclass(frozen=True, slots=True)
 class CaptionImport:
-    """What an import did: streams by name with the number of their captions, and what became of them."""
+    """What an import did: streams by name with the number of their captions, and what became of them.
+
+    `skipped` counts the files in folders that hold no captions of a known format.
+    """
 
     streams: Mapping[str, int]
     added: int
@@ -211,6 +214,7 @@ class CaptionImport:
     unchanged: int
     failures: tuple[tuple[str, str], ...] = ()
     notices: tuple[str, ...] = ()
+    skipped: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from lxml.etree import LxmlError
 
-from conspectus.errors import UnreadableFile
+from conspectus.errors import UnreadableFile, UnsupportedContent
 from conspectus.model.records import NewDocument, Period
 from conspectus.model.streams import CaptionTrack, NewCaption
 from conspectus.sources.subtitles.ass import read_ass
@@ -294,7 +294,7 @@ def _read(text: str, name: str) -> ParsedCues:
         return ParsedCues(left=Counter({"empty files": 1}))
     reader = reader_of(plain, name)
     if reader is None:
-        raise UnreadableFile(name, "no format of captions is recognised")
+        raise UnsupportedContent(name, "no format of captions is recognised")
     try:
         reading = reader(plain)
     except (ValueError, LxmlError) as error:

@@ -47,6 +47,7 @@ class Importing:
     sentences: Annotated[bool, Form(description="Put sentences together over the borders of cues.")] = True
     replace: Annotated[bool, Form(description="Let those of a stored key take its place.")] = True
     wait: Annotated[bool, Form(description="Answer when everything is found by meaning too.")] = False
+    skip_unsupported: Annotated[bool, Form(description="Count files without captions, and go on.")] = False
 
 
 Files = Annotated[list[UploadFile], File(min_length=1, description="Captions: SRT, VTT, ASS, JSON, ...")]

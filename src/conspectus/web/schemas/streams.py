@@ -212,6 +212,7 @@ class CaptionFilesAnswer(ResponseModel):
     unchanged: Count
     failures: list[Annotated[list[str], Field(min_length=2, max_length=2)]]
     notices: list[str]
+    skipped: Count
 
 
 class RangeBody(RequestModel):
@@ -221,7 +222,7 @@ class RangeBody(RequestModel):
     end: When | None = None
     contains: bool = Field(False, description="Only those that lie wholly inside.")
     first: Int64 | None = Field(None, description="The first index, included.")
-    last: Int64 | None = Field(None, description="The last index, included.")
+    last: Int64 | None = Field(None, ge=-1, description="The last index, included; -1 is the end.")
 
     def range(self) -> CaptionRange:
         """The range as the engine takes it."""
