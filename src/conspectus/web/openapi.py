@@ -10,11 +10,12 @@ from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
 
 from conspectus.web.bodies import BodyRoute
+from conspectus.web.idempotency import changes_something
 from conspectus.web.logs import API
 from conspectus.web.problem_details import MEDIA_TYPE
 
 PROBLEM = "Problem"
-EVERYWHERE = (401, 403, 404, 408, 409, 413, 422, 500, 502, 503, 504)
+EVERYWHERE = (401, 403, 404, 408, 409, 413, 422, 429, 431, 500, 502, 503, 504)
 Responses = dict[int | str, dict[str, Any]]
 
 
@@ -86,7 +87,7 @@ class Application(FastAPI):
             }
             made["security"] = [{"key": []}]
             _name_write_keys(made["paths"])
-            self.openapi_schema = made
+            self.openapi_schema = _with_whole_numbers(made)
         return self.openapi_schema
 
 
@@ -99,7 +100,20 @@ def _name_write_keys(paths: Mapping[str, Mapping[str, Any]]) -> None:
         "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[!-~]+$"},
     }
     writes: Sequence[str] = ("post", "put", "patch", "delete")
-    for operations in paths.values():
+    for path, operations in paths.items():
         for method in writes:
-            if method in operations:
+            if method in operations and changes_something({"method": method.upper(), "path": path}):
                 operations[method].setdefault("parameters", []).append(header)
+
+
+def _with_whole_numbers(part: Any) -> Any:
+    """The document with exact bounds: the framework makes floats of them, which rounds 64-bit integers."""
+    match part:
+        case dict():
+            return {name: _with_whole_numbers(each) for name, each in part.items()}
+        case list():
+            return [_with_whole_numbers(each) for each in part]
+        case float() if part.is_integer():
+            return int(part)
+        case _:
+            return part

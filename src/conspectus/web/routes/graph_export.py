@@ -3,14 +3,13 @@
 from typing import Annotated, Final
 
 from fastapi import Query, Response
-from pydantic import AwareDatetime
 
 from conspectus.model.graph import GraphForm
 from conspectus.operations import GRAPH_OPERATIONS
 from conspectus.web.deps import CollectionName, EngineOf, NamedInPath, Unhurried
 from conspectus.web.openapi import Responses, Section, problems
 from conspectus.web.operation_routes import add_route
-from conspectus.web.schemas.base import NAME
+from conspectus.web.schemas.base import NAME, Instant
 from conspectus.web.schemas.graphs import ReadAnswer
 
 MEDIA_TYPES: Final[dict[GraphForm, str]] = {
@@ -25,7 +24,7 @@ HARMLESS: Final = {
 """A browser that opens the answer runs no script in it and loads nothing."""
 FORMS: Responses = {200: {"content": {kind: {} for kind in MEDIA_TYPES.values()}}, **problems()}
 InCollection = Annotated[str, Query(min_length=1, max_length=NAME)]
-At = Annotated[AwareDatetime | None, Query(description="As it was at that instant.")]
+At = Annotated[Instant | None, Query(description="As it was at that instant.")]
 
 router = Section("graphs")
 for each in GRAPH_OPERATIONS:

@@ -55,7 +55,7 @@ from conspectus.web.schemas.remembered import (
 )
 
 router = Section("memory", dependencies=[Depends(spelt)])
-Most = Annotated[int | None, Query(ge=-INT64, lt=INT64)]
+Most = Annotated[int | None, Query(ge=0, lt=INT64)]
 
 
 @dataclass(frozen=True, slots=True)

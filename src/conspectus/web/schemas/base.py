@@ -1,8 +1,9 @@
 """The two kinds of schema, and the types of values that many of them have."""
 
+import re
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, Strict
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 NAME = 1_000
 IDENTIFIER = 200
@@ -11,6 +12,15 @@ MOST_IDS = 1_000
 LONGEST_TEXT = 100_000_000
 LONGEST_QUESTION = 1_000_000
 INT64 = 2**63
+NUMBER = re.compile(r"\s*[-+]?[0-9.]+\s*")
+
+
+def _no_number(given: object) -> object:
+    """The value, unless the schema library would read it as seconds since 1970."""
+    if isinstance(given, int | float) or (isinstance(given, str) and NUMBER.fullmatch(given)):
+        raise ValueError("must be a date with a time and a zone, such as 2026-01-31T12:00:00Z")
+    return given
+
 
 Name = Annotated[str, Field(min_length=1, max_length=NAME)]
 Identifier = Annotated[str, Field(min_length=1, max_length=IDENTIFIER)]
@@ -20,7 +30,7 @@ Int64 = Annotated[int, Field(ge=-INT64, lt=INT64)]
 Count = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
-Instant = Annotated[AwareDatetime, Strict(False)]
+Instant = Annotated[AwareDatetime, Strict(False), BeforeValidator(_no_number)]
 Span = Annotated[tuple[Int64, Int64], Strict(False)]
 JsonObject = dict[str, Any]
 Where = Annotated[

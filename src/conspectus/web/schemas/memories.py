@@ -93,7 +93,7 @@ class MemoryBody(MemoryFields):
 
     text: Text = Field(examples=["I prefer tea to coffee."])
     key: Label | None = None
-    vector: list[Finite] | None = Field(None, max_length=MOST_DIMENSIONS)
+    vector: list[Finite] | None = Field(None, min_length=1, max_length=MOST_DIMENSIONS)
 
     def memory(self) -> NewMemory:
         """The memory as the engine takes it."""

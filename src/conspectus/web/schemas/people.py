@@ -1,11 +1,15 @@
 """People, groups, keys and grants."""
 
 from datetime import datetime
+from typing import Annotated
 
 from pydantic import Field
 
+from conspectus.access.account_names import LONGEST
 from conspectus.model.access import GranteeKind, Role, Scope
-from conspectus.web.schemas.base import NAME, Identifier, Instant, Name, RequestModel, ResponseModel
+from conspectus.web.schemas.base import Identifier, Instant, Name, RequestModel, ResponseModel
+
+AccountName = Annotated[str, Field(min_length=1, max_length=LONGEST)]
 
 
 class PersonAnswer(ResponseModel):
@@ -30,7 +34,7 @@ class UserAnswer(ResponseModel):
 class UserBody(RequestModel):
     """An account to make."""
 
-    name: Name = Field(examples=["alice"])
+    name: AccountName = Field(examples=["alice"])
 
 
 class UserChange(RequestModel):
@@ -50,7 +54,7 @@ class GroupAnswer(ResponseModel):
 class GroupBody(RequestModel):
     """A group to make."""
 
-    name: Name = Field(examples=["editors"])
+    name: AccountName = Field(examples=["editors"])
 
 
 class KeyAnswer(ResponseModel):
@@ -77,8 +81,8 @@ class KeyBody(RequestModel):
     """A key to make, for oneself or, by the owner account, for another user."""
 
     user: Identifier | None = None
-    label: str = Field("", max_length=NAME)
-    scopes: list[Scope] = Field(default=["read", "write", "admin"], max_length=3)
+    label: str = Field("", max_length=LONGEST)
+    scopes: list[Scope] = Field(default=["read", "write", "admin"], min_length=1, max_length=3)
     expires: Instant | None = None
 
 

@@ -204,6 +204,7 @@ class DocumentFields(RequestModel):
     )
     vector: list[Finite] | None = Field(
         None,
+        min_length=1,
         max_length=MOST_DIMENSIONS,
         description="A vector of the collection's space, if the client has one: it is not embedded then.",
     )
