@@ -9,13 +9,16 @@ forgotten.
 """
 
 import os
+import re
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePath
+from typing import Final
 
 from pathspec import GitIgnoreSpec
 from pathspec.patterns.gitignore import GitIgnorePatternError
+from pathspec.patterns.gitignore.spec import GitIgnoreSpecPattern
 
 from conspectus.errors import TooLarge, UnreadableFile
 from conspectus.ports import FoundFile, ParsedFile
@@ -26,6 +29,38 @@ from conspectus.sources.plain_text import plain_text, refuse_unsupported
 
 REPOSITORY = ".git"
 SOURCES = (".git/info/exclude", ".gitignore")
+STAR: Final = "[^/]*"
+FOLDERS: Final = "(?:/.+)?/"
+ANYWHERE: Final = "^(?:.+/)?"
+SEGMENT: Final = re.compile(r"(?:\[\^?\]?[^]]*\]\*?|\\.|[^/()\[\\])+")
+PART: Final = re.compile(r"\[\^/\]\*|\[\^?\]?[^]]*\]|\\.|.", re.DOTALL)
+
+
+def committed(regex: str) -> str:
+    """The regular expression of the library without what it would try in vain.
+
+    Each wildcard but the last matches only once: every part between two of them has a fixed size, so its
+    first place leaves the most room for the rest. So it takes time in proportion to a path.
+    """
+    first, *rest = SEGMENT.sub(_committed_stars, regex).split(FOLDERS)
+    if not rest:
+        return first
+    start = "^(?>(?:.+?/)??" + first.removeprefix(ANYWHERE) if first.startswith(ANYWHERE) else f"(?>{first}"
+    middle = "".join(f"(?>(?:/.+?)??/{each}(?=/))" for each in rest[:-1])
+    return f"{start}(?=/)){middle}{FOLDERS}{rest[-1]}"
+
+
+def _committed_stars(segment: re.Match[str]) -> str:
+    parts = [""]
+    for each in PART.findall(segment[0]):
+        if each == STAR:
+            parts.append("")
+        else:
+            parts[-1] += f"(?!/){each}" if each.startswith("[") else each
+    first, *middle = parts[:-1] or parts
+    if len(parts) == 1:
+        return first
+    return first + "".join(f"(?>[^/]*?{each})" for each in middle) + STAR + parts[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +83,21 @@ class IgnoreRules:
         return False
 
 
+def spec_of(lines: Sequence[str]) -> GitIgnoreSpec:
+    """What these patterns ignore. Raises GitIgnorePatternError."""
+    usual = GitIgnoreSpec.from_lines(lines, backend="simple").patterns
+    quick = [
+        GitIgnoreSpecPattern(re.compile(committed(each.regex.pattern)), each.include)
+        for each in usual
+        if each.regex is not None
+    ]
+    return GitIgnoreSpec(quick, backend="simple")
+
+
 def rules_in(folder: Path, above: IgnoreRules | None) -> IgnoreRules | None:
     """The rules for what is in a folder, under those for the folder itself."""
     lines = [line for source in SOURCES for line in _lines(folder / source)]
-    return IgnoreRules(folder, GitIgnoreSpec.from_lines(lines), above) if lines else above
+    return IgnoreRules(folder, spec_of(lines), above) if lines else above
 
 
 def rules_above(folder: Path) -> IgnoreRules | None:
@@ -75,8 +121,8 @@ def _lines(path: Path) -> Iterator[str]:
         return
     for line in text.splitlines():
         try:
-            GitIgnoreSpec.from_lines([line])
-        except GitIgnorePatternError:
+            spec_of([line])
+        except (GitIgnorePatternError, re.error):
             continue
         yield line
 
