@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
+from types import NoneType
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast, get_args, get_origin
 
 from conspectus.client.encode import encoded, instant_json, metadata_json
@@ -61,7 +62,8 @@ def request_of(operation: Operation, values: Mapping[str, Any]) -> Request:
         body if any(each.location == "body" for each in operation.parameters) else None,
         query=query_of(query),
         writes=operation.verb != "GET" and not operation.reads,
-        unhurried=operation.unhurried,
+        once=operation.secret,
+        unhurried=operation.unhurried or operation.verb == "DELETE",
     )
 
 
@@ -83,6 +85,10 @@ def _told(value: Any) -> Json:
 
 def _answer(transport: Transport, operation: Operation, request: Request) -> Awaitable[Any]:
     returns = operation.returns
+    if returns is NoneType:
+        return transport.answer(request)
+    if operation.wrapped:
+        return transport.member(returns, operation.wrapped, request)
     if get_origin(returns) in _LISTS:
         return transport.several(get_args(returns)[0], request)
     return transport.one(returns, request)

@@ -5,8 +5,16 @@ Imports engine.
 
 from conspectus.operations.graph import GRAPH_OPERATIONS
 from conspectus.operations.operation import Operation, Parameter
+from conspectus.operations.people import GRANT_OPERATIONS, PEOPLE_OPERATIONS
 
-OPERATIONS = {each.name: each for each in GRAPH_OPERATIONS}
+OPERATIONS = {each.name: each for each in (*PEOPLE_OPERATIONS, *GRANT_OPERATIONS, *GRAPH_OPERATIONS)}
 """Every operation by the name of its method."""
 
-__all__ = ["GRAPH_OPERATIONS", "OPERATIONS", "Operation", "Parameter"]
+__all__ = [
+    "GRANT_OPERATIONS",
+    "GRAPH_OPERATIONS",
+    "OPERATIONS",
+    "PEOPLE_OPERATIONS",
+    "Operation",
+    "Parameter",
+]

@@ -32,8 +32,9 @@ class Operation:
 
     Parameters that the path names stand there. Those in `query` stand in the query; the others do in a GET or
     DELETE, and in the body otherwise. `reads` says that a POST changes nothing, `unhurried` that it may take
-    longer than the time limit of requests. `id` is the operation's id in the OpenAPI document, where that is
-    not the method's name.
+    longer than the time limit of requests, `secret` that its answer is given once and never stored. An answer
+    that is no object is the member `wrapped` of one. `id` is the operation's id in the OpenAPI document, where
+    that is not the method's name.
     """
 
     method: Callable[..., Any]
@@ -43,6 +44,8 @@ class Operation:
     reads: bool = False
     unhurried: bool = False
     status: int = 200
+    secret: bool = False
+    wrapped: str = ""
     id: str = ""
 
     @property

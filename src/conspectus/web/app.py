@@ -44,7 +44,6 @@ from conspectus.web.routes import (
     collections,
     documents,
     events,
-    grants,
     graph_export,
     ingest,
     jobs,
@@ -69,7 +68,7 @@ FORGETTING = 3_600.0
 work = logging.getLogger(__name__)
 MOST_FIELDS = 20
 GROUPS = (
-    people, grants, ingest, jobs, sources, message_import, documents, asking,
+    people, ingest, jobs, sources, message_import, documents, asking,
     chat, tasks, upkeep, alerts, memory_lines, memories_kept, memories, graph_export,
     caption_lines, events, summaries, streams, collections,
 )  # fmt: skip

@@ -1,8 +1,9 @@
 """Routes of operations, derived from the table."""
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from types import NoneType
 from typing import Annotated, Any, Final
 
 from fastapi import Body, Path, Query
@@ -11,24 +12,30 @@ from pydantic import BaseModel, create_model
 from conspectus.model.checks import hints
 from conspectus.operations import Operation, Parameter
 from conspectus.operations.operation import REQUIRED
-from conspectus.web.deps import EngineOf, Unhurried
+from conspectus.web.deps import EngineOf, ShownOnce, Unhurried
 from conspectus.web.openapi import Section, problems
 from conspectus.web.operation_schemas import answered, given, requested
-from conspectus.web.schemas.base import NAME, Name, RequestModel
+from conspectus.web.schemas.base import NAME, Name, RequestModel, ResponseModel
 
 NAMED: Final = frozenset({"collection", "graph", "name"})
 """Parameters that hold the name or the id of something; in a path it may hold a slash."""
 
 
-def add_route(section: Section, operation: Operation) -> None:
-    """Serve an operation below a section's prefix."""
+def add_routes(section: Section, operations: Iterable[Operation]) -> None:
+    """Serve operations below a section's prefix, in their order."""
+    for each in operations:
+        _add_route(section, each)
+
+
+def _add_route(section: Section, operation: Operation) -> None:
     body = _body(operation)
     apart = [each for each in operation.parameters if each.location != "body"]
 
     async def call(**told: Any) -> Any:
         method = getattr(told.pop("engine"), operation.name)
         values = _taken(operation, told, told.pop("body", None))
-        return await method(**values)
+        answer = await method(**values)
+        return {operation.wrapped: answer} if operation.wrapped else answer
 
     call.__name__ = operation.id or operation.name
     call.__doc__ = operation.summary
@@ -41,9 +48,12 @@ def add_route(section: Section, operation: Operation) -> None:
         call,
         methods=[operation.verb],
         status_code=operation.status,
-        response_model=answered(operation.returns),
+        response_model=_answer(operation),
         responses=problems(),
-        dependencies=[Unhurried] if operation.unhurried else [],
+        dependencies=[
+            *([Unhurried] if operation.unhurried else []),
+            *([ShownOnce] if operation.secret else []),
+        ],
     )
 
 
@@ -51,6 +61,14 @@ def _path(path: str) -> str:
     for name in NAMED:
         path = path.replace(f"{{{name}}}", f"{{{name}:path}}")
     return path
+
+
+def _answer(operation: Operation) -> Any:
+    answer = None if operation.returns is NoneType else answered(operation.returns)
+    if not operation.wrapped:
+        return answer
+    members: dict[str, Any] = {operation.wrapped: (answer, ...)}
+    return create_model(f"{operation.wrapped.title()}Answer", __base__=ResponseModel, **members)
 
 
 def _body(operation: Operation) -> type[BaseModel] | None:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, NewType, Union, cast, get_args, get_or
 from pydantic import BaseModel, create_model
 from pydantic import Field as Limited
 
+from conspectus.model.access import Person
 from conspectus.model.checks import hints
 from conspectus.model.records import Collection, Source
 from conspectus.web.schemas.base import (
@@ -24,6 +25,7 @@ from conspectus.web.schemas.base import (
     ResponseModel,
     Span,
 )
+from conspectus.web.schemas.people import PersonAnswer
 from conspectus.web.schemas.records import CollectionAnswer, SourceAnswer
 
 MOST_PARTS: Final = 1_000_000
@@ -38,7 +40,11 @@ _REQUESTED: Final[Mapping[Any, Any]] = {
     datetime: Instant,
     tuple[int, int]: Span,
 }
-_ANSWERED: Final[Mapping[Any, Any]] = {Source: SourceAnswer, Collection: CollectionAnswer}
+_ANSWERED: Final[Mapping[Any, Any]] = {
+    Source: SourceAnswer,
+    Collection: CollectionAnswer,
+    Person: PersonAnswer,
+}
 
 
 def requested(hint: Any) -> Any:

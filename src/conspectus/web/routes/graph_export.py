@@ -8,7 +8,7 @@ from conspectus.model.graph import GraphForm
 from conspectus.operations import GRAPH_OPERATIONS
 from conspectus.web.deps import CollectionName, EngineOf, NamedInPath, Unhurried
 from conspectus.web.openapi import Responses, Section, problems
-from conspectus.web.operation_routes import add_route
+from conspectus.web.operation_routes import add_routes
 from conspectus.web.schemas.base import NAME, Instant
 from conspectus.web.schemas.graphs import ReadAnswer
 
@@ -27,8 +27,7 @@ InCollection = Annotated[str, Query(min_length=1, max_length=NAME)]
 At = Annotated[Instant | None, Query(description="As it was at that instant.")]
 
 router = Section("graphs")
-for each in GRAPH_OPERATIONS:
-    add_route(router, each)
+add_routes(router, GRAPH_OPERATIONS)
 
 
 @router.post(
