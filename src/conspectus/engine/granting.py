@@ -30,7 +30,7 @@ class Granting(Upkeep):
         return given
 
     async def revoke(self, collection: str, grantee: Principal, *, source: str | None = None) -> bool:
-        """Take a role away for the very next request, and say whether there was one."""
+        """Revoke a role from the next request on, and say whether there was one."""
         place, part = await self._granted(collection, source)
         whom = await self._changeable(place, part, grantee, "viewer")
         return await self._parts.accounts.revoke(place.collection.id, part, whom)

@@ -20,11 +20,11 @@ class PeopleService(Granting):
     """Who may come in."""
 
     async def whoami(self) -> Person:
-        """Whom this engine answers."""
+        """Return the current user and the scopes of the key."""
         return self._person
 
     async def create_user(self, name: str) -> User:
-        """Make an account. Only the owner account may. Raises InvalidInput or Conflict."""
+        """Create a user. Only the owner account may. Raises InvalidInput or Conflict."""
         require_owner(self._person, "make accounts")
         account_name("user", name)
         if await self._sight.begins_a_collection(f"{name}/"):
@@ -35,17 +35,17 @@ class PeopleService(Granting):
         return user
 
     async def users(self) -> Sequence[User]:
-        """All accounts by name. Only the owner account may."""
+        """List all users by name. Only the owner account may."""
         require_owner(self._person, "see accounts")
         return await self._parts.accounts.users()
 
     async def find_user(self, user: str) -> User:
-        """The account of that id or name. Only the owner account may. Raises NotFound."""
+        """Return the user of that id or name. Only the owner account may. Raises NotFound."""
         require_owner(self._person, "see accounts")
         return await self._user(user)
 
     async def disable_user(self, user: str, *, disabled: bool = True) -> User:
-        """Let an account do nothing from its next request on, or let it again. Raises NotFound."""
+        """Disable a user from the next request on, or enable it. Raises NotFound."""
         require_owner(self._person, "disable accounts")
         found = await self._other_than_owner(user)
         return await self._parts.accounts.disable_user(found.id, disabled=disabled)
@@ -64,7 +64,7 @@ class PeopleService(Granting):
         await self._parts.accounts.delete_user(found.id, heir=follower.id if follower else None)
 
     async def create_group(self, name: str) -> Group:
-        """Make a group. Only the owner account may. Raises InvalidInput or Conflict."""
+        """Create a group. Only the owner account may. Raises InvalidInput or Conflict."""
         require_owner(self._person, "make groups")
         account_name("group", name)
         group = Group(GroupId(str(uuid4())), name, self._parts.clock())
@@ -72,28 +72,28 @@ class PeopleService(Granting):
         return group
 
     async def groups(self) -> Sequence[Group]:
-        """All groups by name. Only the owner account may."""
+        """List all groups by name. Only the owner account may."""
         require_owner(self._person, "see groups")
         return await self._parts.accounts.groups()
 
     async def delete_group(self, group: str) -> None:
-        """Delete a group with what it was granted. Only the owner account may. Raises NotFound."""
+        """Delete a group with its grants. Only the owner account may. Raises NotFound."""
         require_owner(self._person, "delete groups")
         await self._parts.accounts.delete_group((await self._group(group)).id)
 
     async def members(self, group: str) -> Sequence[User]:
-        """The members of a group by name. Only the owner account may. Raises NotFound."""
+        """List the members of a group by name. Only the owner account may. Raises NotFound."""
         require_owner(self._person, "see groups")
         return await self._parts.accounts.members((await self._group(group)).id)
 
     async def join(self, group: str, user: str) -> None:
-        """Put a user into a group. Only the owner account may. Raises NotFound."""
+        """Add a user to a group. Only the owner account may. Raises NotFound."""
         require_owner(self._person, "change groups")
         home, found = await self._group(group), await self._user(user)
         await self._parts.accounts.join(home.id, found.id)
 
     async def leave(self, group: str, user: str) -> None:
-        """Take a user out of a group. Only the owner account may. Raises NotFound."""
+        """Remove a user from a group. Only the owner account may. Raises NotFound."""
         require_owner(self._person, "change groups")
         home, found = await self._group(group), await self._user(user)
         await self._parts.accounts.leave(home.id, found.id)
@@ -106,7 +106,7 @@ class PeopleService(Granting):
         scopes: Sequence[Scope] = SCOPES,
         expires: datetime | None = None,
     ) -> NewKey:
-        """Make a key for oneself, or as the owner account for another user; its secret is shown only now.
+        """Create an API key for oneself, or as the owner account for another user. Its secret is shown once.
 
         It cannot have more scopes than the key that one came with. Raises NotAllowed, NotFound or
         InvalidInput.
@@ -130,7 +130,7 @@ class PeopleService(Granting):
         return await self._parts.accounts.keys(await self._holder(user, "see keys"))
 
     async def revoke_key(self, key: str) -> Key:
-        """End a key's validity for the very next request. Raises NotFound."""
+        """Revoke an API key; the next request with it is refused. Raises NotFound."""
         found = await self._key(key, "revoke a key")
         return await self._parts.accounts.revoke_key(found.id, self._parts.clock())
 

@@ -30,11 +30,11 @@ class Parameter:
 class Operation:
     """A method of the engine at a path.
 
-    Parameters that the path names stand there. Those in `query` stand in the query; the others do in a GET or
-    DELETE, and in the body otherwise. `reads` says that a POST changes nothing, `unhurried` that it may take
-    longer than the time limit of requests, `secret` that its answer is given once and never stored. An answer
-    that is no object is the member `wrapped` of one. `id` is the operation's id in the OpenAPI document, where
-    that is not the method's name.
+    Parameters that the path names stand there. Those in `query` stand in the query; the others do in a GET
+    or DELETE, and in the body otherwise. `reads` says that a POST changes nothing, `unhurried` that it may
+    take longer than the time limit of requests, `secret` that its answer is given once and never stored. An
+    answer that is no object is the member `wrapped` of one. `id` is the operation's id in the OpenAPI
+    document, where that is not the method's name.
     """
 
     method: Callable[..., Any]
@@ -55,8 +55,9 @@ class Operation:
 
     @property
     def summary(self) -> str:
-        """What the method's docstring says, but for the errors that it raises."""
-        return (inspect.getdoc(self.method) or "").split("Raises ")[0].strip()
+        """The first paragraph of the method's docstring, but for the errors that it raises."""
+        first = (inspect.getdoc(self.method) or "").split("\n\n")[0]
+        return " ".join(first.split("Raises ")[0].split())
 
     @cached_property
     def returns(self) -> Any:

@@ -14,7 +14,7 @@ from conspectus.operations import Operation, Parameter
 from conspectus.operations.operation import REQUIRED
 from conspectus.web.deps import EngineOf, ShownOnce, Unhurried
 from conspectus.web.openapi import Section, problems
-from conspectus.web.operation_schemas import answered, given, requested
+from conspectus.web.operation_schemas import answered, given, limited, requested
 from conspectus.web.schemas.base import NAME, Name, RequestModel, ResponseModel
 
 NAMED: Final = frozenset({"collection", "graph", "name"})
@@ -39,7 +39,7 @@ def _add_route(section: Section, operation: Operation) -> None:
 
     call.__name__ = operation.id or operation.name
     call.__doc__ = operation.summary
-    signature = [_keyword("engine", EngineOf), *(part for each in apart for part in _apart(each))]
+    signature = [_keyword("engine", EngineOf), *(part for each in apart for part in _apart(operation, each))]
     if body is not None:
         signature.append(_keyword("body", Annotated[body, Body()]))
     vars(call)["__signature__"] = inspect.Signature(signature)
@@ -74,33 +74,36 @@ def _answer(operation: Operation) -> Any:
 def _body(operation: Operation) -> type[BaseModel] | None:
     told = [each for each in operation.parameters if each.location == "body"]
     members: dict[str, Any] = {
-        each.name: (_kind(each), ... if each.default is REQUIRED else each.default) for each in told
+        each.name: (_kind(operation, each), ... if each.default is REQUIRED else each.default)
+        for each in told
     }
     name = "".join(part.title() for part in (operation.id or operation.name).split("_"))
     return create_model(f"{name}Body", __base__=RequestModel, **members) if members else None
 
 
-def _kind(parameter: Parameter) -> Any:
-    return Name if parameter.name in NAMED and parameter.hint is str else requested(parameter.hint)
+def _kind(operation: Operation, parameter: Parameter) -> Any:
+    kind = limited(operation.name, parameter.name, parameter.hint)
+    return Name if parameter.name in NAMED and kind == requested(str) else kind
 
 
-def _apart(parameter: Parameter) -> list[inspect.Parameter]:
+def _apart(operation: Operation, parameter: Parameter) -> list[inspect.Parameter]:
     """A parameter of the path or query; a dataclass is several, one for each of its fields."""
     if is_dataclass(parameter.hint):
-        known = hints(parameter.hint)
+        owner: Any = parameter.hint
+        known = hints(owner)
         return [
             _keyword(
                 each.name,
-                Annotated[requested(known[each.name]), Query()],
+                Annotated[limited(owner.__name__, each.name, known[each.name]), Query()],
                 REQUIRED if each.default is MISSING else each.default,
             )
-            for each in fields(parameter.hint)
+            for each in fields(owner)
         ]
     if parameter.location == "path":
         about = f"The id or the name of a {parameter.name}."
         kind = Annotated[str, Path(min_length=1, max_length=NAME, description=about)]
         return [_keyword(parameter.name, kind)]
-    return [_keyword(parameter.name, Annotated[_kind(parameter), Query()], parameter.default)]
+    return [_keyword(parameter.name, Annotated[_kind(operation, parameter), Query()], parameter.default)]
 
 
 def _keyword(name: str, kind: Any, default: Any = REQUIRED) -> inspect.Parameter:

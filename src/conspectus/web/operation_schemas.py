@@ -12,7 +12,8 @@ from typing import Annotated, Any, Final, NewType, Union, cast, get_args, get_or
 from pydantic import BaseModel, create_model
 from pydantic import Field as Limited
 
-from conspectus.model.access import Person
+from conspectus.access.account_names import LONGEST
+from conspectus.model.access import SCOPES, Person, Scope
 from conspectus.model.checks import hints
 from conspectus.model.records import Collection, Source
 from conspectus.web.schemas.base import (
@@ -23,6 +24,7 @@ from conspectus.web.schemas.base import (
     JsonObject,
     RequestModel,
     ResponseModel,
+    Share,
     Span,
 )
 from conspectus.web.schemas.people import PersonAnswer
@@ -45,6 +47,22 @@ _ANSWERED: Final[Mapping[Any, Any]] = {
     Collection: CollectionAnswer,
     Person: PersonAnswer,
 }
+
+_ACCOUNT: Final = Annotated[str, Limited(min_length=1, max_length=LONGEST)]
+_LIMITS: Final[Mapping[str, Any]] = {
+    "create_user.name": _ACCOUNT,
+    "create_group.name": _ACCOUNT,
+    "create_key.label": Annotated[str, Limited(max_length=LONGEST)],
+    "create_key.scopes": Annotated[list[Scope], Limited(min_length=1, max_length=len(SCOPES))],
+    "link.threshold": Share | None,
+    "Traversal.min_weight": Share,
+}
+"""Bounds that the type of a parameter or field does not say, by method or class."""
+
+
+def limited(owner: str, name: str, hint: Any) -> Any:
+    """What a request has for a parameter of a method, or for a field of a class."""
+    return _LIMITS.get(f"{owner}.{name}") or requested(hint)
 
 
 def requested(hint: Any) -> Any:
@@ -69,7 +87,8 @@ def request_model(kind: Any) -> type[BaseModel]:
     """The schema of a dataclass that a request holds."""
     known = hints(kind)
     members: dict[str, Any] = {
-        each.name: (requested(known[each.name]), _default(each)) for each in fields(kind)
+        each.name: (limited(kind.__name__, each.name, known[each.name]), _default(each))
+        for each in fields(kind)
     }
     return create_model(kind.__name__, __base__=RequestModel, __doc__=inspect.getdoc(kind), **members)
 
