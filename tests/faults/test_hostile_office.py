@@ -69,8 +69,8 @@ def probe(data, unpacked):
             said.append("MemoryError")
     raise Refused(" ".join(said))
 
-child_process.READERS = {"probe": probe}
-child_process.main()
+parser_process.READERS = {"probe": probe}
+parser_process.main()
 """
 
 
@@ -95,7 +95,7 @@ def children() -> set[int]:
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             ours = path.read_text().rpartition(")")[2].split()[1] == str(os.getpid())
-            if ours and b"child_process" in (path.parent / "cmdline").read_bytes():
+            if ours and b"parser_process" in (path.parent / "cmdline").read_bytes():
                 found.add(int(path.parent.name))
         except OSError:
             continue
