@@ -102,7 +102,7 @@ def test_the_rules_look_at_what_they_are_about() -> None:
         "await self._records.collections()",
         "found = parts.records.reader(home, None)",
         "read = partial(core.records.hydrate, ids)",
-        "Looking(index=i, hydrate=core.records.hydrate, where=place.narrowed(query.where))",
+        "SearchContext(index=i, hydrate=core.records.hydrate, where=place.narrowed(query.where))",
     ],
 )
 def test_reading_around_the_sight_is_found(planted: str) -> None:
@@ -124,7 +124,7 @@ def test_a_permission_filter_elsewhere_is_found(planted: str) -> None:
 @pytest.mark.parametrize(
     "allowed",
     [
-        "Looking(index=i, hydrate=self._sight.rows(place), where=place.narrowed(query.where))",
+        "SearchContext(index=i, hydrate=self._sight.rows(place), where=place.narrowed(query.where))",
         "await self._core.records.delete(ids)",
         "await write(self._core.records, batch, by)",
         "self.records = parts.records",

@@ -304,7 +304,7 @@ async def _open_jobs(place: StoreAddress, workers: int, *, executor: str, turns:
 
     dbos_jobs = await asyncio.to_thread(importlib.import_module, "conspectus.providers.dbos_jobs")
     url = place.records if place.is_shared else f"sqlite:///{quote(str(place.folder / JOBS))}.sqlite"
-    sharing = dbos_jobs.Sharing(executor, turns) if place.is_shared else None
+    sharing = dbos_jobs.SharedExecutors(executor, turns) if place.is_shared else None
     claim = partial(dbos_jobs.claimed, url, workers=workers, sharing=sharing)
     jobs: Jobs | None = await asyncio.to_thread(claim)
     return jobs or InProcessJobs(workers=workers)
