@@ -14,11 +14,17 @@ from tests.repetitions import tries
 
 from conspectus.client.decode import decoded
 from conspectus.client.encode import encoded
-from conspectus.model import access, connections, jobs, records, reports, results
+from conspectus.model import access, connections, graph, jobs, records, reports, results
 from conspectus.model.records import Json
+from conspectus.web.operation_schemas import response_model
 from conspectus.web.schemas import asking, people, upkeep, work
 from conspectus.web.schemas import records as stored
 
+DERIVED = (
+    *(access.User, access.Group, access.Key, access.NewKey, access.Grant),
+    *(graph.NodePage, graph.EdgePage, graph.Neighbor, graph.NodeHit, graph.GraphState, graph.GraphSummary),
+    *(graph.GraphWritten, graph.GraphReceipt, graph.EntityLink, graph.EntityCount, graph.NodeEvent),
+)
 ANSWERS: dict[Any, Any] = {
     records.Collection: stored.CollectionAnswer,
     records.Source: stored.SourceAnswer,
@@ -33,17 +39,13 @@ ANSWERS: dict[Any, Any] = {
     results.Reranking: asking.RerankingAnswer,
     results.ContextWindow: asking.WindowAnswer,
     access.Person: people.PersonAnswer,
-    access.User: people.UserAnswer,
-    access.Group: people.GroupAnswer,
-    access.Key: people.KeyAnswer,
-    access.NewKey: people.NewKeyAnswer,
-    access.Grant: people.GrantAnswer,
     jobs.Job: work.JobAnswer,
     jobs.JobPage: work.JobPageAnswer,
     jobs.IngestReport: work.ReportAnswer,
     jobs.EmbeddingRequest: work.RequestAnswer,
     jobs.RequestTotals: work.TotalsAnswer,
     connections.Connection: work.ConnectionAnswer,
+    **{kind: response_model(kind) for kind in DERIVED},
 }
 """What the server answers for each kind of result."""
 TEXTS = st.text(max_size=12)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from conspectus.errors import InvalidInput
 from conspectus.ingest.prepare import DocumentLimits, period, storable
+from conspectus.model.checks import LARGEST, shown
 from conspectus.model.filter_json import filter_to_json
 from conspectus.model.query import Budget, Query
 from conspectus.model.records import Json, Metadata, NewDocument
@@ -27,9 +28,9 @@ def encoded(value: object) -> Json:
     Raises InvalidInput for a number that JSON does not have, and for anything else that it cannot hold.
     """
     match value:
-        case None | bool() | int():
+        case None | bool():
             return value
-        case float() if math.isfinite(value):
+        case int() | float() if _is_number(value):
             return value
         case str():
             return clean(value)
@@ -42,7 +43,11 @@ def encoded(value: object) -> Json:
         case _ if is_dataclass(value):
             return {each.name: encoded(getattr(value, each.name)) for each in fields(value)}
         case _:
-            raise InvalidInput("value", f"{value!r:.80} cannot be written as JSON")
+            raise InvalidInput("value", f"{shown(value)} cannot be written as JSON")
+
+
+def _is_number(value: float) -> bool:
+    return abs(value) <= LARGEST if isinstance(value, int) else math.isfinite(value)
 
 
 def instant_json(moment: datetime | str | float | None) -> Json:
