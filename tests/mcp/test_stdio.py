@@ -51,6 +51,7 @@ class Process:
     """The program with its pipes, spoken to line by line."""
 
     def __init__(self, folder: Path, *options: str) -> None:
+        self._early: dict[int, Any] = {}
         self.process = subprocess.Popen(
             [sys.executable, *PROGRAM, "mcp", *options],
             cwd=folder,
@@ -69,12 +70,15 @@ class Process:
         self.process.stdin.flush()
 
     def answer(self, number: int) -> Any:
-        """The answer to the message of that number; whatever comes before it is JSON, too."""
+        """The answer to the message of that number; answers come in any order, and each line is JSON."""
         assert self.process.stdout is not None
+        if number in self._early:
+            return self._early.pop(number)
         for line in self.process.stdout:
             message = json.loads(line)
             if message.get("id") == number:
                 return message
+            self._early[message.get("id")] = message
         raise AssertionError("the program ended")
 
     def ended(self) -> tuple[int, bytes, bytes]:
