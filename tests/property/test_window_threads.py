@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from xml.etree import ElementTree
 
@@ -55,6 +56,10 @@ def message(chance, thread, place):
     )
 
 
+def chunk_of(document, number, text):
+    return Chunk(number, document.id, 0, text, 0, len(text), count(text), content_hash(text))
+
+
 def found_in(seed, most=30, longest=40):
     """Some messages of two threads, of which the lengths are known, and of one of which nothing is."""
     chance = random.Random(seed)
@@ -71,9 +76,7 @@ def found_in(seed, most=30, longest=40):
             sketches.append(ThreadOutline("s", thread, places, total))
         for place in shown:
             text = f"{place} " + " ".join(chance.choices(WORDS, k=chance.randint(1, longest)))
-            number = 1000 * len(sketches) + place
-            digest = content_hash(text)
-            chunk = Chunk(number, documents[place].id, 0, text, 0, len(text), count(text), digest)
+            chunk = chunk_of(documents[place], 1000 * len(sketches) + place, text)
             score = chance.random()
             hits.append(Hit(chunk, documents[place], score, {"words": score}, 1.0, None))
     return Retrieval("found", tuple(hits), threads=tuple(sketches))
@@ -131,8 +134,23 @@ def test_every_message_is_shown_or_counted_where_it_belongs(seed, form, tokens):
     found = found_in(seed)
     window = window_of(found, tokens, form)
     assert window.tokens == cost(window) <= window.allowed
+    assert all(entry.tokens >= 0 for entry in window.trace)
     if window.text:
         assert marks_of(window, form) == expected_marks(found, window)
+
+
+def test_a_message_in_place_of_a_mark_costs_nothing_rather_than_less():
+    documents = [message(random.Random(0), "t", place) for place in range(3)]
+    documents = [replace(each, author=None, occurred=None) for each in documents]
+    hits = tuple(
+        Hit(chunk_of(documents[place], place, text), documents[place], 1.0, {}, 1.0, None)
+        for place, text in ((0, "a"), (2, "b"), (1, "c"))
+    )
+    outline = ThreadOutline("s", "t", {each.id: place for place, each in enumerate(documents)}, 3)
+    window = window_of(Retrieval("found", hits, threads=(outline,)), 500)
+    assert [entry.fate for entry in window.trace] == ["in"] * 3
+    assert [entry.tokens > 0 for entry in window.trace] == [True, True, False]
+    assert window.trace[2].tokens == 0
 
 
 @settings(max_examples=tries(100))

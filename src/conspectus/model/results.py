@@ -112,7 +112,11 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class TraceEntry:
-    """One candidate's way: its rank, its score by parts, and why it is in or out."""
+    """One candidate's way: its rank, its score by parts, and why it is in or out.
+
+    `tokens` is about what it adds to the window: 0 where it is out, and where it replaces a mark of messages
+    left out that costs as much.
+    """
 
     rank: int
     chunk: int

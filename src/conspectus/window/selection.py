@@ -117,7 +117,7 @@ class Planner:
     def _take(self, piece: SelectedChunk, price: int) -> None:
         document, chunk = piece.hit.document, piece.hit.chunk
         self._plan.pieces[piece.rank] = piece
-        self._plan.costs[piece.rank] = price
+        self._plan.costs[piece.rank] = max(price, 0)
         self._room -= price
         self._spans.setdefault(document.id, Spans()).add(piece.begins, chunk.start + piece.stop)
         self._beside.add(_line_key(piece.hit))
