@@ -12,13 +12,15 @@ import conspectus
 from conspectus import Engine
 from conspectus.errors import CollectionGone, Conflict, IndexDamaged, NotFound, StorageBusy
 from conspectus.index.bm25 import Bm25
-from conspectus.index.segments.build import Options
+from conspectus.index.segments.build import BuildRequest, BuildResult, Options
+from conspectus.index.segments.builders import LocalBuilder
 from conspectus.index.segments.manifest import locked, remove
 from conspectus.index.segments.segment import Shape, open_segment
 from conspectus.index.segments.store import SegmentsIndex
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import IndexedChunk
+from conspectus.ports import Progress
 from conspectus.testing.embedders import HashedEmbedder
 from tests.files import holding
 from tests.stores import SETTINGS
@@ -81,6 +83,33 @@ class Emptied(Journal):
         async for chunks in super().scan(after):
             yield chunks
             await asyncio.to_thread(remove, self.directory)
+
+
+class Anew(LocalBuilder):
+    """Builds of records that are begun anew before they are read."""
+
+    def __init__(self, journal: Journal) -> None:
+        super().__init__(journal, str.split)
+        self.journal, self.builds = journal, 0
+
+    async def build(self, request: BuildRequest, progress: Progress | None = None) -> BuildResult:
+        self.builds += 1
+        vars(self.journal).update(vars(Journal()))
+        return await super().build(request, progress)
+
+
+async def test_an_index_whose_records_are_begun_anew_is_not_built_again_and_again(tmp_path: Path) -> None:
+    journal = Journal()
+    journal.put(make_chunk(number, f"{MARKER} fox") for number in range(1, 41))
+    builder, options = Anew(journal), Options(tail_chunks=2)
+    changes = await journal.changes_since(0, limit=100)
+    index = await SegmentsIndex.open(
+        tmp_path, journal, str.split, dimensions=0, builder=builder, options=options
+    )
+    async with asyncio.timeout(10):
+        await index.apply(changes)
+    assert builder.builds == 1
+    await index.close()
 
 
 async def test_an_index_that_is_deleted_while_it_is_built(tmp_path: Path) -> None:

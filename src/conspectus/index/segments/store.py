@@ -245,6 +245,7 @@ class SegmentsIndex:
 
     async def _flush_in_background(self) -> None:
         while self._state.waiting >= self._flush_from:
+            written = self._state.manifest.sequence
             try:
                 await self._build("flush")
             except (ConspectusError, OSError) as error:
@@ -252,7 +253,9 @@ class SegmentsIndex:
                 self._flush_from = 2 * self._state.waiting
             else:
                 self._failure = ""
-                self._flush_from = self._request.options.tail_chunks
+                # The records of a collection that was deleted and made anew have nothing of it to write.
+                stuck = self._state.manifest.sequence == written and self._state.waiting >= self._flush_from
+                self._flush_from = 2 * self._state.waiting if stuck else self._request.options.tail_chunks
 
     async def _build(self, mode: Mode, progress: Progress | None = None) -> None:
         if not await asyncio.to_thread(can_write, self._directory):
