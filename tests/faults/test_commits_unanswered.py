@@ -120,9 +120,9 @@ async def through(url: str, folder: Path) -> AsyncIterator[tuple[Wire, str]]:
 @asynccontextmanager
 async def owner_of(url: str, folder: Path) -> AsyncIterator[httpx.AsyncClient]:
     """The owner account of a store, which has all that operations ask for and does nothing by itself."""
-    chosen = Settings(
-        embedder="none", run_background_jobs="off", log_level="critical", lock_timeout_seconds=5
-    )
+    # A broken commit can leave a lease behind; the next request that needs it waits until it has run out.
+    soon = {"lease_seconds": 2, "lock_timeout_seconds": 5}
+    chosen = Settings(embedder="none", run_background_jobs="off", log_level="critical", **soon)
     settings = replace(chosen, cache=str(folder))
     models = {"embedder": HashedEmbedder(), "chat_model": ScriptedChatModel()}
     async with bootstrap.open(url, settings=settings, **models) as engine:
