@@ -6,6 +6,8 @@ import signal
 import sys
 from types import FrameType
 
+from conspectus.web.warmup import for_good
+
 INTERRUPTED = 128 + signal.SIGINT
 
 
@@ -14,7 +16,8 @@ def main() -> None:
     heard = signal.getsignal(signal.SIGINT) is signal.default_int_handler
     if heard:
         signal.signal(signal.SIGINT, _end)
-    program = importlib.import_module("conspectus.cli.main")
+    with for_good():
+        program = importlib.import_module("conspectus.cli.main")
     try:
         if heard:
             signal.signal(signal.SIGINT, signal.default_int_handler)
