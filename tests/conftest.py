@@ -17,6 +17,16 @@ from tests.support.postgres_server import PostgresProcess, postgres_server
 pytest.register_assert_rewrite("tests.index_histories", "tests.index_strategies", "tests.programs")
 
 ROOT = Path(__file__).resolve().parents[1]
+LONGEST = (
+    "test_rolling.py",
+    "test_schemathesis.py",
+    "test_pages.py",
+    "test_serve.py",
+    "test_read_only.py",
+    "test_milvus_killed.py",
+    "test_chat_served.py",
+)
+"""Modules with tests of many seconds each: one that came last would leave the other processors idle."""
 SLOW_MACHINE = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 settings.register_profile("dev", deadline=None, max_examples=40, suppress_health_check=SLOW_MACHINE)
@@ -36,6 +46,11 @@ def pytest_configure() -> None:
 def pytest_collectstart() -> None:
     """While nothing but modules and tests is made, there is no garbage worth looking for."""
     gc.disable()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest; all others keep their order."""
+    items.sort(key=lambda item: item.path.name not in LONGEST)
 
 
 def pytest_collection_finish() -> None:
