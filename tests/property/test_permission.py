@@ -32,7 +32,7 @@ from conspectus.web.logs import logger
 SETTINGS = Settings(embedder="none", alert_poll_interval_ms=5)
 STEPS = 15
 TOGETHER = 10
-QUICK = 60
+QUICK = 30
 ALL = 2_000
 FEW = 4
 LISTENED_TO = 0.2
